@@ -1,0 +1,1 @@
+//! An ATSC 8-VSB receiver and transmitter.

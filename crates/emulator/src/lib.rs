@@ -1,0 +1,1 @@
+//! A networked radio in software.

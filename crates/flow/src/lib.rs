@@ -1,0 +1,1 @@
+//! The flowgraph runtime: blocks, ports, partitions, plans.

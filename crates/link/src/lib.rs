@@ -1,0 +1,3 @@
+//! Datagrams in and out, in batches.
+
+pub mod port;

@@ -1,0 +1,111 @@
+//! The port seam: a UDP endpoint that receives and sends datagrams in batches.
+//!
+//! The kernel's sockets provide it today ([`crate::udp`]); a user-space stack on a frame link provides
+//! the same two traits, so what sits above never learns which one carries it.
+
+use std::io;
+use std::net::SocketAddrV4;
+use std::time::Duration;
+
+/// What a port can do, stated once when it is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Capabilities {
+    /// Largest datagram payload in bytes that the port accepts in either direction.
+    pub datagram_bytes_max: usize,
+    /// Datagrams that one [`PortRx::recv_batch`] can lend at most.
+    pub batch_max: usize,
+    /// A train of equal datagrams leaves in one call (GSO or the like).
+    pub segmentation: bool,
+    /// Trains of datagrams arrive joined and are split by the port (GRO or the like).
+    pub coalescing: bool,
+    /// Bytes that the receive queue below the port really holds.
+    pub recv_queue_bytes: usize,
+}
+
+impl Capabilities {
+    /// States the capabilities of a port.
+    pub fn new(datagram_bytes_max: usize, batch_max: usize) -> Self {
+        Self {
+            datagram_bytes_max,
+            batch_max,
+            segmentation: false,
+            coalescing: false,
+            recv_queue_bytes: 0,
+        }
+    }
+}
+
+/// One received datagram, lent out of the current batch.
+#[derive(Debug, Clone, Copy)]
+pub struct Datagram<'a> {
+    /// The UDP payload. Untrusted bytes: only `millstream-wire` may parse them.
+    pub payload: &'a [u8],
+    /// Who sent it.
+    pub source: SocketAddrV4,
+}
+
+/// The receive half of a port.
+pub trait PortRx: Send {
+    /// What the port can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Returns the previous batch's buffers, then waits up to `timeout` for the next datagrams.
+    ///
+    /// The number of datagrams now lent; zero when the time ran out. `Duration::ZERO` polls.
+    fn recv_batch(&mut self, timeout: Duration) -> io::Result<usize>;
+
+    /// Datagram `index` of the current batch.
+    ///
+    /// # Panics
+    /// When `index` is not below the number that [`PortRx::recv_batch`] returned last.
+    fn datagram(&self, index: usize) -> Datagram<'_>;
+
+    /// Datagrams dropped below the port because its queue was full, since it was opened.
+    fn queue_drops(&self) -> u64;
+}
+
+/// The transmit half of a port.
+pub trait PortTx: Send {
+    /// What the port can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Sends one datagram.
+    fn send(&mut self, payload: &[u8], to: SocketAddrV4) -> io::Result<()>;
+
+    /// Sends datagrams of `segment_bytes` each that lie back to back in `train` (the last one may be
+    /// shorter): one system call where the port has segmentation, one batch otherwise.
+    fn send_train(&mut self, train: &[u8], segment_bytes: usize, to: SocketAddrV4)
+    -> io::Result<()>;
+}
+
+/// Both halves of an open port. The halves may move to different threads.
+pub struct Port {
+    /// The address it is bound to; the port number is the real one even when 0 was asked for.
+    pub local: SocketAddrV4,
+    /// The receive half.
+    pub rx: Box<dyn PortRx>,
+    /// The transmit half.
+    pub tx: Box<dyn PortTx>,
+}
+
+/// How to open a port. Every field has a sensible default.
+#[derive(Debug, Clone)]
+pub struct PortOptions {
+    /// Largest datagram expected, bytes.
+    pub datagram_bytes_max: usize,
+    /// Wanted size of the receive queue, bytes.
+    pub recv_queue_bytes: usize,
+    /// Wanted size of the send queue, bytes.
+    pub send_queue_bytes: usize,
+}
+
+impl Default for PortOptions {
+    fn default() -> Self {
+        Self {
+            datagram_bytes_max: 9000,
+            recv_queue_bytes: 8 << 20,
+            send_queue_bytes: 4 << 20,
+        }
+    }
+}

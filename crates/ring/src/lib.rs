@@ -1,0 +1,1 @@
+//! Lock-free rings, double-mapped sample rings and wait strategies.

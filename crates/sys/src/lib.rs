@@ -1,0 +1,1 @@
+//! The machine: topology, affinity, scheduling, environment record.

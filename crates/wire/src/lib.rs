@@ -1,0 +1,1 @@
+//! Packet formats of networked radios: CHDR, RFNoC management and control, MPM discovery.
