@@ -1,0 +1,47 @@
+# Two commands do everything: `make demo` (the main job) and `make test`.
+# Each installs the Debian packages that it needs when run as root, and otherwise says which are missing.
+
+CARGO ?= cargo
+BIN   := target/release/millstream
+
+.PHONY: help demo build test test-peers fuzz lint clean rust
+
+help:
+	@echo "make demo        emulated radio > kernel UDP > 8-VSB receiver > demo.ts and demo.png"
+	@echo "make test        all tests of our own, with loom models"
+	@echo "make test-peers  against programs that nobody here wrote: UHD, GNU Radio, ffprobe"
+	@echo "make fuzz        every fuzz target for FUZZ_SECONDS (10)"
+	@echo "make lint        rustfmt, clippy and rustdoc, warnings are errors"
+
+demo: build
+	@scripts/need.sh --optional ffmpeg
+	$(BIN) demo
+
+build: rust
+	@scripts/need.sh gcc libc6-dev
+	$(CARGO) build --release -p millstream
+
+test: rust
+	@scripts/need.sh gcc libc6-dev
+	@scripts/need.sh --optional ffmpeg
+	scripts/test.sh
+
+test-peers: build
+	@scripts/need.sh --optional uhd-host python3-uhd gnuradio python3-numpy ffmpeg
+	peers/run-all.sh
+
+fuzz: rust
+	@scripts/need.sh g++ libc6-dev
+	fuzz/run.sh $(or $(FUZZ_SECONDS),10)
+
+lint: rust
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
+
+clean:
+	$(CARGO) clean
+	rm -rf fuzz/target demo.ts demo.png
+
+rust:
+	@command -v $(CARGO) >/dev/null || { echo "Rust is missing: install 1.89 or newer from https://rustup.rs" >&2; exit 1; }
