@@ -1,3 +1,26 @@
 //! Datagrams in and out, in batches.
+//!
+//! A [`port::Port`] is a UDP endpoint whose receive half lends whole batches of datagrams out of its
+//! own buffers. Links are registered by name in [`registry`] and chosen at run time by one string
+//! such as `udp` or `udp:gro=off`:
+//!
+//! ```
+//! use millstream_link::{open, port::PortOptions};
+//! use std::net::{Ipv4Addr, SocketAddrV4};
+//!
+//! let any = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+//! let port = open("udp:gro=off", any, &PortOptions::default())?;
+//! assert_ne!(port.local.port(), 0);
+//! # Ok::<(), millstream_link::LinkError>(())
+//! ```
 
+mod error;
+pub mod interfaces;
 pub mod port;
+pub mod registry;
+mod spec;
+pub mod udp;
+
+pub use error::LinkError;
+pub use registry::open;
+pub use spec::Spec;

@@ -75,8 +75,12 @@ pub trait PortTx: Send {
 
     /// Sends datagrams of `segment_bytes` each that lie back to back in `train` (the last one may be
     /// shorter): one system call where the port has segmentation, one batch otherwise.
-    fn send_train(&mut self, train: &[u8], segment_bytes: usize, to: SocketAddrV4)
-    -> io::Result<()>;
+    fn send_train(
+        &mut self,
+        train: &[u8],
+        segment_bytes: usize,
+        to: SocketAddrV4,
+    ) -> io::Result<()>;
 }
 
 /// Both halves of an open port. The halves may move to different threads.
@@ -102,10 +106,6 @@ pub struct PortOptions {
 
 impl Default for PortOptions {
     fn default() -> Self {
-        Self {
-            datagram_bytes_max: 9000,
-            recv_queue_bytes: 8 << 20,
-            send_queue_bytes: 4 << 20,
-        }
+        Self { datagram_bytes_max: 9000, recv_queue_bytes: 8 << 20, send_queue_bytes: 4 << 20 }
     }
 }

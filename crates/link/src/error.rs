@@ -1,0 +1,46 @@
+//! What can go wrong when a link is opened, and what to do about it.
+
+use std::io;
+use std::net::SocketAddrV4;
+
+/// Why a link could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LinkError {
+    /// No link of this name is registered.
+    #[error("there is no link called \"{name}\"; this build has: {known}")]
+    UnknownLink {
+        /// The name asked for.
+        name: String,
+        /// The registered names, comma separated.
+        known: String,
+    },
+    /// The link string carries an option that the link does not have, or a value it cannot use.
+    #[error("link option \"{option}\": {reason}; options of this link: {help}")]
+    BadOption {
+        /// The option as written.
+        option: String,
+        /// What is wrong with it.
+        reason: String,
+        /// The options that exist.
+        help: &'static str,
+    },
+    /// The port could not be bound to its address.
+    #[error("cannot open UDP port {address}: {source}; {hint}")]
+    Bind {
+        /// The address asked for.
+        address: SocketAddrV4,
+        /// The system's error (with its errno).
+        source: io::Error,
+        /// What to do.
+        hint: String,
+    },
+    /// The system refused something else while the port was set up.
+    #[error("cannot set up the link ({what}): {source}")]
+    Setup {
+        /// The step that failed.
+        what: &'static str,
+        /// The system's error.
+        source: io::Error,
+    },
+}

@@ -1,0 +1,70 @@
+//! Link strings: `NAME` or `NAME:option=value,option=value`.
+
+use crate::LinkError;
+
+/// A link string taken apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spec {
+    /// The link's registered name.
+    pub name: String,
+    /// Options in the order written.
+    pub options: Vec<(String, String)>,
+}
+
+impl Spec {
+    /// Takes `text` apart; `help` is what an error shows as the options that exist.
+    ///
+    /// # Errors
+    /// [`LinkError::BadOption`] when an option is not of the form `name=value`.
+    pub fn parse(text: &str, help: &'static str) -> Result<Self, LinkError> {
+        let (name, rest) = split_name(text);
+        let options = rest
+            .split(',')
+            .map(str::trim)
+            .filter(|option| !option.is_empty())
+            .map(|option| match option.split_once('=') {
+                Some((key, value)) => Ok((key.trim().to_owned(), value.trim().to_owned())),
+                None => Err(bad(option, "is not of the form name=value", help)),
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(Self { name: name.to_owned(), options })
+    }
+}
+
+/// The name part of a link string and the rest behind the colon.
+pub(crate) fn split_name(text: &str) -> (&str, &str) {
+    let (name, rest) = text.split_once(':').unwrap_or((text, ""));
+    (name.trim(), rest)
+}
+
+/// An option error.
+pub(crate) fn bad(option: &str, reason: &str, help: &'static str) -> LinkError {
+    LinkError::BadOption { option: option.to_owned(), reason: reason.to_owned(), help }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bare_name_has_no_options() {
+        let spec = Spec::parse(" udp ", "").unwrap();
+        assert_eq!(spec, Spec { name: "udp".into(), options: vec![] });
+    }
+
+    #[test]
+    fn options_follow_the_colon() {
+        let spec = Spec::parse("udp:gro=off, busy_poll_us=50", "").unwrap();
+        let pairs = [("gro", "off"), ("busy_poll_us", "50")];
+        assert_eq!(spec.options, pairs.map(|(k, v)| (k.to_owned(), v.to_owned())));
+    }
+
+    #[test]
+    fn an_option_without_a_value_says_what_exists() {
+        let error = Spec::parse("udp:gro", "gro=on|off").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "link option \"gro\": is not of the form name=value; options of this link: gro=on|off"
+        );
+    }
+}

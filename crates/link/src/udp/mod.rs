@@ -1,0 +1,94 @@
+//! Kernel UDP sockets: `recvmmsg` and `sendmmsg` in batches, GRO and GSO where the kernel has them.
+//!
+//! Sources: recvmmsg(2), udp(7), socket(7), and the kernel's `Documentation/networking/` on
+//! segmentation offloads. Datagrams leave unfragmented (`IP_PMTUDISC_DO`): one that does not fit the
+//! path gives `EMSGSIZE`, which is what MTU probing needs.
+
+mod gso;
+mod holder;
+mod options;
+mod rx;
+mod slots;
+mod sockopt;
+mod tx;
+
+use std::io;
+use std::net::SocketAddrV4;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use socket2::{Domain, Socket, Type};
+
+use crate::port::{Capabilities, Port, PortOptions};
+use crate::{LinkError, Spec};
+use options::UdpOptions;
+
+pub use options::OPTIONS_HELP;
+
+/// Largest UDP payload over IPv4, bytes (65 535 less the IPv4 and UDP headers, RFC 768 and 791).
+pub const PAYLOAD_BYTES_MAX: usize = 65_507;
+
+/// Longest that one send may wait for room in the socket's send queue.
+const SEND_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Opens a kernel UDP port; the factory behind the name `udp`.
+///
+/// # Errors
+/// [`LinkError::Bind`] with a hint when the address cannot be had, [`LinkError::BadOption`] for
+/// unusable options, [`LinkError::Setup`] for anything else the kernel refuses.
+pub fn open(spec: &Spec, bind: SocketAddrV4, sizes: &PortOptions) -> Result<Port, LinkError> {
+    let options = UdpOptions::from_spec(spec)?;
+    let setup = |what| move |source| LinkError::Setup { what, source };
+    let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).map_err(setup("socket"))?;
+    socket.set_broadcast(true).map_err(setup("SO_BROADCAST"))?;
+    socket.set_write_timeout(Some(SEND_TIMEOUT)).map_err(setup("SO_SNDTIMEO"))?;
+    sockopt::forbid_fragments(&socket).map_err(setup("IP_MTU_DISCOVER"))?;
+    sockopt::report_drops(&socket).map_err(setup("SO_RXQ_OVFL"))?;
+    let recv_queue_bytes =
+        sockopt::grow_recv_queue(&socket, sizes.recv_queue_bytes).map_err(setup("SO_RCVBUF"))?;
+    sockopt::grow_send_queue(&socket, sizes.send_queue_bytes).map_err(setup("SO_SNDBUF"))?;
+    options.apply_busy_poll(&socket)?;
+    let coalescing = options.gro && sockopt::enable_gro(&socket).is_ok();
+    let segmentation = options.gso && sockopt::has_gso(&socket);
+
+    socket.bind(&bind.into()).map_err(|source| bind_error(bind, source))?;
+    let local = local_address(&socket).map_err(setup("getsockname"))?;
+
+    let datagram_bytes_max = sizes.datagram_bytes_max.clamp(1, PAYLOAD_BYTES_MAX);
+    let shape = slots::Shape::for_datagrams(datagram_bytes_max, coalescing);
+    let capabilities = Capabilities {
+        segmentation,
+        coalescing,
+        recv_queue_bytes,
+        ..Capabilities::new(datagram_bytes_max, shape.datagrams)
+    };
+    let socket = Arc::new(OwnedFd::from(socket));
+    Ok(Port {
+        local,
+        rx: Box::new(rx::UdpRx::new(Arc::clone(&socket), shape, capabilities)),
+        tx: Box::new(tx::UdpTx::new(socket, capabilities)),
+    })
+}
+
+fn local_address(socket: &Socket) -> io::Result<SocketAddrV4> {
+    let address = socket.local_addr()?.as_socket_ipv4();
+    address.ok_or_else(|| io::Error::other("the socket has no IPv4 address"))
+}
+
+fn bind_error(address: SocketAddrV4, source: io::Error) -> LinkError {
+    let hint = match source.raw_os_error() {
+        Some(libc::EADDRINUSE) => {
+            let who = holder::of_udp_port(address.port()).unwrap_or_else(|| {
+                format!("find its owner with: ss -ulpn 'sport = :{}'", address.port())
+            });
+            format!("the port is in use: {who}; stop it, or choose another address")
+        }
+        Some(libc::EADDRNOTAVAIL) => {
+            "the address is not on this machine: choose one that `ip -4 addr` lists".to_owned()
+        }
+        Some(libc::EACCES) => "ports below 1024 need privileges: choose a higher one".to_owned(),
+        _ => "check the address".to_owned(),
+    };
+    LinkError::Bind { address, source, hint }
+}

@@ -1,0 +1,162 @@
+//! The receive half: `recvmmsg` into the arena, coalesced messages lent one datagram at a time.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+
+use super::slots::{Shape, Slots};
+use super::sockopt;
+use crate::port::{Capabilities, Datagram, PortRx};
+
+/// Where one lent datagram lies.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    slot: u32,
+    offset: u32,
+    length: u32,
+}
+
+/// The receive half of a kernel UDP port.
+pub(super) struct UdpRx {
+    socket: Arc<OwnedFd>,
+    slots: Slots,
+    capabilities: Capabilities,
+    /// The datagrams lent now. Its capacity is fixed: it never grows.
+    lent: Vec<Place>,
+    /// Messages received by the last system call.
+    filled: usize,
+    /// The next message to split, and how far into it.
+    cursor: (usize, usize),
+    drops: u64,
+}
+
+impl UdpRx {
+    pub fn new(socket: Arc<OwnedFd>, shape: Shape, capabilities: Capabilities) -> Self {
+        Self {
+            socket,
+            slots: Slots::new(shape),
+            capabilities,
+            lent: Vec::with_capacity(shape.datagrams),
+            filled: 0,
+            cursor: (0, 0),
+            drops: 0,
+        }
+    }
+
+    /// Lends what is left of the received messages, up to the size of a batch.
+    fn split(&mut self) {
+        let room = self.capabilities.batch_max;
+        let datagram_bytes_max = self.capabilities.datagram_bytes_max;
+        let (mut slot, mut offset) = self.cursor;
+        while slot < self.filled && self.lent.len() < room {
+            let total = self.slots.length(slot);
+            let notes = self.slots.notes(slot);
+            if offset == 0
+                && let Some(drops) = notes.drops
+            {
+                self.note_drops(drops);
+            }
+            let step = notes.segment_bytes.unwrap_or(total).min(total - offset);
+            let length = step.min(datagram_bytes_max) as u32;
+            self.lent.push(Place { slot: slot as u32, offset: offset as u32, length });
+            offset += step;
+            if offset >= total {
+                (slot, offset) = (slot + 1, 0);
+            }
+        }
+        self.cursor = (slot, offset);
+    }
+
+    /// The kernel's counter has 32 bits and never runs backwards: add what it grew by.
+    fn note_drops(&mut self, counter: u32) {
+        let grown = counter.wrapping_sub(self.drops as u32);
+        if grown < 1 << 31 {
+            self.drops += u64::from(grown);
+        }
+    }
+
+    /// Receives what is waiting; zero when nothing is.
+    fn poll_socket(&mut self) -> io::Result<usize> {
+        loop {
+            match self.slots.receive(self.socket.as_fd()) {
+                Ok(count) => {
+                    self.filled = count;
+                    self.cursor = (0, 0);
+                    self.split();
+                    return Ok(self.lent.len());
+                }
+                Err(error) => match error.raw_os_error() {
+                    Some(libc::EAGAIN) => return Ok(0),
+                    // An ICMP error answers some earlier send; it says nothing about receiving, and
+                    // reading it has cleared it.
+                    Some(libc::EINTR | libc::ECONNREFUSED | libc::EHOSTUNREACH) => {}
+                    _ => return Err(error),
+                },
+            }
+        }
+    }
+
+    /// Sleeps until something arrives or the time is up; false when it is.
+    fn wait(&self, deadline: Option<Instant>) -> io::Result<bool> {
+        loop {
+            let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+            let timeout = left.map(|left| Timespec {
+                tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+                tv_nsec: left.subsec_nanos().into(),
+            });
+            let mut fds = [PollFd::new(&*self.socket, PollFlags::IN)];
+            match rustix::event::poll(&mut fds, timeout.as_ref()) {
+                Ok(0) => return Ok(false),
+                Ok(_) => return Ok(true),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+impl PortRx for UdpRx {
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    fn recv_batch(&mut self, timeout: Duration) -> io::Result<usize> {
+        self.lent.clear();
+        if self.cursor.0 < self.filled {
+            self.split();
+            return Ok(self.lent.len());
+        }
+        let mut count = self.poll_socket()?;
+        if count > 0 || timeout.is_zero() {
+            return Ok(count);
+        }
+        // A time too long for the clock is no deadline at all.
+        let deadline = Instant::now().checked_add(timeout);
+        while count == 0 {
+            if !self.wait(deadline)? {
+                // Nothing is queued that could carry the counter: ask for it.
+                if let Ok(drops) = sockopt::drops_now(self.socket.as_fd()) {
+                    self.note_drops(drops);
+                }
+                return Ok(0);
+            }
+            count = self.poll_socket()?;
+        }
+        Ok(count)
+    }
+
+    fn datagram(&self, index: usize) -> Datagram<'_> {
+        let Place { slot, offset, length } = self.lent[index];
+        Datagram {
+            payload: self.slots.bytes(slot as usize, offset as usize, length as usize),
+            source: self.slots.source(slot as usize),
+        }
+    }
+
+    fn queue_drops(&self) -> u64 {
+        self.drops
+    }
+}

@@ -1,0 +1,120 @@
+//! The receive arena: fixed slots for `recvmmsg`, allocated once.
+
+use std::io;
+use std::mem;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use super::PAYLOAD_BYTES_MAX;
+use crate::udp::gso::{Control, Notes};
+
+/// How many buffers of which size a port receives into.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shape {
+    /// Messages one `recvmmsg` may fill.
+    pub slots: usize,
+    /// Bytes of one slot.
+    pub slot_bytes: usize,
+    /// Datagrams that one batch lends at most.
+    pub datagrams: usize,
+}
+
+impl Shape {
+    /// A coalesced message may be as long as a UDP payload can be; without coalescing a slot holds one
+    /// datagram. Both arenas stay within an L2 cache of 2 MiB.
+    pub fn for_datagrams(datagram_bytes_max: usize, coalescing: bool) -> Self {
+        if coalescing {
+            Self { slots: 16, slot_bytes: PAYLOAD_BYTES_MAX.next_multiple_of(64), datagrams: 256 }
+        } else {
+            let slot_bytes = datagram_bytes_max.next_multiple_of(64);
+            Self { slots: 64, slot_bytes, datagrams: 64 }
+        }
+    }
+}
+
+/// Slots, and the headers that describe them to the kernel.
+pub(super) struct Slots {
+    bytes: Box<[u8]>,
+    slot_bytes: usize,
+    names: Box<[libc::sockaddr_in]>,
+    controls: Box<[Control]>,
+    vectors: Box<[libc::iovec]>,
+    heads: Box<[libc::mmsghdr]>,
+}
+
+// SAFETY: the raw pointers in `vectors` and `heads` point into the other fields and are written anew
+// before each system call; between calls nothing reads them, so they are plain numbers to any thread.
+unsafe impl Send for Slots {}
+
+impl Slots {
+    pub fn new(shape: Shape) -> Self {
+        // SAFETY: sockaddr_in, iovec and mmsghdr are plain C structures for which all-zero bytes (null
+        // pointers, zero lengths) are a valid value.
+        let (name, vector, head) = unsafe { (mem::zeroed(), mem::zeroed(), mem::zeroed()) };
+        Self {
+            bytes: vec![0; shape.slots * shape.slot_bytes].into(),
+            slot_bytes: shape.slot_bytes,
+            names: vec![name; shape.slots].into(),
+            controls: vec![Control::default(); shape.slots].into(),
+            vectors: vec![vector; shape.slots].into(),
+            heads: vec![head; shape.slots].into(),
+        }
+    }
+
+    /// Receives as many messages as are waiting and fit, without waiting for any.
+    pub fn receive(&mut self, fd: BorrowedFd<'_>) -> io::Result<usize> {
+        self.arm();
+        // SAFETY: every header points to a slot, a name and a control buffer of this struct with their
+        // true lengths (`arm`), all of which outlive the call; the count is the number of headers.
+        let count = unsafe {
+            libc::recvmmsg(
+                fd.as_raw_fd(),
+                self.heads.as_mut_ptr(),
+                self.heads.len() as libc::c_uint,
+                libc::MSG_DONTWAIT,
+                std::ptr::null_mut(),
+            )
+        };
+        usize::try_from(count).map_err(|_| io::Error::last_os_error())
+    }
+
+    /// Points every header at its slot. The kernel overwrites lengths, so this precedes each call.
+    fn arm(&mut self) {
+        let slots = self.bytes.chunks_exact_mut(self.slot_bytes);
+        let parts = self.names.iter_mut().zip(self.controls.iter_mut());
+        let heads = self.vectors.iter_mut().zip(self.heads.iter_mut());
+        for ((slot, (name, control)), (vector, head)) in slots.zip(parts).zip(heads) {
+            vector.iov_base = slot.as_mut_ptr().cast();
+            vector.iov_len = slot.len();
+            let header = &mut head.msg_hdr;
+            header.msg_name = (&raw mut *name).cast();
+            header.msg_namelen = mem::size_of::<libc::sockaddr_in>() as libc::socklen_t;
+            header.msg_iov = vector;
+            header.msg_iovlen = 1;
+            header.msg_control = control.as_mut_ptr();
+            header.msg_controllen = Control::BYTES as _;
+            header.msg_flags = 0;
+        }
+    }
+
+    /// Bytes received into slot `index` by the last call.
+    pub fn length(&self, index: usize) -> usize {
+        (self.heads[index].msg_len as usize).min(self.slot_bytes)
+    }
+
+    /// What the kernel noted beside slot `index`.
+    pub fn notes(&self, index: usize) -> Notes {
+        self.controls[index].notes(self.heads[index].msg_hdr.msg_controllen)
+    }
+
+    /// The sender of slot `index`.
+    pub fn source(&self, index: usize) -> std::net::SocketAddrV4 {
+        let name = &self.names[index];
+        let ip = u32::from_be(name.sin_addr.s_addr);
+        std::net::SocketAddrV4::new(ip.into(), u16::from_be(name.sin_port))
+    }
+
+    /// `length` bytes of slot `index` from `offset` on.
+    pub fn bytes(&self, index: usize, offset: usize, length: usize) -> &[u8] {
+        &self.bytes[index * self.slot_bytes + offset..][..length]
+    }
+}

@@ -1,0 +1,156 @@
+//! The transmit half: single datagrams, and trains by `UDP_SEGMENT` or `sendmmsg`.
+
+use std::io;
+use std::mem;
+use std::net::SocketAddrV4;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+
+use super::PAYLOAD_BYTES_MAX;
+use super::gso::Control;
+use crate::port::{Capabilities, PortTx};
+
+/// Messages given to one `sendmmsg`.
+const MESSAGES: usize = 16;
+
+/// Segments in one message that every kernel with `UDP_SEGMENT` takes.
+const SEGMENTS: usize = 64;
+
+/// The transmit half of a kernel UDP port.
+pub(super) struct UdpTx {
+    socket: Arc<OwnedFd>,
+    capabilities: Capabilities,
+}
+
+impl UdpTx {
+    pub fn new(socket: Arc<OwnedFd>, capabilities: Capabilities) -> Self {
+        Self { socket, capabilities }
+    }
+
+    /// Sends the head of `train` as up to [`MESSAGES`] messages of `message_bytes` each, cut into
+    /// segments if `segment` is given. Bytes that left.
+    fn send_messages(
+        &self,
+        train: &[u8],
+        message_bytes: usize,
+        segment: Option<u16>,
+        to: &libc::sockaddr_in,
+    ) -> io::Result<usize> {
+        let (mut control, control_bytes) = segment.map_or_else(Default::default, Control::segment);
+        // SAFETY: both are plain C structures for which all-zero bytes are a valid value.
+        let (mut vectors, mut heads): ([libc::iovec; MESSAGES], [libc::mmsghdr; MESSAGES]) =
+            unsafe { (mem::zeroed(), mem::zeroed()) };
+        let mut count = 0;
+        for (message, (vector, head)) in
+            train.chunks(message_bytes).zip(vectors.iter_mut().zip(&mut heads))
+        {
+            vector.iov_base = message.as_ptr().cast_mut().cast();
+            vector.iov_len = message.len();
+            let header = &mut head.msg_hdr;
+            header.msg_name = (&raw const *to).cast_mut().cast();
+            header.msg_namelen = mem::size_of::<libc::sockaddr_in>() as libc::socklen_t;
+            header.msg_iov = vector;
+            header.msg_iovlen = 1;
+            if control_bytes > 0 && message.len() > usize::from(segment.unwrap_or(0)) {
+                header.msg_control = control.as_mut_ptr();
+                header.msg_controllen = control_bytes as _;
+            }
+            count += 1;
+        }
+        // SAFETY: the first `count` headers point to parts of `train`, to `to` and to `control`, with
+        // their true lengths; all live through the call, and the kernel only reads them.
+        let sent = unsafe {
+            libc::sendmmsg(self.socket.as_raw_fd(), heads.as_mut_ptr(), count as libc::c_uint, 0)
+        };
+        let sent = usize::try_from(sent).map_err(|_| io::Error::last_os_error())?;
+        Ok((sent * message_bytes).min(train.len()))
+    }
+
+    /// Calls [`Self::send_messages`] again where the system says that nothing is really wrong.
+    fn send_patiently(
+        &self,
+        train: &[u8],
+        message_bytes: usize,
+        segment: Option<u16>,
+        to: &libc::sockaddr_in,
+    ) -> io::Result<usize> {
+        let mut refused = false;
+        loop {
+            let error = match self.send_messages(train, message_bytes, segment, to) {
+                Ok(sent) => return Ok(sent),
+                Err(error) => error,
+            };
+            match error.raw_os_error() {
+                Some(libc::EINTR) => {}
+                // An ICMP answer to an earlier datagram; reading it has cleared it.
+                Some(libc::ECONNREFUSED) if !refused => refused = true,
+                Some(libc::EAGAIN) => return Err(io::ErrorKind::TimedOut.into()),
+                _ => return Err(error),
+            }
+        }
+    }
+}
+
+impl PortTx for UdpTx {
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    fn send(&mut self, payload: &[u8], to: SocketAddrV4) -> io::Result<()> {
+        if payload.is_empty() {
+            return self.send_empty(to);
+        }
+        self.send_patiently(payload, payload.len(), None, &raw_address(to)).map(drop)
+    }
+
+    fn send_train(
+        &mut self,
+        train: &[u8],
+        segment_bytes: usize,
+        to: SocketAddrV4,
+    ) -> io::Result<()> {
+        if segment_bytes == 0 || segment_bytes > PAYLOAD_BYTES_MAX {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let to = raw_address(to);
+        let mut rest = train;
+        while !rest.is_empty() {
+            let segments = (PAYLOAD_BYTES_MAX / segment_bytes).min(SEGMENTS);
+            let join = self.capabilities.segmentation && segments > 1;
+            let (message_bytes, segment) = if join {
+                (segments * segment_bytes, Some(segment_bytes as u16))
+            } else {
+                (segment_bytes, None)
+            };
+            match self.send_patiently(rest, message_bytes, segment, &to) {
+                Ok(sent) => rest = &rest[sent..],
+                // The path cannot segment (no checksum offload, or segments longer than its MTU):
+                // from now on every datagram goes by itself.
+                Err(error)
+                    if join && matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EIO)) =>
+                {
+                    self.capabilities.segmentation = false;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl UdpTx {
+    /// A datagram without payload, which has no bytes to cut messages from.
+    fn send_empty(&self, to: SocketAddrV4) -> io::Result<()> {
+        let socket = socket2::SockRef::from(&*self.socket);
+        socket.send_to(&[], &to.into()).map(drop)
+    }
+}
+
+fn raw_address(address: SocketAddrV4) -> libc::sockaddr_in {
+    libc::sockaddr_in {
+        sin_family: libc::AF_INET as libc::sa_family_t,
+        sin_port: address.port().to_be(),
+        sin_addr: libc::in_addr { s_addr: u32::from(*address.ip()).to_be() },
+        sin_zero: [0; 8],
+    }
+}
