@@ -61,7 +61,10 @@ pub trait PortRx: Send {
     /// When `index` is not below the number that [`PortRx::recv_batch`] returned last.
     fn datagram(&self, index: usize) -> Datagram<'_>;
 
-    /// Datagrams dropped below the port because its queue was full, since it was opened.
+    /// Drops below the port because its queue was full, since it was opened.
+    ///
+    /// Exact without [`Capabilities::coalescing`]; with it the kernel counts a train that it drops as
+    /// one, so the number of datagrams lies between this and this times the longest train.
     fn queue_drops(&self) -> u64;
 }
 

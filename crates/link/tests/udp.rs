@@ -200,6 +200,23 @@ fn overflow(link: &str, bytes: usize, sent: usize) -> (usize, u64) {
 }
 
 #[test]
+fn a_dropped_train_counts_once_where_trains_arrive_joined() {
+    let small = PortOptions { recv_queue_bytes: 64 << 10, ..PortOptions::default() };
+    let (mut a, mut b) = (port("udp", &big()), port("udp", &small));
+    let (segment, segments, trains) = (8000, 8, 100);
+    let content = train(segment * segments);
+    for _ in 0..trains {
+        a.tx.send_train(&content, segment, b.local).unwrap();
+    }
+    let mut kept = 0;
+    while let count @ 1.. = b.rx.recv_batch(Duration::from_millis(20)).unwrap() {
+        kept += count;
+    }
+    let (lost, drops) = (trains * segments - kept, b.rx.queue_drops() as usize);
+    assert!(drops > 0 && drops <= lost && lost <= drops * segments, "{lost} lost, {drops} drops");
+}
+
+#[test]
 fn an_overflowing_queue_counts_every_datagram_it_drops() {
     for link in ["udp", "udp:gro=off"] {
         for (bytes, sent) in [(8000, 200), (1472, 2000), (64, 5000)] {
