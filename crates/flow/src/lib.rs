@@ -1,1 +1,58 @@
 //! The flowgraph runtime: blocks, ports, partitions, plans.
+//!
+//! A [`Block`] is a struct with typed ports and one `work`. [`Mock`] runs one alone.
+//!
+//! # Adding a block
+//!
+//! One file with one struct. The ports are its public fields; `work` takes slices, does what
+//! fits, and says how much it consumed and produced:
+//!
+//! ```
+//! use millstream_flow::{Block, BlockError, Context, In, Mock, Out, PortVisitor, Work};
+//!
+//! /// Multiplies by a constant.
+//! pub struct Scale {
+//!     /// Samples.
+//!     pub input: In<f32>,
+//!     /// Samples times `gain`.
+//!     pub output: Out<f32>,
+//!     /// Factor.
+//!     pub gain: f32,
+//! }
+//!
+//! impl Block for Scale {
+//!     fn ports(&mut self, ports: &mut dyn PortVisitor) {
+//!         ports.input("in", &mut self.input);
+//!         ports.output("out", &mut self.output);
+//!     }
+//!
+//!     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
+//!         let (input, output) = (self.input.slice(), self.output.slice_mut());
+//!         let items = input.len().min(output.len());
+//!         for (to, from) in output.iter_mut().zip(input) {
+//!             *to = from * self.gain;
+//!         }
+//!         self.input.consume(items);
+//!         self.output.produce(items);
+//!         Ok(Work::Continue)
+//!     }
+//! }
+//!
+//! let mut mock = Mock::new(Scale { input: In::new(), output: Out::new(), gain: 2.0 });
+//! mock.feed("in", &[1.0f32, 2.0, 3.0]);
+//! mock.run().unwrap();
+//! assert_eq!(mock.take::<f32>("out"), [2.0, 4.0, 6.0]);
+//! ```
+
+pub mod block;
+mod item;
+pub mod metric;
+mod mock;
+pub mod port;
+mod survey;
+
+pub use block::{Block, BlockError, Context, Work};
+pub use item::{Item, ItemType};
+pub use metric::{Counter, Gauge, Metric};
+pub use mock::Mock;
+pub use port::{In, InputPort, Out, OutputPort, PortVisitor};

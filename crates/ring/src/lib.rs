@@ -1,1 +1,34 @@
-//! Lock-free rings, double-mapped sample rings and wait strategies.
+//! Lock-free rings, double-mapped sample rings and wait strategies: the only home of such code.
+//!
+//! Three layers, each usable alone:
+//!
+//! - [`cursor`]: who may touch which bytes. Positions only, no memory, so that `loom` can
+//!   explore every interleaving of the protocol.
+//! - [`ring`](mod@sample): one writer and one or more readers of a [double-mapped](map) buffer;
+//!   every slice is contiguous, whatever the item size.
+//! - [`wait`]: a token that a neighbour leaves so that a thread can sleep (or spin) without
+//!   ever missing news.
+//!
+//! ```
+//! use millstream_ring::{RingOptions, ring};
+//!
+//! let (mut writer, mut readers) = ring::<f32>(&RingOptions::items(1000))?;
+//! let mut reader = readers.pop().unwrap();
+//! writer.slice_mut()[..2].copy_from_slice(&[1.0, 2.0]);
+//! writer.produce(2);
+//! assert_eq!(reader.slice(), [1.0, 2.0]);
+//! reader.consume(2);
+//! # Ok::<(), millstream_ring::RingError>(())
+//! ```
+
+pub mod cursor;
+pub mod map;
+mod pad;
+pub mod sample;
+mod sync;
+pub mod wait;
+
+pub use map::{Backing, MapError};
+pub use pad::Padded;
+pub use sample::{Item, Reader, RingError, RingOptions, Writer, ring};
+pub use wait::{Wait, Waiter};

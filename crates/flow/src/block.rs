@@ -1,0 +1,116 @@
+//! The seam between signal processing and the runtime: [`Block`].
+
+use crate::metric::Metric;
+use crate::port::PortVisitor;
+use std::time::{Duration, Instant};
+
+/// What stopped a block. Any error converts with `?`, and so does text: `Err("why".into())`.
+pub type BlockError = Box<dyn std::error::Error + Send + Sync>;
+
+/// What a block asks of the runtime after a call of [`Block::work`].
+///
+/// Progress is not reported: the runtime sees what the ports consumed and produced.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Work {
+    /// Call again when the ports give a reason: wanted items arrived or room appeared.
+    Continue,
+    /// The same, but call again after this long in any case. For sources that poll and for
+    /// blocks that pace; zero means at once.
+    Again(Duration),
+    /// This block will never consume or produce again. Its ports close: downstream drains,
+    /// upstream learns that nobody listens.
+    Finished,
+}
+
+/// One step of signal processing: a struct with typed ports as fields, and one `work`.
+///
+/// # When `work` is called
+/// When every input has its [`min_items`](crate::In::min_items) (or has ended) and every
+/// output has room for its own. Take [`In::slice`](crate::In::slice) and
+/// [`Out::slice_mut`](crate::Out::slice_mut), process what fits, then `consume` and `produce`.
+/// Between `start` and the end, do not allocate, lock or log.
+///
+/// # When a block ends
+/// - It returns [`Work::Finished`].
+/// - An input has ended and a call with something to read on every input still open and room
+///   on every output moves no item: there is nothing more it can do. So most blocks need no
+///   code for the end. One that holds items back (a filter's tail) looks at
+///   [`In::is_ended`](crate::In::is_ended) and produces them; what it leaves unread is dropped.
+/// - Every reader of its outputs is gone.
+/// - It is a source (no inputs) and the graph is asked to stop.
+pub trait Block: Send {
+    /// Shows every port, always the same ones in the same order. Called often: only visit.
+    fn ports(&mut self, ports: &mut dyn PortVisitor);
+
+    /// Prepares for work; called once, on the thread that will work. Allocate here.
+    ///
+    /// # Errors
+    /// Ends the graph and is reported with the block's name.
+    fn start(&mut self) -> Result<(), BlockError> {
+        Ok(())
+    }
+
+    /// Moves items from inputs to outputs.
+    ///
+    /// # Errors
+    /// Ends the graph and is reported with the block's name.
+    fn work(&mut self, context: &mut Context) -> Result<Work, BlockError>;
+
+    /// Ends the work (flush, close); called once after the last `work`, unless the graph
+    /// ended by an error.
+    ///
+    /// # Errors
+    /// Ends the graph and is reported with the block's name.
+    fn finish(&mut self) -> Result<(), BlockError> {
+        Ok(())
+    }
+
+    /// The numbers this block publishes, with names. Asked once before the start.
+    fn metrics(&self) -> Vec<(&'static str, Metric)> {
+        Vec::new()
+    }
+}
+
+impl Block for Box<dyn Block> {
+    fn ports(&mut self, ports: &mut dyn PortVisitor) {
+        (**self).ports(ports);
+    }
+
+    fn start(&mut self) -> Result<(), BlockError> {
+        (**self).start()
+    }
+
+    fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
+        (**self).work(context)
+    }
+
+    fn finish(&mut self) -> Result<(), BlockError> {
+        (**self).finish()
+    }
+
+    fn metrics(&self) -> Vec<(&'static str, Metric)> {
+        (**self).metrics()
+    }
+}
+
+/// What a call of [`Block::work`] may know of the world around it.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// When this call began. Blocks take time from here, not from the clock.
+    pub now: Instant,
+    /// How long this call may block (in a socket, say). Zero when other blocks of the same
+    /// partition have work to do; a few milliseconds when the partition would sleep anyway.
+    /// A block that waited returns [`Work::Again`] with zero.
+    pub may_block: Duration,
+    /// Whether the graph was asked to stop. Sources need not look unless they loop inside.
+    pub stopping: bool,
+}
+
+impl Context {
+    /// A context for a call at `now` that may not block.
+    #[must_use]
+    pub fn at(now: Instant) -> Self {
+        Self { now, may_block: Duration::ZERO, stopping: false }
+    }
+}

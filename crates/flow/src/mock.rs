@@ -1,0 +1,220 @@
+//! One block alone, with given inputs and reserved outputs: for tests and benches.
+
+use crate::block::{Block, BlockError, Context, Work};
+use crate::item::Item;
+use crate::port::{Collector, Feeder, InputPort, OutputPort, PortVisitor};
+use crate::survey::{Survey, Totals};
+use millstream_ring::{Reader, Writer};
+use std::any::Any;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Instant;
+
+/// Room of each ring, in items, unless the block's ports want more.
+const DEFAULT_ITEMS: usize = 4096;
+
+/// Runs one block without a runtime.
+///
+/// ```
+/// # use millstream_flow::{Block, BlockError, Context, In, Mock, PortVisitor, Work};
+/// struct Sum { input: In<u8>, sum: u64 }
+/// impl Block for Sum {
+///     fn ports(&mut self, ports: &mut dyn PortVisitor) {
+///         ports.input("in", &mut self.input);
+///     }
+///     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
+///         self.sum += self.input.slice().iter().map(|x| u64::from(*x)).sum::<u64>();
+///         self.input.consume(self.input.slice().len());
+///         Ok(Work::Continue)
+///     }
+/// }
+/// let mut mock = Mock::new(Sum { input: In::new(), sum: 0 });
+/// mock.feed("in", &[1u8, 2, 3]);
+/// mock.run().unwrap();
+/// assert_eq!(mock.block.sum, 6);
+/// ```
+///
+/// # Panics
+/// Methods panic on a port name or item type that the block does not have: a mock belongs in
+/// tests.
+pub struct Mock<B> {
+    /// The block.
+    pub block: B,
+    inputs: BTreeMap<String, Box<dyn Feeder>>,
+    outputs: BTreeMap<String, Box<dyn Collector>>,
+    started: bool,
+    finished: bool,
+}
+
+impl<B: Block> Mock<B> {
+    /// Opens every port of `block` with room for 4096 items or what the ports want.
+    #[must_use]
+    pub fn new(block: B) -> Self {
+        Self::with_room(block, DEFAULT_ITEMS)
+    }
+
+    /// Opens every port with room for at least `items`, to try blocks with short and long
+    /// slices (room is rounded up to whole pages).
+    #[must_use]
+    pub fn with_room(mut block: B, items: usize) -> Self {
+        let mut open = Open { items, inputs: BTreeMap::new(), outputs: BTreeMap::new() };
+        block.ports(&mut open);
+        let Open { inputs, outputs, .. } = open;
+        Self { block, inputs, outputs, started: false, finished: false }
+    }
+
+    /// Appends items to an input. What does not fit into the ring follows as room appears.
+    pub fn feed<T: Item>(&mut self, port: &str, items: &[T]) {
+        let feeder = self.inputs.get_mut(port).unwrap_or_else(|| panic!("no input {port}"));
+        let supply = feeder.as_any().downcast_mut::<Supply<T>>();
+        supply.unwrap_or_else(|| panic!("input {port} has another type")).held.extend(items);
+        feeder.refill();
+    }
+
+    /// Ends an input, after what was fed.
+    pub fn end(&mut self, port: &str) {
+        self.inputs.get_mut(port).unwrap_or_else(|| panic!("no input {port}")).end();
+    }
+
+    /// Calls `work` until nothing moves or the block is finished. Outputs are collected as
+    /// they come, so a full output never holds the block back. For a source without end use
+    /// [`call`](Self::call).
+    ///
+    /// # Errors
+    /// The block's.
+    pub fn run(&mut self) -> Result<(), BlockError> {
+        loop {
+            let before = Totals::of(&mut self.block);
+            let work = self.call()?;
+            let moved = Totals::of(&mut self.block) != before;
+            let drained: usize = self.outputs.values_mut().map(|output| output.drain()).sum();
+            let refilled: usize = self.inputs.values_mut().map(|input| input.refill()).sum();
+            if work == Work::Finished || (!moved && drained == 0 && refilled == 0) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Exactly one call of `work` (after `start` at the first), whether the ports are ready
+    /// or not. For benches, and to test what a block does with little.
+    ///
+    /// # Errors
+    /// The block's.
+    pub fn call(&mut self) -> Result<Work, BlockError> {
+        if !std::mem::replace(&mut self.started, true) {
+            self.block.start()?;
+        }
+        if self.finished {
+            return Ok(Work::Finished);
+        }
+        let survey = Survey::of(&mut self.block);
+        let before = Totals::of(&mut self.block);
+        let mut work = self.block.work(&mut Context::at(Instant::now()))?;
+        if survey.is_last_chance() && Totals::of(&mut self.block) == before {
+            work = Work::Finished;
+        }
+        if work == Work::Finished {
+            self.finished = true;
+            self.block.finish()?;
+        }
+        Ok(work)
+    }
+
+    /// Whether the block has finished, by itself or because an ended input left it nothing.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.finished
+    }
+
+    /// Takes everything an output has produced since the last time.
+    pub fn take<T: Item>(&mut self, port: &str) -> Vec<T> {
+        let collector = self.outputs.get_mut(port).unwrap_or_else(|| panic!("no output {port}"));
+        collector.drain();
+        let collection = collector.as_any().downcast_mut::<Collection<T>>();
+        let collection = collection.unwrap_or_else(|| panic!("output {port} has another type"));
+        std::mem::take(&mut collection.items)
+    }
+}
+
+/// Opens every port it is shown.
+struct Open {
+    items: usize,
+    inputs: BTreeMap<String, Box<dyn Feeder>>,
+    outputs: BTreeMap<String, Box<dyn Collector>>,
+}
+
+impl PortVisitor for Open {
+    fn input(&mut self, name: &str, port: &mut dyn InputPort) {
+        let items = self.items.max(2 * port.min_items());
+        let feeder = port.attach_feeder(items).expect("a ring for the mock");
+        self.inputs.insert(name.to_owned(), feeder);
+    }
+
+    fn output(&mut self, name: &str, port: &mut dyn OutputPort) {
+        let items = self.items.max(2 * port.min_items());
+        let collector = port.open_collector(items).expect("a ring for the mock");
+        self.outputs.insert(name.to_owned(), collector);
+    }
+}
+
+/// Items on their way into an input.
+pub(crate) struct Supply<T: Item> {
+    writer: Writer<T>,
+    held: VecDeque<T>,
+    ending: bool,
+}
+
+impl<T: Item> Supply<T> {
+    pub(crate) fn new(writer: Writer<T>) -> Self {
+        Self { writer, held: VecDeque::new(), ending: false }
+    }
+}
+
+impl<T: Item> Feeder for Supply<T> {
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn refill(&mut self) -> usize {
+        let room = self.writer.slice_mut();
+        let items = room.len().min(self.held.len());
+        for (to, from) in room.iter_mut().zip(self.held.drain(..items)) {
+            *to = from;
+        }
+        self.writer.produce(items);
+        if self.ending && self.held.is_empty() {
+            self.writer.close();
+        }
+        items
+    }
+
+    fn end(&mut self) {
+        self.ending = true;
+        self.refill();
+    }
+}
+
+/// Items that came out of an output.
+pub(crate) struct Collection<T: Item> {
+    reader: Reader<T>,
+    items: Vec<T>,
+}
+
+impl<T: Item> Collection<T> {
+    pub(crate) fn new(reader: Reader<T>) -> Self {
+        Self { reader, items: Vec::new() }
+    }
+}
+
+impl<T: Item> Collector for Collection<T> {
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn drain(&mut self) -> usize {
+        let new = self.reader.slice();
+        let items = new.len();
+        self.items.extend_from_slice(new);
+        self.reader.consume(items);
+        items
+    }
+}

@@ -1,0 +1,294 @@
+//! Typed ports: a block's only door to the rest of the graph.
+//!
+//! [`In`] and [`Out`] are what blocks use. [`InputPort`] and [`OutputPort`] are the same ports
+//! seen without their item type, by the graph and the runtime.
+
+use crate::item::{Item, ItemType};
+use millstream_ring::{Reader, RingError, RingOptions, Writer, ring};
+use std::any::Any;
+
+/// Receives every port of a block, in order. See [`Block::ports`](crate::Block::ports).
+pub trait PortVisitor {
+    /// An input called `name`, unique in its block.
+    fn input(&mut self, name: &str, port: &mut dyn InputPort);
+    /// An output called `name`, unique in its block.
+    fn output(&mut self, name: &str, port: &mut dyn OutputPort);
+}
+
+/// Items coming in.
+///
+/// Until the graph connects it, a port is empty and never ends.
+#[derive(Debug)]
+pub struct In<T: Item> {
+    reader: Option<Reader<T>>,
+    min_items: usize,
+    items: u64,
+}
+
+impl<T: Item> Default for In<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T: Item> In<T> {
+    /// An input that wants at least one item per call.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_min_items(1)
+    }
+
+    /// An input that wants at least `min_items` items per call; zero makes it optional: the
+    /// block is called without any. At the end of the stream a call may see fewer.
+    #[must_use]
+    pub fn with_min_items(min_items: usize) -> Self {
+        Self { reader: None, min_items, items: 0 }
+    }
+
+    /// The least number of items a call wants.
+    #[must_use]
+    pub fn min_items(&self) -> usize {
+        self.min_items
+    }
+
+    /// Changes the least number of items. The ring is sized for the number stated before the
+    /// graph starts; a larger one later is cut to the ring's capacity.
+    pub fn set_min_items(&mut self, min_items: usize) {
+        let capacity = self.reader.as_ref().map_or(usize::MAX, Reader::capacity);
+        self.min_items = min_items.min(capacity);
+    }
+
+    /// Every item there is now, contiguous.
+    #[must_use]
+    pub fn slice(&self) -> &[T] {
+        self.reader.as_ref().map_or(&[], Reader::slice)
+    }
+
+    /// Gives the first `items` of [`slice`](Self::slice) back.
+    ///
+    /// # Panics
+    /// If that slice was shorter.
+    pub fn consume(&mut self, items: usize) {
+        match &mut self.reader {
+            Some(reader) => reader.consume(items),
+            None => assert!(items == 0, "consumed items of a port that is not connected"),
+        }
+        self.items += items as u64;
+    }
+
+    /// Whether the last [`slice`](Self::slice) holds all that will ever come.
+    #[must_use]
+    pub fn is_ended(&self) -> bool {
+        self.reader.as_ref().is_some_and(Reader::is_ended)
+    }
+}
+
+/// Items going out. Several inputs may read one output; each sees every item.
+///
+/// An output that nothing reads discards.
+#[derive(Debug)]
+pub struct Out<T: Item> {
+    writer: Option<Writer<T>>,
+    min_items: usize,
+    items: u64,
+}
+
+impl<T: Item> Default for Out<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T: Item> Out<T> {
+    /// An output that wants room for at least one item per call.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_min_items(1)
+    }
+
+    /// An output that wants room for at least `min_items` items per call.
+    #[must_use]
+    pub fn with_min_items(min_items: usize) -> Self {
+        Self { writer: None, min_items, items: 0 }
+    }
+
+    /// The least room a call wants, in items.
+    #[must_use]
+    pub fn min_items(&self) -> usize {
+        self.min_items
+    }
+
+    /// Changes the least room. The ring is sized for the number stated before the graph
+    /// starts; a larger one later is cut to the ring's capacity.
+    pub fn set_min_items(&mut self, min_items: usize) {
+        let capacity = self.writer.as_ref().map_or(usize::MAX, Writer::capacity);
+        self.min_items = min_items.min(capacity);
+    }
+
+    /// All the room there is now, contiguous. It holds old items: write before producing.
+    pub fn slice_mut(&mut self) -> &mut [T] {
+        self.writer.as_mut().map_or(&mut [], Writer::slice_mut)
+    }
+
+    /// Sends the first `items` of [`slice_mut`](Self::slice_mut).
+    ///
+    /// # Panics
+    /// If that slice was shorter.
+    pub fn produce(&mut self, items: usize) {
+        match &mut self.writer {
+            Some(writer) => writer.produce(items),
+            None => assert!(items == 0, "produced items on a port that is not open"),
+        }
+        self.items += items as u64;
+    }
+}
+
+/// An input without its item type.
+pub trait InputPort {
+    /// The type of the items.
+    fn item_type(&self) -> ItemType;
+    /// See [`In::min_items`].
+    fn min_items(&self) -> usize;
+    /// Items consumed so far.
+    fn items(&self) -> u64;
+    /// Whether `items` are there; looks again only if they were not at the last look.
+    fn has(&self, items: usize) -> bool;
+    /// See [`In::is_ended`].
+    fn is_ended(&self) -> bool;
+    /// Takes the reading end that [`OutputPort::open`] made; false if its type is another.
+    fn attach(&mut self, reader: Box<dyn Any + Send>) -> bool;
+    /// Attaches a ring of at least `items` items and hands out its writing end, untyped.
+    ///
+    /// # Errors
+    /// [`RingError`] when the ring cannot be made.
+    fn attach_feeder(&mut self, items: usize) -> Result<Box<dyn Feeder>, RingError>;
+    /// Stops reading.
+    fn close(&mut self);
+}
+
+/// An output without its item type.
+pub trait OutputPort {
+    /// The type of the items.
+    fn item_type(&self) -> ItemType;
+    /// See [`Out::min_items`].
+    fn min_items(&self) -> usize;
+    /// Items produced so far.
+    fn items(&self) -> u64;
+    /// Whether there is room for `items`; looks again only if there was not at the last look.
+    fn has_room(&mut self, items: usize) -> bool;
+    /// Whether it was connected and every reader is gone.
+    fn is_abandoned(&self) -> bool;
+    /// Makes the ring and hands out its reading ends (`Reader<T>`), for
+    /// [`InputPort::attach`].
+    ///
+    /// # Errors
+    /// [`RingError`] when the ring cannot be made.
+    fn open(&mut self, options: &RingOptions) -> Result<Vec<Box<dyn Any + Send>>, RingError>;
+    /// Opens with one reader, handed out untyped.
+    ///
+    /// # Errors
+    /// [`RingError`] when the ring cannot be made.
+    fn open_collector(&mut self, items: usize) -> Result<Box<dyn Collector>, RingError>;
+    /// Ends the stream.
+    fn close(&mut self);
+}
+
+/// A writing end that holds more than the ring does, for [`Mock`](crate::Mock).
+pub trait Feeder: Send {
+    /// The `Supply<T>` behind it.
+    fn as_any(&mut self) -> &mut dyn Any;
+    /// Moves held items into the ring; returns how many.
+    fn refill(&mut self) -> usize;
+    /// Ends the stream once everything held has been moved.
+    fn end(&mut self);
+}
+
+/// A reading end that collects into memory, for [`Mock`](crate::Mock).
+pub trait Collector: Send {
+    /// The `Collection<T>` behind it.
+    fn as_any(&mut self) -> &mut dyn Any;
+    /// Moves items out of the ring; returns how many.
+    fn drain(&mut self) -> usize;
+}
+
+impl<T: Item> InputPort for In<T> {
+    fn item_type(&self) -> ItemType {
+        ItemType::of::<T>()
+    }
+
+    fn min_items(&self) -> usize {
+        self.min_items
+    }
+
+    fn items(&self) -> u64 {
+        self.items
+    }
+
+    fn has(&self, items: usize) -> bool {
+        self.reader.as_ref().is_some_and(|reader| reader.has(items))
+    }
+
+    fn is_ended(&self) -> bool {
+        In::is_ended(self)
+    }
+
+    fn attach(&mut self, reader: Box<dyn Any + Send>) -> bool {
+        let reader = reader.downcast::<Reader<T>>();
+        let fits = reader.is_ok();
+        self.reader = reader.ok().map(|reader| *reader);
+        fits
+    }
+
+    fn attach_feeder(&mut self, items: usize) -> Result<Box<dyn Feeder>, RingError> {
+        let (writer, mut readers) = ring::<T>(&RingOptions::items(items))?;
+        self.reader = readers.pop();
+        Ok(Box::new(crate::mock::Supply::new(writer)))
+    }
+
+    fn close(&mut self) {
+        if let Some(reader) = &mut self.reader {
+            reader.close();
+        }
+    }
+}
+
+impl<T: Item> OutputPort for Out<T> {
+    fn item_type(&self) -> ItemType {
+        ItemType::of::<T>()
+    }
+
+    fn min_items(&self) -> usize {
+        self.min_items
+    }
+
+    fn items(&self) -> u64 {
+        self.items
+    }
+
+    fn has_room(&mut self, items: usize) -> bool {
+        self.writer.as_mut().is_some_and(|writer| writer.has_room(items))
+    }
+
+    fn is_abandoned(&self) -> bool {
+        self.writer.as_ref().is_some_and(Writer::is_abandoned)
+    }
+
+    fn open(&mut self, options: &RingOptions) -> Result<Vec<Box<dyn Any + Send>>, RingError> {
+        let (writer, readers) = ring::<T>(options)?;
+        self.writer = Some(writer);
+        Ok(readers.into_iter().map(|reader| Box::new(reader) as Box<dyn Any + Send>).collect())
+    }
+
+    fn open_collector(&mut self, items: usize) -> Result<Box<dyn Collector>, RingError> {
+        let (writer, mut readers) = ring::<T>(&RingOptions::items(items))?;
+        self.writer = Some(writer);
+        let reader = readers.pop().expect("a ring for one reader has one reader");
+        Ok(Box::new(crate::mock::Collection::new(reader)))
+    }
+
+    fn close(&mut self) {
+        if let Some(writer) = &mut self.writer {
+            writer.close();
+        }
+    }
+}

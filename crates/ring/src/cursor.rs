@@ -1,0 +1,198 @@
+//! Positions of one producer and its consumers in a circular buffer of bytes.
+//!
+//! ```text
+//!        consumed (slowest open reader)      produced
+//!               │                               │
+//!   ────────────▼───────────────────────────────▼──────────────────▶ bytes since the start
+//!    room again │  readable, owned by consumers │ room, owned by the producer
+//!               └───────────── at most `capacity` apart ────────────▶
+//! ```
+//!
+//! A position counts bytes since the start and never wraps (2⁶⁴ bytes at 10 GB/s last 58
+//! years), so *empty* and *full* need no spare slot and an item of any size may straddle the
+//! end of the buffer. Each position has one writing thread. The other side keeps a cached copy
+//! and looks again only when it wants more than the copy grants.
+//!
+//! **Ownership.** Bytes in `consumed..produced` are the consumers' to read; everything else is
+//! the producer's to write. A `Release` store of a position hands bytes over, the `Acquire`
+//! load on the other side receives them. Closing is one way and hands everything over.
+
+use crate::pad::Padded;
+use crate::sync::{Arc, AtomicBool, AtomicU64, Ordering};
+use std::cell::Cell;
+
+/// One side's published position, alone on its cache lines.
+#[derive(Debug)]
+struct Side {
+    position: AtomicU64,
+    closed: AtomicBool,
+}
+
+impl Side {
+    fn new() -> Padded<Self> {
+        Padded(Self { position: AtomicU64::new(0), closed: AtomicBool::new(false) })
+    }
+}
+
+#[derive(Debug)]
+struct Shared {
+    capacity: u64,
+    producer: Padded<Side>,
+    consumers: Box<[Padded<Side>]>,
+}
+
+/// Makes the producer and `consumers` consumers of a buffer of `capacity` bytes.
+///
+/// Every consumer sees every byte (broadcast); the slowest open one holds the producer back.
+#[must_use]
+pub fn cursors(capacity: u64, consumers: usize) -> (Producer, Vec<Consumer>) {
+    let shared = Arc::new(Shared {
+        capacity,
+        producer: Side::new(),
+        consumers: (0..consumers).map(|_| Side::new()).collect(),
+    });
+    let consumers = (0..consumers)
+        .map(|index| Consumer {
+            shared: Arc::clone(&shared),
+            index,
+            position: 0,
+            produced: Cell::new(0),
+            ended: Cell::new(false),
+        })
+        .collect();
+    (Producer { shared, position: 0, limit: capacity, closed: false }, consumers)
+}
+
+/// The writing side. Dropping it closes it.
+#[derive(Debug)]
+pub struct Producer {
+    shared: Arc<Shared>,
+    position: u64,
+    /// Cached: the position that may not be passed.
+    limit: u64,
+    closed: bool,
+}
+
+impl Producer {
+    /// Bytes that may be written now, by the latest news from the consumers.
+    pub fn room(&mut self) -> u64 {
+        let mut limit = u64::MAX;
+        for side in &self.shared.consumers {
+            // Acquire: what a closing or advancing consumer still read, it read before this.
+            if !side.closed.load(Ordering::Acquire) {
+                limit = limit.min(side.position.load(Ordering::Acquire) + self.shared.capacity);
+            }
+        }
+        // With nobody left to read, the whole buffer is room.
+        self.limit = limit.min(self.position + self.shared.capacity);
+        self.limit - self.position
+    }
+
+    /// Whether `bytes` may be written now; looks at the consumers only if the cached answer
+    /// is no.
+    pub fn has_room(&mut self, bytes: u64) -> bool {
+        self.limit - self.position >= bytes || self.room() >= bytes
+    }
+
+    /// Hands the next `bytes` to the consumers.
+    ///
+    /// # Panics
+    /// If that is more than the room last reported.
+    pub fn advance(&mut self, bytes: u64) {
+        assert!(bytes <= self.limit - self.position, "produced more than the room reported");
+        if self.closed {
+            return;
+        }
+        self.position += bytes;
+        self.shared.producer.position.store(self.position, Ordering::Release);
+    }
+
+    /// Whether there are consumers and every one of them is closed: nothing written from now
+    /// on will be read.
+    #[must_use]
+    pub fn is_abandoned(&self) -> bool {
+        let sides = &self.shared.consumers;
+        !sides.is_empty() && sides.iter().all(|side| side.closed.load(Ordering::Acquire))
+    }
+
+    /// Says that nothing more will come.
+    pub fn close(&mut self) {
+        self.closed = true;
+        self.shared.producer.closed.store(true, Ordering::Release);
+    }
+}
+
+impl Drop for Producer {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// A reading side. Dropping it closes it.
+#[derive(Debug)]
+pub struct Consumer {
+    shared: Arc<Shared>,
+    index: usize,
+    position: u64,
+    /// Cached: the producer's position.
+    produced: Cell<u64>,
+    /// Whether `produced` is final.
+    ended: Cell<bool>,
+}
+
+impl Consumer {
+    /// Bytes that may be read now, by the latest news from the producer.
+    pub fn available(&self) -> u64 {
+        if !self.ended.get() {
+            let producer = &self.shared.producer;
+            // In this order: the position read after a close is the final one.
+            let ended = producer.closed.load(Ordering::Acquire);
+            self.produced.set(producer.position.load(Ordering::Acquire));
+            self.ended.set(ended);
+        }
+        self.produced.get() - self.position
+    }
+
+    /// Whether `bytes` may be read now; looks at the producer only if the cached answer is no.
+    pub fn has(&self, bytes: u64) -> bool {
+        self.produced.get() - self.position >= bytes || self.available() >= bytes
+    }
+
+    /// Whether the last look found the producer closed: what was available then is all that
+    /// will ever come. It does not look again, so it agrees with the slice in hand.
+    #[must_use]
+    pub fn is_ended(&self) -> bool {
+        self.ended.get()
+    }
+
+    /// Hands the next `bytes` back to the producer.
+    ///
+    /// # Panics
+    /// If that is more than was last reported available.
+    pub fn advance(&mut self, bytes: u64) {
+        assert!(
+            bytes <= self.produced.get() - self.position,
+            "consumed more than was reported available"
+        );
+        self.position += bytes;
+        self.side().position.store(self.position, Ordering::Release);
+    }
+
+    /// Says that nothing more will be read; the producer no longer waits for this consumer.
+    pub fn close(&mut self) {
+        // Nothing is readable from here on: the producer may overwrite it.
+        self.ended.set(true);
+        self.position = self.produced.get();
+        self.side().closed.store(true, Ordering::Release);
+    }
+
+    fn side(&self) -> &Side {
+        &self.shared.consumers[self.index]
+    }
+}
+
+impl Drop for Consumer {
+    fn drop(&mut self) {
+        self.close();
+    }
+}

@@ -1,0 +1,208 @@
+//! An anonymous memory file mapped twice in a row, so that a circular buffer has no seam.
+//!
+//! ```text
+//!   address   base                base + capacity       base + 2·capacity
+//!             ├────────────────────┼─────────────────────┤
+//!   file      0 ……………… capacity    0 ……………… capacity
+//! ```
+//!
+//! Byte `base + i` and byte `base + capacity + i` are the same memory, therefore any run of up
+//! to `capacity` bytes from any start below `capacity` is contiguous (memfd_create(2),
+//! mmap(2) with `MAP_FIXED`).
+
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+use std::ffi::c_void;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::ptr::{self, NonNull};
+
+const HUGE_PAGE_BYTES: usize = 2 << 20;
+
+/// Which pages hold a ring.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Backing {
+    /// Pages of the machine's base size.
+    Normal,
+    /// Pages of 2 MiB.
+    Huge,
+    /// Huge pages were asked for and could not be had, for this reason.
+    NormalInsteadOfHuge(String),
+}
+
+/// Why memory could not be mapped.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "cannot map a ring of {bytes} bytes ({step}: {source}); \
+     ask for smaller buffers, or check `ulimit -v` and free memory"
+)]
+pub struct MapError {
+    /// Size of the ring, in bytes; it takes twice that in addresses.
+    pub bytes: usize,
+    /// The step that failed.
+    pub step: &'static str,
+    /// What the kernel answered.
+    pub source: io::Error,
+}
+
+/// A double mapping. Unmapped on drop.
+#[derive(Debug)]
+pub struct DoubleMap {
+    base: NonNull<u8>,
+    capacity_bytes: usize,
+    reserved: NonNull<c_void>,
+    reserved_bytes: usize,
+    backing: Backing,
+}
+
+// SAFETY: a DoubleMap is only addresses that stay valid until drop; access to the bytes goes
+// through raw pointers whose users answer for exclusion.
+unsafe impl Send for DoubleMap {}
+// SAFETY: as above; every method takes `&self` and reads immutable fields.
+unsafe impl Sync for DoubleMap {}
+
+impl DoubleMap {
+    /// Maps at least `min_bytes`, rounded up to whole pages, filled with zeros and present in
+    /// memory (no page fault later).
+    ///
+    /// # Errors
+    /// [`MapError`] when the kernel refuses. Huge pages that cannot be had are no error:
+    /// [`DoubleMap::backing`] then says why.
+    pub fn new(min_bytes: usize, huge_pages: bool) -> Result<Self, MapError> {
+        if !huge_pages {
+            return Self::with_pages(min_bytes, rustix::param::page_size(), Backing::Normal);
+        }
+        Self::with_pages(min_bytes, HUGE_PAGE_BYTES, Backing::Huge).or_else(|refused| {
+            let reason = format!("{}: {}", refused.step, refused.source);
+            let backing = Backing::NormalInsteadOfHuge(reason);
+            Self::with_pages(min_bytes, rustix::param::page_size(), backing)
+        })
+    }
+
+    /// The first byte.
+    #[must_use]
+    pub fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    /// Bytes before the buffer repeats: a whole number of pages.
+    #[must_use]
+    pub fn capacity_bytes(&self) -> usize {
+        self.capacity_bytes
+    }
+
+    /// Which pages it got.
+    #[must_use]
+    pub fn backing(&self) -> &Backing {
+        &self.backing
+    }
+
+    fn with_pages(min_bytes: usize, page_bytes: usize, backing: Backing) -> Result<Self, MapError> {
+        let fail = |step| move |source: io::Error| MapError { bytes: min_bytes, step, source };
+        let too_large = || fail("size")(io::ErrorKind::OutOfMemory.into());
+        let capacity_bytes = min_bytes
+            .max(1)
+            .checked_next_multiple_of(page_bytes)
+            .filter(|bytes| *bytes <= isize::MAX as usize / 4)
+            .ok_or_else(too_large)?;
+        let huge = backing == Backing::Huge;
+        let file = memory_file(capacity_bytes, huge).map_err(fail("memfd_create"))?;
+
+        // One page more than needed, so that the base can be aligned to the page.
+        let reserved_bytes = 2 * capacity_bytes + page_bytes;
+        // SAFETY: a new anonymous mapping at an address of the kernel's choice touches nothing.
+        let reserved = unsafe {
+            mmap_anonymous(
+                ptr::null_mut(),
+                reserved_bytes,
+                ProtFlags::empty(),
+                MapFlags::PRIVATE | MapFlags::NORESERVE,
+            )
+        }
+        .map_err(|errno| fail("reserve addresses")(errno.into()))?;
+        let skip = reserved.cast::<u8>().align_offset(page_bytes);
+        let base = reserved.cast::<u8>().wrapping_add(skip);
+        let map = Self {
+            base: NonNull::new(base).expect("mmap never answers with address zero"),
+            capacity_bytes,
+            reserved: NonNull::new(reserved).expect("mmap never answers with address zero"),
+            reserved_bytes,
+            backing,
+        };
+        // From here on `map` unmaps everything if a step fails.
+        for half in 0..2 {
+            let at = base.wrapping_add(half * capacity_bytes);
+            // SAFETY: `at..at + capacity_bytes` lies inside the range reserved above, which
+            // nobody else uses.
+            unsafe { map_file(at, capacity_bytes, &file) }.map_err(fail("mmap"))?;
+        }
+        Ok(map)
+    }
+}
+
+impl Drop for DoubleMap {
+    fn drop(&mut self) {
+        // SAFETY: the range was mapped by `with_pages`, belongs to this value alone, and every
+        // user of its addresses holds this value alive.
+        let unmapped = unsafe { munmap(self.reserved.as_ptr(), self.reserved_bytes) };
+        debug_assert!(unmapped.is_ok(), "munmap of an own mapping cannot fail");
+    }
+}
+
+fn memory_file(bytes: usize, huge: bool) -> io::Result<OwnedFd> {
+    let mut flags = MemfdFlags::CLOEXEC;
+    if huge {
+        flags |= MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB;
+    }
+    let file = memfd_create(c"millstream-ring", flags)?;
+    ftruncate(&file, bytes as u64)?;
+    Ok(file)
+}
+
+/// Maps the whole of `file` at `at`, replacing what is there.
+///
+/// # Safety
+/// `at..at + bytes` must be address space that the caller owns and that nothing refers to.
+unsafe fn map_file(at: *mut u8, bytes: usize, file: impl AsFd) -> io::Result<()> {
+    let flags = MapFlags::SHARED | MapFlags::FIXED | MapFlags::POPULATE;
+    // SAFETY: passed on to the caller.
+    unsafe { mmap(at.cast(), bytes, ProtFlags::READ | ProtFlags::WRITE, flags, file, 0) }?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_half_is_the_first() {
+        let map = DoubleMap::new(5000, false).unwrap();
+        assert_eq!(map.capacity_bytes() % rustix::param::page_size(), 0);
+        let (base, capacity) = (map.base().as_ptr(), map.capacity_bytes());
+        for at in [0, 1, 4095, capacity - 1] {
+            // SAFETY: both addresses lie in the mapping, and this thread alone uses it.
+            let twin = unsafe {
+                base.add(at).write_volatile(at as u8 ^ 0x5a);
+                base.add(capacity + at).read_volatile()
+            };
+            assert_eq!(twin, at as u8 ^ 0x5a);
+        }
+    }
+
+    #[test]
+    fn huge_pages_are_granted_or_the_reason_is_told() {
+        let map = DoubleMap::new(1, true).unwrap();
+        match map.backing() {
+            Backing::Huge => assert_eq!(map.capacity_bytes(), HUGE_PAGE_BYTES),
+            Backing::NormalInsteadOfHuge(reason) => assert!(!reason.is_empty()),
+            Backing::Normal => panic!("the wish for huge pages was forgotten"),
+        }
+    }
+
+    #[test]
+    fn an_impossible_size_is_an_error_that_says_what_to_do() {
+        let error = DoubleMap::new(usize::MAX, false).unwrap_err().to_string();
+        assert!(error.contains("ask for smaller buffers"), "{error}");
+    }
+}
