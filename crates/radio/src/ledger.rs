@@ -1,0 +1,215 @@
+//! The ledger: where every sample of a stream went.
+//!
+//! For each stream, samples expected = delivered + held + the sum of losses by cause. What is expected
+//! follows from time stamps (or from the number a finite capture asked for), what was delivered from
+//! counting copies into the caller's buffers, so the two sides are independent and must agree.
+
+use std::fmt;
+
+/// Why samples were lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Cause {
+    /// The device could not send them in time and stopped: it reported an overrun, or its time stamps
+    /// jump while its sequence numbers do not.
+    DeviceOverrun,
+    /// Packets that the device sent never reached this machine's socket.
+    NetworkLoss,
+    /// The receive queue on this machine was full.
+    HostQueueDrop,
+    /// Packets came, but could not be understood.
+    Malformed,
+    /// The device discarded the command, because it came after its own start time.
+    LateCommand,
+    /// They arrived, but the consumer had closed the stream.
+    Discarded,
+}
+
+impl Cause {
+    /// Every cause, in the order of a ledger's table.
+    pub const ALL: [Self; 6] = [
+        Self::DeviceOverrun,
+        Self::NetworkLoss,
+        Self::HostQueueDrop,
+        Self::Malformed,
+        Self::LateCommand,
+        Self::Discarded,
+    ];
+
+    /// A stable name for tables and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::DeviceOverrun => "device_overrun",
+            Self::NetworkLoss => "network_loss",
+            Self::HostQueueDrop => "host_queue_drop",
+            Self::Malformed => "malformed",
+            Self::LateCommand => "late_command",
+            Self::Discarded => "discarded",
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Samples of one stream, by what became of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ledger {
+    /// Samples that the stream should have brought so far.
+    pub expected: u64,
+    /// Samples copied to the consumer.
+    pub delivered: u64,
+    /// Samples that have arrived and wait in the current packet; 0 once a stream is closed.
+    pub held: u64,
+    lost: [u64; Cause::ALL.len()],
+}
+
+/// A ledger whose two sides differ: a defect of this program or a device with inconsistent time.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the sample ledger does not balance: {expected} expected, but {delivered} delivered, {held} held \
+     and {lost} lost make {}", delivered + held + lost
+)]
+#[non_exhaustive]
+pub struct Imbalance {
+    /// Samples expected.
+    pub expected: u64,
+    /// Samples delivered.
+    pub delivered: u64,
+    /// Samples held.
+    pub held: u64,
+    /// Samples lost by any cause.
+    pub lost: u64,
+}
+
+impl Ledger {
+    /// Samples lost by `cause`.
+    pub fn lost(&self, cause: Cause) -> u64 {
+        self.lost[cause as usize]
+    }
+
+    /// Samples lost by any cause.
+    pub fn lost_total(&self) -> u64 {
+        self.lost.iter().sum()
+    }
+
+    /// Every cause with the samples it took, also those that took none.
+    pub fn losses(&self) -> impl Iterator<Item = (Cause, u64)> + '_ {
+        Cause::ALL.into_iter().map(|cause| (cause, self.lost(cause)))
+    }
+
+    /// Checks that both sides agree.
+    ///
+    /// # Errors
+    /// [`Imbalance`] with both sides.
+    pub fn balance(&self) -> Result<(), Imbalance> {
+        let Self { expected, delivered, held, .. } = *self;
+        let lost = self.lost_total();
+        if expected == delivered + held + lost {
+            return Ok(());
+        }
+        Err(Imbalance { expected, delivered, held, lost })
+    }
+
+    /// The sums of several streams.
+    pub fn merge(&mut self, other: &Self) {
+        self.expected += other.expected;
+        self.delivered += other.delivered;
+        self.held += other.held;
+        for (sum, more) in self.lost.iter_mut().zip(other.lost) {
+            *sum += more;
+        }
+    }
+
+    pub(crate) fn expect(&mut self, samples: u64) {
+        self.expected += samples;
+    }
+
+    /// Samples arrived in order.
+    pub(crate) fn hold(&mut self, samples: u64) {
+        self.held += samples;
+    }
+
+    /// Held samples went to the consumer.
+    pub(crate) fn deliver(&mut self, samples: u64) {
+        self.held -= samples;
+        self.delivered += samples;
+    }
+
+    /// Held samples will not be wanted.
+    pub(crate) fn discard(&mut self, samples: u64) {
+        self.held -= samples;
+        self.lose(Cause::Discarded, samples);
+    }
+
+    pub(crate) fn lose(&mut self, cause: Cause, samples: u64) {
+        self.lost[cause as usize] += samples;
+    }
+}
+
+impl fmt::Display for Ledger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{:<16} {:>16}", "expected", self.expected)?;
+        write!(f, "{:<16} {:>16}", "delivered", self.delivered)?;
+        if self.held > 0 {
+            write!(f, "\n{:<16} {:>16}", "held", self.held)?;
+        }
+        for (cause, samples) in self.losses().filter(|loss| loss.1 > 0) {
+            write!(f, "\n{cause:<16} {samples:>16}")?;
+        }
+        match self.balance() {
+            Ok(()) => Ok(()),
+            Err(_) => write!(f, "\nDOES NOT BALANCE"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_sample_is_in_one_place() {
+        let mut ledger = Ledger::default();
+        ledger.expect(100);
+        ledger.hold(60);
+        ledger.deliver(50);
+        ledger.discard(10);
+        ledger.lose(Cause::NetworkLoss, 40);
+        assert_eq!(ledger.balance(), Ok(()));
+        assert_eq!(ledger.lost_total(), 50);
+        let losses: Vec<_> = ledger.losses().filter(|loss| loss.1 > 0).collect();
+        assert_eq!(losses, [(Cause::NetworkLoss, 40), (Cause::Discarded, 10)]);
+        let mut twice = ledger.clone();
+        twice.merge(&ledger);
+        assert_eq!((twice.expected, twice.lost(Cause::NetworkLoss)), (200, 80));
+    }
+
+    #[test]
+    fn an_imbalance_names_both_sides() {
+        let mut ledger = Ledger::default();
+        ledger.expect(10);
+        ledger.hold(4);
+        ledger.deliver(3);
+        ledger.lose(Cause::Malformed, 5);
+        assert_eq!(
+            ledger.balance().unwrap_err().to_string(),
+            "the sample ledger does not balance: 10 expected, but 3 delivered, 1 held and 5 lost \
+             make 9"
+        );
+        assert!(ledger.to_string().ends_with("DOES NOT BALANCE"));
+    }
+
+    #[test]
+    fn the_table_shows_only_causes_that_took_samples() {
+        let mut ledger = Ledger::default();
+        ledger.expect(7);
+        ledger.lose(Cause::DeviceOverrun, 7);
+        let table = ledger.to_string();
+        let lines: Vec<Vec<_>> = table.lines().map(|l| l.split_whitespace().collect()).collect();
+        assert_eq!(lines, [["expected", "7"], ["delivered", "0"], ["device_overrun", "7"]]);
+    }
+}
