@@ -1,1 +1,71 @@
 //! Packet formats of networked radios: CHDR, RFNoC management and control, MPM discovery.
+//!
+//! Everything a radio or a host says over UDP is taken apart and put together here, and nowhere
+//! else: this crate is the only place where bytes from the network are given a meaning. It does
+//! no I/O, keeps no state, never allocates, and contains no `unsafe`.
+//!
+//! # Pattern
+//!
+//! Each format has a *view* or a *`Repr`*, or both:
+//!
+//! * a view ([`chdr::Packet`], [`mgmt::Packet`], [`mpm::Reply`]) borrows bytes that passed a check;
+//! * a `Repr` is a small plain struct with `parse` (from a view) and `emit` (into a caller's buffer).
+//!
+//! A datagram goes through [`chdr::Packet::parse`] once; the packet type then says which of
+//! [`chdr::DataRepr`], [`stream::StatusRepr`], [`stream::CommandRepr`], [`ctrl::CtrlRepr`] and
+//! [`mgmt::Packet`] takes its payload apart.
+//!
+//! # Contract
+//!
+//! * Any bytes whatever may be given to a parser. Bytes that do not fit the format give an
+//!   [`Error`] whose variant names the cause; nothing panics.
+//! * After a successful check no accessor of a view panics, and every iterator ends.
+//! * Parsers accept what is harmless: datagrams longer than `Length`, payload bytes behind the last
+//!   field, reserved bits that are set. They refuse what cannot be understood: codes the format
+//!   does not define (except where the receiver has to answer them) and sizes that contradict.
+//! * `emit` writes all of the bytes it counts, reserved ones as zero, so the buffer need not be
+//!   cleared first. It gives an [`Error`] for a buffer that is too small or a value that does not
+//!   fit its field, and then the buffer's content is unspecified.
+//! * What `emit` wrote, `parse` reads back as an equal `Repr`.
+//!
+//! All words are little-endian; the CHDR link of every current networked device is. Bit positions
+//! are given as `[hi:lo]` inside a 64-bit word. The formats follow the project's fact page
+//! `rfnoc-chdr-protocol.md`; "facts section n" in this crate names its sections.
+//!
+//! # Example
+//!
+//! ```
+//! use millstream_wire::{Epid, Width, chdr};
+//!
+//! let repr = chdr::DataRepr {
+//!     dst_epid: Epid(2),
+//!     seq: 7,
+//!     timestamp: Some(1_000),
+//!     payload_len: 8,
+//!     ..Default::default()
+//! };
+//! let mut frame = [0; 64];
+//! let header_len = repr.emit(Width::W64, &mut frame)?;
+//! frame[header_len..header_len + 8].copy_from_slice(&[1, 0, 2, 0, 3, 0, 4, 0]);
+//!
+//! let packet = chdr::Packet::parse(&frame, Width::W64)?;
+//! assert_eq!(packet.timestamp(), Some(1_000));
+//! assert_eq!(packet.payload(), [1, 0, 2, 0, 3, 0, 4, 0]);
+//! # Ok::<(), millstream_wire::Error>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod bits;
+pub mod chdr;
+pub mod ctrl;
+mod epid;
+mod error;
+pub mod mgmt;
+pub mod mpm;
+pub mod regs;
+pub mod stream;
+
+pub use chdr::Width;
+pub use epid::Epid;
+pub use error::{Error, Result};

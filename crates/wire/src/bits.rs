@@ -1,0 +1,66 @@
+//! Little-endian words and bit fields.
+
+use crate::{Error, Result};
+
+/// The 64-bit word at byte `at`; `short` if the bytes end before it does.
+#[inline]
+pub(crate) fn get_u64(bytes: &[u8], at: usize, short: Error) -> Result<u64> {
+    match bytes.get(at..).and_then(<[u8]>::first_chunk) {
+        Some(word) => Ok(u64::from_le_bytes(*word)),
+        None => Err(short),
+    }
+}
+
+/// Bits `[lo + count - 1 : lo]` of `word`.
+#[inline]
+pub(crate) const fn field(word: u64, lo: u32, count: u32) -> u64 {
+    (word >> lo) & mask(count)
+}
+
+/// The lowest `count` bits set, `count` in 1..=63.
+#[inline]
+pub(crate) const fn mask(count: u32) -> u64 {
+    (1 << count) - 1
+}
+
+/// `value` moved to bit `lo`, or `FieldOverflow` if it needs more than `count` bits.
+#[inline]
+pub(crate) const fn fit(value: u64, lo: u32, count: u32) -> Result<u64> {
+    if value > mask(count) { Err(Error::FieldOverflow) } else { Ok(value << lo) }
+}
+
+/// Writes 64-bit words one after the other into a caller's buffer, padding them where asked.
+pub(crate) struct WordWriter<'a> {
+    buf: &'a mut [u8],
+    at: usize,
+}
+
+impl<'a> WordWriter<'a> {
+    pub(crate) fn new(buf: &'a mut [u8]) -> Self {
+        WordWriter { buf, at: 0 }
+    }
+
+    #[inline]
+    pub(crate) fn put(&mut self, word: u64) -> Result<()> {
+        let end = self.at + 8;
+        let Some(dst) = self.buf.get_mut(self.at..end) else { return Err(Error::BufferTooSmall) };
+        dst.copy_from_slice(&word.to_le_bytes());
+        self.at = end;
+        Ok(())
+    }
+
+    /// Writes `word` in the first lane of an item of `item_len` bytes and zeroes the others.
+    #[inline]
+    pub(crate) fn put_padded(&mut self, word: u64, item_len: usize) -> Result<()> {
+        self.put(word)?;
+        let end = self.at - 8 + item_len;
+        let Some(pad) = self.buf.get_mut(self.at..end) else { return Err(Error::BufferTooSmall) };
+        pad.fill(0);
+        self.at = end;
+        Ok(())
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.at
+    }
+}

@@ -1,0 +1,223 @@
+//! The 64-bit CHDR header.
+
+use super::Width;
+use crate::bits::{WordWriter, field, fit};
+use crate::{Epid, Error, Result};
+
+/// What a packet is, `[55:53]` of the header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum PacketType {
+    /// 0: topology and stream endpoint registers, see [`crate::mgmt`].
+    Management,
+    /// 1: credit from the receiver of a stream, see [`crate::stream::StatusRepr`].
+    StreamStatus,
+    /// 2: from the sender of a stream, see [`crate::stream::CommandRepr`].
+    StreamCommand,
+    /// 4: block registers and asynchronous messages, see [`crate::ctrl`].
+    Control,
+    /// 6: samples without time.
+    #[default]
+    Data,
+    /// 7: samples, with the time of the first.
+    TimedData,
+}
+
+impl PacketType {
+    /// The 3-bit code on the wire.
+    #[must_use]
+    #[inline]
+    pub const fn code(self) -> u8 {
+        match self {
+            PacketType::Management => 0,
+            PacketType::StreamStatus => 1,
+            PacketType::StreamCommand => 2,
+            PacketType::Control => 4,
+            PacketType::Data => 6,
+            PacketType::TimedData => 7,
+        }
+    }
+
+    /// The type with this code.
+    ///
+    /// # Errors
+    /// [`Error::UnknownPacketType`] for the codes that are not assigned.
+    #[inline]
+    pub const fn from_code(code: u8) -> Result<PacketType> {
+        Ok(match code {
+            0 => PacketType::Management,
+            1 => PacketType::StreamStatus,
+            2 => PacketType::StreamCommand,
+            4 => PacketType::Control,
+            6 => PacketType::Data,
+            7 => PacketType::TimedData,
+            _ => return Err(Error::UnknownPacketType),
+        })
+    }
+
+    /// Whether packets of this type carry samples.
+    #[must_use]
+    #[inline]
+    pub const fn is_data(self) -> bool {
+        matches!(self, PacketType::Data | PacketType::TimedData)
+    }
+}
+
+impl core::fmt::Display for PacketType {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            PacketType::Management => "management",
+            PacketType::StreamStatus => "stream status",
+            PacketType::StreamCommand => "stream command",
+            PacketType::Control => "control",
+            PacketType::Data => "data",
+            PacketType::TimedData => "timed data",
+        })
+    }
+}
+
+/// The fields of the first 64 bits of every packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Header {
+    /// `[63:58]` virtual channel; 0 in all current devices.
+    pub vc: u8,
+    /// `[57]` end of burst.
+    pub eob: bool,
+    /// `[56]` end of vector; its meaning is the user's.
+    pub eov: bool,
+    /// `[55:53]` packet type.
+    pub kind: PacketType,
+    /// `[52:48]` number of W-bit metadata words.
+    pub num_mdata: u8,
+    /// `[47:32]` sequence number, counted per stream and packet class, wraps at 2¹⁶.
+    pub seq: u16,
+    /// `[31:16]` bytes from the header through the last payload byte.
+    pub length: u16,
+    /// `[15:0]` destination endpoint.
+    pub dst_epid: Epid,
+}
+
+impl Header {
+    /// Takes a header word apart.
+    ///
+    /// # Errors
+    /// [`Error::UnknownPacketType`].
+    #[inline]
+    pub const fn from_word(word: u64) -> Result<Header> {
+        let kind = match PacketType::from_code(field(word, 53, 3) as u8) {
+            Ok(kind) => kind,
+            Err(error) => return Err(error),
+        };
+        Ok(Header {
+            vc: field(word, 58, 6) as u8,
+            eob: field(word, 57, 1) != 0,
+            eov: field(word, 56, 1) != 0,
+            kind,
+            num_mdata: field(word, 48, 5) as u8,
+            seq: field(word, 32, 16) as u16,
+            length: field(word, 16, 16) as u16,
+            dst_epid: Epid(field(word, 0, 16) as u16),
+        })
+    }
+
+    /// Puts a header word together.
+    ///
+    /// # Errors
+    /// [`Error::FieldOverflow`] if `vc` needs more than 6 or `num_mdata` more than 5 bits.
+    #[inline]
+    pub fn to_word(self) -> Result<u64> {
+        Ok(fit(self.vc.into(), 58, 6)?
+            | u64::from(self.eob) << 57
+            | u64::from(self.eov) << 56
+            | u64::from(self.kind.code()) << 53
+            | fit(self.num_mdata.into(), 48, 5)?
+            | u64::from(self.seq) << 32
+            | u64::from(self.length) << 16
+            | u64::from(self.dst_epid.0))
+    }
+
+    /// Bytes of header and timestamp at this width: where metadata or payload begins.
+    #[must_use]
+    #[inline]
+    pub const fn len(&self, width: Width) -> usize {
+        header_len(self.kind, width)
+    }
+
+    /// Bytes in front of the payload: header, timestamp and metadata.
+    #[must_use]
+    #[inline]
+    pub const fn payload_offset(&self, width: Width) -> usize {
+        self.len(width) + self.num_mdata as usize * width.bytes()
+    }
+
+    /// Writes header and, for [`PacketType::TimedData`] only, `timestamp`; returns
+    /// [`Header::len`], where the caller puts metadata (if announced) and payload.
+    ///
+    /// # Errors
+    /// [`Error::BufferTooSmall`], [`Error::FieldOverflow`] as for [`Header::to_word`].
+    #[inline]
+    pub fn emit(&self, timestamp: u64, width: Width, buf: &mut [u8]) -> Result<usize> {
+        let mut out = WordWriter::new(buf);
+        put_header(self, timestamp, width, &mut out)?;
+        Ok(out.len())
+    }
+}
+
+/// Bytes of header and timestamp of a packet of this type.
+#[inline]
+pub(crate) const fn header_len(kind: PacketType, width: Width) -> usize {
+    match (width, kind) {
+        (Width::W64, PacketType::TimedData) => 16,
+        _ => width.bytes(),
+    }
+}
+
+/// Writes the header word(s) of `header`, see [`Header::emit`].
+#[inline]
+pub(crate) fn put_header(
+    header: &Header,
+    timestamp: u64,
+    width: Width,
+    out: &mut WordWriter<'_>,
+) -> Result<()> {
+    let word = header.to_word()?;
+    let timed = matches!(header.kind, PacketType::TimedData);
+    if !timed {
+        return out.put_padded(word, width.bytes());
+    }
+    out.put(word)?;
+    let lanes_left = if width == Width::W64 { 8 } else { width.bytes() - 8 };
+    out.put_padded(timestamp, lanes_left)
+}
+
+/// Writes the header of a packet without timestamp and metadata whose length is known.
+pub(crate) fn put_plain_header(
+    kind: PacketType,
+    dst_epid: Epid,
+    seq: u16,
+    packet_len: usize,
+    width: Width,
+    out: &mut WordWriter<'_>,
+) -> Result<()> {
+    let length = u16::try_from(packet_len).map_err(|_| Error::PacketTooLong)?;
+    let header = Header { kind, seq, length, dst_epid, ..Header::default() };
+    put_header(&header, 0, width, out)
+}
+
+impl core::fmt::Display for Header {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{} to {} seq {} len {}", self.kind, self.dst_epid, self.seq, self.length)?;
+        if self.vc != 0 {
+            write!(f, " vc {}", self.vc)?;
+        }
+        if self.num_mdata != 0 {
+            write!(f, " mdata {}", self.num_mdata)?;
+        }
+        if self.eob {
+            f.write_str(" eob")?;
+        }
+        if self.eov {
+            f.write_str(" eov")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,29 @@
+//! Control packets: registers of blocks, acknowledgements, asynchronous messages (facts section 9).
+//!
+//! ```text
+//! word 1   [9:0] dst port  [19:10] src port  [23:20] data words  [29:24] sequence
+//!          [30] has time   [31] is ack       [47:32] source endpoint
+//! word 2   timestamp, only if it has time
+//! next     [19:0] address  [23:20] byte enables  [27:24] op  [31:30] status  [63:32] data 0
+//! further  two data words each, the lower half first
+//! ```
+
+mod codes;
+mod data;
+mod repr;
+
+pub use codes::{Op, Status};
+pub use data::{DataWords, MAX_DATA_WORDS};
+pub use repr::CtrlRepr;
+
+/// The port of client zero, the device's own register space.
+pub const CLIENT_ZERO_PORT: u16 = 0;
+
+/// Control sequence numbers are counted modulo this.
+pub const SEQ_MODULUS: u8 = 64;
+
+/// The port of the block with index `block_index`, given the device's number of control endpoints.
+#[must_use]
+pub const fn block_port(control_endpoints: u16, block_index: u16) -> u16 {
+    1 + control_endpoints + block_index
+}

@@ -1,0 +1,150 @@
+//! The one error type of this crate: a cause, no data.
+
+/// Shorthand for results of this crate.
+pub type Result<T> = core::result::Result<T, Error>;
+
+/// Why bytes were refused, or why a packet cannot be written.
+///
+/// A refused packet costs its receiver one counter; [`Error::name`] names that counter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Error {
+    /// Fewer bytes than one header word, or than the packet's own `Length`.
+    Truncated,
+    /// `Length` does not even cover the packet's own header, timestamp and metadata.
+    LengthTooSmall,
+    /// A packet type that CHDR does not define (3 or 5).
+    UnknownPacketType,
+    /// A well-formed packet of another type than the one asked for.
+    WrongPacketType,
+    /// The payload ends before the last field that the packet announces.
+    PayloadTooShort,
+    /// An operation code that the format does not define.
+    UnknownOp,
+    /// A status code that the format does not define.
+    UnknownStatus,
+    /// A control packet without a data word.
+    NoData,
+    /// A management packet written for another CHDR width.
+    WidthMismatch,
+    /// The "operations to come" counts of a management hop do not count down to 0.
+    BadOpCount,
+    /// More operations than the bounded management structs hold.
+    TooManyOps,
+    /// A management packet without a hop for this node to execute.
+    NoHop,
+    /// A management answer with no further hop to carry it.
+    NoReplyHop,
+    /// A value does not fit the bits of its field.
+    FieldOverflow,
+    /// The caller's buffer cannot hold the packet.
+    BufferTooSmall,
+    /// The packet would exceed the 65535 bytes that `Length` can state.
+    PacketTooLong,
+    /// Not an MPM discovery message.
+    NotMpm,
+    /// An MPM discovery message longer than any radio sends.
+    TooLong,
+    /// Discovery text that is not UTF-8, or has control or separator characters in a field.
+    BadText,
+}
+
+impl Error {
+    /// Every variant, in order of declaration: one counter each.
+    pub const ALL: [Error; 19] = [
+        Error::Truncated,
+        Error::LengthTooSmall,
+        Error::UnknownPacketType,
+        Error::WrongPacketType,
+        Error::PayloadTooShort,
+        Error::UnknownOp,
+        Error::UnknownStatus,
+        Error::NoData,
+        Error::WidthMismatch,
+        Error::BadOpCount,
+        Error::TooManyOps,
+        Error::NoHop,
+        Error::NoReplyHop,
+        Error::FieldOverflow,
+        Error::BufferTooSmall,
+        Error::PacketTooLong,
+        Error::NotMpm,
+        Error::TooLong,
+        Error::BadText,
+    ];
+
+    /// The name of the counter for this cause, in `snake_case`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Error::Truncated => "truncated",
+            Error::LengthTooSmall => "length_too_small",
+            Error::UnknownPacketType => "unknown_packet_type",
+            Error::WrongPacketType => "wrong_packet_type",
+            Error::PayloadTooShort => "payload_too_short",
+            Error::UnknownOp => "unknown_op",
+            Error::UnknownStatus => "unknown_status",
+            Error::NoData => "no_data",
+            Error::WidthMismatch => "width_mismatch",
+            Error::BadOpCount => "bad_op_count",
+            Error::TooManyOps => "too_many_ops",
+            Error::NoHop => "no_hop",
+            Error::NoReplyHop => "no_reply_hop",
+            Error::FieldOverflow => "field_overflow",
+            Error::BufferTooSmall => "buffer_too_small",
+            Error::PacketTooLong => "packet_too_long",
+            Error::NotMpm => "not_mpm",
+            Error::TooLong => "too_long",
+            Error::BadText => "bad_text",
+        }
+    }
+
+    const fn message(self) -> &'static str {
+        match self {
+            Error::Truncated => "the datagram ends before the packet does",
+            Error::LengthTooSmall => "the Length field does not cover the packet's own headers",
+            Error::UnknownPacketType => "the packet type is not one that CHDR defines",
+            Error::WrongPacketType => "the packet is of another type than expected",
+            Error::PayloadTooShort => "the payload ends before its last field",
+            Error::UnknownOp => "the operation code is not defined",
+            Error::UnknownStatus => "the status code is not defined",
+            Error::NoData => "the control packet has no data word",
+            Error::WidthMismatch => "the management packet is for another CHDR width",
+            Error::BadOpCount => "the operation counts of a management hop are inconsistent",
+            Error::TooManyOps => "the management packet has more operations than supported",
+            Error::NoHop => "the management packet has no hop left",
+            Error::NoReplyHop => "the management packet has no hop for the answers",
+            Error::FieldOverflow => "a value does not fit its field",
+            Error::BufferTooSmall => "the buffer is too small for the packet",
+            Error::PacketTooLong => "the packet would be longer than 65535 bytes",
+            Error::NotMpm => "not an MPM discovery message",
+            Error::TooLong => "the MPM discovery message is too long",
+            Error::BadText => "the MPM discovery message is not clean text",
+        }
+    }
+}
+
+impl core::fmt::Display for Error {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.message())
+    }
+}
+
+impl core::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cause_has_its_own_name_and_message() {
+        for (i, a) in Error::ALL.iter().enumerate() {
+            assert_eq!(*a as usize, i, "ALL is in order of declaration and complete");
+            for b in &Error::ALL[i + 1..] {
+                assert_ne!(a.name(), b.name());
+                assert_ne!(a.to_string(), b.to_string());
+            }
+        }
+        assert_eq!(Error::Truncated.to_string(), "the datagram ends before the packet does");
+    }
+}

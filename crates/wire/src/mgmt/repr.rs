@@ -1,0 +1,202 @@
+//! A whole management packet, held in place, and what a node does with it.
+
+use super::{Op, PROTOCOL_VERSION, Packet, Writer};
+use crate::chdr::{self, Width};
+use crate::{Epid, Error, Result};
+
+/// Most operations, over all hops, that a [`MgmtRepr`] holds. UHD's requests have at most a
+/// dozen; a packet with more is refused with [`Error::TooManyOps`].
+pub const MAX_OPS: usize = 64;
+
+/// A management packet of at most [`MAX_OPS`] operations (about 1 KiB, no heap).
+#[derive(Clone)]
+pub struct MgmtRepr {
+    /// Destination endpoint: [`Epid::NONE`] in requests, the host's in replies.
+    pub dst_epid: Epid,
+    /// CHDR sequence number; a reply repeats its request's.
+    pub seq: u16,
+    /// The endpoint of the host that asks.
+    pub src_epid: Epid,
+    /// Protocol version.
+    pub version: u16,
+    ops: [Op; MAX_OPS],
+    /// `ends[i]`: operation i is the last of its hop.
+    ends: [bool; MAX_OPS],
+    len: usize,
+}
+
+/// Where a node sends a packet whose first hop it has executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Forward {
+    /// Onwards: a crossbar by its routing table, a transport by its only output.
+    Default,
+    /// Onwards by this port of the crossbar.
+    Port(u16),
+    /// Back to where it came from; the destination is set to the asking endpoint.
+    Return,
+}
+
+impl MgmtRepr {
+    /// A request from `src_epid` without hops.
+    #[must_use]
+    pub fn request(src_epid: Epid, seq: u16) -> MgmtRepr {
+        MgmtRepr {
+            dst_epid: Epid::NONE,
+            seq,
+            src_epid,
+            version: PROTOCOL_VERSION,
+            ops: [Op::Nop; MAX_OPS],
+            ends: [false; MAX_OPS],
+            len: 0,
+        }
+    }
+
+    /// Appends a hop.
+    ///
+    /// # Errors
+    /// [`Error::TooManyOps`] beyond [`MAX_OPS`] in all, [`Error::NoHop`] for an empty hop.
+    pub fn push_hop(&mut self, ops: &[Op]) -> Result<()> {
+        let Some(last) = ops.len().checked_sub(1) else { return Err(Error::NoHop) };
+        let free = self.ops.get_mut(self.len..self.len + ops.len()).ok_or(Error::TooManyOps)?;
+        free.copy_from_slice(ops);
+        self.ends[self.len..self.len + last].fill(false);
+        self.ends[self.len + last] = true;
+        self.len += ops.len();
+        Ok(())
+    }
+
+    /// Appends a hop and gives the packet back, to write requests in one expression.
+    ///
+    /// # Errors
+    /// As [`MgmtRepr::push_hop`].
+    pub fn hop(mut self, ops: &[Op]) -> Result<MgmtRepr> {
+        self.push_hop(ops)?;
+        Ok(self)
+    }
+
+    /// The hops, first to last, each a slice of operations.
+    pub fn hops(&self) -> impl Iterator<Item = &[Op]> {
+        let mut start = 0;
+        core::iter::from_fn(move || {
+            let end = start + self.first_hop_len(start)?;
+            let hop = &self.ops[start..end];
+            start = end;
+            Some(hop)
+        })
+    }
+
+    /// Operations of the hop that begins at operation `start`, if there is one.
+    fn first_hop_len(&self, start: usize) -> Option<usize> {
+        self.ends[start..self.len].iter().position(|&end| end).map(|last| last + 1)
+    }
+
+    /// What a node does: takes the first hop off, hands its operations to `answer` in order,
+    /// appends the answers to the next hop, and says where the packet goes.
+    ///
+    /// `answer` is called for every operation, so that the node can note an ADVERTISE or write a
+    /// register; what it returns (for INFO_REQ and CFG_RD_REQ) is appended. NOP, SEL_DEST and
+    /// RETURN need nothing from it. On RETURN the rest of the hop is still executed and
+    /// `dst_epid` becomes `src_epid`.
+    ///
+    /// # Errors
+    /// [`Error::NoHop`] if there is no hop, [`Error::NoReplyHop`] if there are answers but no
+    /// further hop, [`Error::TooManyOps`]. The packet is then to be dropped.
+    pub fn execute(&mut self, mut answer: impl FnMut(Op) -> Option<Op>) -> Result<Forward> {
+        let hop_len = self.first_hop_len(0).ok_or(Error::NoHop)?;
+        let mut forward = Forward::Default;
+        let mut answers = [Op::Nop; MAX_OPS];
+        let mut count = 0;
+        for op in &self.ops[..hop_len] {
+            match *op {
+                Op::SelDest(port) if forward != Forward::Return => forward = Forward::Port(port),
+                Op::Return => forward = Forward::Return,
+                _ => {}
+            }
+            if let Some(response) = answer(*op) {
+                answers[count] = response;
+                count += 1;
+            }
+        }
+        self.ops.copy_within(hop_len..self.len, 0);
+        self.ends.copy_within(hop_len..self.len, 0);
+        self.len -= hop_len;
+        self.append_to_first_hop(&answers[..count])?;
+        if forward == Forward::Return {
+            self.dst_epid = self.src_epid;
+        }
+        Ok(forward)
+    }
+
+    fn append_to_first_hop(&mut self, answers: &[Op]) -> Result<()> {
+        if answers.is_empty() {
+            return Ok(());
+        }
+        let at = self.first_hop_len(0).ok_or(Error::NoReplyHop)?;
+        let end = at + answers.len();
+        if self.len + answers.len() > MAX_OPS {
+            return Err(Error::TooManyOps);
+        }
+        self.ops.copy_within(at..self.len, end);
+        self.ends.copy_within(at..self.len, end);
+        self.ops[at..end].copy_from_slice(answers);
+        self.ends[at - 1..end].fill(false);
+        self.ends[end - 1] = true;
+        self.len += answers.len();
+        Ok(())
+    }
+
+    /// Copies a checked packet.
+    ///
+    /// # Errors
+    /// Those of [`Packet::parse`], and [`Error::TooManyOps`].
+    pub fn parse(packet: &chdr::Packet<'_>) -> Result<MgmtRepr> {
+        let view = Packet::parse(packet)?;
+        let mut repr = MgmtRepr::request(view.src_epid(), view.seq());
+        repr.dst_epid = view.dst_epid();
+        repr.version = view.version();
+        for hop in view.hops() {
+            for op in hop {
+                *repr.ops.get_mut(repr.len).ok_or(Error::TooManyOps)? = op;
+                repr.ends[repr.len] = false;
+                repr.len += 1;
+            }
+            repr.ends[repr.len - 1] = true;
+        }
+        Ok(repr)
+    }
+
+    /// Bytes of this packet at this width: headers and items, the last one without padding.
+    #[must_use]
+    pub fn packet_len(&self, width: Width) -> usize {
+        width.bytes() * (1 + self.len) + 8
+    }
+
+    /// Writes the packet and returns [`MgmtRepr::packet_len`].
+    ///
+    /// # Errors
+    /// [`Error::BufferTooSmall`], [`Error::FieldOverflow`].
+    pub fn emit(&self, width: Width, buf: &mut [u8]) -> Result<usize> {
+        let mut writer = Writer::new(width, buf);
+        for hop in self.hops() {
+            writer.hop(hop)?;
+        }
+        writer.finish_version(self.dst_epid, self.seq, self.src_epid, self.version)
+    }
+}
+
+impl PartialEq for MgmtRepr {
+    fn eq(&self, other: &Self) -> bool {
+        (self.dst_epid, self.seq, self.src_epid, self.version)
+            == (other.dst_epid, other.seq, other.src_epid, other.version)
+            && self.hops().eq(other.hops())
+    }
+}
+
+impl Eq for MgmtRepr {}
+
+impl core::fmt::Debug for MgmtRepr {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "management {} to {} seq {}", self.src_epid, self.dst_epid, self.seq)?;
+        self.hops().try_for_each(|hop| write!(f, " {hop:?}"))
+    }
+}

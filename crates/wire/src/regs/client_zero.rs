@@ -1,0 +1,265 @@
+//! Client zero: what the device consists of (control port 0, facts section 9).
+//!
+//! Addresses are bytes, registers 32 bits. Index k counts client zero itself (0), then the stream
+//! endpoints, then the blocks.
+
+use crate::bits::{field, fit};
+use crate::{Error, Result};
+
+/// Read: `[15:0]` protocol version.
+pub const PROTO_VER: u32 = 0x00;
+/// Read: [`Counts`].
+pub const PORT_CONFIG: u32 = 0x04;
+/// Read: number of edges.
+pub const EDGE_COUNT: u32 = 0x08;
+/// Read: `[31:16]` device type, see [`device_type`].
+pub const DEVICE_INFO: u32 = 0x0C;
+/// Read: `[9:0]` number of control endpoints.
+pub const CTRL_ENDPOINTS: u32 = 0x10;
+/// Read: `[13:0]` number of [`Edge`]s, which follow, one word each.
+pub const ADJACENCY: u32 = 0x10000;
+
+/// Distance of the register groups of two indices.
+pub const INDEX_STRIDE: u32 = 0x40;
+/// Offset, read: [`BlockInfo`]. Write: flush time-out in clock cycles.
+pub const BLOCK_INFO: u32 = 0x00;
+/// Offset, read: NoC id. Write: `FLUSH`, `RESET_*` bits, which act on their rising edge.
+pub const BLOCK_NOC_ID: u32 = 0x04;
+/// Offset, read: [`FlushStatus`].
+pub const BLOCK_FLUSH_STATUS: u32 = 0x08;
+
+/// [`BLOCK_NOC_ID`] write: flush.
+pub const FLUSH: u32 = 1 << 0;
+/// [`BLOCK_NOC_ID`] write: reset the control side.
+pub const RESET_CTRL: u32 = 1 << 1;
+/// [`BLOCK_NOC_ID`] write: reset the data side.
+pub const RESET_DATA: u32 = 1 << 2;
+
+/// Address of a register of index `k`.
+#[must_use]
+pub const fn index_register(k: u16, offset: u32) -> u32 {
+    INDEX_STRIDE * k as u32 + offset
+}
+
+/// Values of `[31:16]` of [`DEVICE_INFO`].
+pub mod device_type {
+    /// E320.
+    pub const E320: u16 = 0xE320;
+    /// E310 and E312.
+    pub const E310: u16 = 0xE310;
+    /// N300 and N310.
+    pub const N300: u16 = 0x1300;
+    /// N320 and N321.
+    pub const N320: u16 = 0x1320;
+    /// X300 and X310.
+    pub const X300: u16 = 0xA300;
+    /// X410.
+    pub const X400: u16 = 0xA400;
+}
+
+/// NoC ids of blocks.
+pub mod noc_id {
+    /// Radio.
+    pub const RADIO: u32 = 0x12AD_1000;
+    /// Digital down-converter.
+    pub const DDC: u32 = 0xDDC0_0000;
+    /// Digital up-converter.
+    pub const DUC: u32 = 0xD0C0_0000;
+}
+
+/// The register [`PORT_CONFIG`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Counts {
+    /// `[9:0]` stream endpoints.
+    pub endpoints: u16,
+    /// `[19:10]` blocks.
+    pub blocks: u16,
+    /// `[29:20]` transports.
+    pub transports: u16,
+    /// Bit 31: there is a crossbar.
+    pub has_crossbar: bool,
+}
+
+impl Counts {
+    /// Takes the register apart.
+    #[must_use]
+    pub const fn from_word(word: u32) -> Counts {
+        let word = word as u64;
+        Counts {
+            endpoints: field(word, 0, 10) as u16,
+            blocks: field(word, 10, 10) as u16,
+            transports: field(word, 20, 10) as u16,
+            has_crossbar: field(word, 31, 1) != 0,
+        }
+    }
+
+    /// Puts the register together.
+    ///
+    /// # Errors
+    /// [`Error::FieldOverflow`].
+    pub fn to_word(self) -> Result<u32> {
+        let word = fit(self.endpoints.into(), 0, 10)?
+            | fit(self.blocks.into(), 10, 10)?
+            | fit(self.transports.into(), 20, 10)?
+            | u64::from(self.has_crossbar) << 31;
+        Ok(word as u32)
+    }
+}
+
+/// One word of the adjacency list: a static connection between two indices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Edge {
+    /// `[31:22]` index where the data comes from.
+    pub src_index: u16,
+    /// `[21:16]` its output port.
+    pub src_port: u8,
+    /// `[15:6]` index where the data goes.
+    pub dst_index: u16,
+    /// `[5:0]` its input port.
+    pub dst_port: u8,
+}
+
+impl Edge {
+    /// Takes a word of the list apart.
+    #[must_use]
+    pub const fn from_word(word: u32) -> Edge {
+        let word = word as u64;
+        Edge {
+            src_index: field(word, 22, 10) as u16,
+            src_port: field(word, 16, 6) as u8,
+            dst_index: field(word, 6, 10) as u16,
+            dst_port: field(word, 0, 6) as u8,
+        }
+    }
+
+    /// Puts a word of the list together.
+    ///
+    /// # Errors
+    /// [`Error::FieldOverflow`].
+    pub fn to_word(self) -> Result<u32> {
+        let word = fit(self.src_index.into(), 22, 10)?
+            | fit(self.src_port.into(), 16, 6)?
+            | fit(self.dst_index.into(), 6, 10)?
+            | fit(self.dst_port.into(), 0, 6)?;
+        Ok(word as u32)
+    }
+}
+
+/// The register [`BLOCK_INFO`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct BlockInfo {
+    /// `[5:0]` version.
+    pub version: u8,
+    /// `[11:6]` inputs.
+    pub inputs: u8,
+    /// `[17:12]` outputs.
+    pub outputs: u8,
+    /// `[23:18]` log2 of the command FIFO's size in 32-bit words.
+    pub fifo_log2: u8,
+    /// `[31:24]` most asynchronous messages on their way at a time.
+    pub max_async_msgs: u8,
+}
+
+impl BlockInfo {
+    /// Takes the register apart.
+    #[must_use]
+    pub const fn from_word(word: u32) -> BlockInfo {
+        let word = word as u64;
+        BlockInfo {
+            version: field(word, 0, 6) as u8,
+            inputs: field(word, 6, 6) as u8,
+            outputs: field(word, 12, 6) as u8,
+            fifo_log2: field(word, 18, 6) as u8,
+            max_async_msgs: field(word, 24, 8) as u8,
+        }
+    }
+
+    /// Puts the register together.
+    ///
+    /// # Errors
+    /// [`Error::FieldOverflow`].
+    pub fn to_word(self) -> Result<u32> {
+        let word = fit(self.version.into(), 0, 6)?
+            | fit(self.inputs.into(), 6, 6)?
+            | fit(self.outputs.into(), 12, 6)?
+            | fit(self.fifo_log2.into(), 18, 6)?
+            | u64::from(self.max_async_msgs) << 24;
+        Ok(word as u32)
+    }
+}
+
+/// The register [`BLOCK_FLUSH_STATUS`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct FlushStatus {
+    /// Bit 0: a flush is under way.
+    pub active: bool,
+    /// Bit 1: a flush has ended.
+    pub done: bool,
+    /// `[7:2]` log2 of the MTU in CHDR words.
+    pub mtu_log2: u8,
+}
+
+impl FlushStatus {
+    /// Takes the register apart.
+    #[must_use]
+    pub const fn from_word(word: u32) -> FlushStatus {
+        FlushStatus {
+            active: word & 1 != 0,
+            done: word & 2 != 0,
+            mtu_log2: field(word as u64, 2, 6) as u8,
+        }
+    }
+
+    /// Puts the register together.
+    ///
+    /// # Errors
+    /// [`Error::FieldOverflow`].
+    pub fn to_word(self) -> Result<u32> {
+        match self.mtu_log2 {
+            0..=63 => Ok(u32::from(self.active)
+                | u32::from(self.done) << 1
+                | u32::from(self.mtu_log2) << 2),
+            _ => Err(Error::FieldOverflow),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_lie_where_the_register_map_says() {
+        let counts = Counts { endpoints: 2, blocks: 1, transports: 1, has_crossbar: true };
+        assert_eq!(counts.to_word(), Ok(1 << 31 | 1 << 20 | 1 << 10 | 2));
+        let edge = Edge { src_index: 3, src_port: 1, dst_index: 2, dst_port: 5 };
+        assert_eq!(edge.to_word(), Ok(3 << 22 | 1 << 16 | 2 << 6 | 5));
+        let info = BlockInfo { version: 1, inputs: 2, outputs: 3, fifo_log2: 9, max_async_msgs: 4 };
+        assert_eq!(info.to_word(), Ok(4 << 24 | 9 << 18 | 3 << 12 | 2 << 6 | 1));
+        let flush = FlushStatus { active: false, done: true, mtu_log2: 10 };
+        assert_eq!(flush.to_word(), Ok(10 << 2 | 2));
+        assert_eq!(index_register(3, BLOCK_NOC_ID), 0xC4);
+    }
+
+    #[test]
+    fn registers_are_read_back() {
+        for word in [0, u32::MAX, 0x1234_5678, 0x8421_8421, 0xDEAD_BEEF] {
+            assert_eq!(Edge::from_word(word).to_word(), Ok(word));
+            assert_eq!(BlockInfo::from_word(word).to_word(), Ok(word));
+            assert_eq!(Counts::from_word(word).to_word(), Ok(word & !(1 << 30)));
+            assert_eq!(FlushStatus::from_word(word).to_word(), Ok(word & 0xFF));
+        }
+    }
+
+    #[test]
+    fn a_value_too_large_for_its_field_is_refused() {
+        let edge = Edge { src_port: 64, ..Default::default() };
+        assert_eq!(edge.to_word(), Err(Error::FieldOverflow));
+        let counts = Counts { blocks: 1024, ..Default::default() };
+        assert_eq!(counts.to_word(), Err(Error::FieldOverflow));
+        let info = BlockInfo { fifo_log2: 64, ..Default::default() };
+        assert_eq!(info.to_word(), Err(Error::FieldOverflow));
+        let flush = FlushStatus { mtu_log2: 64, ..Default::default() };
+        assert_eq!(flush.to_word(), Err(Error::FieldOverflow));
+    }
+}

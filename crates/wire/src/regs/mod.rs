@@ -1,0 +1,7 @@
+//! Register maps that the host and the device share.
+//!
+//! [`sep`] is reached by management packets, [`client_zero`] and [`radio`] by control packets.
+
+pub mod client_zero;
+pub mod radio;
+pub mod sep;

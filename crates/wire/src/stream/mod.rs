@@ -1,0 +1,17 @@
+//! Stream status and stream command: the credit protocol of a stream (facts section 8).
+//!
+//! The sender of a stream sends *commands* and the receiver answers with *status*. Both count
+//! bytes and packets cumulatively since the stream was initialised; counters wrap at the width of
+//! their field.
+
+mod command;
+mod status;
+
+pub use command::{CommandOp, CommandRepr};
+pub use status::{Status, StatusRepr};
+
+/// The 24-bit packet capacity that means "packets do not limit this stream".
+pub const PACKETS_UNLIMITED: u32 = 0xFF_FFFF;
+
+/// The largest byte capacity and report period, 40 bits.
+pub const MAX_CAPACITY_BYTES: u64 = (1 << 40) - 1;

@@ -1,0 +1,139 @@
+//! Stream status: what the receiver of a stream has consumed and can hold.
+
+use crate::bits::{WordWriter, field, fit, get_u64, mask};
+use crate::chdr::{Packet, PacketType, Width, header_len, put_plain_header};
+use crate::{Epid, Error, Result};
+
+/// The condition of a stream at its receiver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Status {
+    /// 0: all is well.
+    #[default]
+    Ok,
+    /// 1: a stream command was not understood.
+    CommandError,
+    /// 2: a sequence number was skipped.
+    SequenceError,
+    /// 3: a packet arrived damaged.
+    DataError,
+    /// 4: a packet arrived that was meant for another endpoint.
+    RoutingError,
+}
+
+impl Status {
+    /// The 4-bit code on the wire.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// The status with this code.
+    ///
+    /// # Errors
+    /// [`Error::UnknownStatus`].
+    pub const fn from_code(code: u8) -> Result<Status> {
+        Ok(match code {
+            0 => Status::Ok,
+            1 => Status::CommandError,
+            2 => Status::SequenceError,
+            3 => Status::DataError,
+            4 => Status::RoutingError,
+            _ => return Err(Error::UnknownStatus),
+        })
+    }
+}
+
+/// A stream status packet (type 1, four payload words).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct StatusRepr {
+    /// The endpoint that sends the stream.
+    pub dst_epid: Epid,
+    /// CHDR sequence number, counted per stream over status packets alone.
+    pub seq: u16,
+    /// The endpoint that receives the stream.
+    pub src_epid: Epid,
+    /// Condition of the stream.
+    pub status: Status,
+    /// Bytes the receiver can hold, 40 bits.
+    pub capacity_bytes: u64,
+    /// Packets the receiver can hold, 24 bits; see [`super::PACKETS_UNLIMITED`].
+    pub capacity_packets: u32,
+    /// Packets consumed since initialisation, modulo 2⁴⁰.
+    pub count_packets: u64,
+    /// Bytes consumed since initialisation, whole CHDR words per packet.
+    pub count_bytes: u64,
+    /// Buffer information, meaning left to the device.
+    pub buffer_info: u16,
+    /// Detail of an error, 48 bits, meaning left to the device.
+    pub error_info: u64,
+}
+
+const PAYLOAD_LEN: usize = 4 * 8;
+
+impl StatusRepr {
+    /// Reads a stream status packet.
+    ///
+    /// # Errors
+    /// [`Error::WrongPacketType`], [`Error::PayloadTooShort`], [`Error::UnknownStatus`].
+    pub fn parse(packet: &Packet<'_>) -> Result<StatusRepr> {
+        let payload = packet.payload_of(PacketType::StreamStatus)?;
+        let word = |index: usize| get_u64(payload, index * 8, Error::PayloadTooShort);
+        let (capacity, packets, bytes, detail) = (word(0)?, word(1)?, word(2)?, word(3)?);
+        Ok(StatusRepr {
+            dst_epid: packet.header().dst_epid,
+            seq: packet.header().seq,
+            src_epid: Epid(field(capacity, 0, 16) as u16),
+            status: Status::from_code(field(capacity, 16, 4) as u8)?,
+            capacity_bytes: field(capacity, 24, 40),
+            capacity_packets: field(packets, 0, 24) as u32,
+            count_packets: field(packets, 24, 40),
+            count_bytes: bytes,
+            buffer_info: field(detail, 0, 16) as u16,
+            error_info: field(detail, 16, 48),
+        })
+    }
+
+    /// Bytes of a stream status packet at this width.
+    #[must_use]
+    pub const fn packet_len(width: Width) -> usize {
+        header_len(PacketType::StreamStatus, width) + PAYLOAD_LEN
+    }
+
+    /// Writes the packet and returns [`StatusRepr::packet_len`]. `count_packets` is taken modulo
+    /// 2⁴⁰, so a sender may count in 64 bits.
+    ///
+    /// # Errors
+    /// [`Error::BufferTooSmall`], [`Error::FieldOverflow`].
+    pub fn emit(&self, width: Width, buf: &mut [u8]) -> Result<usize> {
+        let mut out = WordWriter::new(buf);
+        let len = Self::packet_len(width);
+        put_plain_header(PacketType::StreamStatus, self.dst_epid, self.seq, len, width, &mut out)?;
+        out.put(
+            u64::from(self.src_epid.0)
+                | u64::from(self.status.code()) << 16
+                | fit(self.capacity_bytes, 24, 40)?,
+        )?;
+        let packets = (self.count_packets & mask(40)) << 24;
+        out.put(fit(self.capacity_packets.into(), 0, 24)? | packets)?;
+        out.put(self.count_bytes)?;
+        out.put(u64::from(self.buffer_info) | fit(self.error_info, 16, 48)?)?;
+        Ok(len)
+    }
+}
+
+impl core::fmt::Display for StatusRepr {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(
+            f,
+            "stream status {} to {} seq {} {:?} consumed {} B / {} pkts of {} B / {} pkts",
+            self.src_epid,
+            self.dst_epid,
+            self.seq,
+            self.status,
+            self.count_bytes,
+            self.count_packets,
+            self.capacity_bytes,
+            self.capacity_packets
+        )
+    }
+}
