@@ -1,0 +1,106 @@
+//! From a specification string to an antenna.
+
+use super::{
+    Antenna, FileAntenna, NoiseAntenna, RampAntenna, ToneAntenna, file::ItemFormat, file::OpenFile,
+};
+use crate::Error;
+use std::path::PathBuf;
+
+/// Builds the antenna that `spec` names; opens and checks its file.
+///
+/// # Errors
+/// [`Error::AntennaSpec`] when the text is not one of the accepted forms, [`Error::AntennaFile`]
+/// when the file cannot be used. Both name the specification.
+pub fn parse(spec: &str) -> Result<Box<dyn Antenna>, Error> {
+    let (kind, rest) = spec.split_once(':').unwrap_or((spec, ""));
+    match kind {
+        "ramp" if rest.is_empty() => Ok(Box::new(RampAntenna)),
+        "tone" => tone(spec, rest),
+        "noise" => noise(spec, rest),
+        "file" => file(spec, rest),
+        _ => Err(bad(spec, format!("unknown kind `{kind}`"))),
+    }
+}
+
+fn tone(spec: &str, rest: &str) -> Result<Box<dyn Antenna>, Error> {
+    let (freq, amplitude) = rest.split_once(',').unwrap_or((rest, "0.5"));
+    let freq_hz = number(spec, "FREQ_HZ", freq)?;
+    Ok(Box::new(ToneAntenna::new(freq_hz, unit(spec, amplitude)?)))
+}
+
+fn noise(spec: &str, rest: &str) -> Result<Box<dyn Antenna>, Error> {
+    let (amplitude, seed) = rest.split_once(',').unwrap_or((rest, "1"));
+    let amplitude = if amplitude.is_empty() { "0.1" } else { amplitude };
+    let seed = seed
+        .parse::<u64>()
+        .map_err(|_| bad(spec, format!("SEED `{seed}` is not an unsigned integer")))?;
+    Ok(Box::new(NoiseAntenna::new(unit(spec, amplitude)?, seed)))
+}
+
+fn file(spec: &str, rest: &str) -> Result<Box<dyn Antenna>, Error> {
+    let (path, format) = match rest.rsplit_once(",format=") {
+        Some((path, name)) => {
+            let format = ItemFormat::by_name(name)
+                .ok_or_else(|| bad(spec, format!("unknown sample format `{name}`")))?;
+            (path, Some(format))
+        }
+        None => (rest, None),
+    };
+    if path.is_empty() {
+        return Err(bad(spec, "no file named".to_owned()));
+    }
+    Ok(Box::new(FileAntenna::open(OpenFile { spec, path: PathBuf::from(path), format })?))
+}
+
+fn unit(spec: &str, text: &str) -> Result<f64, Error> {
+    let value = number(spec, "AMPLITUDE", text)?;
+    if (0.0..=1.0).contains(&value) {
+        Ok(value)
+    } else {
+        Err(bad(spec, format!("AMPLITUDE {value} is outside 0..=1 of full scale")))
+    }
+}
+
+fn number(spec: &str, what: &str, text: &str) -> Result<f64, Error> {
+    match text.parse::<f64>() {
+        Ok(value) if value.is_finite() => Ok(value),
+        _ => Err(bad(spec, format!("{what} `{text}` is not a number"))),
+    }
+}
+
+fn bad(spec: &str, reason: String) -> Error {
+    Error::AntennaSpec { spec: spec.to_owned(), reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_accepted_forms_parse() {
+        for spec in ["ramp", "tone:1e6", "tone:-2.5e5,0.25", "noise", "noise:0.3", "noise:0.1,42"] {
+            assert!(parse(spec).is_ok(), "{spec}");
+        }
+    }
+
+    #[test]
+    fn a_bad_spec_names_itself_the_reason_and_the_forms() {
+        let cases = [
+            ("", "unknown kind ``"),
+            ("sine:5", "unknown kind `sine`"),
+            ("ramp:5", "unknown kind `ramp`"),
+            ("tone:", "FREQ_HZ `` is not a number"),
+            ("tone:inf", "FREQ_HZ `inf` is not a number"),
+            ("tone:5,1.5", "AMPLITUDE 1.5 is outside 0..=1"),
+            ("noise:0.1,-4", "SEED `-4` is not an unsigned integer"),
+            ("file:", "no file named"),
+            ("file:a.sc16,format=u8", "unknown sample format `u8`"),
+        ];
+        for (spec, reason) in cases {
+            let text = parse(spec).err().expect(spec).to_string();
+            assert!(text.contains(&format!("`{spec}`")), "{text}");
+            assert!(text.contains(reason), "{text}");
+            assert!(text.contains("tone:FREQ_HZ[,AMPLITUDE]"), "{text}");
+        }
+    }
+}

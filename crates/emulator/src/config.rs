@@ -1,0 +1,129 @@
+//! What an emulated radio is told before it starts.
+
+use crate::Error;
+use std::net::Ipv4Addr;
+
+/// Channels of the E320 personality: the E3xx host driver insists on two.
+pub const CHANNELS: usize = 2;
+
+/// Slowest and fastest sample rate that a host may set, Hz.
+pub const RATE_RANGE_HZ: std::ops::RangeInclusive<f64> = 1e3..=500e6;
+
+/// Configuration of an emulated radio.
+#[derive(Debug, Clone)]
+pub struct RadioConfig {
+    /// Address of all its ports; one that belongs to this machine, for example 127.0.0.2.
+    pub addr: Ipv4Addr,
+    /// UDP port of discovery and echo.
+    pub discovery_port: u16,
+    /// TCP port of remote procedure calls.
+    pub rpc_port: u16,
+    /// UDP port of CHDR packets; 0 takes any free one, which RPC announces.
+    pub chdr_port: u16,
+    /// Serial number shown to hosts.
+    pub serial: String,
+    /// Name shown to hosts.
+    pub name: String,
+    /// Antenna of each receive channel, see [`crate::antenna::parse`]. The last one serves the
+    /// channels behind it too; none at all is silence.
+    pub rx_antennas: Vec<String>,
+    /// Seconds of device time per second of wall time; below 1 the radio runs slower.
+    pub time_scale: f64,
+    /// Sample rate after a claim, Hz.
+    pub master_clock_rate_hz: f64,
+    /// Samples per channel that wait while the host grants no credit, before an overrun.
+    pub rx_buffer_samples: u64,
+    /// The link below the UDP ports, see `millstream_link::open`.
+    pub link: String,
+}
+
+impl Default for RadioConfig {
+    fn default() -> Self {
+        Self {
+            addr: Ipv4Addr::LOCALHOST,
+            discovery_port: 49600,
+            rpc_port: 49601,
+            chdr_port: 49153,
+            serial: "MS0001".to_owned(),
+            name: "millstream".to_owned(),
+            rx_antennas: Vec::new(),
+            time_scale: 1.0,
+            master_clock_rate_hz: 16e6,
+            rx_buffer_samples: 64 * 1024,
+            link: "udp".to_owned(),
+        }
+    }
+}
+
+impl RadioConfig {
+    /// Checks every field that does not need the system to check it.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for the first one out of range.
+    pub fn check(&self) -> Result<(), Error> {
+        let fail = |field, value: String, expected| Err(Error::Config { field, value, expected });
+        if !(1e-6..=1e6).contains(&self.time_scale) {
+            let expected = "a factor from 0.000001 to 1000000";
+            return fail("time_scale", self.time_scale.to_string(), expected);
+        }
+        if !RATE_RANGE_HZ.contains(&self.master_clock_rate_hz) {
+            let expected = "a rate from 1 kHz to 500 MHz";
+            return fail("master_clock_rate_hz", self.master_clock_rate_hz.to_string(), expected);
+        }
+        if !(1024..=1 << 32).contains(&self.rx_buffer_samples) {
+            let expected = "1024 samples to 2^32";
+            return fail("rx_buffer_samples", self.rx_buffer_samples.to_string(), expected);
+        }
+        if self.rx_antennas.len() > CHANNELS {
+            let expected = "at most one antenna per channel, and there are two channels";
+            return fail("rx_antennas", self.rx_antennas.len().to_string(), expected);
+        }
+        for (field, value) in [("serial", &self.serial), ("name", &self.name)] {
+            // They travel in `key=value;` lists and in device address strings.
+            let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+            if value.is_empty() || value.len() > 32 || !value.chars().all(plain) {
+                return fail(field, value.clone(), "1 to 32 of A-Z a-z 0-9 - _ .");
+            }
+        }
+        Ok(())
+    }
+
+    /// The antenna specification of `channel`; `None` is silence.
+    pub fn rx_antenna(&self, channel: usize) -> Option<&str> {
+        self.rx_antennas.get(channel).or(self.rx_antennas.last()).map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_is_valid() {
+        RadioConfig::default().check().unwrap();
+    }
+
+    #[test]
+    fn a_bad_field_is_named_with_what_is_accepted() {
+        let base = RadioConfig::default;
+        let cases = [
+            (RadioConfig { time_scale: 0.0, ..base() }, "time_scale = 0: a factor"),
+            (RadioConfig { time_scale: f64::NAN, ..base() }, "time_scale = NaN"),
+            (RadioConfig { master_clock_rate_hz: 1.0, ..base() }, "1 kHz to 500 MHz"),
+            (RadioConfig { rx_buffer_samples: 1, ..base() }, "rx_buffer_samples = 1"),
+            (RadioConfig { name: "a;b=c".into(), ..base() }, "name = a;b=c: 1 to 32"),
+            (RadioConfig { rx_antennas: vec!["ramp".into(); 3], ..base() }, "rx_antennas = 3"),
+        ];
+        for (config, text) in cases {
+            let error = config.check().unwrap_err().to_string();
+            assert!(error.contains(text), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_last_antenna_serves_the_channels_behind_it() {
+        let config = RadioConfig { rx_antennas: vec!["ramp".into()], ..Default::default() };
+        assert_eq!(config.rx_antenna(1), Some("ramp"));
+        assert_eq!(RadioConfig::default().rx_antenna(0), None);
+    }
+}

@@ -1,0 +1,145 @@
+//! Named counters: what the radio did, and what others did to it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
+        /// The live counters. Each has one writing thread; reading is always allowed.
+        #[derive(Debug, Default)]
+        pub(crate) struct Counters {
+            $($(#[$doc])* pub $name: Counter,)*
+        }
+
+        /// The counters at one moment.
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct CounterSnapshot {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        impl Counters {
+            pub fn snapshot(&self) -> CounterSnapshot {
+                CounterSnapshot { $($name: self.$name.get(),)* }
+            }
+        }
+
+        impl CounterSnapshot {
+            /// Name and value of every counter, in a fixed order.
+            pub fn entries(&self) -> Vec<(&'static str, u64)> {
+                vec![$((stringify!($name), self.$name),)*]
+            }
+        }
+    };
+}
+
+counters! {
+    /// Discovery requests answered.
+    discovery_requests,
+    /// Echo datagrams returned.
+    discovery_echoes,
+    /// Datagrams on the discovery port that are neither.
+    discovery_malformed,
+    /// TCP connections accepted.
+    rpc_connections,
+    /// Calls answered, errors included.
+    rpc_calls,
+    /// Calls answered with an error.
+    rpc_call_errors,
+    /// Connections closed because their bytes are no MessagePack-RPC.
+    rpc_malformed,
+    /// Connections closed or refused because there are too many, or the peer does not read.
+    rpc_refused,
+    /// Claims that ended because their holder fell silent.
+    rpc_claims_expired,
+    /// Datagrams received on the CHDR port.
+    chdr_datagrams,
+    /// Datagrams that are no CHDR packet, or whose payload does not fit its type.
+    chdr_malformed,
+    /// Well-formed packets to an endpoint, port or block that does not exist.
+    chdr_unroutable,
+    /// Packets whose type makes no sense in this direction or state.
+    chdr_unexpected,
+    /// Management packets answered.
+    management_packets,
+    /// Management packets not answered: no node there, or a route that leads nowhere.
+    management_unanswered,
+    /// Control requests executed.
+    control_requests,
+    /// Control requests dropped because more were queued than the command FIFO holds.
+    control_overflows,
+    /// Control requests to a register that does not exist (answered with a command error).
+    control_bad_registers,
+    /// Asynchronous messages sent to the host.
+    async_messages,
+    /// Sample packets sent.
+    rx_packets,
+    /// Payload bytes of them.
+    rx_bytes,
+    /// Receive commands that began to stream.
+    rx_commands,
+    /// Timed receive commands that arrived too late.
+    rx_late_commands,
+    /// Receive commands lost because 32 were queued.
+    rx_command_overflows,
+    /// Overruns: the packet buffer overflowed while the host granted no credit.
+    rx_overruns,
+    /// Times that a due packet found the host's credit window closed.
+    rx_credit_stalls,
+    /// Stream status packets accepted.
+    rx_status_packets,
+    /// Stream status packets that claim more than was sent.
+    rx_status_invalid,
+    /// Samples that were zero because the antenna could not deliver.
+    rx_starved_samples,
+    /// Transmit sample packets consumed.
+    tx_packets,
+    /// Payload bytes of them.
+    tx_bytes,
+    /// Gaps in the transmit sequence numbers.
+    tx_sequence_errors,
+    /// Datagrams that could not be sent.
+    send_errors,
+    /// Datagrams dropped by the system because the CHDR port's receive queue was full.
+    queue_drops,
+}
+
+/// A counter with one writer.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds one.
+    pub fn inc(&self) {
+        self.add(1);
+    }
+
+    /// Adds `count`.
+    pub fn add(&self, count: u64) {
+        // One writer per counter, so no read-modify-write instruction is needed.
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(count), Ordering::Relaxed);
+    }
+
+    /// Replaces the value by a total kept elsewhere.
+    pub fn set(&self, total: u64) {
+        self.0.store(total, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_names_every_counter() {
+        let counters = Counters::default();
+        counters.rx_packets.add(3);
+        counters.chdr_malformed.inc();
+        let snapshot = counters.snapshot();
+        assert_eq!((snapshot.rx_packets, snapshot.chdr_malformed), (3, 1));
+        assert!(snapshot.entries().contains(&("rx_packets", 3)));
+    }
+}

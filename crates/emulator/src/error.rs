@@ -1,0 +1,79 @@
+//! What can go wrong when a radio is configured or started.
+
+use std::io;
+use std::net::SocketAddrV4;
+use std::path::PathBuf;
+
+/// The antenna forms accepted, for error texts and help.
+pub const ANTENNA_FORMS: &str = "tone:FREQ_HZ[,AMPLITUDE], noise[:AMPLITUDE[,SEED]], ramp, \
+    file:PATH[,format=sc16|cf32] (.sc16, .cf32, .sigmf-meta, .sigmf-data), atsc:FILE.ts";
+
+/// Why a radio could not be configured or started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A port is taken.
+    #[error(
+        "{protocol} port {address} ({purpose}) is in use: stop the program that holds it \
+         (`ss -lnp` names it), or give this radio another address, for example 127.0.0.3"
+    )]
+    PortInUse {
+        /// The address and port wanted.
+        address: SocketAddrV4,
+        /// `UDP` or `TCP`.
+        protocol: &'static str,
+        /// What the port is for.
+        purpose: &'static str,
+    },
+    /// A port could not be opened for another reason.
+    #[error(
+        "cannot open {protocol} port {address} ({purpose}): {source}; the address must belong \
+         to this machine (`ip addr` lists them)"
+    )]
+    PortOpen {
+        /// The address and port wanted.
+        address: SocketAddrV4,
+        /// `UDP` or `TCP`.
+        protocol: &'static str,
+        /// What the port is for.
+        purpose: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A configuration value is out of range.
+    #[error("{field} = {value}: {expected}")]
+    Config {
+        /// The field of the configuration.
+        field: &'static str,
+        /// The value given.
+        value: String,
+        /// What is accepted.
+        expected: &'static str,
+    },
+    /// An antenna specification could not be understood.
+    #[error("antenna `{spec}`: {reason}; accepted forms: {ANTENNA_FORMS}")]
+    AntennaSpec {
+        /// The specification given.
+        spec: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// An antenna's file is unusable.
+    #[error("antenna `{spec}`: {}: {reason}", path.display())]
+    AntennaFile {
+        /// The specification given.
+        spec: String,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it and what to do.
+        reason: String,
+    },
+    /// A thread could not be started.
+    #[error("cannot start thread {name}: {source}")]
+    Thread {
+        /// The thread's name.
+        name: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+}

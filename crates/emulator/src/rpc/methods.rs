@@ -1,0 +1,261 @@
+//! The methods of an E320-type device, as UHD 4.3 calls them (facts section 3).
+
+use super::claim::Claim;
+use super::values::{bytes, none, number, string_map, strings, text, truth, unsigned};
+use crate::config::RATE_RANGE_HZ;
+use crate::mailbox::Order;
+use crate::time::Timekeeper;
+use rmpv::Value;
+use std::net::SocketAddrV4;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+
+/// Version of the MPM interface that UHD 4.3 wants.
+const MPM_COMPAT: [u32; 2] = [4, 2];
+/// Link rate announced, bytes/s: 10 GbE, so hosts try for large frames and buffers.
+const LINK_RATE: &str = "1250000000";
+/// Largest CHDR packet, bytes.
+const LINK_MTU: &str = "8192";
+const BUS_CLOCK_HZ: &str = "200000000.0";
+
+/// Who the radio says it is.
+#[derive(Debug, Clone)]
+pub(crate) struct Identity {
+    pub serial: String,
+    pub name: String,
+    /// Where CHDR packets are received.
+    pub chdr: SocketAddrV4,
+}
+
+/// The management state of the radio: session, rate and time.
+pub(crate) struct Mpm {
+    identity: Identity,
+    claim: Claim,
+    claimed: Arc<AtomicBool>,
+    timekeeper: Timekeeper,
+    default_rate_hz: f64,
+    orders: Sender<Order>,
+    clock_source: String,
+    time_source: String,
+    last_error: String,
+}
+
+type Answer = Result<Value, String>;
+
+impl Mpm {
+    /// The state of an unclaimed radio. `claimed` is kept up to date for discovery.
+    pub fn new(
+        identity: Identity,
+        timekeeper: Timekeeper,
+        claimed: Arc<AtomicBool>,
+        orders: Sender<Order>,
+    ) -> Self {
+        Self {
+            identity,
+            claim: Claim::default(),
+            claimed,
+            timekeeper,
+            default_rate_hz: timekeeper.clock().rate_hz(),
+            orders,
+            clock_source: "internal".to_owned(),
+            time_source: "internal".to_owned(),
+            last_error: String::new(),
+        }
+    }
+
+    /// Drops a claim whose holder has been silent for too long; whether it did.
+    pub fn expire_claim(&mut self, now_ns: u64) -> bool {
+        let expired = self.claim.expire(now_ns);
+        if expired {
+            self.reset(now_ns);
+        }
+        expired
+    }
+
+    /// Answers a call at `now_ns`.
+    pub fn call(&mut self, method: &str, args: &[Value], now_ns: u64) -> Answer {
+        let answer = match self.open_call(method, args, now_ns) {
+            Some(answer) => answer,
+            None if !self.claim.hear(bytes(args, 0), now_ns) => {
+                Err(format!("{method}: the token is not that of the current claim"))
+            }
+            None => self.claimed_call(method, &args[1..], now_ns),
+        };
+        if let Err(text) = &answer {
+            self.last_error.clone_from(text);
+        }
+        answer
+    }
+
+    /// Methods that need no token.
+    fn open_call(&mut self, method: &str, args: &[Value], now_ns: u64) -> Option<Answer> {
+        Some(Ok(match method {
+            "claim" => return Some(self.start_session(args, now_ns)),
+            "get_device_info" => self.device_info(),
+            "get_dboard_info" => Value::Array(vec![string_map([
+                ("pid", "272"),
+                ("serial", &self.identity.serial),
+                ("rev", "1"),
+            ])]),
+            "get_mpm_compat_num" => Value::Array(MPM_COMPAT.map(Value::from).into()),
+            "get_chdr_width" => Value::from(64),
+            "get_proto_ver" => Value::from(0x0100),
+            "list_updateable_components" => none(),
+            "get_last_error" => Value::from(self.last_error.as_str()),
+            _ => return None,
+        }))
+    }
+
+    /// Methods of the claim's holder; `args` without the token.
+    fn claimed_call(&mut self, method: &str, args: &[Value], now_ns: u64) -> Answer {
+        if let Some(name) = method.strip_prefix("db_0_") {
+            return self.daughterboard_call(name, args, now_ns);
+        }
+        Ok(match method {
+            "reclaim" | "init" => Value::from(true),
+            "unclaim" => {
+                self.claim.release();
+                self.reset(now_ns);
+                Value::from(true)
+            }
+            "get_log_buf" | "get_mb_sensors" | "get_gpio_banks" => none(),
+            "set_device_id" => {
+                let id = u16::try_from(unsigned(args, 0)?);
+                self.order(Order::DeviceId(id.map_err(|_| "the device id must fit 16 bits")?));
+                Value::Nil
+            }
+            "get_num_timekeepers" => Value::from(1),
+            "supports_feature" => Value::from(false),
+            "get_init_status" => strings(&["true", "ready"]),
+            "get_clocks" => self.clocks(),
+            "get_chdr_link_types" => strings(&["udp"]),
+            "get_chdr_link_options" => self.link_options(args)?,
+            "set_tick_period" | "set_channel_mode" | "set_sync_source" => Value::Nil,
+            "get_timekeeper_time" => {
+                let at_pps = truth(args, 1)?;
+                let keeper = &self.timekeeper;
+                Value::from(if at_pps { keeper.last_pps(now_ns) } else { keeper.now(now_ns) })
+            }
+            "set_timekeeper_time" => self.set_time(args, now_ns)?,
+            "get_clock_source" => Value::from(self.clock_source.as_str()),
+            "get_time_source" => Value::from(self.time_source.as_str()),
+            "get_clock_sources" | "get_time_sources" => strings(&["internal", "external"]),
+            "set_clock_source" => set_source(&mut self.clock_source, args)?,
+            "set_time_source" => set_source(&mut self.time_source, args)?,
+            _ => return Err(format!("there is no method {method}")),
+        })
+    }
+
+    /// Methods of the radio front end: accepted, and without effect but for the rate.
+    fn daughterboard_call(&mut self, name: &str, args: &[Value], now_ns: u64) -> Answer {
+        Ok(match name {
+            "get_master_clock_rate" => Value::from(self.timekeeper.clock().rate_hz()),
+            "set_catalina_clock_rate" => self.set_rate(number(args, 0)?, now_ns)?,
+            "get_sensors" => none(),
+            "set_gain" | "catalina_tune" | "set_bw_filter" => Value::from(number(args, 1)?),
+            "set_dc_offset_auto"
+            | "set_iq_balance_auto"
+            | "set_agc"
+            | "set_active_chains"
+            | "set_timing_mode"
+            | "data_port_loopback" => Value::Nil,
+            _ => return Err(format!("there is no method db_0_{name}")),
+        })
+    }
+
+    fn start_session(&mut self, args: &[Value], now_ns: u64) -> Answer {
+        self.expire_claim(now_ns);
+        let session = text(args, 0).unwrap_or("unnamed");
+        let token = self.claim.claim(session, now_ns).map_err(|holder| {
+            format!("the radio is claimed by {holder}; wait until it ends or is silent for 5 s")
+        })?;
+        self.reset(now_ns);
+        Ok(Value::from(token))
+    }
+
+    /// Back to the state after power-on, for the next session.
+    fn reset(&mut self, now_ns: u64) {
+        self.timekeeper.set_rate(now_ns, self.default_rate_hz);
+        self.claimed.store(self.claim.is_held(), Ordering::Relaxed);
+        self.clock_source = "internal".to_owned();
+        self.time_source = "internal".to_owned();
+        self.order(Order::Reset(self.timekeeper));
+    }
+
+    fn set_rate(&mut self, rate_hz: f64, now_ns: u64) -> Answer {
+        if !RATE_RANGE_HZ.contains(&rate_hz) {
+            return Err(format!("rate {rate_hz} Hz is outside 1 kHz to 500 MHz"));
+        }
+        self.timekeeper.set_rate(now_ns, rate_hz);
+        self.order(Order::Time(self.timekeeper));
+        Ok(Value::from(rate_hz))
+    }
+
+    fn set_time(&mut self, args: &[Value], now_ns: u64) -> Answer {
+        let (timestamp, at_pps) = (unsigned(args, 1)?, truth(args, 2)?);
+        if at_pps {
+            self.timekeeper.set_at_next_pps(now_ns, timestamp);
+        } else {
+            self.timekeeper.set_now(now_ns, timestamp);
+        }
+        self.order(Order::Time(self.timekeeper));
+        Ok(Value::Nil)
+    }
+
+    fn device_info(&self) -> Value {
+        string_map([
+            ("type", "e3xx"),
+            ("product", "e320"),
+            ("serial", &self.identity.serial),
+            ("name", &self.identity.name),
+            ("description", "E300-Series Device (Millstream emulator)"),
+            ("pid", "58144"),
+            ("rev", "4"),
+            ("mpm_version", "4.2"),
+            ("fpga", "n/a"),
+            ("connection", "remote"),
+        ])
+    }
+
+    fn clocks(&self) -> Value {
+        let rate = format!("{:?}", self.timekeeper.clock().rate_hz());
+        Value::Array(vec![
+            string_map([("name", "radio_clk"), ("freq", &rate), ("mutable", "true")]),
+            string_map([("name", "bus_clk"), ("freq", BUS_CLOCK_HZ)]),
+        ])
+    }
+
+    fn link_options(&self, args: &[Value]) -> Answer {
+        if text(args, 0)? != "udp" {
+            return Ok(none());
+        }
+        let chdr = self.identity.chdr;
+        Ok(Value::Array(vec![string_map([
+            ("ipv4", &chdr.ip().to_string()),
+            ("port", &chdr.port().to_string()),
+            ("type", "sfp"),
+            ("mtu", LINK_MTU),
+            ("link_rate", LINK_RATE),
+        ])]))
+    }
+
+    /// The device thread may have ended already; then nobody needs the order.
+    fn order(&self, order: Order) {
+        let _ = self.orders.send(order);
+    }
+}
+
+fn set_source(source: &mut String, args: &[Value]) -> Answer {
+    match text(args, 0)? {
+        name @ ("internal" | "external") => {
+            name.clone_into(source);
+            Ok(Value::Nil)
+        }
+        other => Err(format!("source {other} is neither internal nor external")),
+    }
+}
+
+#[cfg(test)]
+#[path = "methods_tests.rs"]
+mod tests;

@@ -1,0 +1,162 @@
+use super::*;
+use crate::time::SampleClock;
+use std::net::Ipv4Addr;
+use std::sync::mpsc::{Receiver, channel};
+
+const SECOND: u64 = 1_000_000_000;
+
+fn mpm() -> (Mpm, Receiver<Order>) {
+    let (orders, inbox) = channel();
+    let identity = Identity {
+        serial: "S1".to_owned(),
+        name: "n".to_owned(),
+        chdr: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 49153),
+    };
+    let keeper = Timekeeper::new(SampleClock::new(0, 0, 16e6, 1.0));
+    (Mpm::new(identity, keeper, Arc::new(AtomicBool::new(false)), orders), inbox)
+}
+
+fn claimed() -> (Mpm, Receiver<Order>, Value) {
+    let (mut mpm, inbox) = mpm();
+    let token = mpm.call("claim", &[Value::from("UHD")], SECOND).unwrap();
+    (mpm, inbox, token)
+}
+
+fn has_nil(value: &Value) -> bool {
+    match value {
+        Value::Nil => true,
+        Value::Array(items) => items.iter().any(has_nil),
+        Value::Map(pairs) => pairs.iter().any(|(key, value)| has_nil(key) || has_nil(value)),
+        _ => false,
+    }
+}
+
+#[test]
+fn every_method_of_a_session_is_answered() {
+    let (mut mpm, _inbox, token) = claimed();
+    let t = || token.clone();
+    let text = |text: &str| Value::from(text);
+    let calls: Vec<(&str, Vec<Value>)> = vec![
+        ("reclaim", vec![t()]),
+        ("get_log_buf", vec![t()]),
+        ("get_device_info", vec![]),
+        ("get_dboard_info", vec![]),
+        ("set_device_id", vec![t(), Value::from(1)]),
+        ("get_num_timekeepers", vec![t()]),
+        ("get_mb_sensors", vec![t()]),
+        ("get_gpio_banks", vec![t()]),
+        ("supports_feature", vec![t(), text("gpio_power")]),
+        ("get_mpm_compat_num", vec![]),
+        ("get_init_status", vec![t()]),
+        ("init", vec![t(), Value::Map(vec![])]),
+        ("get_clocks", vec![t()]),
+        ("get_chdr_link_types", vec![t()]),
+        ("get_chdr_link_options", vec![t(), text("udp")]),
+        ("get_chdr_width", vec![]),
+        ("get_proto_ver", vec![]),
+        ("list_updateable_components", vec![]),
+        ("set_tick_period", vec![t(), Value::from(0), Value::from(62)]),
+        ("set_channel_mode", vec![t(), text("x")]),
+        ("get_timekeeper_time", vec![t(), Value::from(0), Value::from(false)]),
+        ("set_timekeeper_time", vec![t(), Value::from(0), Value::from(0), Value::from(false)]),
+        ("get_clock_source", vec![t()]),
+        ("set_clock_source", vec![t(), text("internal")]),
+        ("get_time_source", vec![t()]),
+        ("set_time_source", vec![t(), text("external")]),
+        ("get_clock_sources", vec![t()]),
+        ("get_time_sources", vec![t()]),
+        ("set_sync_source", vec![t(), Value::Map(vec![])]),
+        ("get_last_error", vec![]),
+        ("db_0_get_master_clock_rate", vec![t()]),
+        ("db_0_get_sensors", vec![t(), text("RX")]),
+        ("db_0_set_gain", vec![t(), text("RX1"), Value::from(10.0)]),
+        ("db_0_catalina_tune", vec![t(), text("RX"), Value::from(1e9)]),
+        ("db_0_set_bw_filter", vec![t(), text("RX"), Value::from(1e6)]),
+        ("db_0_set_dc_offset_auto", vec![t(), text("RX"), Value::from(true)]),
+        ("db_0_set_iq_balance_auto", vec![t(), text("RX"), Value::from(true)]),
+        ("db_0_set_agc", vec![t(), text("RX1"), Value::from(false)]),
+        ("db_0_set_active_chains", vec![t()]),
+        ("db_0_set_timing_mode", vec![t(), text("1R1T")]),
+        ("db_0_data_port_loopback", vec![t(), Value::from(false)]),
+        ("db_0_set_catalina_clock_rate", vec![t(), Value::from(5e6)]),
+        ("unclaim", vec![t()]),
+    ];
+    for (method, args) in calls {
+        let answer = mpm.call(method, &args, SECOND);
+        let answer = answer.unwrap_or_else(|error| panic!("{method}: {error}"));
+        // A bare nil is an answer; nil inside a map or list makes the UHD client abort.
+        assert!(answer.is_nil() || !has_nil(&answer), "{method}: {answer}");
+    }
+}
+
+#[test]
+fn a_token_is_needed_and_may_be_str_or_bin() {
+    let (mut mpm, _inbox, token) = claimed();
+    assert!(mpm.call("get_clocks", &[], SECOND).is_err());
+    assert!(mpm.call("get_clocks", &[Value::from("wrong")], SECOND).is_err());
+    let binary = Value::Binary(token.as_str().unwrap().as_bytes().to_vec());
+    assert!(mpm.call("get_clocks", &[binary], SECOND).is_ok());
+}
+
+#[test]
+fn the_rate_is_reset_on_claim_and_equals_radio_clk() {
+    let (mut mpm, inbox, token) = claimed();
+    mpm.call("db_0_set_catalina_clock_rate", &[token.clone(), Value::from(5e6)], SECOND).unwrap();
+    assert!(
+        mpm.call("get_clocks", &[token.clone()], SECOND).unwrap().to_string().contains("5000000")
+    );
+    mpm.call("unclaim", &[token], SECOND).unwrap();
+    let token = mpm.call("claim", &[Value::from("next")], SECOND).unwrap();
+    let rate = mpm.call("db_0_get_master_clock_rate", &[token.clone()], SECOND).unwrap();
+    assert_eq!(rate.as_f64(), Some(16e6));
+    assert!(mpm.call("get_clocks", &[token], SECOND).unwrap().to_string().contains("16000000.0"));
+    let last = inbox.try_iter().last().unwrap();
+    assert!(matches!(last, Order::Reset(keeper) if keeper.clock().rate_hz() == 16e6));
+}
+
+#[test]
+fn a_silent_session_loses_its_claim() {
+    let (mut mpm, inbox, token) = claimed();
+    assert!(mpm.call("claim", &[Value::from("b")], 6 * SECOND).unwrap_err().contains("by UHD"));
+    assert!(!mpm.expire_claim(6 * SECOND));
+    assert!(mpm.expire_claim(6 * SECOND + 1));
+    assert!(mpm.call("reclaim", &[token], 6 * SECOND + 1).is_err());
+    assert_eq!(inbox.try_iter().count(), 2, "reset at the claim and at its end");
+}
+
+#[test]
+fn time_is_set_now_and_at_pps() {
+    let (mut mpm, _inbox, token) = claimed();
+    let get = |mpm: &mut Mpm, pps: bool, now| {
+        let args = [token.clone(), Value::from(0), Value::from(pps)];
+        mpm.call("get_timekeeper_time", &args, now).unwrap().as_u64().unwrap()
+    };
+    let set = |mpm: &mut Mpm, ticks: u64, pps: bool, now| {
+        let args = [token.clone(), Value::from(0), Value::from(ticks), Value::from(pps)];
+        mpm.call("set_timekeeper_time", &args, now).unwrap();
+    };
+    set(&mut mpm, 0, false, 3 * SECOND);
+    assert_eq!(get(&mut mpm, false, 4 * SECOND), 16_000_000);
+    set(&mut mpm, 99, true, 4 * SECOND + 5);
+    assert_eq!(get(&mut mpm, true, 4 * SECOND + 6), 16_000_000);
+    assert_eq!(get(&mut mpm, true, 5 * SECOND), 99);
+}
+
+#[test]
+fn bad_calls_get_an_error_that_get_last_error_repeats() {
+    let (mut mpm, _inbox, token) = claimed();
+    for (method, args) in [
+        ("no_such_method", vec![]),
+        ("db_0_no_such_method", vec![]),
+        ("set_device_id", vec![Value::from(70_000)]),
+        ("set_device_id", vec![]),
+        ("db_0_set_catalina_clock_rate", vec![Value::from(f64::NAN)]),
+        ("db_0_set_catalina_clock_rate", vec![Value::from("fast")]),
+        ("set_clock_source", vec![Value::from("moon")]),
+        ("set_timekeeper_time", vec![Value::from(0), Value::from(-1), Value::from(false)]),
+    ] {
+        let args = [vec![token.clone()], args].concat();
+        let error = mpm.call(method, &args, SECOND).unwrap_err();
+        assert_eq!(mpm.call("get_last_error", &[], SECOND).unwrap().as_str(), Some(&error[..]));
+    }
+}

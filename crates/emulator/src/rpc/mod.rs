@@ -1,0 +1,11 @@
+//! The management port: MessagePack-RPC over TCP (facts section 3).
+
+mod claim;
+mod framing;
+mod message;
+mod methods;
+mod server;
+mod values;
+
+pub(crate) use methods::{Identity, Mpm};
+pub(crate) use server::Server;

@@ -1,0 +1,53 @@
+//! Arguments out of, and results into, MessagePack values.
+
+use rmpv::Value;
+
+/// A map of strings. Never with nil in it: the UHD client would abort (facts section 3).
+pub fn string_map<const N: usize>(pairs: [(&str, &str); N]) -> Value {
+    Value::Map(pairs.iter().map(|&(key, value)| (Value::from(key), Value::from(value))).collect())
+}
+
+/// A list of strings.
+pub fn strings(items: &[&str]) -> Value {
+    Value::Array(items.iter().map(|&item| Value::from(item)).collect())
+}
+
+/// An empty list.
+pub fn none() -> Value {
+    Value::Array(Vec::new())
+}
+
+/// Argument `index` as a number.
+pub fn number(args: &[Value], index: usize) -> Result<f64, String> {
+    let value = args.get(index).and_then(Value::as_f64);
+    value.ok_or_else(|| format!("argument {index} must be a number"))
+}
+
+/// Argument `index` as an unsigned integer.
+pub fn unsigned(args: &[Value], index: usize) -> Result<u64, String> {
+    let value = args.get(index).and_then(Value::as_u64);
+    value.ok_or_else(|| format!("argument {index} must be an unsigned integer"))
+}
+
+/// Argument `index` as a truth value; integers count, as some clients send them.
+pub fn truth(args: &[Value], index: usize) -> Result<bool, String> {
+    match args.get(index) {
+        Some(Value::Boolean(value)) => Ok(*value),
+        Some(Value::Integer(value)) => Ok(value.as_i64() != Some(0)),
+        _ => Err(format!("argument {index} must be true or false")),
+    }
+}
+
+/// Argument `index` as text.
+pub fn text(args: &[Value], index: usize) -> Result<&str, String> {
+    args.get(index).and_then(Value::as_str).ok_or_else(|| format!("argument {index} must be text"))
+}
+
+/// Argument `index` as bytes: MessagePack str and bin are both in use for tokens.
+pub fn bytes(args: &[Value], index: usize) -> &[u8] {
+    match args.get(index) {
+        Some(Value::String(text)) => text.as_bytes(),
+        Some(Value::Binary(bytes)) => bytes,
+        _ => &[],
+    }
+}

@@ -1,0 +1,13 @@
+//! Device time: the sample clock, and the timekeeper the host sets.
+
+mod clock;
+mod timekeeper;
+
+pub use clock::SampleClock;
+pub use timekeeper::Timekeeper;
+
+/// Nanoseconds of `CLOCK_MONOTONIC`, the one place that reads a clock.
+pub(crate) fn monotonic_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
