@@ -1,1 +1,14 @@
 //! The machine: topology, affinity, scheduling, environment record.
+//!
+//! Facts are read below a root folder that is an argument (`/` for this machine), so a tree
+//! recorded on another machine tests the parsers.
+
+mod cpu_set;
+mod environment;
+pub mod thread;
+mod topology;
+pub mod usage;
+
+pub use cpu_set::{CpuSet, ParseCpuSetError};
+pub use environment::{CacheSize, Environment};
+pub use topology::{Cache, Core, Topology, TopologyError};

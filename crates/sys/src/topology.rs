@@ -1,0 +1,201 @@
+//! Which CPUs share what, from sysfs (Documentation/ABI/stable/sysfs-devices-system-cpu).
+
+use crate::cpu_set::CpuSet;
+use serde::Serialize;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The CPUs of a machine that are online, and how they hang together.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Topology {
+    /// One entry for each online CPU, ascending.
+    pub cores: Vec<Core>,
+}
+
+/// One logical CPU.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Core {
+    /// Number of the CPU.
+    pub cpu: usize,
+    /// Number of the package (socket).
+    pub package: usize,
+    /// Number of the NUMA node; 0 on a machine without.
+    pub node: usize,
+    /// CPUs on the same physical core, itself included.
+    pub smt_siblings: CpuSet,
+    /// Data and unified caches, from the nearest.
+    pub caches: Vec<Cache>,
+}
+
+/// One cache as seen by a CPU.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Cache {
+    /// 1 to 4.
+    pub level: u32,
+    /// Size in bytes.
+    pub size_bytes: u64,
+    /// CPUs that share it.
+    pub shared_by: CpuSet,
+}
+
+/// What could not be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TopologyError {
+    /// A file is missing or unreadable.
+    #[error("cannot read {}: {source}; is /sys mounted?", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file holds something unexpected.
+    #[error("{} holds `{text}`, not {expected}", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What it holds.
+        text: String,
+        /// What was expected.
+        expected: &'static str,
+    },
+}
+
+impl Topology {
+    /// Reads the topology below `root`: `/` for this machine.
+    ///
+    /// # Errors
+    /// [`TopologyError`] when the tree has no list of online CPUs or a file makes no sense.
+    /// Files that virtual machines lack (caches, packages, nodes) have defaults.
+    pub fn read(root: &Path) -> Result<Self, TopologyError> {
+        let cpus = root.join("sys/devices/system/cpu");
+        let online = read_cpus(&cpus.join("online"))?;
+        let cores = online.iter().map(|cpu| Core::read(&cpus.join(format!("cpu{cpu}")), cpu));
+        Ok(Self { cores: cores.collect::<Result<_, _>>()? })
+    }
+
+    /// Online CPUs.
+    #[must_use]
+    pub fn cpus(&self) -> CpuSet {
+        self.cores.iter().map(|core| core.cpu).collect()
+    }
+
+    /// Number of physical cores.
+    #[must_use]
+    pub fn physical_cores(&self) -> usize {
+        let first = |core: &&Core| core.smt_siblings.iter().next() == Some(core.cpu);
+        self.cores.iter().filter(first).count()
+    }
+}
+
+impl Core {
+    fn read(folder: &Path, cpu: usize) -> Result<Self, TopologyError> {
+        let itself = || CpuSet::from_iter([cpu]);
+        let topology = folder.join("topology");
+        let siblings = optional(read_cpus(&topology.join("core_cpus_list")))?;
+        let siblings = match siblings {
+            Some(siblings) => siblings,
+            // The name before Linux 5.3.
+            None => {
+                optional(read_cpus(&topology.join("thread_siblings_list")))?.unwrap_or_else(itself)
+            }
+        };
+        Ok(Self {
+            cpu,
+            // -1 where the architecture does not tell.
+            package: optional(read_number(&topology.join("physical_package_id")))?
+                .map_or(0, |id| usize::try_from(id).unwrap_or(0)),
+            node: node(folder),
+            smt_siblings: siblings,
+            caches: caches(&folder.join("cache"), &itself())?,
+        })
+    }
+
+    /// The cache of this level, if there is one.
+    #[must_use]
+    pub fn cache(&self, level: u32) -> Option<&Cache> {
+        self.caches.iter().find(|cache| cache.level == level)
+    }
+}
+
+/// The node is the link `nodeN` in the CPU's folder.
+fn node(folder: &Path) -> usize {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| {
+        entry.file_name().to_str()?.strip_prefix("node")?.parse::<usize>().ok()
+    });
+    numbers.min().unwrap_or(0)
+}
+
+fn caches(folder: &Path, itself: &CpuSet) -> Result<Vec<Cache>, TopologyError> {
+    let mut caches = Vec::new();
+    for index in 0.. {
+        let folder = folder.join(format!("index{index}"));
+        let Some(level) = optional(read_number(&folder.join("level")))? else { break };
+        let kind = optional(read(&folder.join("type")))?.unwrap_or_default();
+        if kind == "Instruction" {
+            continue;
+        }
+        caches.push(Cache {
+            level: u32::try_from(level).unwrap_or(0),
+            size_bytes: optional(read_size(&folder.join("size")))?.unwrap_or(0),
+            shared_by: optional(read_cpus(&folder.join("shared_cpu_list")))?
+                .unwrap_or_else(|| itself.clone()),
+        });
+    }
+    caches.sort_by_key(|cache| cache.level);
+    Ok(caches)
+}
+
+fn read(path: &Path) -> Result<String, TopologyError> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(text.trim().to_owned()),
+        Err(source) => Err(TopologyError::Read { path: path.to_owned(), source }),
+    }
+}
+
+/// A missing file is `None`; anything else that is wrong stays an error.
+fn optional<T>(result: Result<T, TopologyError>) -> Result<Option<T>, TopologyError> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(TopologyError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn read_as<T>(
+    path: &Path,
+    expected: &'static str,
+    parse: impl Fn(&str) -> Option<T>,
+) -> Result<T, TopologyError> {
+    let text = read(path)?;
+    let value = parse(&text);
+    value.ok_or_else(|| TopologyError::Content { path: path.to_owned(), text, expected })
+}
+
+fn read_cpus(path: &Path) -> Result<CpuSet, TopologyError> {
+    read_as(path, "a CPU list", |text| text.parse().ok())
+}
+
+fn read_number(path: &Path) -> Result<i64, TopologyError> {
+    read_as(path, "a number", |text| text.parse().ok())
+}
+
+/// `48K` or `2M`, in bytes.
+fn read_size(path: &Path) -> Result<u64, TopologyError> {
+    read_as(path, "a size like 48K", |text| {
+        let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+        let unit = match &text[digits.len()..] {
+            "" => 1,
+            "K" => 1 << 10,
+            "M" => 1 << 20,
+            "G" => 1 << 30,
+            _ => return None,
+        };
+        digits.parse::<u64>().ok()?.checked_mul(unit)
+    })
+}
