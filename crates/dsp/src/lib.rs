@@ -1,1 +1,18 @@
 //! Signal-processing kernels.
+//!
+//! Hot kernels are written once as plain Rust over fixed-size chunks and compiled twice with
+//! [`multiversion!`]: for the baseline of the target and for AVX2 with fused multiply-add. The
+//! faster copy is chosen at run time. A fused multiply-add rounds once where the baseline rounds
+//! twice, so the two copies agree to a few units in the last place of the largest partial sum,
+//! not bit for bit; each kernel's tests state the bound.
+
+pub mod loop_filter;
+pub mod polyphase;
+pub mod pulse;
+pub mod simd;
+pub mod window;
+
+pub use num_complex::Complex;
+
+/// A complex baseband sample.
+pub type Sample = Complex<f32>;

@@ -1,0 +1,118 @@
+//! The transmitter: transport stream packets in, complex baseband samples out.
+
+mod frame;
+mod pcr;
+mod restamp;
+mod shaper;
+mod ts_source;
+
+pub use frame::FrameBuilder;
+pub use shaper::Shaper;
+pub use ts_source::{Supply, TsError, TsMode, TsSource};
+
+use crate::Sample;
+use crate::params::{MIN_SAMPLE_RATE_HZ, PACKET_BYTES, SEGMENT_SYMBOLS};
+
+/// The fastest sample rate that the transmitter makes.
+pub const MAX_SAMPLE_RATE_HZ: f64 = 200.0e6;
+
+/// How to transmit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TxConfig {
+    /// Complex samples per second, from 6 MS/s.
+    pub sample_rate_hz: f64,
+    /// Root mean square of the complex samples; peaks reach about three times that.
+    pub rms: f32,
+}
+
+impl Default for TxConfig {
+    /// 6.25 MS/s at an RMS of 0.2, which leaves room for peaks in a full scale of one.
+    fn default() -> Self {
+        Self { sample_rate_hz: 6.25e6, rms: 0.2 }
+    }
+}
+
+/// A transmitter cannot be made.
+#[derive(Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TxError {
+    /// The sample rate is outside what the signal needs or the transmitter makes.
+    #[error(
+        "a sample rate of {rate_hz} Hz cannot carry 8-VSB: \
+         choose from {MIN_SAMPLE_RATE_HZ} to {MAX_SAMPLE_RATE_HZ} Hz"
+    )]
+    SampleRate {
+        /// The rate asked for.
+        rate_hz: f64,
+    },
+    /// The level is not a positive number.
+    #[error("a transmit level of {rms} RMS makes no signal: choose a positive one, such as 0.2")]
+    Level {
+        /// The level asked for.
+        rms: f32,
+    },
+}
+
+/// The complete transmitter.
+///
+/// The middle of the channel is at 0 Hz and the pilot at -2.690559 MHz.
+///
+/// ```
+/// use millstream_atsc::{Sample, tx::{Transmitter, TxConfig}};
+///
+/// let mut transmitter = Transmitter::new(TxConfig::default()).unwrap();
+/// let mut samples = vec![Sample::default(); 10_000];
+/// let mut null_packets = |packet: &mut [u8; 188]| {
+///     packet.fill(0xFF);
+///     packet[..4].copy_from_slice(&[0x47, 0x1F, 0xFF, 0x10]);
+/// };
+/// transmitter.generate(&mut null_packets, &mut samples);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Transmitter {
+    frame: FrameBuilder,
+    shaper: Shaper,
+    segment: [f32; SEGMENT_SYMBOLS],
+}
+
+impl Transmitter {
+    /// A transmitter at the start of a field.
+    ///
+    /// # Errors
+    /// [`TxError`] when the configuration makes no sense.
+    pub fn new(config: TxConfig) -> Result<Self, TxError> {
+        let TxConfig { sample_rate_hz, rms } = config;
+        if !(MIN_SAMPLE_RATE_HZ..=MAX_SAMPLE_RATE_HZ).contains(&sample_rate_hz) {
+            return Err(TxError::SampleRate { rate_hz: sample_rate_hz });
+        }
+        if !(rms.is_finite() && rms > 0.0) {
+            return Err(TxError::Level { rms });
+        }
+        Ok(Self {
+            frame: FrameBuilder::new(),
+            shaper: Shaper::new(sample_rate_hz, rms),
+            segment: [0.0; SEGMENT_SYMBOLS],
+        })
+    }
+
+    /// Fills `out`, asking for packets as they are needed.
+    ///
+    /// `next_packet` overwrites the buffer with the next transport stream packet; its first byte
+    /// (the sync byte) is not transmitted. Four packets are asked for at a time.
+    pub fn generate(
+        &mut self,
+        next_packet: &mut dyn FnMut(&mut [u8; PACKET_BYTES]),
+        out: &mut [Sample],
+    ) {
+        let mut rest = out;
+        loop {
+            let made = self.shaper.produce(rest);
+            rest = &mut rest[made..];
+            if rest.is_empty() {
+                return;
+            }
+            self.frame.next_segment(next_packet, &mut self.segment);
+            self.shaper.push(&self.segment);
+        }
+    }
+}

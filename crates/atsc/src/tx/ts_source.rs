@@ -1,0 +1,262 @@
+//! A transport stream file as the constant-rate multiplex that the transmitter sends.
+
+use super::pcr::{self, CLOCK_HZ, NULL_PID, PCR_WRAP};
+use super::restamp::Restamper;
+use crate::params::{PACKET_BYTES, TS_RATE_BPS, TS_SYNC};
+use std::path::{Path, PathBuf};
+
+/// Ticks of 27 MHz that one packet takes on the channel.
+const SLOT_TICKS: f64 = (PACKET_BYTES * 8) as f64 / TS_RATE_BPS * CLOCK_HZ;
+
+/// A file within this of the channel's rate is sent packet by packet, unchanged: what system clocks
+/// may be wrong by (ISO/IEC 13818-1, clause 2.4.2.1).
+const RATE_TOLERANCE: f64 = 30e-6;
+
+/// The longest time between two clock references that are taken to be of one clock.
+const MAX_REFERENCE_GAP_TICKS: u64 = 27_000_000;
+
+/// A transport stream cannot be sent.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TsError {
+    /// The file cannot be read.
+    #[error("cannot read the transport stream {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// There is no packet.
+    #[error("the transport stream is empty: give a file with at least one 188-byte packet")]
+    Empty,
+    /// A packet does not start with the sync byte.
+    #[error(
+        "not a transport stream: byte {offset} is {found:#04x} where a packet's sync byte 0x47 \
+         belongs (packets are 188 bytes; remux the file, for example with ffmpeg -c copy -f mpegts)"
+    )]
+    Sync {
+        /// Byte offset in the file.
+        offset: usize,
+        /// The byte there.
+        found: u8,
+    },
+    /// The last packet is cut short.
+    #[error(
+        "the transport stream is cut short: its last packet has {excess} of 188 bytes \
+         (cut the file to {whole} bytes to send the whole packets)"
+    )]
+    Truncated {
+        /// Bytes of whole packets.
+        whole: usize,
+        /// Bytes after them.
+        excess: usize,
+    },
+    /// The stream needs more than the channel carries.
+    #[error(
+        "the transport stream runs at {rate_bps:.0} bit/s, the channel carries {TS_RATE_BPS:.0}: \
+         encode it at a lower rate"
+    )]
+    TooFast {
+        /// The file's rate by its own clock.
+        rate_bps: f64,
+    },
+}
+
+/// How a file is turned into the multiplex.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TsMode {
+    /// Every packet as it is: the file runs at the channel's rate.
+    Unchanged,
+    /// Every packet as it is, though the file has no clock that tells its rate.
+    Untimed,
+    /// Null packets are put between, and clock references corrected for where packets end up.
+    Stuffed,
+}
+
+/// What a packet of the multiplex is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Supply {
+    /// A packet of the file.
+    File,
+    /// A null packet between packets of the file.
+    Stuffing,
+    /// A null packet after the file's last.
+    Ended,
+}
+
+/// Plays a transport stream at the channel's rate of 19.392658 Mbit/s.
+///
+/// Repetitions go on without a seam: clock references, time stamps and continuity counters run on.
+#[derive(Clone, Debug)]
+pub struct TsSource {
+    packets: Vec<[u8; PACKET_BYTES]>,
+    timeline: Timeline,
+    mode: TsMode,
+    repeat: bool,
+    restamper: Restamper,
+    next: usize,
+    /// Packets of the multiplex so far.
+    slot: u64,
+    /// When the current repetition starts, in ticks of the multiplex.
+    base: f64,
+}
+
+impl TsSource {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`TsError`] when it cannot be read or sent.
+    pub fn open(path: impl AsRef<Path>, repeat: bool) -> Result<Self, TsError> {
+        let path = path.as_ref();
+        let bytes = std::fs::read(path)
+            .map_err(|source| TsError::Read { path: path.to_owned(), source })?;
+        Self::new(&bytes, repeat)
+    }
+
+    /// Takes a transport stream from memory.
+    ///
+    /// # Errors
+    /// [`TsError`] when it cannot be sent.
+    pub fn new(bytes: &[u8], repeat: bool) -> Result<Self, TsError> {
+        let (packets, rest) = bytes.as_chunks::<PACKET_BYTES>();
+        let starts = bytes.iter().step_by(PACKET_BYTES).enumerate();
+        if let Some((i, found)) = starts.into_iter().find(|(_, byte)| **byte != TS_SYNC) {
+            return Err(TsError::Sync { offset: i * PACKET_BYTES, found: *found });
+        }
+        if !rest.is_empty() {
+            let whole = bytes.len() - rest.len();
+            return Err(TsError::Truncated { whole, excess: rest.len() });
+        }
+        if packets.is_empty() {
+            return Err(TsError::Empty);
+        }
+        let timeline = Timeline::of(packets);
+        Ok(Self {
+            mode: timeline.mode(packets.len())?,
+            timeline,
+            packets: packets.to_vec(),
+            repeat,
+            restamper: Restamper::new(),
+            next: 0,
+            slot: 0,
+            base: 0.0,
+        })
+    }
+
+    /// How the file is turned into the multiplex.
+    #[must_use]
+    pub fn mode(&self) -> TsMode {
+        self.mode
+    }
+
+    /// Seconds that one repetition takes.
+    #[must_use]
+    pub fn duration_s(&self) -> f64 {
+        self.duration_ticks() / CLOCK_HZ
+    }
+
+    fn duration_ticks(&self) -> f64 {
+        let count = self.packets.len();
+        match self.mode {
+            TsMode::Stuffed => self.timeline.time(count) - self.timeline.time(0),
+            TsMode::Unchanged | TsMode::Untimed => count as f64 * SLOT_TICKS,
+        }
+    }
+
+    /// Writes the next packet of the multiplex.
+    pub fn next_packet(&mut self, packet: &mut [u8; PACKET_BYTES]) -> Supply {
+        let now = self.slot as f64 * SLOT_TICKS;
+        self.slot += 1;
+        if self.next == self.packets.len() {
+            if !self.repeat {
+                write_null(packet);
+                return Supply::Ended;
+            }
+            let duration = self.duration_ticks();
+            self.base += duration;
+            self.restamper.repeat(duration.round() as u64);
+            self.next = 0;
+        }
+        let mut moved = 0.0;
+        if self.mode == TsMode::Stuffed {
+            let meant = self.base + self.timeline.time(self.next) - self.timeline.time(0);
+            moved = now - meant;
+            if moved < 0.0 {
+                write_null(packet);
+                return Supply::Stuffing;
+            }
+        }
+        *packet = self.packets[self.next];
+        self.restamper.apply(packet, moved.round() as u64);
+        self.next += 1;
+        Supply::File
+    }
+}
+
+/// When each packet of a file is meant to be sent, by the file's own clock.
+#[derive(Clone, Debug)]
+struct Timeline {
+    /// Packet index and ticks since the first reference, rising in both.
+    anchors: Vec<(usize, f64)>,
+}
+
+impl Timeline {
+    /// Follows the first program clock in the stream.
+    fn of(packets: &[[u8; PACKET_BYTES]]) -> Self {
+        let mut anchors: Vec<(usize, f64)> = Vec::new();
+        let (mut clock_pid, mut last, mut ticks_per_packet) = (None, 0, SLOT_TICKS);
+        for (i, packet) in packets.iter().enumerate() {
+            let Some(reference) = pcr::read(packet) else { continue };
+            if *clock_pid.get_or_insert(pcr::pid(packet)) != pcr::pid(packet) {
+                continue;
+            }
+            let time = match anchors.last() {
+                None => 0.0,
+                Some((at, time)) => {
+                    let gap = (reference + PCR_WRAP - last % PCR_WRAP) % PCR_WRAP;
+                    let count = (i - at) as f64;
+                    // A clock that jumps tells nothing about the rate: keep the last one.
+                    if (1..=MAX_REFERENCE_GAP_TICKS).contains(&gap) {
+                        ticks_per_packet = gap as f64 / count;
+                    }
+                    time + ticks_per_packet * count
+                }
+            };
+            anchors.push((i, time));
+            last = reference;
+        }
+        Self { anchors }
+    }
+
+    /// Ticks at which packet `index` is meant to be sent; the stream's first references may make
+    /// it negative, and the last rate holds beyond the end.
+    fn time(&self, index: usize) -> f64 {
+        let after = self.anchors.partition_point(|(at, _)| *at <= index);
+        let right = after.clamp(1, self.anchors.len() - 1);
+        let ((from, t0), (to, t1)) = (self.anchors[right - 1], self.anchors[right]);
+        t0 + (t1 - t0) * (index as f64 - from as f64) / (to - from) as f64
+    }
+
+    fn mode(&self, packets: usize) -> Result<TsMode, TsError> {
+        if self.anchors.len() < 2 {
+            return Ok(TsMode::Untimed);
+        }
+        let ticks_per_packet = (self.time(packets) - self.time(0)) / packets as f64;
+        let relative = SLOT_TICKS / ticks_per_packet - 1.0;
+        match relative {
+            r if r.abs() <= RATE_TOLERANCE => Ok(TsMode::Unchanged),
+            r if r > 0.0 => Err(TsError::TooFast { rate_bps: TS_RATE_BPS * (1.0 + r) }),
+            _ => Ok(TsMode::Stuffed),
+        }
+    }
+}
+
+fn write_null(packet: &mut [u8; PACKET_BYTES]) {
+    packet.fill(0xFF);
+    let [high, low] = NULL_PID.to_be_bytes();
+    packet[..4].copy_from_slice(&[TS_SYNC, high, low, 0x10]);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+//! Run-time choice between a baseline and an AVX2 + FMA copy of a kernel.
+
+/// Whether this processor runs the AVX2 + FMA copies.
+#[inline]
+#[must_use]
+pub fn has_avx2_fma() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma")
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        false
+    }
+}
+
+/// `a * b + c`, fused when `FMA` is set.
+///
+/// The fused form must only be chosen where the target has the instruction: elsewhere it is a
+/// slow library call. [`multiversion!`] passes the right constant.
+#[inline(always)]
+#[must_use]
+pub fn madd<const FMA: bool>(a: f32, b: f32, c: f32) -> f32 {
+    if FMA { a.mul_add(b, c) } else { a * b + c }
+}
+
+/// Defines a function that runs the generic kernel `$body::<FMA>` compiled for the best
+/// instruction set of this processor.
+///
+/// `$body` must be `#[inline(always)]` and take one `const FMA: bool` parameter.
+///
+/// ```
+/// use millstream_dsp::{multiversion, simd::madd};
+///
+/// #[inline(always)]
+/// fn scale_add_body<const FMA: bool>(gain: f32, x: &[f32], y: &mut [f32]) {
+///     for (y, x) in y.iter_mut().zip(x) {
+///         *y = madd::<FMA>(gain, *x, *y);
+///     }
+/// }
+///
+/// multiversion! {
+///     /// Adds `gain * x` to `y`.
+///     fn scale_add(gain: f32, x: &[f32], y: &mut [f32]) = scale_add_body;
+/// }
+///
+/// let mut y = [1.0, 2.0];
+/// scale_add(2.0, &[1.0, 1.0], &mut y);
+/// assert_eq!(y, [3.0, 4.0]);
+/// ```
+#[macro_export]
+macro_rules! multiversion {
+    (
+        $(#[$meta:meta])*
+        $vis:vis fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? = $body:ident;
+    ) => {
+        $(#[$meta])*
+        $vis fn $name($($arg: $ty),*) $(-> $ret)? {
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx2,fma")]
+                fn wide($($arg: $ty),*) $(-> $ret)? {
+                    $body::<true>($($arg),*)
+                }
+                if $crate::simd::has_avx2_fma() {
+                    // SAFETY: the processor has the features that `wide` is compiled for.
+                    return unsafe { wide($($arg),*) };
+                }
+            }
+            $body::<false>($($arg),*)
+        }
+    };
+}
