@@ -1,0 +1,165 @@
+//! One harness per parser, for any bytes whatever: the property tests and the fuzz targets share it.
+//!
+//! Each function gives the bytes to a parser, calls every accessor of what was accepted, and
+//! asserts that what is emitted is read back. It panics only where the crate's contract is broken.
+
+#![allow(dead_code, reason = "each target calls one of these")]
+
+use millstream_wire::chdr::{self, DataRepr, Header, Packet};
+use millstream_wire::ctrl::CtrlRepr;
+use millstream_wire::mgmt::{self, Forward, MAX_OPS, MgmtRepr, NodeInfo, Op};
+use millstream_wire::mpm::{self, Reply, Request};
+use millstream_wire::stream::{CommandRepr, StatusRepr};
+use millstream_wire::{Error, Width};
+
+/// Large enough for any control, stream or management packet held in a `Repr`.
+const SCRATCH: usize = 8192;
+
+/// The CHDR header and view, at every width.
+pub fn chdr(bytes: &[u8]) {
+    for width in Width::ALL {
+        let Ok(packet) = Packet::parse(bytes, width) else { continue };
+        let header = packet.header();
+        let length = usize::from(header.length);
+        assert_eq!(packet.kind(), header.kind);
+        assert_eq!(packet.width(), width);
+        assert_eq!(packet.timestamp().is_some(), header.kind == chdr::PacketType::TimedData);
+        assert_eq!(packet.metadata().len(), usize::from(header.num_mdata) * width.bytes());
+        assert_eq!(header.payload_offset(width) + packet.payload().len(), length);
+        assert!(packet.flow_len() >= length && packet.flow_len() - length < width.bytes());
+        assert!(!packet.to_string().is_empty() && !header.to_string().is_empty());
+        header_is_emitted_again(bytes, &packet);
+        // Bytes behind `Length` change nothing; one byte less than it is too few.
+        assert_eq!(Packet::parse(&bytes[..length], width), Ok(packet));
+        assert_eq!(Packet::parse(&bytes[..length - 1], width), Err(Error::Truncated));
+        data(&packet);
+    }
+}
+
+fn header_is_emitted_again(bytes: &[u8], packet: &Packet<'_>) {
+    let (header, width) = (packet.header(), packet.width());
+    let mut buf = [0xAA; 64];
+    let len = header.emit(packet.timestamp().unwrap_or(0), width, &mut buf).unwrap();
+    assert_eq!(len, header.len(width));
+    assert_eq!(buf[..8], bytes[..8]);
+    let word = u64::from_le_bytes(buf[..8].try_into().unwrap());
+    assert_eq!(Header::from_word(word), Ok(*header));
+}
+
+fn data(packet: &Packet<'_>) {
+    let Ok(repr) = DataRepr::parse(packet) else { return };
+    let width = packet.width();
+    assert!(!repr.to_string().is_empty());
+    let mut frame = vec![0xAA; repr.packet_len(width)];
+    let at = repr.emit(width, &mut frame).unwrap();
+    assert_eq!(at, repr.header_len(width));
+    frame[at..].copy_from_slice(packet.payload());
+    let again = Packet::parse(&frame, width).unwrap();
+    assert_eq!(DataRepr::parse(&again), Ok(repr));
+    assert_eq!(again.payload(), packet.payload());
+}
+
+/// Asserts that an accepted `Repr` is emitted to `packet_len` bytes and read back.
+macro_rules! read_back {
+    ($repr:expr, $ty:ty, $width:expr, $len:expr) => {{
+        let repr: $ty = $repr;
+        let mut buf = [0xAA; SCRATCH];
+        let len = repr.emit($width, &mut buf).unwrap();
+        assert_eq!(len, $len);
+        let packet = Packet::parse(&buf[..len], $width).unwrap();
+        assert_eq!(usize::from(packet.header().length), len);
+        assert_eq!(<$ty>::parse(&packet), Ok(repr.clone()));
+        assert_eq!(repr.emit($width, &mut buf[..len - 1]), Err(Error::BufferTooSmall));
+    }};
+}
+
+/// Stream status and stream command, at every width.
+pub fn stream(bytes: &[u8]) {
+    for width in Width::ALL {
+        let Ok(packet) = Packet::parse(bytes, width) else { continue };
+        if let Ok(repr) = StatusRepr::parse(&packet) {
+            assert!(!repr.to_string().is_empty());
+            read_back!(repr, StatusRepr, width, StatusRepr::packet_len(width));
+        }
+        if let Ok(repr) = CommandRepr::parse(&packet) {
+            assert!(!repr.to_string().is_empty());
+            read_back!(repr, CommandRepr, width, CommandRepr::packet_len(width));
+        }
+    }
+}
+
+/// Control, at every width.
+pub fn ctrl(bytes: &[u8]) {
+    for width in Width::ALL {
+        let Ok(packet) = Packet::parse(bytes, width) else { continue };
+        let Ok(repr) = CtrlRepr::parse(&packet) else { continue };
+        assert!(!repr.to_string().is_empty() && !format!("{repr:?}").is_empty());
+        assert!((1..=15).contains(&repr.data.len()));
+        assert_eq!(repr.data.first(), repr.data[0]);
+        assert!(repr.credit_words() <= 2 + 2 + 15);
+        let ack = repr.ack(1, repr.status, repr.data);
+        assert_eq!((ack.dst_epid, ack.src_epid), (repr.src_epid, repr.dst_epid));
+        read_back!(repr, CtrlRepr, width, repr.packet_len(width));
+    }
+}
+
+/// Management, at every width: view, `Repr`, and a node that executes one hop after the other.
+pub fn mgmt(bytes: &[u8]) {
+    for width in Width::ALL {
+        let Ok(packet) = Packet::parse(bytes, width) else { continue };
+        let Ok(view) = mgmt::Packet::parse(&packet) else { continue };
+        assert!(!view.to_string().is_empty());
+        assert_eq!(view.hops().count(), view.num_hops());
+        let ops: usize = view.hops().map(|hop| hop.count()).sum();
+        assert!(view.hops().all(|hop| hop.count() > 0));
+        match MgmtRepr::parse(&packet) {
+            Ok(repr) => {
+                assert!(ops <= MAX_OPS && !format!("{repr:?}").is_empty());
+                let hops: Vec<Vec<Op>> = view.hops().map(Iterator::collect).collect();
+                assert!(repr.hops().eq(hops.iter().map(Vec::as_slice)));
+                execute_all(repr, width);
+            }
+            Err(error) => assert!(error == Error::TooManyOps && ops > MAX_OPS),
+        }
+    }
+}
+
+fn execute_all(mut repr: MgmtRepr, width: Width) {
+    // An operand is emitted as it was read, but for reserved bits.
+    read_back!(repr.clone(), MgmtRepr, width, repr.packet_len(width));
+    let info = NodeInfo::from_operand(0x2_0001);
+    loop {
+        let hops_before = repr.hops().count();
+        let result = repr.execute(|op| match op {
+            Op::InfoReq => Some(Op::InfoResp(info)),
+            Op::CfgRead { address } => Some(Op::CfgReadResp { address, value: 7 }),
+            _ => None,
+        });
+        match result {
+            Ok(forward) => {
+                assert_eq!(repr.hops().count(), hops_before - 1);
+                assert!(forward != Forward::Return || repr.dst_epid == repr.src_epid);
+            }
+            Err(Error::NoHop) => return assert_eq!(hops_before, 0),
+            Err(Error::NoReplyHop) => return assert_eq!(hops_before, 1),
+            Err(error) => return assert_eq!(error, Error::TooManyOps),
+        }
+    }
+}
+
+/// Discovery requests and replies.
+pub fn mpm(bytes: &[u8]) {
+    if let Ok(Request::Echo(echo)) = Request::parse(bytes) {
+        assert_eq!(echo, bytes);
+    }
+    let Ok(reply) = Reply::parse(bytes) else { return };
+    assert!(Request::parse(bytes).is_err());
+    let fields: Vec<(&str, &str)> = reply.fields().collect();
+    for (key, _) in &fields {
+        assert!(reply.get(key).is_some());
+    }
+    assert_eq!(reply.to_string().is_empty(), fields.is_empty());
+    let mut buf = [0xAA; mpm::MAX_REPLY_LEN];
+    let len = mpm::emit_reply(&fields, &mut buf).unwrap();
+    assert!(Reply::parse(&buf[..len]).unwrap().fields().eq(fields));
+}
