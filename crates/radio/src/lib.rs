@@ -1,7 +1,14 @@
 //! The host side of a networked radio.
 
+mod args;
 pub mod convert;
+pub mod discover;
+mod error;
 pub mod ledger;
+pub mod mtu;
+pub mod rpc;
 
+pub use args::{DeviceArgs, OpenPort};
+pub use error::RadioError;
 pub use ledger::{Cause, Imbalance, Ledger};
 pub use num_complex::Complex32;

@@ -1,0 +1,144 @@
+//! How to reach a device.
+
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use millstream_link::port::{Port, PortOptions};
+use millstream_link::{LinkError, open};
+use millstream_wire::mpm;
+
+use crate::RadioError;
+
+/// Opens a port; what [`DeviceArgs::link`] does unless it is replaced.
+pub type OpenPort =
+    Arc<dyn Fn(SocketAddrV4, &PortOptions) -> Result<Port, LinkError> + Send + Sync>;
+
+/// How to reach a device and how patient to be with it.
+#[derive(Clone)]
+pub struct DeviceArgs {
+    /// The device's address.
+    pub addr: Ipv4Addr,
+    /// UDP port of discovery and echo.
+    pub discovery_port: u16,
+    /// TCP port of its RPC server.
+    pub rpc_port: u16,
+    /// The link that carries CHDR, see [`millstream_link::registry`].
+    pub link: String,
+    /// The name under which the device is claimed.
+    pub session: String,
+    /// Silence after which a stream asks whether the device still lives.
+    pub silence_max: Duration,
+    /// Opens ports in place of `link`: for middleware and tests.
+    pub open_port: Option<OpenPort>,
+}
+
+/// The arguments that [`DeviceArgs::from_str`] knows.
+const KNOWN: &str = "addr=IPV4, discovery_port=N, rpc_port=N, link=LINK (must come last)";
+
+impl DeviceArgs {
+    /// The device at `addr` with the usual ports, over kernel UDP.
+    pub fn new(addr: Ipv4Addr) -> Self {
+        Self {
+            addr,
+            discovery_port: mpm::DISCOVERY_PORT,
+            rpc_port: mpm::RPC_PORT,
+            link: "udp".to_owned(),
+            session: "millstream".to_owned(),
+            silence_max: Duration::from_millis(500),
+            open_port: None,
+        }
+    }
+
+    /// Opens a port on any free local address.
+    pub(crate) fn port(&self, options: &PortOptions) -> Result<Port, LinkError> {
+        let any = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
+        match &self.open_port {
+            Some(open_port) => open_port(any, options),
+            None => open(&self.link, any, options),
+        }
+    }
+}
+
+impl fmt::Debug for DeviceArgs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { addr, discovery_port, rpc_port, link, .. } = self;
+        write!(f, "addr={addr},discovery_port={discovery_port},rpc_port={rpc_port},link={link}")
+    }
+}
+
+impl FromStr for DeviceArgs {
+    type Err = RadioError;
+
+    /// Reads `addr=192.168.10.2,rpc_port=49601,link=udp:gro=off`. Only `addr` must be there; `link`
+    /// comes last because its own options have commas.
+    fn from_str(text: &str) -> Result<Self, RadioError> {
+        let mut args = Self::new(Ipv4Addr::UNSPECIFIED);
+        let mut rest = text.trim();
+        while !rest.is_empty() {
+            if let Some(link) = rest.strip_prefix("link=") {
+                args.link = link.to_owned();
+                break;
+            }
+            let (argument, tail) = rest.split_once(',').unwrap_or((rest, ""));
+            args.set(argument)?;
+            rest = tail.trim_start();
+        }
+        if args.addr.is_unspecified() {
+            return Err(bad(text, "says no addr"));
+        }
+        Ok(args)
+    }
+}
+
+impl DeviceArgs {
+    fn set(&mut self, argument: &str) -> Result<(), RadioError> {
+        let (name, value) = argument
+            .split_once('=')
+            .ok_or_else(|| bad(argument, "is not of the form name=value"))?;
+        let port = || value.parse().map_err(|_| bad(argument, "wants a port number"));
+        match name {
+            "addr" => {
+                self.addr = value.parse().map_err(|_| bad(argument, "wants an IPv4 address"))?;
+            }
+            "discovery_port" => self.discovery_port = port()?,
+            "rpc_port" => self.rpc_port = port()?,
+            _ => return Err(bad(argument, "is not known")),
+        }
+        Ok(())
+    }
+}
+
+fn bad(argument: &str, reason: &'static str) -> RadioError {
+    RadioError::BadArgument { argument: argument.to_owned(), reason, known: KNOWN }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_link_keeps_its_commas() {
+        let args: DeviceArgs =
+            "addr=127.0.0.1, rpc_port=7,link=udp:gro=off,busy_poll_us=5".parse().unwrap();
+        assert_eq!(args.rpc_port, 7);
+        assert_eq!(args.link, "udp:gro=off,busy_poll_us=5");
+        assert_eq!(args.addr, Ipv4Addr::LOCALHOST);
+    }
+
+    #[test]
+    fn bad_arguments_name_themselves() {
+        for (text, part) in [
+            ("rpc_port=1", "says no addr"),
+            ("addr=::1", "\"addr=::1\": wants an IPv4 address"),
+            ("addr", "name=value"),
+            ("addr=1.2.3.4,rpc_port=99999", "wants a port number"),
+            ("addr=1.2.3.4,speed=9", "\"speed=9\": is not known; known: addr="),
+        ] {
+            let error = text.parse::<DeviceArgs>().unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Finding devices: MPM discovery (facts page, section 2).
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::time::{Duration, Instant};
+
+use millstream_link::interfaces;
+use millstream_link::port::{Port, PortOptions};
+use millstream_link::{LinkError, open};
+use millstream_wire::mpm;
+
+use crate::RadioError;
+use crate::error::io_error;
+use crate::rpc::Map;
+
+/// How long to wait for replies, as UHD does.
+pub const DISCOVERY_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Replies taken in one search: a flood of them ends here.
+const REPLIES_MAX: usize = 1024;
+
+/// Where to look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// One address. The search ends with the first reply.
+    Address(Ipv4Addr),
+    /// Every network this machine is part of, and the machine itself.
+    Broadcast,
+}
+
+/// A device that answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceInfo {
+    /// Where the answer came from.
+    pub address: Ipv4Addr,
+    /// What it said: `type`, `product`, `serial`, `name`, `claimed` and more.
+    pub fields: Map,
+}
+
+impl DeviceInfo {
+    /// A field of the answer; empty if it is not there.
+    pub fn field(&self, key: &str) -> &str {
+        self.fields.get(key).map_or("", String::as_str)
+    }
+
+    /// Whether another program holds the device.
+    pub fn is_claimed(&self) -> bool {
+        self.field("claimed").eq_ignore_ascii_case("true")
+    }
+}
+
+/// Asks who is there, over kernel UDP, and collects the answers until `timeout`.
+///
+/// An empty list is not an error. Replies that cannot be understood are passed over.
+///
+/// # Errors
+/// [`RadioError::Interfaces`] and [`RadioError::Link`]; [`RadioError::Io`] when the one address asked
+/// for cannot be sent to.
+pub fn discover(
+    target: Target,
+    discovery_port: u16,
+    timeout: Duration,
+) -> Result<Vec<DeviceInfo>, RadioError> {
+    let mut asked = Vec::new();
+    for (from, to) in addresses(target)? {
+        let mut port = small_port(from)?;
+        let to = SocketAddrV4::new(to, discovery_port);
+        match port.tx.send(mpm::DISCOVERY_REQUEST, to) {
+            Ok(()) => asked.push(port),
+            // One network that cannot be reached must not hide the others.
+            Err(_) if target == Target::Broadcast => {}
+            Err(source) => return Err(io_error("send to", to)(source)),
+        }
+    }
+    let until = Instant::now() + timeout;
+    let mut found = Vec::new();
+    let slice = Duration::from_millis(10).min(timeout);
+    while Instant::now() < until && found.len() < REPLIES_MAX {
+        for port in &mut asked {
+            collect(port, slice, &mut found)?;
+        }
+        if asked.is_empty() || (matches!(target, Target::Address(_)) && !found.is_empty()) {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// Pairs of local address and destination.
+fn addresses(target: Target) -> Result<Vec<(Ipv4Addr, Ipv4Addr)>, RadioError> {
+    if let Target::Address(address) = target {
+        return Ok(vec![(Ipv4Addr::UNSPECIFIED, address)]);
+    }
+    let all = interfaces::list().map_err(RadioError::Interfaces)?;
+    let mut pairs = vec![(Ipv4Addr::UNSPECIFIED, Ipv4Addr::LOCALHOST)];
+    pairs.extend(all.iter().filter_map(|one| Some((one.address, one.broadcast?))));
+    Ok(pairs)
+}
+
+fn small_port(from: Ipv4Addr) -> Result<Port, LinkError> {
+    let options = PortOptions {
+        datagram_bytes_max: mpm::MAX_REPLY_LEN + 64,
+        recv_queue_bytes: 256 << 10,
+        send_queue_bytes: 64 << 10,
+    };
+    open("udp:gro=off", SocketAddrV4::new(from, 0), &options)
+}
+
+fn collect(port: &mut Port, wait: Duration, found: &mut Vec<DeviceInfo>) -> Result<(), RadioError> {
+    let count = port.rx.recv_batch(wait).map_err(io_error("receive at", port.local))?;
+    for index in 0..count {
+        let datagram = port.rx.datagram(index);
+        let Ok(reply) = mpm::Reply::parse(datagram.payload) else { continue };
+        let own = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
+        let info = DeviceInfo {
+            address: *datagram.source.ip(),
+            fields: reply.fields().map(own).collect(),
+        };
+        // A device on several networks answers several times.
+        let known = |one: &DeviceInfo| {
+            one.address == info.address
+                || (!info.field("serial").is_empty() && one.field("serial") == info.field("serial"))
+        };
+        if !found.iter().any(known) && found.len() < REPLIES_MAX {
+            found.push(info);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::UdpSocket;
+    use std::thread;
+
+    /// A device that answers one request with each of `replies`.
+    fn device(replies: Vec<Vec<u8>>) -> (u16, thread::JoinHandle<()>) {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = socket.local_addr().unwrap().port();
+        let thread = thread::spawn(move || {
+            let mut buffer = [0; 64];
+            let (count, from) = socket.recv_from(&mut buffer).unwrap();
+            assert_eq!(mpm::Request::parse(&buffer[..count]), Ok(mpm::Request::Discover));
+            for reply in replies {
+                socket.send_to(&reply, from).unwrap();
+            }
+        });
+        (port, thread)
+    }
+
+    #[test]
+    fn a_device_is_found_among_hostile_replies() {
+        let good = b"USRP-MPM;type=e3xx;product=e320;serial=EMU0001;claimed=True".to_vec();
+        let (port, thread) =
+            device(vec![vec![], vec![0xFF; 1000], b"USRP-MPMX".to_vec(), good.clone(), good]);
+        let target = Target::Address(Ipv4Addr::LOCALHOST);
+        let found = discover(target, port, Duration::from_secs(5)).unwrap();
+        thread.join().unwrap();
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].address, Ipv4Addr::LOCALHOST);
+        assert_eq!(found[0].field("product"), "e320");
+        assert_eq!(found[0].field("nothing"), "");
+        assert!(found[0].is_claimed());
+    }
+
+    #[test]
+    fn a_broadcast_search_reaches_a_device_on_this_machine() {
+        let (port, thread) = device(vec![b"USRP-MPM;serial=LOCAL".to_vec()]);
+        let found = discover(Target::Broadcast, port, Duration::from_millis(300)).unwrap();
+        thread.join().unwrap();
+        assert!(found.iter().any(|one| one.field("serial") == "LOCAL"));
+    }
+
+    #[test]
+    fn nobody_there_is_an_empty_list() {
+        let target = Target::Address(Ipv4Addr::LOCALHOST);
+        assert_eq!(discover(target, 1, Duration::from_millis(20)).unwrap(), []);
+    }
+}

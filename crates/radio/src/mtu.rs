@@ -1,0 +1,138 @@
+//! The largest datagram that reaches a device and comes back (facts page, section 2).
+
+use std::net::SocketAddrV4;
+use std::time::{Duration, Instant};
+
+use millstream_link::port::Port;
+use millstream_wire::mpm;
+
+use crate::RadioError;
+use crate::error::io_error;
+
+/// Smallest datagram every IPv4 path carries, bytes of UDP payload.
+pub const DATAGRAM_BYTES_MIN: usize = 548;
+
+/// What is tried at most, bytes: 8000 bytes of samples behind a CHDR header with time.
+pub const DATAGRAM_BYTES_MAX: usize = 8016;
+
+/// The same where the device announces a link of 1 Gb/s.
+pub const DATAGRAM_BYTES_MAX_1G: usize = 1500;
+
+/// How long an echo may take.
+const ECHO_WAIT: Duration = Duration::from_millis(20);
+
+/// Tries per size, so that one lost datagram does not shrink the result.
+const TRIES: u32 = 2;
+
+/// Finds the largest echoed datagram up to `bytes_max`, in bytes of UDP payload.
+///
+/// # Errors
+/// [`RadioError::Silent`] when not even the smallest comes back.
+pub fn probe(port: &mut Port, device: SocketAddrV4, bytes_max: usize) -> Result<usize, RadioError> {
+    let (mut fits, mut too_long) = (DATAGRAM_BYTES_MIN, bytes_max / 4 * 4 + 4);
+    if echoes(port, device, bytes_max / 4 * 4)? {
+        fits = bytes_max / 4 * 4;
+    } else if !echoes(port, device, DATAGRAM_BYTES_MIN)? {
+        let wait_ms = ECHO_WAIT.as_millis() as u64;
+        return Err(RadioError::Silent {
+            address: device,
+            what: "an echo",
+            attempts: TRIES,
+            wait_ms,
+        });
+    }
+    while too_long - fits > 4 {
+        let middle = (fits + too_long) / 8 * 4;
+        if echoes(port, device, middle)? {
+            fits = middle;
+        } else {
+            too_long = middle;
+        }
+    }
+    // Between the two lies a path of MTU 1500 on which something added a few bytes.
+    Ok(if (1473..1500).contains(&fits) { 1472 } else { fits })
+}
+
+fn echoes(port: &mut Port, device: SocketAddrV4, bytes: usize) -> Result<bool, RadioError> {
+    let mut datagram = vec![0; bytes];
+    datagram[..mpm::ECHO_PREFIX.len()].copy_from_slice(mpm::ECHO_PREFIX);
+    for _ in 0..TRIES {
+        // A datagram too long for the first link is refused here, as good as an answer.
+        if port.tx.send(&datagram, device).is_err() {
+            return Ok(false);
+        }
+        let until = Instant::now() + ECHO_WAIT;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let count = port.rx.recv_batch(left).map_err(io_error("receive from", device))?;
+            if count == 0 {
+                break;
+            }
+            let came_back = |index| {
+                let answer = port.rx.datagram(index);
+                answer.source == device && answer.payload == datagram
+            };
+            if (0..count).any(came_back) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_link::open;
+    use millstream_link::port::PortOptions;
+    use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+
+    /// Probes a path that carries `limit` bytes and loses every `lose`th datagram.
+    fn probe_path(limit: usize, lose: usize, bytes_max: usize) -> Result<usize, RadioError> {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let SocketAddr::V4(device) = socket.local_addr().unwrap() else { unreachable!() };
+        let echo = std::thread::spawn(move || {
+            let mut buffer = vec![0; 10_000];
+            for turn in 1.. {
+                let (count, from) = socket.recv_from(&mut buffer).unwrap();
+                if count == 0 {
+                    return;
+                }
+                if count <= limit && turn % lose != 0 {
+                    socket.send_to(&buffer[..count], from).unwrap();
+                }
+            }
+        });
+        let any = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+        let mut port = open("udp", any, &PortOptions::default()).unwrap();
+        let result = probe(&mut port, device, bytes_max);
+        port.tx.send(&[], device).unwrap();
+        echo.join().unwrap();
+        result
+    }
+
+    #[test]
+    fn the_largest_size_that_comes_back_is_found() {
+        for (limit, bytes_max, want) in [
+            (9000, DATAGRAM_BYTES_MAX, 8016),
+            (9000, DATAGRAM_BYTES_MAX_1G, 1500),
+            (1472, DATAGRAM_BYTES_MAX, 1472),
+            (1498, DATAGRAM_BYTES_MAX, 1472),
+            (1000, DATAGRAM_BYTES_MAX, 1000),
+            (551, DATAGRAM_BYTES_MAX, 548),
+        ] {
+            assert_eq!(probe_path(limit, usize::MAX, bytes_max).unwrap(), want, "{limit}");
+        }
+    }
+
+    #[test]
+    fn one_lost_echo_does_not_shrink_the_result() {
+        assert_eq!(probe_path(1472, 3, DATAGRAM_BYTES_MAX).unwrap(), 1472);
+    }
+
+    #[test]
+    fn a_device_that_echoes_nothing_is_named() {
+        let text = probe_path(0, usize::MAX, DATAGRAM_BYTES_MAX).unwrap_err().to_string();
+        assert!(text.contains("did not answer an echo"), "{text}");
+    }
+}

@@ -1,0 +1,90 @@
+//! Remote procedure calls to a device: MessagePack-RPC over TCP (facts page, section 3).
+
+mod claim;
+mod client;
+mod deadline;
+mod value;
+
+pub use claim::{Claim, RECLAIM_PERIOD};
+pub use client::RpcClient;
+pub use value::{Map, as_f64, as_map, as_maps, as_u64, as_version};
+
+use std::io;
+use std::net::SocketAddrV4;
+use std::time::Duration;
+
+/// How long an ordinary call may take.
+pub const CALL_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long `init` may take: real devices program clocks and converters then.
+pub const INIT_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Largest response that is read, bytes.
+pub const RESPONSE_BYTES_MAX: u64 = 1 << 20;
+
+/// Why a call failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RpcError {
+    /// Nothing accepts the connection.
+    #[error(
+        "cannot connect to the device's RPC server at {address}: {source}; check the address, and \
+         that the device (or the emulated one) is running"
+    )]
+    Connect {
+        /// The server.
+        address: SocketAddrV4,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The connection broke during a call.
+    #[error("the connection to {address} broke in \"{method}\": {source}; open the device again")]
+    Broken {
+        /// The method called.
+        method: String,
+        /// The server.
+        address: SocketAddrV4,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// No response in time.
+    #[error(
+        "the device at {address} did not answer \"{method}\" within {timeout_ms} ms: it may be busy \
+         or gone; try again, then restart it"
+    )]
+    Timeout {
+        /// The method called.
+        method: String,
+        /// The server.
+        address: SocketAddrV4,
+        /// The bound, milliseconds.
+        timeout_ms: u64,
+    },
+    /// The device answered with an error.
+    #[error("the device at {address} refused \"{method}\": {message}{}", hint(method))]
+    Remote {
+        /// The method called.
+        method: String,
+        /// The server.
+        address: SocketAddrV4,
+        /// The device's text.
+        message: String,
+    },
+    /// The response is not one that this method can have.
+    #[error("the device at {address} answered \"{method}\" with {what}: is it an MPM device?")]
+    Protocol {
+        /// The method called.
+        method: String,
+        /// The server.
+        address: SocketAddrV4,
+        /// What was wrong.
+        what: String,
+    },
+}
+
+fn hint(method: &str) -> &'static str {
+    match method {
+        "claim" => "; another program holds the device: close it, or wait 5 s after it died",
+        _ => "",
+    }
+}
