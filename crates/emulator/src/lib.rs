@@ -3,6 +3,7 @@
 
 pub mod antenna;
 mod config;
+mod device;
 mod counters;
 mod error;
 mod mailbox;

@@ -31,9 +31,17 @@ impl Timekeeper {
         tick.wrapping_add(if tick >= self.edge { self.offset } else { self.offset_before })
     }
 
-    /// Ticks from `tick` until the timestamp is `timestamp`; `None` when that has passed.
-    pub fn ticks_until(&self, timestamp: u64, tick: u64) -> Option<u64> {
-        timestamp.checked_sub(self.timestamp_of(tick))
+    /// The first tick from `from` on that carries `timestamp`; `None` when that has passed.
+    pub fn tick_of(&self, timestamp: u64, from: u64) -> Option<u64> {
+        // Differences modulo 2^64 are times ahead only below half of that.
+        let ahead = |start: u64, offset: u64| {
+            let wait = timestamp.wrapping_sub(start.wrapping_add(offset));
+            (wait < 1 << 63).then(|| start.saturating_add(wait))
+        };
+        let before = if from < self.edge { ahead(from, self.offset_before) } else { None };
+        before
+            .filter(|&tick| tick < self.edge)
+            .or_else(|| ahead(from.max(self.edge), self.offset))
     }
 
     /// The timestamp at `now_ns`.
@@ -120,9 +128,19 @@ mod tests {
         let mut keeper = keeper();
         keeper.set_now(SECOND, 1_000);
         let tick = keeper.clock().tick_at(SECOND);
-        assert_eq!(keeper.ticks_until(1_500, tick), Some(500));
-        assert_eq!(keeper.ticks_until(1_000, tick), Some(0));
-        assert_eq!(keeper.ticks_until(999, tick), None);
+        assert_eq!(keeper.tick_of(1_500, tick), Some(tick + 500));
+        assert_eq!(keeper.tick_of(1_000, tick), Some(tick));
+        assert_eq!(keeper.tick_of(999, tick), None);
+    }
+
+    #[test]
+    fn a_timestamp_behind_a_coming_edge_is_found_in_the_new_time() {
+        let mut keeper = keeper();
+        keeper.set_at_next_pps(3 * SECOND + SECOND / 2, 100);
+        // Tick 3 000 000 now, edge at 3 500 000; until then timestamps equal ticks.
+        assert_eq!(keeper.tick_of(3_400_000, 3_000_000), Some(3_400_000));
+        assert_eq!(keeper.tick_of(150, 3_000_000), Some(3_500_050));
+        assert_eq!(keeper.tick_of(50, 3_000_000), None);
     }
 
     #[test]

@@ -1,0 +1,158 @@
+//! A stream endpoint and its registers (facts section 7).
+
+use super::in_stream::InStream;
+use super::out_stream::OutStream;
+use millstream_wire::Epid;
+use millstream_wire::mgmt::{Node, NodeInfo};
+use millstream_wire::regs::sep;
+use millstream_wire::stream::CommandRepr;
+
+/// A packet source and sink behind a crossbar port. Each channel of the radio has one.
+#[derive(Debug, Clone)]
+pub(crate) struct Endpoint {
+    /// Which one it is; instance 0 also takes control packets.
+    pub instance: u16,
+    /// The id that the host gave it; [`Epid::NONE`] before that.
+    pub epid: Epid,
+    pub out: OutStream,
+    pub input: InStream,
+}
+
+impl Endpoint {
+    /// An endpoint without id whose receive side has this much room.
+    pub fn new(instance: u16, capacity_bytes: u64, capacity_packets: u32) -> Self {
+        let input = InStream::new(capacity_bytes, capacity_packets);
+        Self { instance, epid: Epid::NONE, out: OutStream::default(), input }
+    }
+
+    /// Back to the state after power-on.
+    pub fn reset(&mut self) {
+        self.epid = Epid::NONE;
+        self.out = OutStream::default();
+        self.input.reset();
+    }
+
+    /// Whether control packets end here.
+    pub fn has_control(&self) -> bool {
+        self.instance == 0
+    }
+
+    /// What it answers to an information request.
+    pub fn info(&self, device_id: u16) -> NodeInfo {
+        NodeInfo {
+            device_id,
+            instance: self.instance,
+            node: Node::StreamEndpoint {
+                control: self.has_control(),
+                data: true,
+                inputs: 1,
+                outputs: 1,
+                reports_errors: true,
+            },
+        }
+    }
+
+    /// Writes a register. A stream command is to be sent to the host in return.
+    pub fn write(&mut self, address: u16, value: u32) -> Option<CommandRepr> {
+        let out = &mut self.out;
+        let (low, high) = (0xffff_ffff, 0xff_0000_0000);
+        match address {
+            sep::EPID_SELF => self.epid = Epid(value as u16),
+            sep::RESET_AND_FLUSH => self.flush(value),
+            sep::OSTRM_CTRL_STATUS => {
+                return out.configure(sep::StreamCtrl::from_word(value), self.epid);
+            }
+            sep::OSTRM_DST_EPID => out.dst_epid = Epid(value as u16),
+            sep::OSTRM_FC_FREQ_BYTES_LO => {
+                out.period_bytes = out.period_bytes & high | u64::from(value);
+            }
+            sep::OSTRM_FC_FREQ_BYTES_HI => {
+                out.period_bytes = out.period_bytes & low | u64::from(value & 0xff) << 32;
+            }
+            sep::OSTRM_FC_FREQ_PKTS => out.period_packets = value & 0xff_ffff,
+            sep::OSTRM_FC_HEADROOM => {
+                out.headroom_bytes = value as u16;
+                out.headroom_packets = (value >> 16) as u8;
+            }
+            // The item format matters to byte swapping hardware only.
+            sep::ISTRM_CTRL_STATUS => self.input.reset(),
+            _ => {}
+        }
+        None
+    }
+
+    /// Reads a register; those without content read as 0.
+    pub fn read(&self, address: u16) -> u32 {
+        let (bytes, packets) = self.out.capacity();
+        match address {
+            sep::EPID_SELF => self.epid.0.into(),
+            sep::OSTRM_CTRL_STATUS => self.out.status_word(),
+            sep::OSTRM_DST_EPID => self.out.dst_epid.0.into(),
+            sep::OSTRM_FC_FREQ_BYTES_LO => self.out.period_bytes as u32,
+            sep::OSTRM_FC_FREQ_BYTES_HI => (self.out.period_bytes >> 32) as u32,
+            sep::OSTRM_FC_FREQ_PKTS => self.out.period_packets,
+            sep::OSTRM_FC_HEADROOM => {
+                u32::from(self.out.headroom_bytes) | u32::from(self.out.headroom_packets) << 16
+            }
+            sep::OSTRM_BUFF_CAP_BYTES_LO => bytes as u32,
+            sep::OSTRM_BUFF_CAP_BYTES_HI => (bytes >> 32) as u32,
+            sep::OSTRM_BUFF_CAP_PKTS => packets,
+            _ => 0,
+        }
+    }
+
+    fn flush(&mut self, bits: u32) {
+        if bits & sep::RESET_OSTRM != 0 {
+            self.out.reset();
+        }
+        if bits & sep::RESET_ISTRM != 0 {
+            self.input.reset();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registers_read_back_what_was_written() {
+        let mut endpoint = Endpoint::new(0, 1000, 10);
+        for (address, value) in [
+            (sep::EPID_SELF, 7),
+            (sep::OSTRM_DST_EPID, 0xffff),
+            (sep::OSTRM_FC_FREQ_BYTES_LO, 0xffff_fff0),
+            (sep::OSTRM_FC_FREQ_BYTES_HI, 0x12),
+            (sep::OSTRM_FC_FREQ_PKTS, 0xff_ffff),
+            (sep::OSTRM_FC_HEADROOM, 0x12_3456),
+        ] {
+            assert_eq!(endpoint.write(address, value), None);
+            assert_eq!(endpoint.read(address), value, "{address:#x}");
+        }
+        assert_eq!(endpoint.out.period_bytes, 0x12_ffff_fff0);
+    }
+
+    #[test]
+    fn starting_a_stream_sends_init_to_its_destination() {
+        let mut endpoint = Endpoint::new(1, 1000, 10);
+        endpoint.write(sep::EPID_SELF, 3);
+        endpoint.write(sep::OSTRM_DST_EPID, 9);
+        endpoint.write(sep::OSTRM_FC_FREQ_BYTES_LO, 500);
+        assert_eq!(endpoint.write(sep::OSTRM_CTRL_STATUS, 0x0A), None, "no start bit");
+        let init = endpoint.write(sep::OSTRM_CTRL_STATUS, 0x0B).unwrap();
+        assert_eq!((init.dst_epid, init.src_epid, init.bytes), (Epid(9), Epid(3), 500));
+        assert_eq!(endpoint.read(sep::OSTRM_CTRL_STATUS), sep::STATUS_SETUP_PENDING);
+        endpoint.write(sep::RESET_AND_FLUSH, sep::RESET_ALL);
+        assert_eq!(endpoint.read(sep::OSTRM_CTRL_STATUS), 0);
+        assert_eq!(endpoint.epid, Epid(3), "a flush keeps the id");
+    }
+
+    #[test]
+    fn only_the_first_endpoint_takes_control_packets() {
+        for (instance, want) in [(0, true), (1, false)] {
+            let info = Endpoint::new(instance, 1, 1).info(5);
+            assert!(matches!(info.node, Node::StreamEndpoint { control, .. } if control == want));
+            assert_eq!((info.device_id, info.instance), (5, instance));
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Device to host: the credit window of one stream (facts section 8.1).
+
+use millstream_wire::chdr::Width;
+use millstream_wire::regs::sep::{
+    STATUS_FC_ENABLED, STATUS_SETUP_ERROR, STATUS_SETUP_PENDING, StreamCtrl,
+};
+use millstream_wire::stream::{CommandOp, CommandRepr, Status, StatusRepr};
+use millstream_wire::{Epid, chdr::round_to_word};
+
+/// What a stream command counts, bytes.
+const COMMAND_BYTES: u64 = CommandRepr::packet_len(Width::W64) as u64;
+
+/// Packet counts travel in 40 bits.
+const PACKETS_MASK: u64 = (1 << 40) - 1;
+
+/// Where the handshake stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Phase {
+    #[default]
+    Off,
+    /// INIT was sent, the host's status has not come.
+    Pending,
+    /// Data may flow.
+    On,
+    /// The host refused, or stated no room at all.
+    Failed,
+}
+
+/// The sending half of a stream endpoint: how much the host lets it send.
+///
+/// Counters are cumulative since the handshake. What is unacknowledged never exceeds the capacity
+/// that the host stated, less the headroom it asked for.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct OutStream {
+    pub dst_epid: Epid,
+    /// Report period that the host asked for; 0 and 0 switch flow control off.
+    pub period_bytes: u64,
+    pub period_packets: u32,
+    pub headroom_bytes: u16,
+    pub headroom_packets: u8,
+    phase: Phase,
+    lossy: bool,
+    capacity_bytes: u64,
+    capacity_packets: u32,
+    sent_bytes: u64,
+    sent_packets: u64,
+    consumed_bytes: u64,
+    consumed_packets: u64,
+    bytes_at_resync: u64,
+    data_seq: u16,
+    command_seq: u16,
+}
+
+/// The host claims to have consumed more than was sent.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct InvalidStatus;
+
+impl OutStream {
+    /// Forgets the stream, keeps the register values.
+    pub fn reset(&mut self) {
+        *self = Self {
+            dst_epid: self.dst_epid,
+            period_bytes: self.period_bytes,
+            period_packets: self.period_packets,
+            headroom_bytes: self.headroom_bytes,
+            headroom_packets: self.headroom_packets,
+            ..Self::default()
+        };
+    }
+
+    /// A write to the control register. With the start bit: the INIT to send to the host.
+    pub fn configure(&mut self, control: StreamCtrl, src_epid: Epid) -> Option<CommandRepr> {
+        self.reset();
+        self.lossy = control.lossy;
+        if !control.start {
+            return None;
+        }
+        self.phase = Phase::Pending;
+        Some(self.command(CommandOp::Init, src_epid))
+    }
+
+    /// The status register.
+    pub fn status_word(&self) -> u32 {
+        match self.phase {
+            Phase::Off => 0,
+            Phase::Pending => STATUS_SETUP_PENDING,
+            Phase::On if self.has_flow_control() => STATUS_FC_ENABLED,
+            Phase::On => 0,
+            Phase::Failed => STATUS_SETUP_ERROR,
+        }
+    }
+
+    /// What the host stated as its capacity: bytes and packets.
+    pub fn capacity(&self) -> (u64, u32) {
+        (self.capacity_bytes, self.capacity_packets)
+    }
+
+    /// Whether the handshake is complete.
+    pub fn is_on(&self) -> bool {
+        self.phase == Phase::On
+    }
+
+    /// Takes a status packet from the host.
+    pub fn take_status(&mut self, status: &StatusRepr) -> Result<(), InvalidStatus> {
+        match self.phase {
+            Phase::Pending => {
+                let refused = status.status != Status::Ok
+                    || (self.has_flow_control() && status.capacity_bytes == 0);
+                self.phase = if refused { Phase::Failed } else { Phase::On };
+                self.capacity_bytes = status.capacity_bytes;
+                self.capacity_packets = status.capacity_packets;
+                Ok(())
+            }
+            Phase::On => {
+                let bytes_open = self.sent_bytes.checked_sub(status.count_bytes);
+                let packets_open = self.sent_packets.wrapping_sub(status.count_packets);
+                let packets_open = packets_open & PACKETS_MASK;
+                if bytes_open.is_none() || packets_open > self.sent_packets {
+                    return Err(InvalidStatus);
+                }
+                // An old status overtaken on the way must not shrink what is known.
+                self.consumed_bytes = self.consumed_bytes.max(status.count_bytes);
+                self.consumed_packets = self.consumed_packets.max(self.sent_packets - packets_open);
+                self.capacity_bytes = status.capacity_bytes;
+                self.capacity_packets = status.capacity_packets;
+                Ok(())
+            }
+            Phase::Off | Phase::Failed => Ok(()),
+        }
+    }
+
+    /// How many more packets of `packet_bytes` each (before rounding) the window lets through,
+    /// none of them beyond the point where a RESYNC is due.
+    pub fn packets_allowed(&self, packet_bytes: usize) -> u64 {
+        if self.phase != Phase::On {
+            return 0;
+        }
+        if !self.has_flow_control() {
+            return u64::MAX;
+        }
+        let each = round_to_word(packet_bytes, Width::W64) as u64;
+        let (bytes, packets) = self.room();
+        let by_window = (bytes / each).min(packets);
+        if !self.lossy {
+            return by_window;
+        }
+        let to_resync = (self.capacity_bytes + 1).saturating_sub(self.since_resync());
+        by_window.min(to_resync.div_ceil(each))
+    }
+
+    /// Whether a RESYNC has to go before the next packet of data.
+    pub fn resync_due(&self) -> bool {
+        self.is_on()
+            && self.lossy
+            && self.has_flow_control()
+            && self.since_resync() > self.capacity_bytes
+    }
+
+    /// The RESYNC to send now, if the window has room for it; counts it.
+    pub fn resync(&mut self, src_epid: Epid) -> Option<CommandRepr> {
+        let (bytes, packets) = self.room();
+        if bytes < COMMAND_BYTES || packets < 1 {
+            return None;
+        }
+        let command = self.command(CommandOp::Resync, src_epid);
+        self.count(COMMAND_BYTES, 1);
+        self.bytes_at_resync = self.sent_bytes;
+        Some(command)
+    }
+
+    /// Counts one data packet of `packet_bytes` (before rounding); its sequence number.
+    pub fn send_data(&mut self, packet_bytes: usize) -> u16 {
+        self.count(round_to_word(packet_bytes, Width::W64) as u64, 1);
+        let seq = self.data_seq;
+        self.data_seq = seq.wrapping_add(1);
+        seq
+    }
+
+    /// Bytes sent and not reported as consumed.
+    #[cfg(test)]
+    pub fn bytes_in_flight(&self) -> u64 {
+        self.sent_bytes - self.consumed_bytes
+    }
+
+    fn has_flow_control(&self) -> bool {
+        self.period_bytes != 0 || self.period_packets != 0
+    }
+
+    fn since_resync(&self) -> u64 {
+        self.sent_bytes - self.bytes_at_resync
+    }
+
+    /// Bytes and packets that may be sent now.
+    fn room(&self) -> (u64, u64) {
+        let bytes_open = self.sent_bytes - self.consumed_bytes + u64::from(self.headroom_bytes);
+        let packets_open =
+            self.sent_packets - self.consumed_packets + u64::from(self.headroom_packets);
+        (
+            self.capacity_bytes.saturating_sub(bytes_open),
+            u64::from(self.capacity_packets).saturating_sub(packets_open),
+        )
+    }
+
+    fn count(&mut self, bytes: u64, packets: u64) {
+        self.sent_bytes += bytes;
+        self.sent_packets += packets;
+    }
+
+    fn command(&mut self, op: CommandOp, src_epid: Epid) -> CommandRepr {
+        let (packets, bytes) = match op {
+            CommandOp::Init => (u64::from(self.period_packets), self.period_bytes),
+            _ => (self.sent_packets & PACKETS_MASK, self.sent_bytes),
+        };
+        let seq = self.command_seq;
+        self.command_seq = seq.wrapping_add(1);
+        CommandRepr { dst_epid: self.dst_epid, seq, src_epid, op, op_data: 0, packets, bytes }
+    }
+}
+
+#[cfg(test)]
+#[path = "out_stream_tests.rs"]
+mod tests;

@@ -1,0 +1,201 @@
+use super::*;
+use crate::time::SampleClock;
+use proptest::prelude::*;
+
+const BUFFER: u64 = 10_000;
+const PACKET: u64 = 364;
+
+fn keeper() -> Timekeeper {
+    Timekeeper::new(SampleClock::new(0, 0, 1e6, 1.0))
+}
+
+fn events(channel: &mut RxChannel, now: u64) -> Vec<RxEvent> {
+    std::iter::from_fn(|| channel.advance(&keeper(), now)).collect()
+}
+
+/// Takes all complete packets; first sample, number of samples, EOB.
+fn drain(channel: &mut RxChannel, now: u64) -> Vec<(u64, u64, bool)> {
+    let mut out = Vec::new();
+    while let Some(packet) = channel.next_packet(PACKET) {
+        if packet.tick + packet.samples > now {
+            break;
+        }
+        channel.take(packet);
+        out.push((packet.tick, packet.samples, packet.eob));
+    }
+    out
+}
+
+fn finite(samples: u64) -> Acquire {
+    Acquire { start: None, samples: Some(samples) }
+}
+
+const CONTINUOUS: Acquire = Acquire { start: None, samples: None };
+
+proptest! {
+    #[test]
+    fn a_finite_acquisition_has_exactly_its_samples(
+        count in 1u64..5_000,
+        steps in prop::collection::vec(1u64..700, 100),
+    ) {
+        let mut channel = RxChannel::new(BUFFER);
+        channel.push(finite(count), 1_000);
+        let (mut now, mut got, mut next, mut ends) = (1_000, 0, 1_000, 0);
+        for step in steps {
+            events(&mut channel, now);
+            for (tick, samples, eob) in drain(&mut channel, now) {
+                prop_assert_eq!(tick, next);
+                prop_assert!(samples <= PACKET && samples > 0);
+                (next, got, ends) = (next + samples, got + samples, ends + u32::from(eob));
+                prop_assert_eq!(eob, got == count);
+            }
+            now += step;
+        }
+        if now > 1_000 + count + 700 {
+            prop_assert_eq!((got, ends), (count, 1));
+            prop_assert_eq!(channel.next_packet(PACKET), None);
+        }
+    }
+
+    #[test]
+    fn a_continuous_stream_has_no_hole_however_late_the_clock_is_read(
+        steps in prop::collection::vec(1u64..BUFFER, 1..50),
+        stop_after in 0u64..1_000,
+    ) {
+        let mut channel = RxChannel::new(BUFFER);
+        channel.push(CONTINUOUS, 0);
+        let (mut now, mut next) = (0, 0);
+        for step in steps {
+            for event in events(&mut channel, now) {
+                prop_assert_eq!(event, RxEvent::Started { tick: 0 });
+            }
+            for (tick, samples, eob) in drain(&mut channel, now) {
+                prop_assert_eq!((tick, samples, eob), (next, PACKET, false));
+                next += samples;
+            }
+            now = next + step;
+        }
+        events(&mut channel, now);
+        now += stop_after.min(next + BUFFER - now);
+        channel.stop(now);
+        let last = drain(&mut channel, now.max(next + 1));
+        prop_assert!(last.last().unwrap().2);
+        let total: u64 = last.iter().map(|packet| packet.1).sum();
+        prop_assert_eq!(next + total, now.max(next + 1));
+    }
+}
+
+#[test]
+fn a_timed_start_begins_at_its_timestamp() {
+    let mut channel = RxChannel::new(BUFFER);
+    channel.push(Acquire { start: Some(5_000), samples: Some(10) }, 1_000);
+    assert_eq!(channel.next_event(&keeper()), Some(5_000));
+    assert_eq!(events(&mut channel, 4_999), []);
+    assert_eq!(channel.next_packet(PACKET), None);
+    // Waking up late is the machine's fault, not the host's: no late command, no lost sample.
+    assert_eq!(events(&mut channel, 6_000), [RxEvent::Started { tick: 5_000 }]);
+    assert_eq!(drain(&mut channel, 6_000), [(5_000, 10, true)]);
+}
+
+#[test]
+fn a_timed_start_in_the_past_is_late_and_discarded() {
+    let mut channel = RxChannel::new(BUFFER);
+    channel.push(Acquire { start: Some(999), samples: None }, 1_000);
+    channel.push(finite(5), 1_001);
+    assert_eq!(
+        events(&mut channel, 1_002),
+        [RxEvent::Late { tick: 1_000 }, RxEvent::Started { tick: 1_001 }]
+    );
+    channel.reset();
+    channel.push(Acquire { start: Some(1_000), samples: None }, 1_000);
+    assert_eq!(events(&mut channel, 1_002), [RxEvent::Started { tick: 1_000 }], "just in time");
+}
+
+#[test]
+fn queued_acquisitions_follow_each_other_without_a_hole() {
+    let mut channel = RxChannel::new(BUFFER);
+    channel.push(finite(100), 0);
+    channel.push(finite(50), 1);
+    channel.push(Acquire { start: Some(120), samples: Some(1) }, 2);
+    let told = events(&mut channel, 1_000);
+    assert_eq!(told[..2], [RxEvent::Started { tick: 0 }, RxEvent::Started { tick: 100 }]);
+    assert_eq!(told[2..], [RxEvent::Late { tick: 150 }], "still busy at 120");
+    assert_eq!(drain(&mut channel, 1_000), [(0, 100, true), (100, 50, true)]);
+}
+
+#[test]
+fn only_32_commands_queue() {
+    let mut channel = RxChannel::new(BUFFER);
+    let later = Acquire { start: Some(1 << 40), samples: None };
+    for slot in 0..32 {
+        assert_eq!(channel.free_slots(), 32 - slot);
+        assert!(channel.push(later, 0));
+    }
+    assert!(!channel.push(later, 0));
+    channel.stop(5);
+    assert_eq!(channel.free_slots(), 32, "stop empties the queue");
+    assert_eq!(events(&mut channel, 1 << 41), []);
+}
+
+#[test]
+fn stop_ends_the_packet_under_way() {
+    let mut channel = RxChannel::new(BUFFER);
+    channel.push(CONTINUOUS, 0);
+    events(&mut channel, 0);
+    assert_eq!(drain(&mut channel, 800), [(0, 364, false), (364, 364, false)]);
+    channel.stop(800);
+    assert_eq!(drain(&mut channel, 800), [(728, 72, true)]);
+    assert_eq!(channel.next_packet(PACKET), None);
+}
+
+#[test]
+fn stop_right_behind_a_packet_takes_one_more_sample_for_eob() {
+    let mut channel = RxChannel::new(BUFFER);
+    channel.push(CONTINUOUS, 0);
+    events(&mut channel, 0);
+    drain(&mut channel, 728);
+    channel.stop(728);
+    assert_eq!(drain(&mut channel, 729), [(728, 1, true)]);
+}
+
+#[test]
+fn a_full_buffer_is_an_overrun_and_what_it_holds_is_still_delivered() {
+    let mut channel = RxChannel::new(BUFFER);
+    channel.push(CONTINUOUS, 0);
+    assert_eq!(events(&mut channel, BUFFER), [RxEvent::Started { tick: 0 }]);
+    assert_eq!(channel.next_event(&keeper()), Some(BUFFER + 1));
+    assert_eq!(events(&mut channel, BUFFER + 500), [RxEvent::Overrun { tick: BUFFER }]);
+    assert_eq!(events(&mut channel, BUFFER + 9_999), [], "it has stopped");
+    let packets = drain(&mut channel, BUFFER + 9_999);
+    assert_eq!(packets.iter().map(|packet| packet.1).sum::<u64>(), BUFFER);
+    assert!(packets.last().unwrap().2, "EOB closes it");
+    // The host restarts it with a timed command; the two pieces do not mix.
+    channel.stop(30_000);
+    channel.push(Acquire { start: Some(40_000), samples: None }, 30_000);
+    assert_eq!(events(&mut channel, 40_500), [RxEvent::Started { tick: 40_000 }]);
+    assert_eq!(drain(&mut channel, 40_500), [(40_000, PACKET, false)]);
+}
+
+#[test]
+fn a_restart_behind_a_stuck_buffer_overruns_at_once_with_one_sample() {
+    let mut channel = RxChannel::new(BUFFER);
+    channel.push(CONTINUOUS, 0);
+    events(&mut channel, BUFFER + 1);
+    channel.push(CONTINUOUS, BUFFER + 10);
+    let told = events(&mut channel, BUFFER + 20);
+    let tick = BUFFER + 10;
+    assert_eq!(told, [RxEvent::Started { tick }, RxEvent::Overrun { tick: tick + 1 }]);
+    let packets = drain(&mut channel, BUFFER + 20);
+    assert_eq!(packets.last(), Some(&(tick, 1, true)));
+}
+
+#[test]
+fn many_short_bursts_wait_for_room_instead_of_growing() {
+    let mut channel = RxChannel::new(BUFFER);
+    for round in 0..20 {
+        while channel.push(finite(1), round) {}
+        events(&mut channel, 1_000 + round);
+    }
+    assert_eq!(channel.segments.len(), SEGMENTS_MAX);
+    assert_eq!(channel.free_slots(), 0);
+}
