@@ -1,0 +1,256 @@
+//! Register reads and writes with acknowledgement and bounded repetition.
+
+use std::net::SocketAddrV4;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use millstream_link::port::{Port, PortTx};
+use millstream_wire::ctrl::{CtrlRepr, DataWords, Op, SEQ_MODULUS, Status};
+use millstream_wire::{Epid, Width};
+
+use super::events::ChannelEvents;
+use super::pump;
+use crate::RadioError;
+use crate::error::io_error;
+
+/// How long one try waits for its acknowledgement.
+const ACK_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// Tries of an access that may be repeated.
+const TRIES: u32 = 5;
+
+/// Longest control packet, bytes, at the largest width.
+const PACKET_BYTES: usize = 256;
+
+/// Things that should not happen on the control port, counted.
+#[derive(Debug, Default)]
+pub struct ControlCounters {
+    /// Datagrams from elsewhere than the device.
+    pub foreign: AtomicU64,
+    /// Datagrams from the device that could not be understood.
+    pub malformed: AtomicU64,
+    /// Acknowledgements that nothing waits for (of an access given up, or duplicates).
+    pub stray_acks: AtomicU64,
+    /// Asynchronous messages nobody knows the meaning of.
+    pub unknown_messages: AtomicU64,
+    /// Accesses that were repeated.
+    pub retries: AtomicU64,
+}
+
+/// The control endpoint of this host. One access is outstanding at a time.
+///
+/// A thread of its own receives acknowledgements and asynchronous messages; it ends when the last
+/// owner drops the client.
+pub struct Control {
+    shared: Arc<Shared>,
+    /// Held for the length of an access.
+    turn: Mutex<u8>,
+    pump: Option<JoinHandle<()>>,
+}
+
+pub(super) struct Shared {
+    pub device: SocketAddrV4,
+    pub width: Width,
+    /// This host's control endpoint.
+    pub epid: Epid,
+    /// The device's control endpoint.
+    pub peer: Epid,
+    pub sender: Mutex<Sender>,
+    pub waiting: Mutex<Waiting>,
+    pub answered: Condvar,
+    pub channels: Mutex<Vec<(u16, u8, Arc<ChannelEvents>)>>,
+    pub counters: ControlCounters,
+    pub stop: AtomicBool,
+}
+
+pub(super) struct Sender {
+    tx: Box<dyn PortTx>,
+    seq: u16,
+}
+
+/// The access that is outstanding.
+#[derive(Default)]
+pub(super) struct Waiting {
+    /// Bit s: a try of it went out with control sequence number s.
+    pub tries: u64,
+    /// The register it is about.
+    pub port: u16,
+    pub address: u32,
+    pub answer: Option<CtrlRepr>,
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing here leaves a half-made state behind, so a panic elsewhere is no reason to stop.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    /// Sends a control packet under the next CHDR sequence number.
+    pub fn send(&self, mut repr: CtrlRepr) -> Result<(), RadioError> {
+        let mut sender = lock(&self.sender);
+        repr.seq = sender.seq;
+        sender.seq = sender.seq.wrapping_add(1);
+        let mut bytes = [0; PACKET_BYTES];
+        let length = repr.emit(self.width, &mut bytes).map_err(|error| RadioError::Unusable {
+            address: *self.device.ip(),
+            reason: format!("a control packet to it cannot be written: {error}"),
+        })?;
+        sender.tx.send(&bytes[..length], self.device).map_err(io_error("send to", self.device))
+    }
+}
+
+impl Control {
+    /// Takes over the port whose endpoint is `epid`, routed to the device's control endpoint `peer`.
+    ///
+    /// # Errors
+    /// [`RadioError::Io`] when no thread can be started.
+    pub fn new(
+        port: Port,
+        device: SocketAddrV4,
+        width: Width,
+        epid: Epid,
+        peer: Epid,
+    ) -> Result<Self, RadioError> {
+        let shared = Arc::new(Shared {
+            device,
+            width,
+            epid,
+            peer,
+            sender: Mutex::new(Sender { tx: port.tx, seq: 0 }),
+            waiting: Mutex::default(),
+            answered: Condvar::new(),
+            channels: Mutex::default(),
+            counters: ControlCounters::default(),
+            stop: AtomicBool::new(false),
+        });
+        let (rx, pumped) = (port.rx, Arc::clone(&shared));
+        let pump = thread::Builder::new()
+            .name("radio-control".into())
+            .spawn(move || pump::run(rx, &pumped))
+            .map_err(io_error("start the control thread for", device))?;
+        Ok(Self { shared, turn: Mutex::new(0), pump: Some(pump) })
+    }
+
+    /// This host's control endpoint.
+    pub fn epid(&self) -> Epid {
+        self.shared.epid
+    }
+
+    /// The device's CHDR address.
+    pub fn device(&self) -> SocketAddrV4 {
+        self.shared.device
+    }
+
+    /// What was counted on the control port.
+    pub fn counters(&self) -> &ControlCounters {
+        &self.shared.counters
+    }
+
+    /// The messages about a channel of the block at `port`, from now on.
+    pub fn watch(&self, port: u16, channel: u8) -> Arc<ChannelEvents> {
+        let events = Arc::new(ChannelEvents::default());
+        lock(&self.shared.channels).push((port, channel, Arc::clone(&events)));
+        events
+    }
+
+    /// Reads a register of the block at `port`.
+    ///
+    /// # Errors
+    /// [`RadioError::Silent`], [`RadioError::Refused`].
+    pub fn read(&self, port: u16, address: u32) -> Result<u32, RadioError> {
+        self.access(port, Op::Read, address, 0, TRIES, ACK_TIMEOUT)
+    }
+
+    /// Writes a register whose writing may be repeated without harm.
+    ///
+    /// # Errors
+    /// [`RadioError::Silent`], [`RadioError::Refused`].
+    pub fn write(&self, port: u16, address: u32, value: u32) -> Result<(), RadioError> {
+        self.access(port, Op::Write, address, value, TRIES, ACK_TIMEOUT).map(drop)
+    }
+
+    /// Writes a register once, because writing twice would do something twice. After
+    /// [`RadioError::Silent`] the write may or may not have happened.
+    ///
+    /// # Errors
+    /// [`RadioError::Silent`], [`RadioError::Refused`].
+    pub fn write_once(&self, port: u16, address: u32, value: u32) -> Result<(), RadioError> {
+        self.access(port, Op::Write, address, value, 1, ACK_TIMEOUT * TRIES).map(drop)
+    }
+
+    fn access(
+        &self,
+        port: u16,
+        op: Op,
+        address: u32,
+        value: u32,
+        attempts: u32,
+        wait: Duration,
+    ) -> Result<u32, RadioError> {
+        let mut ctrl_seq = lock(&self.turn);
+        *lock(&self.shared.waiting) = Waiting { port, address, ..Waiting::default() };
+        for attempt in 0..attempts {
+            if attempt > 0 {
+                self.shared.counters.retries.fetch_add(1, Ordering::Relaxed);
+            }
+            lock(&self.shared.waiting).tries |= 1 << *ctrl_seq;
+            self.shared.send(CtrlRepr {
+                dst_epid: self.shared.peer,
+                src_epid: self.shared.epid,
+                dst_port: port,
+                src_port: port,
+                ctrl_seq: *ctrl_seq,
+                address,
+                op,
+                data: DataWords::one(value),
+                ..CtrlRepr::default()
+            })?;
+            *ctrl_seq = (*ctrl_seq + 1) % SEQ_MODULUS;
+            if let Some(answer) = self.wait(Instant::now() + wait) {
+                return outcome(&answer, op, port, address);
+            }
+        }
+        let what = if op == Op::Read { "a register read" } else { "a register write" };
+        let wait_ms = wait.as_millis() as u64;
+        Err(RadioError::Silent { address: self.shared.device, what, attempts, wait_ms })
+    }
+
+    fn wait(&self, until: Instant) -> Option<CtrlRepr> {
+        let mut waiting = lock(&self.shared.waiting);
+        loop {
+            if let Some(answer) = waiting.answer.take() {
+                waiting.tries = 0;
+                return Some(answer);
+            }
+            let left = until.checked_duration_since(Instant::now())?;
+            let woken = self.shared.answered.wait_timeout(waiting, left);
+            waiting = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+fn outcome(answer: &CtrlRepr, op: Op, port: u16, address: u32) -> Result<u32, RadioError> {
+    let status = match answer.status {
+        Status::Ok | Status::Warning => return Ok(answer.data.first()),
+        Status::CommandError => "command error",
+        Status::TimeError => "time error",
+    };
+    let what = if op == Op::Read { "a read" } else { "a write" };
+    Err(RadioError::Refused { what, port, address, status })
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Release);
+        if let Some(pump) = self.pump.take() {
+            // A panic of the thread has been reported already.
+            let _ = pump.join();
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "client_tests.rs"]
+mod tests;

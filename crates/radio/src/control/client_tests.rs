@@ -1,0 +1,134 @@
+//! The client against a device that loses, repeats and refuses.
+
+use super::*;
+use crate::testing::{FakeSocket, fake_pair};
+use millstream_wire::chdr;
+use millstream_wire::regs::radio::async_msg::Event;
+
+const HOST: Epid = Epid(1);
+const PEER: Epid = Epid(2);
+
+fn parse(bytes: &[u8]) -> CtrlRepr {
+    CtrlRepr::parse(&chdr::Packet::parse(bytes, Width::W64).unwrap()).unwrap()
+}
+
+fn emit(repr: &CtrlRepr) -> Vec<u8> {
+    let mut bytes = [0; PACKET_BYTES];
+    let length = repr.emit(Width::W64, &mut bytes).unwrap();
+    bytes[..length].to_vec()
+}
+
+fn control() -> (Control, FakeSocket, SocketAddrV4) {
+    let (port, device) = fake_pair();
+    let host = SocketAddrV4::new(std::net::Ipv4Addr::LOCALHOST, port.local.port());
+    let control = Control::new(port, device.address(), Width::W64, HOST, PEER).unwrap();
+    (control, device, host)
+}
+
+/// Serves requests in a thread: `reply` gets each request and its turn.
+fn serve(
+    mut device: FakeSocket,
+    requests: usize,
+    reply: impl Fn(usize, CtrlRepr) -> Vec<CtrlRepr> + Send + 'static,
+) -> JoinHandle<()> {
+    thread::spawn(move || {
+        for turn in 0..requests {
+            let (bytes, from) = device.receive();
+            for answer in reply(turn, parse(&bytes)) {
+                device.send(&emit(&answer), from);
+            }
+        }
+    })
+}
+
+#[test]
+fn a_read_returns_what_the_register_holds() {
+    let (control, device, _) = control();
+    let server = serve(device, 2, |_, request| {
+        assert_eq!((request.dst_port, request.src_port, request.op), (3, 3, Op::Read));
+        let wrong = CtrlRepr { ctrl_seq: request.ctrl_seq ^ 5, ..request };
+        let data = DataWords::one(request.address + 1);
+        // Twice, and a stranger before: only the right one counts, once.
+        let ack = request.ack(0, Status::Ok, data);
+        vec![wrong.ack(0, Status::Ok, DataWords::one(9)), ack, ack]
+    });
+    assert_eq!(control.read(3, 0x1000).unwrap(), 0x1001);
+    assert_eq!(control.read(3, 0x1004).unwrap(), 0x1005);
+    server.join().unwrap();
+    assert!(control.counters().stray_acks.load(Ordering::Relaxed) >= 2);
+}
+
+#[test]
+fn lost_packets_are_repeated_and_late_answers_count() {
+    let (control, device, _) = control();
+    let first = Mutex::new(None);
+    let server = serve(device, 3, move |turn, request| {
+        assert_eq!(request.data.first(), 77);
+        match turn {
+            0 => {
+                *lock(&first) = Some(request);
+                vec![]
+            }
+            // The answer to the first try comes after the second was sent.
+            1 => vec![lock(&first).unwrap().ack(0, Status::Ok, request.data)],
+            _ => vec![request.ack(0, Status::Ok, request.data)],
+        }
+    });
+    control.write(3, 0x20, 77).unwrap();
+    control.write(3, 0x20, 77).unwrap();
+    server.join().unwrap();
+    assert_eq!(control.counters().retries.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_write_that_must_not_be_repeated_goes_out_once() {
+    let (control, mut device, _) = control();
+    let text = control.write_once(3, 0x1014, 2).unwrap_err().to_string();
+    assert!(text.contains("did not answer a register write (1 attempts"), "{text}");
+    device.receive();
+    assert!(device.is_quiet());
+}
+
+#[test]
+fn a_refusal_names_register_and_status() {
+    let (control, device, _) = control();
+    let server =
+        serve(device, 1, |_, request| vec![request.ack(0, Status::CommandError, request.data)]);
+    assert_eq!(
+        control.read(0, 0xABC).unwrap_err().to_string(),
+        "the device refused a read at address 0xabc of port 0: command error"
+    );
+    server.join().unwrap();
+}
+
+#[test]
+fn messages_are_noted_and_acknowledged_and_noise_is_counted() {
+    let (control, mut device, host) = control();
+    let events = control.watch(3, 1);
+    let message = |event: Event, channel, port| {
+        emit(&CtrlRepr {
+            dst_epid: HOST,
+            src_epid: PEER,
+            dst_port: port,
+            src_port: port,
+            op: Op::Write,
+            address: event.address(channel),
+            data: DataWords::one(event.code()),
+            timestamp: Some(4711),
+            ctrl_seq: 9,
+            ..CtrlRepr::default()
+        })
+    };
+    device.send(b"noise", host);
+    for (event, channel, port) in
+        [(Event::RxOverrun, 1, 3), (Event::RxLateCommand, 1, 3), (Event::RxOverrun, 0, 3)]
+    {
+        device.send(&message(event, channel, port), host);
+        let (bytes, _) = device.receive();
+        let ack = parse(&bytes);
+        assert!(ack.is_ack && ack.ctrl_seq == 9 && ack.dst_epid == PEER, "{ack}");
+    }
+    assert_eq!((events.overruns(), events.overrun_ticks(), events.late_commands()), (1, 4711, 1));
+    assert_eq!(control.counters().malformed.load(Ordering::Relaxed), 1);
+    assert_eq!(control.counters().unknown_messages.load(Ordering::Relaxed), 1);
+}

@@ -1,0 +1,177 @@
+//! Management transactions: one request, one reply, repeated when a packet is lost.
+
+use std::net::SocketAddrV4;
+use std::time::{Duration, Instant};
+
+use millstream_link::port::Port;
+use millstream_wire::mgmt::{MgmtRepr, Op};
+use millstream_wire::{Epid, Width, chdr};
+
+use crate::RadioError;
+use crate::error::io_error;
+
+/// How long one try waits for its reply.
+pub const TRANSACTION_TIMEOUT: Duration = Duration::from_millis(100);
+
+/// Tries of a transaction that must succeed.
+const TRIES: u32 = 5;
+
+/// Tries of a question to which silence is an answer.
+const TRIES_PROBE: u32 = 2;
+
+/// Longest request, bytes: a dozen items at the largest width.
+const REQUEST_BYTES: usize = 4096;
+
+/// Management transactions from one port of this host.
+///
+/// Every request here may be repeated without harm, so a lost packet costs one time-out.
+pub struct Management<'a> {
+    port: &'a mut Port,
+    device: SocketAddrV4,
+    width: Width,
+    epid: Epid,
+    seq: u16,
+}
+
+impl<'a> Management<'a> {
+    /// Transactions from `port`, whose endpoint is `epid`, with the device's CHDR port.
+    pub fn new(port: &'a mut Port, device: SocketAddrV4, width: Width, epid: Epid) -> Self {
+        Self { port, device, width, epid, seq: 0 }
+    }
+
+    /// This host's endpoint.
+    pub fn epid(&self) -> Epid {
+        self.epid
+    }
+
+    /// Sends `hops` and a closing hop for the answers, and returns the answers.
+    ///
+    /// # Errors
+    /// [`RadioError::Silent`] after the last try.
+    pub fn transact(&mut self, what: &'static str, hops: &[&[Op]]) -> Result<Vec<Op>, RadioError> {
+        self.tries(hops, TRIES)?.ok_or(RadioError::Silent {
+            address: self.device,
+            what,
+            attempts: TRIES,
+            wait_ms: TRANSACTION_TIMEOUT.as_millis() as u64,
+        })
+    }
+
+    /// The same where silence means that nothing is there.
+    ///
+    /// # Errors
+    /// [`RadioError::Io`].
+    pub fn probe(&mut self, hops: &[&[Op]]) -> Result<Option<Vec<Op>>, RadioError> {
+        self.tries(hops, TRIES_PROBE)
+    }
+
+    fn tries(&mut self, hops: &[&[Op]], tries: u32) -> Result<Option<Vec<Op>>, RadioError> {
+        let first_seq = self.seq;
+        for _ in 0..tries {
+            self.send(hops)?;
+            let until = Instant::now() + TRANSACTION_TIMEOUT;
+            if let Some(answers) = self.reply(first_seq, until)? {
+                return Ok(Some(answers));
+            }
+        }
+        Ok(None)
+    }
+
+    fn send(&mut self, hops: &[&[Op]]) -> Result<(), RadioError> {
+        let mut repr = MgmtRepr::request(self.epid, self.seq);
+        self.seq = self.seq.wrapping_add(1);
+        let mut bytes = [0; REQUEST_BYTES];
+        let closing: &[Op] = &[Op::Nop];
+        let length = hops
+            .iter()
+            .chain([&closing])
+            .try_for_each(|hop| repr.push_hop(hop))
+            .and_then(|()| repr.emit(self.width, &mut bytes))
+            .expect("requests are a handful of known operations");
+        let sent = self.port.tx.send(&bytes[..length], self.device);
+        sent.map_err(io_error("send to", self.device))
+    }
+
+    /// The answers to any request sent since `first_seq`, or nothing until the time is up.
+    fn reply(&mut self, first_seq: u16, until: Instant) -> Result<Option<Vec<Op>>, RadioError> {
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let received = self.port.rx.recv_batch(left);
+            let count = received.map_err(io_error("receive from", self.device))?;
+            if count == 0 {
+                return Ok(None);
+            }
+            for index in 0..count {
+                let datagram = self.port.rx.datagram(index);
+                if datagram.source != self.device {
+                    continue;
+                }
+                let Ok(packet) = chdr::Packet::parse(datagram.payload, self.width) else {
+                    continue;
+                };
+                let Ok(reply) = MgmtRepr::parse(&packet) else { continue };
+                let age = reply.seq.wrapping_sub(first_seq);
+                let sent = self.seq.wrapping_sub(first_seq);
+                if reply.dst_epid == self.epid && age < sent {
+                    let answers = reply.hops().next().unwrap_or(&[]);
+                    return Ok(Some(answers.iter().copied().filter(Op::is_response).collect()));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{FakeSocket, fake_pair};
+
+    /// Answers every request after swallowing the first `lose`.
+    fn answer(device: &mut FakeSocket, lose: usize, requests: usize) {
+        for turn in 0..requests {
+            let (bytes, from) = device.receive();
+            let packet = chdr::Packet::parse(&bytes, Width::W64).unwrap();
+            let mut request = MgmtRepr::parse(&packet).unwrap();
+            request
+                .execute(|op| match op {
+                    Op::CfgRead { address } => Some(Op::CfgReadResp { address, value: 7 }),
+                    _ => None,
+                })
+                .unwrap();
+            let mut reply = [0; 256];
+            let length = request.emit(Width::W64, &mut reply).unwrap();
+            if turn >= lose {
+                device.send(b"not chdr at all", from);
+                device.send(&reply[..length], from);
+            }
+        }
+    }
+
+    fn transact(lose: usize, requests: usize) -> Result<Vec<Op>, RadioError> {
+        let (mut port, mut device) = fake_pair();
+        let address = device.address();
+        let thread = std::thread::spawn(move || answer(&mut device, lose, requests));
+        let mut management = Management::new(&mut port, address, Width::W64, Epid(1));
+        let result =
+            management.transact("a question", &[&[Op::CfgRead { address: 8 }, Op::Return]]);
+        thread.join().unwrap();
+        result
+    }
+
+    #[test]
+    fn answers_come_back_and_noise_is_passed_over() {
+        let want = vec![Op::CfgReadResp { address: 8, value: 7 }];
+        assert_eq!(transact(0, 1).unwrap(), want);
+    }
+
+    #[test]
+    fn a_lost_packet_is_sent_again() {
+        assert_eq!(transact(4, 5).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn silence_ends_with_the_address_and_the_question() {
+        let text = transact(5, 5).unwrap_err().to_string();
+        assert!(text.contains("did not answer a question (5 attempts of 100 ms)"), "{text}");
+    }
+}
