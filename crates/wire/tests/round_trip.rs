@@ -18,6 +18,11 @@ fn epid() -> impl Strategy<Value = Epid> {
     any::<u16>().prop_map(Epid)
 }
 
+/// Bytes of a packet to damage, and how.
+fn damage() -> impl Strategy<Value = Vec<(usize, u8)>> {
+    vec(any::<(usize, u8)>(), 1..16)
+}
+
 prop_compose! {
     fn status()(
         (dst_epid, seq, src_epid) in (epid(), any::<u16>(), epid()),
@@ -109,9 +114,10 @@ prop_compose! {
     }
 }
 
-/// Emits into a dirty buffer of exactly the right size, reads back, and runs the fuzz harness.
+/// Emits into a dirty buffer of exactly the right size, reads back, and runs the fuzz harness on
+/// the packet, whole and damaged.
 macro_rules! check {
-    ($repr:expr, $ty:ty, $width:expr, $len:expr, $harness:path) => {{
+    ($repr:expr, $ty:ty, $width:expr, $len:expr, $harness:path, $damage:expr) => {{
         let mut buf = vec![0xAA; $len];
         prop_assert_eq!($repr.emit($width, &mut buf), Ok(buf.len()));
         let packet = Packet::parse(&buf, $width).unwrap();
@@ -121,28 +127,35 @@ macro_rules! check {
         for short in 0..buf.len() {
             prop_assert_eq!(Packet::parse(&buf[..short], $width), Err(Error::Truncated));
         }
+        for (at, flip) in $damage {
+            let at = at % buf.len();
+            buf[at] ^= flip;
+            $harness(&buf);
+        }
     }};
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1024))]
+
     #[test]
-    fn stream_status_is_read_back(repr in status(), width in width()) {
-        check!(repr, StatusRepr, width, StatusRepr::packet_len(width), exercise::stream);
+    fn stream_status_is_read_back(repr in status(), width in width(), damage in damage()) {
+        check!(repr, StatusRepr, width, StatusRepr::packet_len(width), exercise::stream, damage);
     }
 
     #[test]
-    fn stream_command_is_read_back(repr in command(), width in width()) {
-        check!(repr, CommandRepr, width, CommandRepr::packet_len(width), exercise::stream);
+    fn stream_command_is_read_back(repr in command(), width in width(), damage in damage()) {
+        check!(repr, CommandRepr, width, CommandRepr::packet_len(width), exercise::stream, damage);
     }
 
     #[test]
-    fn control_is_read_back(repr in control(), width in width()) {
-        check!(repr, CtrlRepr, width, repr.packet_len(width), exercise::ctrl);
+    fn control_is_read_back(repr in control(), width in width(), damage in damage()) {
+        check!(repr, CtrlRepr, width, repr.packet_len(width), exercise::ctrl, damage);
     }
 
     #[test]
-    fn management_is_read_back(repr in management(), width in width()) {
-        check!(repr.clone(), MgmtRepr, width, repr.packet_len(width), exercise::mgmt);
+    fn management_is_read_back(repr in management(), width in width(), damage in damage()) {
+        check!(repr.clone(), MgmtRepr, width, repr.packet_len(width), exercise::mgmt, damage);
     }
 
     #[test]

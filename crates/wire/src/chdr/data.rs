@@ -98,3 +98,59 @@ impl core::fmt::Display for DataRepr {
         if self.eob { f.write_str(" eob") } else { Ok(()) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REPR: DataRepr = DataRepr {
+        dst_epid: Epid(2),
+        seq: 3,
+        timestamp: Some(0x55),
+        eob: true,
+        eov: false,
+        payload_len: 4,
+    };
+
+    #[test]
+    fn headers_are_written_and_nothing_else() {
+        let mut buf = [0xAA; 20];
+        assert_eq!(REPR.emit(Width::W64, &mut buf), Ok(16));
+        let expected = [2, 0, 20, 0, 3, 0, 0xE0, 2, 0x55, 0, 0, 0, 0, 0, 0, 0, 0xAA, 0xAA];
+        assert_eq!(buf[..18], expected);
+        let untimed = DataRepr { timestamp: None, eob: false, ..REPR };
+        assert_eq!(untimed.emit(Width::W64, &mut buf), Ok(8));
+        assert_eq!(buf[..9], [2, 0, 12, 0, 3, 0, 0xC0, 0, 0x55]);
+    }
+
+    #[test]
+    fn unused_lanes_of_the_header_word_are_zero() {
+        for width in [Width::W128, Width::W256, Width::W512] {
+            let mut buf = [0xAA; 65];
+            assert_eq!(REPR.emit(width, &mut buf), Ok(width.bytes()));
+            assert_eq!(buf[8], 0x55);
+            assert!(buf[9..width.bytes()].iter().all(|&b| b == 0));
+            assert_eq!(buf[width.bytes()], 0xAA);
+        }
+    }
+
+    #[test]
+    fn the_longest_packet_is_what_length_can_state() {
+        let mut buf = [0; 64];
+        let longest = DataRepr { payload_len: 65535 - 16, ..REPR };
+        assert_eq!(longest.packet_len(Width::W64), crate::chdr::MAX_LEN);
+        assert!(longest.emit(Width::W64, &mut buf).is_ok());
+        let longer = DataRepr { payload_len: 65536 - 16, ..REPR };
+        assert_eq!(longer.emit(Width::W64, &mut buf), Err(Error::PacketTooLong));
+        assert_eq!(REPR.emit(Width::W64, &mut buf[..15]), Err(Error::BufferTooSmall));
+    }
+
+    #[test]
+    fn only_data_packets_are_data() {
+        let command = [3, 0, 24, 0, 0, 0, 0x40, 0, 2, 0, 2, 4, 0, 0, 0, 0, 0x80, 0x17, 0, 0, 0];
+        let mut bytes = [0; 24];
+        bytes[..21].copy_from_slice(&command);
+        let packet = Packet::parse(&bytes, Width::W64).unwrap();
+        assert_eq!(DataRepr::parse(&packet), Err(Error::WrongPacketType));
+    }
+}

@@ -221,3 +221,43 @@ impl core::fmt::Display for Header {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_field_has_its_place() {
+        let header = Header {
+            vc: 0x2A,
+            eob: true,
+            eov: false,
+            kind: PacketType::Control,
+            num_mdata: 0x15,
+            seq: 0xBEEF,
+            length: 0x1234,
+            dst_epid: Epid(0x5678),
+        };
+        let word = 0x2A << 58 | 1 << 57 | 4 << 53 | 0x15 << 48 | 0xBEEF_1234_5678;
+        assert_eq!(header.to_word(), Ok(word));
+        assert_eq!(Header::from_word(word), Ok(header));
+        assert_eq!(header.to_string(), "control to 22136 seq 48879 len 4660 vc 42 mdata 21 eob");
+    }
+
+    #[test]
+    fn values_that_do_not_fit_are_not_cut_off() {
+        let vc = Header { vc: 64, ..Header::default() };
+        assert_eq!(vc.to_word(), Err(Error::FieldOverflow));
+        let mdata = Header { num_mdata: 32, ..Header::default() };
+        assert_eq!(mdata.to_word(), Err(Error::FieldOverflow));
+    }
+
+    #[test]
+    fn every_assigned_type_code_is_read_back() {
+        let known: Vec<u8> = (0..8).filter(|&c| PacketType::from_code(c).is_ok()).collect();
+        assert_eq!(known, [0, 1, 2, 4, 6, 7]);
+        for code in known {
+            assert_eq!(PacketType::from_code(code).unwrap().code(), code);
+        }
+    }
+}

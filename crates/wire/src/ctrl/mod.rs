@@ -11,6 +11,8 @@
 mod codes;
 mod data;
 mod repr;
+#[cfg(test)]
+mod tests;
 
 pub use codes::{Op, Status};
 pub use data::{DataWords, MAX_DATA_WORDS};

@@ -11,6 +11,8 @@
 mod node;
 mod op;
 mod repr;
+#[cfg(test)]
+mod tests;
 mod view;
 mod writer;
 

@@ -100,7 +100,7 @@ impl MgmtRepr {
     ///
     /// # Errors
     /// [`Error::NoHop`] if there is no hop, [`Error::NoReplyHop`] if there are answers but no
-    /// further hop, [`Error::TooManyOps`]. The packet is then to be dropped.
+    /// further hop. The packet is then to be dropped.
     pub fn execute(&mut self, mut answer: impl FnMut(Op) -> Option<Op>) -> Result<Forward> {
         let hop_len = self.first_hop_len(0).ok_or(Error::NoHop)?;
         let mut forward = Forward::Default;
@@ -132,10 +132,8 @@ impl MgmtRepr {
             return Ok(());
         }
         let at = self.first_hop_len(0).ok_or(Error::NoReplyHop)?;
+        // There is room: a hop gives at most one answer per operation that was taken off.
         let end = at + answers.len();
-        if self.len + answers.len() > MAX_OPS {
-            return Err(Error::TooManyOps);
-        }
         self.ops.copy_within(at..self.len, end);
         self.ends.copy_within(at..self.len, end);
         self.ops[at..end].copy_from_slice(answers);

@@ -6,6 +6,8 @@
 
 mod command;
 mod status;
+#[cfg(test)]
+mod tests;
 
 pub use command::{CommandOp, CommandRepr};
 pub use status::{Status, StatusRepr};
