@@ -55,6 +55,8 @@
 //! ```
 
 #![forbid(unsafe_code)]
+// Without std and alloc, so that nothing here can allocate.
+#![cfg_attr(not(test), no_std)]
 
 mod bits;
 pub mod chdr;
