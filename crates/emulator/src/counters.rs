@@ -39,6 +39,8 @@ counters! {
     discovery_echoes,
     /// Datagrams on the discovery port that are neither.
     discovery_malformed,
+    /// Answers on the discovery port that could not be sent.
+    discovery_send_errors,
     /// TCP connections accepted.
     rpc_connections,
     /// Calls answered, errors included.
@@ -53,16 +55,22 @@ counters! {
     rpc_claims_expired,
     /// Datagrams received on the CHDR port.
     chdr_datagrams,
-    /// Datagrams that are no CHDR packet, or whose payload does not fit its type.
+    /// Datagrams that are no CHDR packet.
     chdr_malformed,
     /// Well-formed packets to an endpoint, port or block that does not exist.
     chdr_unroutable,
-    /// Packets whose type makes no sense in this direction or state.
+    /// Stream status packets from an endpoint that the stream does not go to.
     chdr_unexpected,
     /// Management packets answered.
     management_packets,
     /// Management packets not answered: no node there, or a route that leads nowhere.
     management_unanswered,
+    /// Management packets whose hops cannot be executed.
+    management_malformed,
+    /// Control packets whose payload is none.
+    control_malformed,
+    /// Stream status and command packets whose payload is none.
+    stream_malformed,
     /// Control requests executed.
     control_requests,
     /// Control requests dropped because more were queued than the command FIFO holds.
@@ -97,7 +105,7 @@ counters! {
     tx_bytes,
     /// Gaps in the transmit sequence numbers.
     tx_sequence_errors,
-    /// Datagrams that could not be sent.
+    /// Sends on the CHDR port that failed; to the host it is packet loss.
     send_errors,
     /// Datagrams dropped by the system because the CHDR port's receive queue was full.
     queue_drops,

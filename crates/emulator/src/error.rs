@@ -1,5 +1,6 @@
 //! What can go wrong when a radio is configured or started.
 
+use millstream_link::LinkError;
 use std::io;
 use std::net::SocketAddrV4;
 use std::path::PathBuf;
@@ -12,33 +13,23 @@ pub const ANTENNA_FORMS: &str = "tone:FREQ_HZ[,AMPLITUDE], noise[:AMPLITUDE[,SEE
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A port is taken.
-    #[error(
-        "{protocol} port {address} ({purpose}) is in use: stop the program that holds it \
-         (`ss -lnp` names it), or give this radio another address, for example 127.0.0.3"
-    )]
-    PortInUse {
-        /// The address and port wanted.
-        address: SocketAddrV4,
-        /// `UDP` or `TCP`.
-        protocol: &'static str,
+    /// A UDP port could not be opened.
+    #[error("{purpose}: {source}")]
+    Udp {
         /// What the port is for.
         purpose: &'static str,
+        /// What the link says: address, port, reason and what to do.
+        source: LinkError,
     },
-    /// A port could not be opened for another reason.
-    #[error(
-        "cannot open {protocol} port {address} ({purpose}): {source}; the address must belong \
-         to this machine (`ip addr` lists them)"
-    )]
-    PortOpen {
+    /// The TCP port could not be opened.
+    #[error("remote procedure calls: cannot open TCP port {address}: {source}; {hint}")]
+    Tcp {
         /// The address and port wanted.
         address: SocketAddrV4,
-        /// `UDP` or `TCP`.
-        protocol: &'static str,
-        /// What the port is for.
-        purpose: &'static str,
         /// What the system said.
         source: io::Error,
+        /// What to do.
+        hint: &'static str,
     },
     /// A configuration value is out of range.
     #[error("{field} = {value}: {expected}")]

@@ -1,16 +1,48 @@
-//! A networked radio in software.
-#![allow(dead_code)]
+//! A networked radio in software: an E320 as far as the network can tell.
+//!
+//! It speaks what stock UHD 4.3 speaks: MPM discovery (UDP 49600), MessagePack-RPC (TCP 49601) and
+//! RFNoC over CHDR (UDP 49153, or what RPC announces). Its channels hear an [`antenna`], paced by a
+//! [`SampleClock`] that can run slower or faster than the wall clock. "Facts section n" in this
+//! crate names sections of the project's fact page `rfnoc-chdr-protocol.md`.
+//!
+//! ```
+//! use millstream_emulator::{Radio, RadioConfig};
+//!
+//! let radio = Radio::start(RadioConfig {
+//!     discovery_port: 0,
+//!     rpc_port: 0,
+//!     chdr_port: 0,
+//!     rx_antennas: vec!["tone:1e6,0.5".to_owned()],
+//!     ..RadioConfig::default()
+//! })?;
+//! println!("CHDR on {}", radio.chdr_addr());
+//! let counters = radio.stop();
+//! assert_eq!(counters.rx_overruns, 0);
+//! # Ok::<(), millstream_emulator::Error>(())
+//! ```
+//!
+//! | module | idea |
+//! | --- | --- |
+//! | `radio` | ports and threads |
+//! | `discovery`, `rpc` | the management side |
+//! | `device` | the CHDR side: pure state machines, time is an argument |
+//! | `time` | sample clock and timekeeper |
+//! | [`antenna`] | what a channel hears |
+//! | `mailbox`, `counters` | what crosses threads |
 
 pub mod antenna;
 mod config;
-mod device;
 mod counters;
+mod device;
+mod discovery;
 mod error;
 mod mailbox;
+mod radio;
 mod rpc;
 mod time;
 
 pub use config::{CHANNELS, RATE_RANGE_HZ, RadioConfig};
 pub use counters::CounterSnapshot;
 pub use error::{ANTENNA_FORMS, Error};
+pub use radio::{Radio, RunningRadio};
 pub use time::{SampleClock, Timekeeper};

@@ -127,8 +127,7 @@ mod tests {
     fn a_status_goes_out_once_per_period() {
         let mut stream = InStream::new(50_000, 700);
         stream.take_command(&command(CommandOp::Init, 1000, 100), 24);
-        let reports: Vec<_> =
-            (0..30).filter_map(|seq| stream.take_data(OWN, seq, 104).0).collect();
+        let reports: Vec<_> = (0..30).filter_map(|seq| stream.take_data(OWN, seq, 104).0).collect();
         assert_eq!(reports.len(), 3);
         assert_eq!((reports[0].count_bytes, reports[0].count_packets), (1040, 10));
     }

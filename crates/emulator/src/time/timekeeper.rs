@@ -39,9 +39,7 @@ impl Timekeeper {
             (wait < 1 << 63).then(|| start.saturating_add(wait))
         };
         let before = if from < self.edge { ahead(from, self.offset_before) } else { None };
-        before
-            .filter(|&tick| tick < self.edge)
-            .or_else(|| ahead(from.max(self.edge), self.offset))
+        before.filter(|&tick| tick < self.edge).or_else(|| ahead(from.max(self.edge), self.offset))
     }
 
     /// The timestamp at `now_ns`.

@@ -1,0 +1,139 @@
+//! Client zero, the block that describes the device (facts section 9).
+
+use crate::config::CHANNELS;
+use millstream_wire::mgmt::PROTOCOL_VERSION;
+use millstream_wire::regs::client_zero::{self as regs, BlockInfo, Counts, Edge, FlushStatus};
+
+/// Control endpoints: only endpoint 0 takes control packets.
+pub(crate) const CONTROL_ENDPOINTS: u16 = 1;
+/// Index of the radio block: behind client zero and the endpoints.
+pub(crate) const RADIO_INDEX: u16 = 1 + CHANNELS as u16;
+/// Size of a block's command FIFO, 32-bit words.
+pub(crate) const FIFO_WORDS: usize = 1 << FIFO_LOG2;
+/// Largest packet of a block, bytes.
+pub(crate) const MTU_BYTES: usize = 8 << MTU_LOG2;
+
+const FIFO_LOG2: u8 = 9;
+const MTU_LOG2: u8 = 10;
+const ASYNC_MESSAGES: u8 = 4;
+const EDGES: usize = 2 * CHANNELS;
+
+/// Reads a register; `None` where there is none.
+pub(crate) fn read(address: u32) -> Option<u32> {
+    match address {
+        regs::PROTO_VER => Some(PROTOCOL_VERSION.into()),
+        regs::PORT_CONFIG => {
+            let endpoints = CHANNELS as u16;
+            Counts { endpoints, blocks: 1, transports: 1, has_crossbar: true }.to_word().ok()
+        }
+        regs::EDGE_COUNT | regs::ADJACENCY => Some(EDGES as u32),
+        regs::DEVICE_INFO => Some(u32::from(regs::device_type::E320) << 16),
+        regs::CTRL_ENDPOINTS => Some(CONTROL_ENDPOINTS.into()),
+        _ if address > regs::ADJACENCY => edge((address - regs::ADJACENCY) / 4 - 1),
+        _ => indexed(address / regs::INDEX_STRIDE, address % regs::INDEX_STRIDE),
+    }
+}
+
+/// What a write asks for; `None` where there is no register.
+pub(crate) fn write(address: u32, value: u32) -> Option<Request> {
+    let (index, offset) = (address / regs::INDEX_STRIDE, address % regs::INDEX_STRIDE);
+    let exists = index >= 1 && index <= u32::from(RADIO_INDEX);
+    match offset {
+        // Flush timeout: nothing here takes time to flush.
+        0x00 if exists => Some(Request::None),
+        0x04 if exists => {
+            let radio = index == u32::from(RADIO_INDEX);
+            let reset = radio && value & (regs::RESET_DATA | regs::FLUSH) != 0;
+            Some(if reset { Request::ResetRadioData } else { Request::None })
+        }
+        _ => None,
+    }
+}
+
+/// See [`write`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Request {
+    None,
+    /// Drop the samples that the radio holds, and stop it.
+    ResetRadioData,
+}
+
+/// Edges: endpoint i to radio port i, and back.
+fn edge(number: u32) -> Option<u32> {
+    let channel = (number / 2) as u8;
+    if usize::from(channel) >= CHANNELS {
+        return None;
+    }
+    let endpoint = (1 + u16::from(channel), 0);
+    let radio = (RADIO_INDEX, channel);
+    let ((src_index, src_port), (dst_index, dst_port)) =
+        if number.is_multiple_of(2) { (endpoint, radio) } else { (radio, endpoint) };
+    Edge { src_index, src_port, dst_index, dst_port }.to_word().ok()
+}
+
+fn indexed(index: u32, offset: u32) -> Option<u32> {
+    let is_radio = index == u32::from(RADIO_INDEX);
+    if index == 0 || index > u32::from(RADIO_INDEX) {
+        return None;
+    }
+    match offset {
+        regs::BLOCK_INFO | regs::BLOCK_NOC_ID if !is_radio => Some(0),
+        regs::BLOCK_INFO => {
+            let ports = CHANNELS as u8;
+            let info = BlockInfo {
+                version: 1,
+                inputs: ports,
+                outputs: ports,
+                fifo_log2: FIFO_LOG2,
+                max_async_msgs: ASYNC_MESSAGES,
+            };
+            info.to_word().ok()
+        }
+        regs::BLOCK_NOC_ID => Some(regs::noc_id::RADIO),
+        regs::BLOCK_FLUSH_STATUS => {
+            FlushStatus { active: false, done: true, mtu_log2: MTU_LOG2 }.to_word().ok()
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_graph_joins_each_endpoint_to_its_radio_port() {
+        let count = read(regs::EDGE_COUNT).unwrap();
+        assert_eq!(read(regs::ADJACENCY), Some(count));
+        let edges: Vec<_> = (1..=count)
+            .map(|n| Edge::from_word(read(regs::ADJACENCY + 4 * n).unwrap()))
+            .map(|e| ((e.src_index, e.src_port), (e.dst_index, e.dst_port)))
+            .collect();
+        assert_eq!(edges, [((1, 0), (3, 0)), ((3, 0), (1, 0)), ((2, 0), (3, 1)), ((3, 1), (2, 0))]);
+        assert_eq!(read(regs::ADJACENCY + 4 * (count + 1)), None);
+    }
+
+    #[test]
+    fn the_device_is_an_e320_with_one_radio_of_two_channels() {
+        assert_eq!(read(regs::PROTO_VER), Some(0x100));
+        assert_eq!(read(regs::DEVICE_INFO), Some(0xE320_0000));
+        let counts = Counts::from_word(read(regs::PORT_CONFIG).unwrap());
+        assert_eq!((counts.endpoints, counts.blocks, counts.transports), (2, 1, 1));
+        let at = |offset| read(regs::index_register(RADIO_INDEX, offset)).unwrap();
+        let info = BlockInfo::from_word(at(regs::BLOCK_INFO));
+        assert_eq!((info.inputs, info.outputs, info.fifo_log2), (2, 2, 9));
+        assert_eq!(at(regs::BLOCK_NOC_ID), 0x12AD_1000);
+        assert_eq!(FlushStatus::from_word(at(regs::BLOCK_FLUSH_STATUS)).mtu_log2, 10);
+    }
+
+    #[test]
+    fn what_does_not_exist_is_none() {
+        for address in [0x14, 0x3C, 0x100, 0x4C, 0xffff, 0xf_fffc] {
+            assert_eq!(read(address), None, "{address:#x}");
+        }
+        assert_eq!(write(0x04, 1), None);
+        assert_eq!(write(regs::index_register(4, 4), 1), None);
+        let reset = write(regs::index_register(RADIO_INDEX, 4), regs::RESET_DATA);
+        assert_eq!(reset, Some(Request::ResetRadioData));
+    }
+}

@@ -1,0 +1,77 @@
+//! The command FIFO of a block: requests in order, timed ones when their time has come.
+
+use super::client_zero::FIFO_WORDS;
+use millstream_wire::ctrl::CtrlRepr;
+use std::collections::VecDeque;
+
+/// Requests that wait for their time, or behind one that does.
+#[derive(Debug, Default)]
+pub(crate) struct CommandFifo {
+    requests: VecDeque<CtrlRepr>,
+    words: usize,
+}
+
+impl CommandFifo {
+    /// Queues a request; false when the FIFO has no room for it.
+    pub fn push(&mut self, request: CtrlRepr) -> bool {
+        let words = self.words + request.credit_words();
+        let fits = words <= FIFO_WORDS;
+        if fits {
+            self.words = words;
+            self.requests.push_back(request);
+        }
+        fits
+    }
+
+    /// The next request, if it is not timed or its time is not after `timestamp`.
+    pub fn pop_due(&mut self, timestamp: u64) -> Option<CtrlRepr> {
+        let request = self.requests.front()?;
+        if request.timestamp.is_some_and(|due| due > timestamp) {
+            return None;
+        }
+        self.words -= request.credit_words();
+        self.requests.pop_front()
+    }
+
+    /// The time that the first request waits for.
+    pub fn waits_for(&self) -> Option<u64> {
+        self.requests.front()?.timestamp
+    }
+
+    /// Forgets all requests.
+    pub fn clear(&mut self) {
+        self.requests.clear();
+        self.words = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(ctrl_seq: u8, timestamp: Option<u64>) -> CtrlRepr {
+        CtrlRepr { ctrl_seq, timestamp, ..CtrlRepr::default() }
+    }
+
+    #[test]
+    fn requests_leave_in_order_and_timed_ones_hold_up_the_rest() {
+        let mut fifo = CommandFifo::default();
+        for (seq, timestamp) in [(0, None), (1, Some(100)), (2, None), (3, Some(50))] {
+            assert!(fifo.push(request(seq, timestamp)));
+        }
+        let mut pop = |now| fifo.pop_due(now).map(|request| request.ctrl_seq);
+        assert_eq!((pop(10), pop(10)), (Some(0), None));
+        assert_eq!((pop(99), pop(100), pop(100)), (None, Some(1), Some(2)));
+        assert_eq!(pop(100), Some(3), "a time that has passed executes at once");
+        assert_eq!(fifo.waits_for(), None);
+    }
+
+    #[test]
+    fn the_fifo_is_bounded_in_words() {
+        let mut fifo = CommandFifo::default();
+        let accepted = (0..1000).filter(|_| fifo.push(request(0, Some(9)))).count();
+        assert_eq!(accepted, FIFO_WORDS / 5);
+        fifo.clear();
+        assert!(fifo.push(request(0, None)));
+    }
+}

@@ -1,0 +1,229 @@
+//! Transport, crossbar and endpoints as management packets see them (facts section 6).
+
+use super::endpoint::Endpoint;
+use crate::config::CHANNELS;
+use millstream_wire::mgmt::{Forward, MgmtRepr, Node, NodeInfo, Op};
+use millstream_wire::stream::CommandRepr;
+use millstream_wire::{Epid, Result};
+use std::collections::HashMap;
+use std::net::SocketAddrV4;
+
+/// The crossbar port of the transport adapter; endpoint i is at port 1 + i.
+const TRANSPORT_PORT: u8 = 0;
+const PORTS: u8 = 1 + CHANNELS as u8;
+const NO_ROUTE: u8 = 0xff;
+
+/// Host endpoints remembered; a session has a handful, and a reset forgets them.
+const HOSTS_MAX: usize = 1024;
+
+/// The nodes in front of the endpoints, and what they have been told.
+pub(crate) struct Fabric {
+    /// The id stated in information responses; RPC sets it.
+    pub device_id: u16,
+    /// Crossbar output port by endpoint id.
+    routes: Box<[u8]>,
+    /// UDP address by host endpoint id, from ADVERTISE.
+    hosts: HashMap<Epid, SocketAddrV4>,
+}
+
+/// What a management packet leads to.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    /// The answer, to go back to the sender.
+    pub reply: Option<MgmtRepr>,
+    /// An endpoint started a stream: the command for its host, and the endpoint's index.
+    pub command: Option<(usize, CommandRepr)>,
+}
+
+impl Fabric {
+    /// Nodes that have been told nothing.
+    pub fn new() -> Self {
+        let routes = vec![NO_ROUTE; 1 << 16].into_boxed_slice();
+        Self { device_id: 0, routes, hosts: HashMap::new() }
+    }
+
+    /// Back to the state after power-on.
+    pub fn reset(&mut self) {
+        self.device_id = 0;
+        self.routes.fill(NO_ROUTE);
+        self.hosts.clear();
+    }
+
+    /// The index of the endpoint that the crossbar routes `epid` to.
+    pub fn endpoint_of(&self, epid: Epid) -> Option<usize> {
+        endpoint_at(self.routes[usize::from(epid.0)].into())
+    }
+
+    /// Where packets to a host endpoint go: it must have advertised itself and set a route.
+    pub fn host(&self, epid: Epid) -> Option<SocketAddrV4> {
+        let routed = self.routes[usize::from(epid.0)] == TRANSPORT_PORT;
+        if routed { self.hosts.get(&epid).copied() } else { None }
+    }
+
+    /// Leads a packet from `source` through the nodes that its hops name.
+    ///
+    /// No reply when it ends at a port without a node.
+    ///
+    /// # Errors
+    /// When the hops cannot be executed; the packet is then dropped.
+    pub fn execute(
+        &mut self,
+        mut packet: MgmtRepr,
+        source: SocketAddrV4,
+        endpoints: &mut [Endpoint],
+    ) -> Result<Outcome> {
+        let src_epid = packet.src_epid;
+        let device_id = self.device_id;
+        let forward = packet.execute(|op| self.transport(op, src_epid, source))?;
+        if forward == Forward::Return {
+            return Ok(Outcome { reply: Some(packet), command: None });
+        }
+        let port = match packet.execute(|op| self.crossbar(op))? {
+            Forward::Return => return Ok(Outcome { reply: Some(packet), command: None }),
+            Forward::Port(port) => port,
+            Forward::Default => self.routes[usize::from(packet.dst_epid.0)].into(),
+        };
+        let Some(index) = endpoint_at(port) else { return Ok(Outcome::default()) };
+        let endpoint = &mut endpoints[index];
+        let mut command = None;
+        let forward = packet.execute(|op| match op {
+            Op::InfoReq => Some(Op::InfoResp(endpoint.info(device_id))),
+            Op::CfgWrite { address, value } => {
+                command = endpoint.write(address, value).map(|init| (index, init)).or(command);
+                None
+            }
+            Op::CfgRead { address } => {
+                Some(Op::CfgReadResp { address, value: endpoint.read(address) })
+            }
+            _ => None,
+        })?;
+        Ok(Outcome { reply: (forward == Forward::Return).then_some(packet), command })
+    }
+
+    fn transport(&mut self, op: Op, src_epid: Epid, source: SocketAddrV4) -> Option<Op> {
+        match op {
+            Op::Advertise => {
+                if self.hosts.len() < HOSTS_MAX || self.hosts.contains_key(&src_epid) {
+                    self.hosts.insert(src_epid, source);
+                }
+                None
+            }
+            Op::InfoReq => Some(self.info(Node::Transport { subtype: 0 })),
+            Op::CfgRead { address } => Some(Op::CfgReadResp { address, value: 0 }),
+            _ => None,
+        }
+    }
+
+    fn crossbar(&mut self, op: Op) -> Option<Op> {
+        match op {
+            Op::InfoReq => Some(self.info(Node::Crossbar { ports: PORTS, transports: 1 })),
+            Op::CfgWrite { address, value } => {
+                let port = u8::try_from(value).ok().filter(|&port| port < PORTS);
+                self.routes[usize::from(address)] = port.unwrap_or(NO_ROUTE);
+                None
+            }
+            Op::CfgRead { address } => {
+                let value = self.routes[usize::from(address)].into();
+                Some(Op::CfgReadResp { address, value })
+            }
+            _ => None,
+        }
+    }
+
+    /// Transport and crossbar both have instance 0: one of a kind, entered by port 0.
+    fn info(&self, node: Node) -> Op {
+        Op::InfoResp(NodeInfo { device_id: self.device_id, instance: TRANSPORT_PORT.into(), node })
+    }
+}
+
+fn endpoint_at(port: u16) -> Option<usize> {
+    (1..u16::from(PORTS)).contains(&port).then(|| usize::from(port) - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_wire::regs::sep;
+    use std::net::Ipv4Addr;
+
+    const HOST: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 5000);
+
+    fn parts() -> (Fabric, Vec<Endpoint>) {
+        let mut fabric = Fabric::new();
+        fabric.device_id = 77;
+        (fabric, (0..2).map(|i| Endpoint::new(i, 1000, 10)).collect())
+    }
+
+    fn ask(parts: &mut (Fabric, Vec<Endpoint>), epid: u16, hops: &[&[Op]]) -> Option<Vec<Op>> {
+        let mut packet = MgmtRepr::request(Epid(epid), 5);
+        for hop in hops.iter().copied().chain([&[Op::Nop][..]]) {
+            packet.push_hop(hop).unwrap();
+        }
+        let reply = parts.0.execute(packet, HOST, &mut parts.1).unwrap().reply?;
+        assert_eq!((reply.dst_epid, reply.seq), (Epid(epid), 5));
+        assert_eq!(reply.hops().count(), 1, "a reply holds one hop");
+        Some(reply.hops().next().unwrap()[1..].to_vec())
+    }
+
+    fn node(answer: Option<Vec<Op>>) -> NodeInfo {
+        match answer.as_deref() {
+            Some(&[Op::InfoResp(info)]) => info,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    const WHO: &[Op] = &[Op::InfoReq, Op::Return];
+    const PASS: &[Op] = &[Op::Nop];
+
+    #[test]
+    fn the_topology_is_transport_crossbar_and_two_endpoints() {
+        let mut parts = parts();
+        let info = node(ask(&mut parts, 1, &[WHO]));
+        assert_eq!((info.device_id, info.node), (77, Node::Transport { subtype: 0 }));
+        let info = node(ask(&mut parts, 1, &[PASS, WHO]));
+        assert_eq!(info.node, Node::Crossbar { ports: 3, transports: 1 });
+        for port in 1..=2 {
+            let info = node(ask(&mut parts, 1, &[PASS, &[Op::SelDest(port)], WHO]));
+            assert_eq!(info.instance, port - 1);
+            assert!(matches!(info.node, Node::StreamEndpoint { .. }));
+        }
+        for port in [0, 3, 0xffff] {
+            assert_eq!(ask(&mut parts, 1, &[PASS, &[Op::SelDest(port)], WHO]), None);
+        }
+    }
+
+    #[test]
+    fn a_host_is_reachable_once_it_advertised_and_set_its_route() {
+        let mut parts = parts();
+        assert_eq!(ask(&mut parts, 9, &[&[Op::Advertise, Op::Return]]), Some(vec![]));
+        assert_eq!(parts.0.host(Epid(9)), None);
+        let route = Op::CfgWrite { address: 9, value: 0 };
+        assert_eq!(ask(&mut parts, 9, &[PASS, &[route, Op::Return]]), Some(vec![]));
+        assert_eq!(parts.0.host(Epid(9)), Some(HOST));
+        parts.0.reset();
+        assert_eq!(parts.0.host(Epid(9)), None);
+    }
+
+    #[test]
+    fn an_endpoint_is_reached_by_its_route() {
+        let mut parts = parts();
+        assert_eq!(parts.0.endpoint_of(Epid(3)), None);
+        let hop = [Op::CfgWrite { address: 3, value: 2 }, Op::SelDest(2)];
+        let set = [Op::CfgWrite { address: sep::EPID_SELF, value: 3 }, Op::Return];
+        ask(&mut parts, 1, &[PASS, &hop, &set]);
+        assert_eq!(parts.0.endpoint_of(Epid(3)), Some(1));
+        assert_eq!(parts.1[1].epid, Epid(3));
+        let bad = [Op::CfgWrite { address: 3, value: 3 }, Op::Return];
+        ask(&mut parts, 1, &[PASS, &bad]);
+        assert_eq!(parts.0.endpoint_of(Epid(3)), None, "a route to nowhere is none");
+    }
+
+    #[test]
+    fn hosts_are_bounded() {
+        let mut parts = parts();
+        for epid in 0..=u16::MAX {
+            ask(&mut parts, epid, &[&[Op::Advertise, Op::Return]]);
+        }
+        assert_eq!(parts.0.hosts.len(), HOSTS_MAX);
+    }
+}

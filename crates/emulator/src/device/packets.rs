@@ -1,0 +1,186 @@
+//! What arrives by the CHDR port, by packet type.
+
+use super::Device;
+use super::client_zero::{self, CONTROL_ENDPOINTS, Request};
+use super::radio_block::{NoRegister, Written};
+use millstream_wire::chdr::{Packet, PacketType, Width};
+use millstream_wire::ctrl::{CLIENT_ZERO_PORT, CtrlRepr, DataWords, Op, Status, block_port};
+use millstream_wire::mgmt::MgmtRepr;
+use millstream_wire::stream::{CommandRepr, StatusRepr};
+use std::net::SocketAddrV4;
+
+const RADIO_PORT: u16 = block_port(CONTROL_ENDPOINTS, 0);
+
+impl Device {
+    /// Takes a datagram that arrived at `now_ns`. Whatever is in it, it costs at most one count.
+    pub fn receive(&mut self, datagram: &[u8], source: SocketAddrV4, now_ns: u64) {
+        self.counters().chdr_datagrams.inc();
+        let Ok(packet) = Packet::parse(datagram, Width::W64) else {
+            return self.counters().chdr_malformed.inc();
+        };
+        match packet.kind() {
+            PacketType::Management => self.take_management(&packet, source),
+            PacketType::Control => self.take_control(&packet, now_ns),
+            PacketType::StreamStatus => self.take_status(&packet),
+            PacketType::StreamCommand => self.take_command(&packet),
+            PacketType::Data | PacketType::TimedData => self.take_data(&packet),
+        }
+    }
+
+    fn take_management(&mut self, packet: &Packet<'_>, source: SocketAddrV4) {
+        let Ok(request) = MgmtRepr::parse(packet) else {
+            return self.counters().management_malformed.inc();
+        };
+        let Ok(outcome) = self.fabric.execute(request, source, &mut self.endpoints) else {
+            return self.counters().management_malformed.inc();
+        };
+        match outcome.reply {
+            Some(reply) => {
+                self.counters().management_packets.inc();
+                self.outbox.send(source, |buffer| reply.emit(Width::W64, buffer));
+            }
+            None => self.counters().management_unanswered.inc(),
+        }
+        if let Some((index, command)) = outcome.command {
+            // The stream begins soon: time for the antenna to get ready.
+            self.senders[index].prepare(self.keeper.clock().rate_hz());
+            if let Some(to) = self.host(command.dst_epid) {
+                self.outbox.send(to, |buffer| command.emit(Width::W64, buffer));
+            }
+        }
+    }
+
+    fn take_control(&mut self, packet: &Packet<'_>, now_ns: u64) {
+        let Ok(request) = CtrlRepr::parse(packet) else {
+            return self.counters().control_malformed.inc();
+        };
+        let endpoint = self.fabric.endpoint_of(request.dst_epid);
+        if !endpoint.is_some_and(|index| self.endpoints[index].has_control()) {
+            return self.counters().chdr_unroutable.inc();
+        }
+        match request.dst_port {
+            // The host's answer to an asynchronous message.
+            _ if request.is_ack => {}
+            CLIENT_ZERO_PORT => self.execute_client_zero(&request),
+            RADIO_PORT => {
+                if self.radio_commands.push(request) {
+                    self.run_radio_commands(self.keeper.clock().tick_at(now_ns));
+                } else {
+                    self.counters().control_overflows.inc();
+                }
+            }
+            _ => self.counters().chdr_unroutable.inc(),
+        }
+    }
+
+    /// Executes and acknowledges the radio's requests that are due, in order.
+    pub(super) fn run_radio_commands(&mut self, now: u64) {
+        let timestamp = self.keeper.timestamp_of(now);
+        while let Some(request) = self.radio_commands.pop_due(timestamp) {
+            // Commands that stop must find the channels as of now, not of the last turn.
+            for channel in 0..self.radio.channels.len() {
+                self.run_receiver(channel, now);
+            }
+            let answer = match request.op {
+                Op::Sleep => Ok(0),
+                Op::Read => self.radio.read(request.address, timestamp),
+                Op::Write => self.write_radio(&request, now),
+                _ => Err(NoRegister),
+            };
+            self.acknowledge(&request, answer);
+        }
+    }
+
+    fn write_radio(&mut self, request: &CtrlRepr, now: u64) -> Result<u32, NoRegister> {
+        let value = request.data.first();
+        if self.radio.write(request.address, value, now)? == Written::CommandLost {
+            self.counters().rx_command_overflows.inc();
+        }
+        Ok(value)
+    }
+
+    fn execute_client_zero(&mut self, request: &CtrlRepr) {
+        let value = request.data.first();
+        let answer = match request.op {
+            Op::Sleep => Some(0),
+            Op::Read => client_zero::read(request.address),
+            Op::Write => client_zero::write(request.address, value).map(|what| {
+                if what == Request::ResetRadioData {
+                    self.radio.channels.iter_mut().for_each(|channel| channel.rx.reset());
+                }
+                value
+            }),
+            _ => None,
+        };
+        self.acknowledge(request, answer.ok_or(NoRegister));
+    }
+
+    fn acknowledge(&mut self, request: &CtrlRepr, answer: Result<u32, NoRegister>) {
+        self.counters().control_requests.inc();
+        let (status, value) = match answer {
+            Ok(value) => (Status::Ok, value),
+            Err(NoRegister) => {
+                self.counters().control_bad_registers.inc();
+                (Status::CommandError, 0)
+            }
+        };
+        // As many words as were asked for; only the first one means something.
+        let mut words = [0; millstream_wire::ctrl::MAX_DATA_WORDS];
+        words[0] = value;
+        let words = words.get(..request.data.len()).unwrap_or(&words);
+        let data = DataWords::new(words).unwrap_or(DataWords::one(value));
+        self.send_control(request.ack(0, status, data));
+    }
+
+    fn take_status(&mut self, packet: &Packet<'_>) {
+        let Ok(status) = StatusRepr::parse(packet) else {
+            return self.counters().stream_malformed.inc();
+        };
+        let Some(index) = self.fabric.endpoint_of(status.dst_epid) else {
+            return self.counters().chdr_unroutable.inc();
+        };
+        let out = &mut self.endpoints[index].out;
+        if status.src_epid != out.dst_epid {
+            return self.counters().chdr_unexpected.inc();
+        }
+        match out.take_status(&status) {
+            Ok(()) => self.counters().rx_status_packets.inc(),
+            Err(_) => self.counters().rx_status_invalid.inc(),
+        }
+    }
+
+    fn take_command(&mut self, packet: &Packet<'_>) {
+        let Ok(command) = CommandRepr::parse(packet) else {
+            return self.counters().stream_malformed.inc();
+        };
+        let Some(index) = self.fabric.endpoint_of(command.dst_epid) else {
+            return self.counters().chdr_unroutable.inc();
+        };
+        let status = self.endpoints[index].input.take_command(&command, packet.flow_len() as u64);
+        self.send_status(&status);
+    }
+
+    /// Samples to transmit: counted and let go, there is nothing behind them yet.
+    fn take_data(&mut self, packet: &Packet<'_>) {
+        let header = packet.header();
+        let Some(index) = self.fabric.endpoint_of(header.dst_epid) else {
+            return self.counters().chdr_unroutable.inc();
+        };
+        let flow_bytes = packet.flow_len() as u64;
+        let input = &mut self.endpoints[index].input;
+        let (status, gap) = input.take_data(header.dst_epid, header.seq, flow_bytes);
+        let counters = self.counters();
+        counters.tx_packets.inc();
+        counters.tx_bytes.add(packet.payload().len() as u64);
+        counters.tx_sequence_errors.add(u64::from(gap));
+        if let Some(status) = status {
+            self.send_status(&status);
+        }
+    }
+
+    fn send_status(&mut self, status: &StatusRepr) {
+        if let Some(to) = self.host(status.dst_epid) {
+            self.outbox.send(to, |buffer| status.emit(Width::W64, buffer));
+        }
+    }
+}

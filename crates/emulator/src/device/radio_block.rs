@@ -1,0 +1,256 @@
+//! The radio block: its registers, and the channels behind them (facts section 10).
+
+use super::client_zero::MTU_BYTES;
+use super::rx_channel::{Acquire, RxChannel};
+use crate::config::CHANNELS;
+use millstream_wire::chdr::SC16_LEN;
+use millstream_wire::regs::radio as regs;
+use millstream_wire::regs::radio::{RxCommand, RxMode};
+
+const COMPAT_MINOR: u32 = 1;
+const SAMPLE_BITS: u32 = 32;
+const SAMPLES_PER_CYCLE: u32 = 1;
+const WORDS_PER_CHANNEL: usize = regs::CHANNEL_STRIDE as usize / 4;
+/// Samples per packet before a host sets it.
+const PACKET_SAMPLES: u32 = 256;
+/// Bytes of header and time in front of the samples of a packet.
+pub(crate) const HEADER_BYTES_MAX: usize = 16;
+const PACKET_SAMPLES_MAX: u32 = ((MTU_BYTES - HEADER_BYTES_MAX) / SC16_LEN) as u32;
+
+/// Two channels and their registers.
+#[derive(Debug)]
+pub(crate) struct RadioBlock {
+    pub channels: [Channel; CHANNELS],
+}
+
+/// One channel.
+#[derive(Debug)]
+pub(crate) struct Channel {
+    pub rx: RxChannel,
+    /// What was written, by offset / 4.
+    registers: [u32; WORDS_PER_CHANNEL],
+}
+
+/// A control request named a register that the block does not have.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct NoRegister;
+
+/// What became of a write.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Written {
+    Done,
+    /// A receive command found all slots taken and is lost.
+    CommandLost,
+}
+
+impl RadioBlock {
+    /// A block as after power-on.
+    pub fn new(buffer_samples: u64) -> Self {
+        let channel = || Channel {
+            rx: RxChannel::new(buffer_samples),
+            registers: Channel::initial_registers(),
+        };
+        Self { channels: std::array::from_fn(|_| channel()) }
+    }
+
+    /// Back to the state after power-on.
+    pub fn reset(&mut self) {
+        for channel in &mut self.channels {
+            channel.rx.reset();
+            channel.registers = Channel::initial_registers();
+        }
+    }
+
+    /// Reads the register at `address`; `timestamp` is the radio's time.
+    pub fn read(&self, address: u32, timestamp: u64) -> Result<u32, NoRegister> {
+        match address {
+            regs::COMPAT => return Ok(COMPAT_MINOR),
+            regs::TIME_LO => return Ok(timestamp as u32),
+            regs::TIME_HI => return Ok((timestamp >> 32) as u32),
+            regs::SAMPLE_WIDTH => return Ok(SAMPLE_BITS << 16 | SAMPLES_PER_CYCLE),
+            // No front end: acknowledged and ignored.
+            regs::FRONT_END_BASE.. => return Ok(0),
+            _ => {}
+        }
+        let (channel, offset) = locate(address)?;
+        self.channels[channel].read(offset)
+    }
+
+    /// Writes the register at `address` at tick `now`.
+    pub fn write(&mut self, address: u32, value: u32, now: u64) -> Result<Written, NoRegister> {
+        if address >= regs::FRONT_END_BASE {
+            return Ok(Written::Done);
+        }
+        let (channel, offset) = locate(address)?;
+        self.channels[channel].write(offset, value, now)
+    }
+}
+
+impl Channel {
+    fn initial_registers() -> [u32; WORDS_PER_CHANNEL] {
+        let mut registers = [0; WORDS_PER_CHANNEL];
+        registers[regs::RX_WORDS_PER_PKT as usize / 4] = PACKET_SAMPLES;
+        registers[regs::TX_ERR_POLICY as usize / 4] = regs::TX_POLICY_NEXT_PACKET;
+        registers[regs::RX_HAS_TIME as usize / 4] = 1;
+        registers
+    }
+
+    /// The last value written to the register at `offset`.
+    pub fn register(&self, offset: u32) -> u32 {
+        self.registers[offset as usize / 4]
+    }
+
+    /// Samples in a full packet, at least one and at most what the MTU holds.
+    pub fn packet_samples(&self) -> u64 {
+        self.register(regs::RX_WORDS_PER_PKT).clamp(1, PACKET_SAMPLES_MAX).into()
+    }
+
+    /// Whether data packets carry their time.
+    pub fn has_time(&self) -> bool {
+        self.register(regs::RX_HAS_TIME) & 1 != 0
+    }
+
+    fn read(&self, offset: u32) -> Result<u32, NoRegister> {
+        match offset {
+            regs::RX_STATUS => Ok(self.rx.free_slots()),
+            // What is transmitted while idle comes back: the host's self-test wants it so.
+            regs::RX_DATA => Ok(self.register(regs::TX_IDLE_VALUE)),
+            _ if is_writable(offset) => Ok(self.register(offset)),
+            _ => Err(NoRegister),
+        }
+    }
+
+    fn write(&mut self, offset: u32, value: u32, now: u64) -> Result<Written, NoRegister> {
+        if !is_writable(offset) {
+            return Err(NoRegister);
+        }
+        self.registers[offset as usize / 4] = value;
+        if offset != regs::RX_CMD {
+            return Ok(Written::Done);
+        }
+        let command = RxCommand::from_word(value).ok_or(NoRegister)?;
+        let samples = match command.mode {
+            RxMode::Stop => {
+                self.rx.stop(now);
+                return Ok(Written::Done);
+            }
+            RxMode::Finite => match self.wide(regs::RX_NUM_WORDS_LO) & 0xffff_ffff_ffff {
+                0 => return Ok(Written::Done),
+                words => Some(words * u64::from(SAMPLES_PER_CYCLE)),
+            },
+            RxMode::Continuous => None,
+        };
+        let start = command.timed.then(|| self.wide(regs::RX_TIME_LO));
+        let queued = self.rx.push(Acquire { start, samples }, now);
+        Ok(if queued { Written::Done } else { Written::CommandLost })
+    }
+
+    /// A pair of registers, the low half at `offset`.
+    fn wide(&self, offset: u32) -> u64 {
+        u64::from(self.register(offset)) | u64::from(self.register(offset + 4)) << 32
+    }
+}
+
+/// Channel and offset of an address; registers are whole words.
+fn locate(address: u32) -> Result<(usize, u32), NoRegister> {
+    match regs::channel_of(address, CHANNELS as u8) {
+        Some((channel, offset)) if offset.is_multiple_of(4) => Ok((channel.into(), offset)),
+        _ => Err(NoRegister),
+    }
+}
+
+fn is_writable(offset: u32) -> bool {
+    matches!(
+        offset,
+        regs::LOOPBACK | regs::RX_CMD..=regs::RX_ERR_ADDR | regs::TX_IDLE_VALUE
+            ..=regs::TX_ERR_ADDR | regs::RX_HAS_TIME
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::rx_channel::{NextPacket, RxEvent};
+    use crate::time::{SampleClock, Timekeeper};
+
+    fn block() -> RadioBlock {
+        RadioBlock::new(64 * 1024)
+    }
+
+    #[test]
+    fn the_shared_registers_read_as_the_host_expects() {
+        let block = block();
+        assert_eq!(block.read(regs::COMPAT, 0), Ok(1));
+        assert_eq!(block.read(regs::SAMPLE_WIDTH, 0), Ok(32 << 16 | 1));
+        let time = 0x1122_3344_5566_7788;
+        assert_eq!(block.read(regs::TIME_LO, time), Ok(0x5566_7788));
+        assert_eq!(block.read(regs::TIME_HI, time), Ok(0x1122_3344));
+    }
+
+    #[test]
+    fn the_self_test_finds_its_words_again() {
+        let mut block = block();
+        for channel in 0..2 {
+            let at = |offset| regs::channel_register(channel, offset);
+            for word in [0xdead_beef, 0, 0x0123_4567 + u32::from(channel)] {
+                block.write(at(regs::TX_IDLE_VALUE), word, 0).unwrap();
+                assert_eq!(block.read(at(regs::TX_IDLE_VALUE), 0), Ok(word));
+                assert_eq!(block.read(at(regs::RX_DATA), 0), Ok(word));
+            }
+        }
+    }
+
+    #[test]
+    fn registers_that_do_not_exist_are_errors() {
+        let mut block = block();
+        for address in [0x0c, 0x1002, 0x1074, 0x1100, 0x7_fffc] {
+            assert_eq!(block.write(address, 1, 0), Err(NoRegister), "{address:#x}");
+            assert_eq!(block.read(address, 0), Err(NoRegister), "{address:#x}");
+        }
+        assert_eq!(block.write(0x1010, 1, 0), Err(NoRegister), "status is read-only");
+        assert_eq!(block.write(0x1014, 3, 0), Err(NoRegister), "command 3 is undefined");
+        assert_eq!(block.write(0x8_0000, 1, 0), Ok(Written::Done));
+    }
+
+    #[test]
+    fn a_timed_finite_command_takes_length_and_time_from_its_registers() {
+        let mut block = block();
+        let at = |offset| regs::channel_register(1, offset);
+        for (offset, value) in [
+            (regs::RX_WORDS_PER_PKT, 100),
+            (regs::RX_NUM_WORDS_HI, 1),
+            (regs::RX_NUM_WORDS_LO, 2),
+            (regs::RX_TIME_HI, 0),
+            (regs::RX_TIME_LO, 1000),
+            (regs::RX_CMD, 0x8000_0001),
+        ] {
+            assert_eq!(block.write(at(offset), value, 5), Ok(Written::Done));
+        }
+        let channel = &mut block.channels[1];
+        let keeper = Timekeeper::new(SampleClock::new(0, 0, 1e6, 1.0));
+        assert_eq!(channel.rx.advance(&keeper, 2000), Some(RxEvent::Started { tick: 1000 }));
+        let packet = channel.rx.next_packet(channel.packet_samples());
+        assert_eq!(packet, Some(NextPacket { tick: 1000, samples: 100, eob: false }));
+        assert_eq!(channel.rx.next_event(&keeper), Some(1000 + 64 * 1024 + 1));
+    }
+
+    #[test]
+    fn packets_stay_within_the_mtu() {
+        let mut block = block();
+        for (written, used) in [(0, 1), (1, 1), (2044, 2044), (2045, 2044), (u32::MAX, 2044)] {
+            block.write(0x1028, written, 0).unwrap();
+            assert_eq!(block.channels[0].packet_samples(), used);
+        }
+    }
+
+    #[test]
+    fn a_command_without_a_free_slot_is_lost() {
+        let mut block = block();
+        block.write(0x1020, 0xffff_ffff, 0).unwrap();
+        for free in (0..32).rev() {
+            assert_eq!(block.write(0x1014, 0x8000_0002, 0), Ok(Written::Done));
+            assert_eq!(block.read(0x1010, 0), Ok(free));
+        }
+        assert_eq!(block.write(0x1014, 0x8000_0002, 0), Ok(Written::CommandLost));
+    }
+}

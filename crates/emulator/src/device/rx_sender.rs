@@ -1,0 +1,182 @@
+//! From a channel's packet buffer to the port: trains of data packets inside the credit window.
+
+use super::out_stream::OutStream;
+use super::outbox::Outbox;
+use super::radio_block::{Channel, HEADER_BYTES_MAX};
+use super::rx_channel::NextPacket;
+use crate::antenna::Antenna;
+use crate::time::Timekeeper;
+use millstream_wire::chdr::{DataRepr, SC16_LEN, Width};
+use millstream_wire::stream::CommandRepr;
+use millstream_wire::{Epid, chdr};
+use std::net::SocketAddrV4;
+
+/// Bytes of one train: what one segmented send can carry.
+const TRAIN_BYTES: usize = 65_507;
+/// Packets of one train, the limit that every kernel with segmentation takes.
+const TRAIN_PACKETS: usize = 64;
+/// Trains sent before the port is looked at again.
+const TRAINS_PER_TURN: usize = 8;
+
+/// Builds and sends the packets of one channel.
+pub(crate) struct RxSender {
+    antenna: Box<dyn Antenna>,
+    /// Packets back to back. Allocated once.
+    train: Box<[u8]>,
+    prepared_rate_hz: f64,
+    stalled: bool,
+}
+
+/// What a turn of sending works on.
+pub(crate) struct Turn<'a> {
+    pub channel: &'a mut Channel,
+    pub out: &'a mut OutStream,
+    pub keeper: &'a Timekeeper,
+    /// Samples that have passed.
+    pub now: u64,
+    /// The endpoint that sends.
+    pub src_epid: Epid,
+    /// Where the stream's destination lives; `None` sends nothing.
+    pub to: Option<SocketAddrV4>,
+    pub outbox: &'a mut Outbox,
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// More packets are due now.
+    Again,
+    /// The next packet is complete when this many samples have passed.
+    AtTick(u64),
+    /// Credit, a command or the buffer's overflow comes next.
+    Idle,
+}
+
+/// A train under construction.
+#[derive(Debug, Default)]
+struct Train {
+    bytes: usize,
+    packets: u64,
+    /// Size of every packet but perhaps the last.
+    packet_bytes: usize,
+}
+
+impl RxSender {
+    /// A sender of what `antenna` hears.
+    pub fn new(antenna: Box<dyn Antenna>) -> Self {
+        Self {
+            antenna,
+            train: vec![0; TRAIN_BYTES].into_boxed_slice(),
+            prepared_rate_hz: 0.0,
+            stalled: false,
+        }
+    }
+
+    /// Tells the antenna the rate, if it is new.
+    pub fn prepare(&mut self, rate_hz: f64) {
+        if rate_hz != self.prepared_rate_hz {
+            self.prepared_rate_hz = rate_hz;
+            self.antenna.prepare(rate_hz);
+        }
+    }
+
+    /// Zeros that the antenna had to deliver so far.
+    pub fn starved_samples(&self) -> u64 {
+        self.antenna.starved_samples()
+    }
+
+    /// Sends the packets that are complete, as far as the window lets them.
+    pub fn turn(&mut self, mut turn: Turn<'_>) -> Next {
+        for _ in 0..TRAINS_PER_TURN {
+            let Some(packet) = turn.next_packet() else { return Next::Idle };
+            let due = packet.tick + packet.samples;
+            if due > turn.now {
+                return Next::AtTick(due);
+            }
+            let Some(to) = turn.to else { return self.stall(&turn) };
+            if turn.out.resync_due() {
+                let Some(command) = turn.out.resync(turn.src_epid) else {
+                    return self.stall(&turn);
+                };
+                turn.send_command(&command, to);
+            }
+            let allowed = turn.out.packets_allowed(turn.packet_bytes(packet));
+            if allowed == 0 {
+                return self.stall(&turn);
+            }
+            self.stalled = false;
+            let train = self.build(&mut turn, packet, allowed);
+            turn.outbox.send_train(&self.train[..train.bytes], train.packet_bytes, to);
+        }
+        Next::Again
+    }
+
+    /// Builds a train that begins with `first`, of at most `allowed` packets.
+    fn build(&mut self, turn: &mut Turn<'_>, first: NextPacket, allowed: u64) -> Train {
+        let mut train = Train { packet_bytes: turn.packet_bytes(first), ..Train::default() };
+        let allowed = allowed.min(TRAIN_PACKETS as u64);
+        let mut next = Some(first);
+        while let Some(packet) = next {
+            let bytes = turn.packet_bytes(packet);
+            let fits = packet.tick + packet.samples <= turn.now
+                && train.packets < allowed
+                && bytes <= train.packet_bytes
+                && train.bytes + bytes <= TRAIN_BYTES;
+            if !fits {
+                break;
+            }
+            self.write(turn, packet, &mut train, bytes);
+            // Only the last packet of a train may be shorter than the others.
+            next = if bytes == train.packet_bytes { turn.next_packet() } else { None };
+        }
+        let counters = turn.outbox.counters();
+        counters.rx_packets.add(train.packets);
+        counters.rx_bytes.add(train.bytes as u64 - train.packets * turn.header_bytes() as u64);
+        train
+    }
+
+    /// Appends one packet.
+    fn write(&mut self, turn: &mut Turn<'_>, packet: NextPacket, train: &mut Train, bytes: usize) {
+        let timestamp = turn.keeper.timestamp_of(packet.tick);
+        let buffer = &mut self.train[train.bytes..train.bytes + bytes];
+        let repr = DataRepr {
+            dst_epid: turn.out.dst_epid,
+            seq: turn.out.send_data(bytes),
+            timestamp: turn.channel.has_time().then_some(timestamp),
+            eob: packet.eob,
+            eov: false,
+            payload_len: packet.samples as usize * SC16_LEN,
+        };
+        let header = repr.emit(Width::W64, buffer).expect("the packet was sized by this header");
+        self.antenna.fill(timestamp, buffer[header..].as_chunks_mut().0);
+        turn.channel.rx.take(packet);
+        train.bytes += bytes;
+        train.packets += 1;
+    }
+
+    fn stall(&mut self, turn: &Turn<'_>) -> Next {
+        if !self.stalled {
+            self.stalled = true;
+            turn.outbox.counters().rx_credit_stalls.inc();
+        }
+        Next::Idle
+    }
+}
+
+impl Turn<'_> {
+    fn next_packet(&self) -> Option<NextPacket> {
+        self.channel.rx.next_packet(self.channel.packet_samples())
+    }
+
+    fn header_bytes(&self) -> usize {
+        if self.channel.has_time() { HEADER_BYTES_MAX } else { chdr::Width::W64.bytes() }
+    }
+
+    fn packet_bytes(&self, packet: NextPacket) -> usize {
+        self.header_bytes() + packet.samples as usize * SC16_LEN
+    }
+
+    fn send_command(&mut self, command: &CommandRepr, to: SocketAddrV4) {
+        self.outbox.send(to, |buffer| command.emit(Width::W64, buffer));
+    }
+}

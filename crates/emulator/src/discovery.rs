@@ -1,0 +1,69 @@
+//! Discovery and echo (facts section 2).
+
+use crate::counters::Counters;
+use millstream_link::port::Port;
+use millstream_wire::mpm::{MAX_REPLY_LEN, Request, emit_reply};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How often a waiting responder looks at its stop flag.
+const TICK: Duration = Duration::from_millis(50);
+
+/// Answers whoever looks for radios; [`Discovery::run`] is the body of its thread.
+pub(crate) struct Discovery {
+    pub port: Port,
+    pub serial: String,
+    pub name: String,
+    /// Whether a session holds the radio; the RPC thread keeps it up to date.
+    pub claimed: Arc<AtomicBool>,
+    pub counters: Arc<Counters>,
+}
+
+impl Discovery {
+    /// Answers until `stop` is set.
+    pub fn run(mut self, stop: &AtomicBool) {
+        let mut reply = [0; MAX_REPLY_LEN];
+        while !stop.load(Ordering::Relaxed) {
+            let Ok(count) = self.port.rx.recv_batch(TICK) else {
+                // The interface may be gone; it may come back.
+                std::thread::sleep(TICK);
+                continue;
+            };
+            for index in 0..count {
+                let datagram = self.port.rx.datagram(index);
+                let answer = match Request::parse(datagram.payload) {
+                    Ok(Request::Discover) => {
+                        self.counters.discovery_requests.inc();
+                        self.describe(&mut reply)
+                    }
+                    Ok(Request::Echo(echo)) => {
+                        self.counters.discovery_echoes.inc();
+                        echo
+                    }
+                    Err(_) => {
+                        self.counters.discovery_malformed.inc();
+                        continue;
+                    }
+                };
+                if self.port.tx.send(answer, datagram.source).is_err() {
+                    self.counters.discovery_send_errors.inc();
+                }
+            }
+        }
+    }
+
+    fn describe<'a>(&self, reply: &'a mut [u8]) -> &'a [u8] {
+        let claimed = if self.claimed.load(Ordering::Relaxed) { "True" } else { "False" };
+        let fields = [
+            ("type", "e3xx"),
+            ("product", "e320"),
+            ("serial", &self.serial),
+            ("name", &self.name),
+            ("fpga", "n/a"),
+            ("claimed", claimed),
+        ];
+        let length = emit_reply(&fields, reply).expect("names are checked by the configuration");
+        &reply[..length]
+    }
+}

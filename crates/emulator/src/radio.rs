@@ -1,0 +1,206 @@
+//! Starting and stopping a radio: its ports and its threads.
+
+use crate::antenna::{self, Antenna};
+use crate::config::CHANNELS;
+use crate::counters::Counters;
+use crate::device::{Device, Parts};
+use crate::discovery::Discovery;
+use crate::mailbox::Order;
+use crate::rpc::{Identity, Mpm, Server};
+use crate::time::{SampleClock, Timekeeper, monotonic_ns};
+use crate::{CounterSnapshot, Error, RadioConfig};
+use millstream_link::port::{Port, PortOptions, PortRx};
+use std::io;
+use std::net::{SocketAddrV4, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Longest sleep of the device thread: orders and the stop flag wait no longer than this.
+const NAP_MAX_NS: u64 = 20_000_000;
+
+/// An emulated radio; see [`Radio::start`].
+pub struct Radio;
+
+/// A radio whose threads run. Dropping it stops them.
+///
+/// | thread | does | waits in |
+/// | --- | --- | --- |
+/// | `ms-discovery` | discovery and echo | its UDP port |
+/// | `ms-rpc` | remote procedure calls, the claim | `poll` on its TCP sockets |
+/// | `ms-device` | CHDR packets in, samples out on the sample clock | its UDP port, up to the next deadline |
+///
+/// A live antenna adds one thread per channel that streams from it.
+#[derive(Debug)]
+pub struct RunningRadio {
+    discovery: SocketAddrV4,
+    rpc: SocketAddrV4,
+    chdr: SocketAddrV4,
+    counters: Arc<Counters>,
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Radio {
+    /// Opens the ports and antennas that `config` names and starts serving.
+    ///
+    /// # Errors
+    /// [`Error`], which names the field, address or antenna at fault and what to do; nothing is
+    /// left running then.
+    pub fn start(config: RadioConfig) -> Result<RunningRadio, Error> {
+        config.check()?;
+        let antennas = open_antennas(&config)?;
+        let chdr = open_udp(&config, config.chdr_port, "CHDR")?;
+        let discovery = open_udp(&config, config.discovery_port, "discovery")?;
+        let (listener, rpc) = open_tcp(&config)?;
+
+        let counters = Arc::new(Counters::default());
+        let claimed = Arc::new(AtomicBool::new(false));
+        let clock =
+            SampleClock::new(monotonic_ns(), 0, config.master_clock_rate_hz, config.time_scale);
+        let keeper = Timekeeper::new(clock);
+        let (order_tx, order_rx) = channel();
+        let mut running = RunningRadio {
+            discovery: discovery.local,
+            rpc,
+            chdr: chdr.local,
+            counters: counters.clone(),
+            stop: Arc::new(AtomicBool::new(false)),
+            threads: Vec::new(),
+        };
+        let identity =
+            Identity { serial: config.serial.clone(), name: config.name.clone(), chdr: chdr.local };
+        let mpm = Mpm::new(identity, keeper, claimed.clone(), order_tx);
+        let server = Server::new(listener, mpm, counters.clone())
+            .map_err(|source| tcp_error(rpc, source))?;
+        let device = Device::new(Parts {
+            keeper,
+            antennas,
+            rx_buffer_samples: config.rx_buffer_samples,
+            recv_queue_bytes: chdr.rx.capabilities().recv_queue_bytes,
+            tx: chdr.tx,
+            counters: counters.clone(),
+        });
+        let (serial, name) = (config.serial, config.name);
+        let responder = Discovery { port: discovery, serial, name, claimed, counters };
+        running.spawn("ms-device", move |stop| run_device(device, chdr.rx, &order_rx, stop))?;
+        running.spawn("ms-rpc", move |stop| server.run(stop))?;
+        running.spawn("ms-discovery", move |stop| responder.run(stop))?;
+        Ok(running)
+    }
+}
+
+impl RunningRadio {
+    /// Where discovery and echo are answered (UDP).
+    pub fn discovery_addr(&self) -> SocketAddrV4 {
+        self.discovery
+    }
+
+    /// Where remote procedure calls are answered (TCP).
+    pub fn rpc_addr(&self) -> SocketAddrV4 {
+        self.rpc
+    }
+
+    /// Where CHDR packets are received (UDP).
+    pub fn chdr_addr(&self) -> SocketAddrV4 {
+        self.chdr
+    }
+
+    /// What happened so far.
+    pub fn counters(&self) -> CounterSnapshot {
+        self.counters.snapshot()
+    }
+
+    /// Stops the radio, waits until its threads have ended, and returns the final counters.
+    pub fn stop(mut self) -> CounterSnapshot {
+        self.join();
+        self.counters()
+    }
+
+    fn spawn(
+        &mut self,
+        name: &'static str,
+        body: impl FnOnce(&AtomicBool) + Send + 'static,
+    ) -> Result<(), Error> {
+        let stop = self.stop.clone();
+        let builder = std::thread::Builder::new().name(name.to_owned());
+        let thread = builder.spawn(move || body(&stop));
+        self.threads.push(thread.map_err(|source| Error::Thread { name, source })?);
+        Ok(())
+    }
+
+    fn join(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            // A panicked thread has printed its message; there is nothing to add.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for RunningRadio {
+    fn drop(&mut self) {
+        self.join();
+    }
+}
+
+/// The body of the device thread: sleep until a datagram or the next deadline, then catch up.
+fn run_device(
+    mut device: Device,
+    mut rx: Box<dyn PortRx>,
+    orders: &Receiver<Order>,
+    stop: &AtomicBool,
+) {
+    while !stop.load(Ordering::Relaxed) {
+        let deadline_ns = device.advance(monotonic_ns());
+        let nap_ns = deadline_ns.saturating_sub(monotonic_ns()).min(NAP_MAX_NS);
+        let count = rx.recv_batch(Duration::from_nanos(nap_ns)).unwrap_or_else(|_| {
+            // The interface may be gone; it may come back.
+            std::thread::sleep(Duration::from_millis(1));
+            0
+        });
+        // Orders first: see the mailbox for why.
+        while let Ok(order) = orders.try_recv() {
+            device.obey(order);
+        }
+        let now_ns = monotonic_ns();
+        for index in 0..count {
+            let datagram = rx.datagram(index);
+            device.receive(datagram.payload, datagram.source, now_ns);
+        }
+        device.note_losses(rx.queue_drops());
+    }
+}
+
+fn open_antennas(config: &RadioConfig) -> Result<[Box<dyn Antenna>; CHANNELS], Error> {
+    let open = |channel| antenna::parse(config.rx_antenna(channel).unwrap_or("noise:0"));
+    Ok([open(0)?, open(1)?])
+}
+
+fn open_udp(config: &RadioConfig, port: u16, purpose: &'static str) -> Result<Port, Error> {
+    let bind = SocketAddrV4::new(config.addr, port);
+    millstream_link::open(&config.link, bind, &PortOptions::default())
+        .map_err(|source| Error::Udp { purpose, source })
+}
+
+fn open_tcp(config: &RadioConfig) -> Result<(TcpListener, SocketAddrV4), Error> {
+    let address = SocketAddrV4::new(config.addr, config.rpc_port);
+    let listener = TcpListener::bind(address).map_err(|source| tcp_error(address, source))?;
+    let port = listener.local_addr().map_err(|source| tcp_error(address, source))?.port();
+    Ok((listener, SocketAddrV4::new(config.addr, port)))
+}
+
+fn tcp_error(address: SocketAddrV4, source: io::Error) -> Error {
+    let hint = match source.kind() {
+        io::ErrorKind::AddrInUse => {
+            "the port is in use: `ss -tlnp` names its owner; stop it, or choose another address"
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            "the address is not on this machine: choose one that `ip -4 addr` lists"
+        }
+        _ => "check the address",
+    };
+    Error::Tcp { address, source, hint }
+}
