@@ -1,7 +1,9 @@
 //! The trellis coder and its precoder (A/53 Part 2, clause 5.4.2).
 //!
-//! Twelve identical coders take turns symbol by symbol. Each takes whole bytes, two bits per symbol,
-//! high bits first. Of the pair (X2, X1), X2 passes the precoder (Z2 = X2 + Z2 of the coder's
+//! Twelve identical coders take turns symbol by symbol, and the turn order moves on by four coders
+//! with every data segment. Each coder takes whole bytes, two bits per symbol, high bits first; twelve
+//! bytes at a time go to the coders in the turn order of the segment in which their symbols begin.
+//! Of the pair (X2, X1), X2 passes the precoder (Z2 = X2 + Z2 of the coder's
 //! previous symbol) and X1 drives the four-state code: Z1 = X1, Z0 is the second delay element.
 
 use crate::params::{DATA_SYMBOLS, TRELLIS_CODERS};
@@ -11,6 +13,9 @@ pub const UNIT_SEGMENTS: usize = 4;
 
 /// Bytes that [`UNIT_SEGMENTS`] segments carry.
 pub const UNIT_BYTES: usize = UNIT_SEGMENTS * DATA_SYMBOLS / 4;
+
+/// Symbols of a group: one byte for each coder.
+pub const GROUP_SYMBOLS: usize = 4 * TRELLIS_CODERS;
 
 /// A symbol as its three bits Z2 Z1 Z0; its level is `2 * bits - 7`.
 pub type SymbolBits = u8;
@@ -87,13 +92,16 @@ impl TrellisEncoder {
         debug_assert!(first_segment.is_multiple_of(UNIT_SEGMENTS), "units start every four");
         let symbols = segments.as_flattened_mut();
         for (group, bytes) in bytes.chunks_exact(TRELLIS_CODERS).enumerate() {
+            let start = group * GROUP_SYMBOLS;
+            let first = first_coder(first_segment + start / DATA_SYMBOLS);
             let mut words = [0; TRELLIS_CODERS];
-            for ((word, state), byte) in words.iter_mut().zip(&mut self.states).zip(bytes) {
-                let (symbols, next) = BYTE_STEPS[state.0 as usize][*byte as usize];
-                (*word, state.0) = (symbols, next);
+            for (i, byte) in bytes.iter().enumerate() {
+                let coder = (first + i) % TRELLIS_CODERS;
+                let state = &mut self.states[coder].0;
+                (words[coder], *state) = BYTE_STEPS[*state as usize][*byte as usize];
             }
             for round in 0..4 {
-                let at = (group * 4 + round) * TRELLIS_CODERS;
+                let at = start + round * TRELLIS_CODERS;
                 let first = first_coder(first_segment + at / DATA_SYMBOLS);
                 let turn = &mut symbols[at..at + TRELLIS_CODERS];
                 for (i, symbol) in turn.iter_mut().enumerate() {
@@ -144,13 +152,18 @@ mod tests {
         bytes[206] = 0xFF; // group 17, coder 2: one round in segment 0, three in segment 1
         let mut marked = [[0; DATA_SYMBOLS]; UNIT_SEGMENTS];
         TrellisEncoder::new().encode_unit(0, &bytes, &mut marked);
-        let differ = |segment: usize| -> Vec<usize> {
+        let differ = |marked: &[[u8; DATA_SYMBOLS]; 4], segment: usize| -> Vec<usize> {
             let pairs = plain[segment].iter().zip(&marked[segment]).enumerate();
             pairs.filter(|(_, (a, b))| a != b).map(|(i, _)| i).collect()
         };
-        assert_eq!(differ(0), [816 + 2]);
+        assert_eq!(differ(&marked, 0), [816 + 2]);
         // Segment 1 begins with coder 4, so coder 2 comes at place 10.
-        assert!(differ(1).iter().all(|i| i % 12 == 10));
-        assert_eq!(differ(1)[0], 10);
+        assert!(differ(&marked, 1).iter().all(|i| i % 12 == 10));
+        assert_eq!(differ(&marked, 1)[0], 10);
+        // The group that begins in segment 1 follows its turn order: byte 216 goes to coder 4.
+        bytes[206] = 0;
+        bytes[216] = 0xFF;
+        TrellisEncoder::new().encode_unit(0, &bytes, &mut marked);
+        assert_eq!(differ(&marked, 1)[0], 36);
     }
 }

@@ -19,7 +19,6 @@ const KAISER_BETA: f64 = 2.0;
 /// Phases per pair of symbols: images of the interpolation stay below -75 dB.
 const PHASES: usize = 128;
 
-const PAIRS: usize = SEGMENT_SYMBOLS / 2;
 
 /// The shaping filter and its position between symbols and samples.
 #[derive(Clone, Debug)]
@@ -176,7 +175,7 @@ mod tests {
         for _ in 0..100 {
             while shaper.produce(&mut out) == out.len() {}
             shaper.push(&[1.0; SEGMENT_SYMBOLS]);
-            assert!(shaper.buffered() < 2 * PAIRS + shaper.bank.taps());
+            assert!(shaper.buffered() < SEGMENT_SYMBOLS + shaper.bank.taps());
         }
     }
 }
