@@ -13,10 +13,11 @@ pub type BlockError = Box<dyn std::error::Error + Send + Sync>;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Work {
-    /// Call again when the ports give a reason: wanted items arrived or room appeared.
+    /// Call again when the ports give a reason: wanted items arrived or room appeared. (A
+    /// source that produced nothing is called again after a millisecond.)
     Continue,
-    /// The same, but call again after this long in any case. For sources that poll and for
-    /// blocks that pace; zero means at once.
+    /// The same, but call again after this long in any case (zero: at once), because there is
+    /// more to do than the ports show. For sources that poll and for blocks that pace.
     Again(Duration),
     /// This block will never consume or produce again. Its ports close: downstream drains,
     /// upstream learns that nobody listens.
@@ -33,10 +34,11 @@ pub enum Work {
 ///
 /// # When a block ends
 /// - It returns [`Work::Finished`].
-/// - An input has ended and a call with something to read on every input still open and room
-///   on every output moves no item: there is nothing more it can do. So most blocks need no
-///   code for the end. One that holds items back (a filter's tail) looks at
-///   [`In::is_ended`](crate::In::is_ended) and produces them; what it leaves unread is dropped.
+/// - An input has ended, every other input has something to read or has ended too, every
+///   output has room, and a call that returns [`Work::Continue`] moves no item: there is
+///   nothing more it can do. So most blocks need no code for the end. One that holds items
+///   back (a filter's tail) looks at [`In::is_ended`](crate::In::is_ended) and produces them;
+///   what it leaves unread is dropped.
 /// - Every reader of its outputs is gone.
 /// - It is a source (no inputs) and the graph is asked to stop.
 pub trait Block: Send {

@@ -109,7 +109,8 @@ impl<B: Block> Mock<B> {
         let survey = Survey::of(&mut self.block);
         let before = Totals::of(&mut self.block);
         let mut work = self.block.work(&mut Context::at(Instant::now()))?;
-        if survey.is_last_chance() && Totals::of(&mut self.block) == before {
+        let stuck = work == Work::Continue && survey.is_last_chance();
+        if stuck && Totals::of(&mut self.block) == before {
             work = Work::Finished;
         }
         if work == Work::Finished {

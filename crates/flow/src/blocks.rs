@@ -1,0 +1,23 @@
+//! Blocks that every graph needs. One file each; the file is the example to copy.
+
+mod copy;
+mod file_sink;
+mod file_source;
+mod head;
+mod multiply_const;
+mod null_sink;
+mod null_source;
+mod throttle;
+mod vector_sink;
+mod vector_source;
+
+pub use copy::Copy;
+pub use file_sink::{FileSink, FileSinkError};
+pub use file_source::{FileSource, FileSourceError, SampleFormat};
+pub use head::Head;
+pub use multiply_const::MultiplyConst;
+pub use null_sink::NullSink;
+pub use null_source::NullSource;
+pub use throttle::Throttle;
+pub use vector_sink::{Collected, VectorSink};
+pub use vector_source::VectorSource;

@@ -1,0 +1,53 @@
+//! Passes items on.
+
+use crate::{Block, BlockError, Context, In, Item, Out, PortVisitor, Work};
+
+/// Passes items on unchanged: the cheapest block there is, to measure the runtime with.
+///
+/// Ports: `in`, `out`.
+#[derive(Debug, Default)]
+pub struct Copy<T: Item> {
+    /// Items.
+    pub input: In<T>,
+    /// The same items.
+    pub output: Out<T>,
+}
+
+impl<T: Item> Copy<T> {
+    /// A copier.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { input: In::new(), output: Out::new() }
+    }
+}
+
+impl<T: Item> Block for Copy<T> {
+    fn ports(&mut self, ports: &mut dyn PortVisitor) {
+        ports.input("in", &mut self.input);
+        ports.output("out", &mut self.output);
+    }
+
+    fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
+        let (input, output) = (self.input.slice(), self.output.slice_mut());
+        let items = input.len().min(output.len());
+        output[..items].copy_from_slice(&input[..items]);
+        self.input.consume(items);
+        self.output.produce(items);
+        Ok(Work::Continue)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Mock;
+
+    #[test]
+    fn passes_everything_on() {
+        let items: Vec<u8> = (0..10_000u32).map(|i| i as u8).collect();
+        let mut mock = Mock::new(Copy::<u8>::new());
+        mock.feed("in", &items);
+        mock.run().unwrap();
+        assert_eq!(mock.take::<u8>("out"), items);
+    }
+}

@@ -1,0 +1,247 @@
+//! Samples from a file.
+
+use crate::{Block, BlockError, Context, Out, PortVisitor, Work};
+use num_complex::Complex;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// Bytes read at a time.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// How complex samples lie in a file, little-endian, I before Q.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum SampleFormat {
+    /// Two 16-bit integers; 32767 is 1.0.
+    Sc16,
+    /// Two 32-bit floats.
+    Cf32,
+}
+
+impl SampleFormat {
+    /// The format of this name: `sc16` or `cf32`, or one of the usual other spellings.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name.to_ascii_lowercase().as_str() {
+            "sc16" | "cs16" | "ci16" | "ci16_le" => Some(Self::Sc16),
+            "cf32" | "fc32" | "cfile" | "cf32_le" => Some(Self::Cf32),
+            _ => None,
+        }
+    }
+
+    /// Bytes of one sample.
+    #[must_use]
+    pub fn sample_bytes(self) -> usize {
+        match self {
+            Self::Sc16 => 4,
+            Self::Cf32 => 8,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Sc16 => "sc16",
+            Self::Cf32 => "cf32",
+        }
+    }
+}
+
+/// What is wrong with a file of samples.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FileSourceError {
+    /// It cannot be opened or read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Neither its name nor a parameter tells the format.
+    #[error(
+        "cannot tell the sample format of {} from its name; \
+         give the format (sc16 or cf32)",
+        path.display()
+    )]
+    UnknownFormat {
+        /// The file.
+        path: PathBuf,
+    },
+    /// No samples.
+    #[error("{} is empty", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Not a whole number of samples.
+    #[error(
+        "{} has {bytes} bytes, which is no whole number of {format} samples of {sample_bytes} \
+         bytes: it is truncated, or no {format} file",
+        path.display()
+    )]
+    PartialSample {
+        /// The file.
+        path: PathBuf,
+        /// Its size.
+        bytes: u64,
+        /// The format it should have.
+        format: &'static str,
+        /// Size of a sample.
+        sample_bytes: usize,
+    },
+    /// Infinity or NaN.
+    #[error(
+        "{}: sample {index} is not a finite number; it is damaged, or no cf32 file",
+        path.display()
+    )]
+    NotFinite {
+        /// The file.
+        path: PathBuf,
+        /// The first such sample, from 0.
+        index: u64,
+    },
+}
+
+/// Reads complex samples from a raw I/Q file, then ends.
+///
+/// Ports: `out`.
+#[derive(Debug)]
+pub struct FileSource {
+    /// Samples; full scale of sc16 is ±1.0.
+    pub output: Out<Complex<f32>>,
+    path: PathBuf,
+    file: File,
+    format: SampleFormat,
+    buffer: Box<[u8]>,
+    /// Bytes at the start of `buffer` that are not converted yet (less than a sample).
+    held: usize,
+    samples: u64,
+}
+
+impl FileSource {
+    /// Opens a file. Without a format its extension tells (`.sc16`, `.cs16`, `.ci16`, `.cf32`,
+    /// `.fc32`, `.cfile`).
+    ///
+    /// # Errors
+    /// [`FileSourceError`]: what is wrong with the file, as far as its name and size show.
+    pub fn open(path: &Path, format: Option<SampleFormat>) -> Result<Self, FileSourceError> {
+        let path = path.to_owned();
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        let file = File::open(&path);
+        let metadata = file.as_ref().map_err(copy_error).and_then(File::metadata);
+        let (file, metadata) = match (file, metadata) {
+            (Ok(_), Ok(metadata)) if metadata.is_dir() => {
+                return Err(FileSourceError::Read {
+                    path,
+                    source: io::ErrorKind::IsADirectory.into(),
+                });
+            }
+            (Ok(file), Ok(metadata)) => (file, metadata),
+            (Err(source), _) | (_, Err(source)) => {
+                return Err(FileSourceError::Read { path, source });
+            }
+        };
+        let Some(format) = format.or_else(|| extension.and_then(SampleFormat::from_name)) else {
+            return Err(FileSourceError::UnknownFormat { path });
+        };
+        // Pipes and devices have no size; what is wrong with them shows at their end.
+        if metadata.is_file() {
+            check_size(&path, metadata.len(), format)?;
+        }
+        let buffer = vec![0; CHUNK_BYTES].into_boxed_slice();
+        Ok(Self { output: Out::new(), path, file, format, buffer, held: 0, samples: 0 })
+    }
+
+    /// Reads what fits `room` samples into the buffer; returns the bytes there, zero at the
+    /// end of the file.
+    fn fill(&mut self, room: usize) -> Result<usize, FileSourceError> {
+        let end = self.buffer.len().min(room.saturating_mul(self.format.sample_bytes()));
+        loop {
+            match self.file.read(&mut self.buffer[self.held..end]) {
+                Ok(0) if self.held == 0 => return Ok(0),
+                Ok(0) => {
+                    let whole = self.samples * self.format.sample_bytes() as u64;
+                    return Err(partial(&self.path, whole + self.held as u64, self.format));
+                }
+                Ok(bytes) => return Ok(self.held + bytes),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(source) => {
+                    return Err(FileSourceError::Read { path: self.path.clone(), source });
+                }
+            }
+        }
+    }
+}
+
+impl Block for FileSource {
+    fn ports(&mut self, ports: &mut dyn PortVisitor) {
+        ports.output("out", &mut self.output);
+    }
+
+    fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
+        let room = self.output.slice_mut().len();
+        if room == 0 {
+            return Ok(Work::Continue);
+        }
+        let bytes = self.fill(room)?;
+        if bytes == 0 {
+            return Ok(Work::Finished);
+        }
+        let samples = bytes / self.format.sample_bytes();
+        let whole = samples * self.format.sample_bytes();
+        let output = &mut self.output.slice_mut()[..samples];
+        match self.format {
+            SampleFormat::Sc16 => convert_sc16(&self.buffer[..whole], output),
+            SampleFormat::Cf32 => convert_cf32(&self.buffer[..whole], output),
+        }
+        if let Some(index) = output.iter().position(|x| !(x.re + x.im).is_finite()) {
+            let index = self.samples + index as u64;
+            return Err(FileSourceError::NotFinite { path: self.path.clone(), index }.into());
+        }
+        self.output.produce(samples);
+        self.samples += samples as u64;
+        self.buffer.copy_within(whole..bytes, 0);
+        self.held = bytes - whole;
+        // A pipe may give less than a sample at a time.
+        Ok(if samples == 0 { Work::Again(std::time::Duration::ZERO) } else { Work::Continue })
+    }
+}
+
+fn copy_error(error: &io::Error) -> io::Error {
+    error.kind().into()
+}
+
+fn partial(path: &Path, bytes: u64, format: SampleFormat) -> FileSourceError {
+    let (format, sample_bytes) = (format.name(), format.sample_bytes());
+    FileSourceError::PartialSample { path: path.to_owned(), bytes, format, sample_bytes }
+}
+
+fn check_size(path: &Path, bytes: u64, format: SampleFormat) -> Result<(), FileSourceError> {
+    if bytes == 0 {
+        return Err(FileSourceError::Empty { path: path.to_owned() });
+    }
+    if !bytes.is_multiple_of(format.sample_bytes() as u64) {
+        return Err(partial(path, bytes, format));
+    }
+    Ok(())
+}
+
+/// Written so that the compiler vectorises it.
+fn convert_sc16(bytes: &[u8], samples: &mut [Complex<f32>]) {
+    const SCALE: f32 = 1.0 / 32767.0;
+    for (sample, bytes) in samples.iter_mut().zip(bytes.chunks_exact(4)) {
+        let part = |low, high| f32::from(i16::from_le_bytes([low, high])) * SCALE;
+        *sample = Complex::new(part(bytes[0], bytes[1]), part(bytes[2], bytes[3]));
+    }
+}
+
+fn convert_cf32(bytes: &[u8], samples: &mut [Complex<f32>]) {
+    for (sample, bytes) in samples.iter_mut().zip(bytes.chunks_exact(8)) {
+        let part = |at: usize| {
+            f32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
+        *sample = Complex::new(part(0), part(4));
+    }
+}

@@ -1,0 +1,32 @@
+//! Takes everything and keeps nothing.
+
+use crate::{Block, BlockError, Context, In, Item, PortVisitor, Work};
+
+/// Takes everything and keeps nothing.
+///
+/// Ports: `in`.
+#[derive(Debug, Default)]
+pub struct NullSink<T: Item> {
+    /// Items.
+    pub input: In<T>,
+}
+
+impl<T: Item> NullSink<T> {
+    /// A sink.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { input: In::new() }
+    }
+}
+
+impl<T: Item> Block for NullSink<T> {
+    fn ports(&mut self, ports: &mut dyn PortVisitor) {
+        ports.input("in", &mut self.input);
+    }
+
+    fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
+        let items = self.input.slice().len();
+        self.input.consume(items);
+        Ok(Work::Continue)
+    }
+}

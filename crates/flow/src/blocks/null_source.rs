@@ -1,0 +1,49 @@
+//! Zeros without end.
+
+use crate::{Block, BlockError, Context, Item, Out, PortVisitor, Work};
+
+/// All-zero items, as many as there is room for, without end.
+///
+/// Ports: `out`.
+#[derive(Debug, Default)]
+pub struct NullSource<T: Item> {
+    /// Zeros.
+    pub output: Out<T>,
+}
+
+impl<T: Item> NullSource<T> {
+    /// A source of zeros.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { output: Out::new() }
+    }
+}
+
+impl<T: Item> Block for NullSource<T> {
+    fn ports(&mut self, ports: &mut dyn PortVisitor) {
+        ports.output("out", &mut self.output);
+    }
+
+    fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
+        // A ring starts as zeros and nobody else writes into it.
+        let items = self.output.slice_mut().len();
+        self.output.produce(items);
+        Ok(Work::Continue)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Mock;
+
+    #[test]
+    fn gives_zeros_lap_after_lap() {
+        let mut mock = Mock::with_room(NullSource::<u32>::new(), 1);
+        for _ in 0..3 {
+            mock.call().unwrap();
+            let items = mock.take::<u32>("out");
+            assert!(!items.is_empty() && items.iter().all(|item| *item == 0));
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Lets items pass at a rate.
+
+use crate::{Block, BlockError, Context, In, Item, Out, PortVisitor, Work};
+use std::time::{Duration, Instant};
+
+/// How much is let through at a time.
+const STEP: Duration = Duration::from_millis(1);
+
+/// Lets items pass at `rate_hz` items per second on average, counted from the first call, in
+/// steps of a millisecond. When the graph is asked to stop it lets the rest pass at once.
+///
+/// Ports: `in`, `out`.
+#[derive(Debug)]
+pub struct Throttle<T: Item> {
+    /// Items.
+    pub input: In<T>,
+    /// The same items, in time.
+    pub output: Out<T>,
+    rate_hz: f64,
+    start: Option<Instant>,
+    passed: u64,
+}
+
+impl<T: Item> Throttle<T> {
+    /// Lets `rate_hz` items per second pass.
+    ///
+    /// # Errors
+    /// A rate that is not positive and finite.
+    pub fn new(rate_hz: f64) -> Result<Self, BlockError> {
+        if !(rate_hz.is_finite() && rate_hz > 0.0) {
+            return Err(format!("a rate of {rate_hz} Hz; it must be more than zero").into());
+        }
+        Ok(Self { input: In::new(), output: Out::new(), rate_hz, start: None, passed: 0 })
+    }
+
+    /// Items that may pass by now.
+    fn due(&mut self, context: &Context) -> usize {
+        if context.stopping {
+            return usize::MAX;
+        }
+        let start = *self.start.get_or_insert(context.now);
+        let elapsed = context.now.saturating_duration_since(start);
+        // Saturating conversions: a float beyond the range gives the largest number.
+        let due = (elapsed.as_secs_f64() * self.rate_hz) as u64;
+        due.saturating_sub(self.passed) as usize
+    }
+}
+
+impl<T: Item> Block for Throttle<T> {
+    fn ports(&mut self, ports: &mut dyn PortVisitor) {
+        ports.input("in", &mut self.input);
+        ports.output("out", &mut self.output);
+    }
+
+    fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
+        let due = self.due(context);
+        let (input, output) = (self.input.slice(), self.output.slice_mut());
+        let items = input.len().min(output.len()).min(due);
+        output[..items].copy_from_slice(&input[..items]);
+        let waiting = input.len() > items && items == due;
+        self.input.consume(items);
+        self.output.produce(items);
+        self.passed += items as u64;
+        Ok(if waiting { Work::Again(self.step()) } else { Work::Continue })
+    }
+}
+
+impl<T: Item> Throttle<T> {
+    /// A millisecond, or as long as one item takes at a slow rate.
+    fn step(&self) -> Duration {
+        STEP.max(Duration::try_from_secs_f64(1.0 / self.rate_hz).unwrap_or(Duration::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Mock;
+
+    fn call(mock: &mut Mock<Throttle<u8>>, now: Instant, stopping: bool) -> (Work, usize) {
+        let mut context = Context::at(now);
+        context.stopping = stopping;
+        let work = mock.block.work(&mut context).unwrap();
+        (work, mock.take::<u8>("out").len())
+    }
+
+    #[test]
+    fn lets_pass_what_is_due() {
+        let mut mock = Mock::new(Throttle::new(1000.0).unwrap());
+        mock.feed("in", &[7u8; 300]);
+        let start = Instant::now();
+        let after = |ms| start + Duration::from_millis(ms);
+        assert_eq!(call(&mut mock, start, false), (Work::Again(STEP), 0));
+        assert_eq!(call(&mut mock, after(100), false), (Work::Again(STEP), 100));
+        assert_eq!(call(&mut mock, after(100), false), (Work::Again(STEP), 0));
+        assert_eq!(call(&mut mock, after(150), false), (Work::Again(STEP), 50));
+        assert_eq!(call(&mut mock, after(150), true), (Work::Continue, 150));
+    }
+
+    #[test]
+    fn refuses_rates_that_never_pass_anything() {
+        for rate_hz in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            let error = Throttle::<u8>::new(rate_hz).unwrap_err().to_string();
+            assert_eq!(error, format!("a rate of {rate_hz} Hz; it must be more than zero"));
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! Blocks by name, and what is connected to what.
+
+mod error;
+mod order;
+
+pub use error::GraphError;
+
+use crate::block::Block;
+use crate::item::ItemType;
+use crate::port::{InputPort, OutputPort, PortVisitor};
+use std::fmt;
+
+/// Blocks and connections, checked as they are added.
+///
+/// ```
+/// use millstream_flow::{Graph, Plan, blocks};
+///
+/// let mut graph = Graph::new();
+/// graph.add("zeros", blocks::NullSource::<f32>::new())?;
+/// graph.add("head", blocks::Head::<f32>::new(1000))?;
+/// graph.add("sink", blocks::NullSink::<f32>::new())?;
+/// graph.chain(&["zeros", "head", "sink"])?;
+/// let summary = graph.run(&Plan::default())?;
+/// assert_eq!(summary.block("sink").unwrap().items_in, 1000);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Default)]
+pub struct Graph {
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) edges: Vec<Edge>,
+}
+
+/// A block in its graph.
+pub(crate) struct Node {
+    pub(crate) name: String,
+    pub(crate) block: Box<dyn Block>,
+    pub(crate) inputs: Vec<Port>,
+    pub(crate) outputs: Vec<Port>,
+}
+
+/// What a port said about itself when its block was added.
+#[derive(Clone, Debug)]
+pub(crate) struct Port {
+    pub(crate) name: String,
+    pub(crate) item: ItemType,
+    pub(crate) min_items: usize,
+}
+
+/// A port of a block, by position in [`Graph::nodes`] and in its inputs or outputs.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) struct End {
+    pub(crate) node: usize,
+    pub(crate) port: usize,
+}
+
+/// A connection from an output to an input.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Edge {
+    pub(crate) from: End,
+    pub(crate) to: End,
+}
+
+/// Which side of a block a port is on.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Direction {
+    /// Items come in.
+    Input,
+    /// Items go out.
+    Output,
+}
+
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Input => "input",
+            Self::Output => "output",
+        })
+    }
+}
+
+impl Graph {
+    /// A graph without blocks.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a block under a name: letters, digits, `_` and `-`.
+    ///
+    /// # Errors
+    /// [`GraphError`] for a name that is taken or malformed.
+    pub fn add(&mut self, name: &str, block: impl Block + 'static) -> Result<(), GraphError> {
+        self.add_boxed(name, Box::new(block))
+    }
+
+    /// The same for a block made by a factory.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub fn add_boxed(&mut self, name: &str, mut block: Box<dyn Block>) -> Result<(), GraphError> {
+        let good = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+        if name.is_empty() || !name.chars().all(good) {
+            return Err(GraphError::BlockName { name: name.to_owned() });
+        }
+        if self.nodes.iter().any(|node| node.name == name) {
+            return Err(GraphError::DuplicateBlock { name: name.to_owned() });
+        }
+        let mut ports = ListPorts::default();
+        block.ports(&mut ports);
+        let ListPorts { inputs, outputs } = ports;
+        self.nodes.push(Node { name: name.to_owned(), block, inputs, outputs });
+        Ok(())
+    }
+
+    /// Connects an output to an input, each `block.port`, or only `block` when the block has
+    /// one such port. An output may be connected several times.
+    ///
+    /// # Errors
+    /// [`GraphError`] for an end that does not exist, item types that differ, or an input
+    /// that is connected already.
+    pub fn connect(&mut self, output: &str, input: &str) -> Result<(), GraphError> {
+        let from = self.find(output, Direction::Output)?;
+        let to = self.find(input, Direction::Input)?;
+        let (source, sink) = (self.output(from), self.input(to));
+        if source.item != sink.item {
+            return Err(GraphError::ItemTypes {
+                output: self.output_name(from),
+                output_type: source.item.to_string(),
+                input: self.input_name(to),
+                input_type: sink.item.to_string(),
+            });
+        }
+        if let Some(edge) = self.edges.iter().find(|edge| edge.to == to) {
+            return Err(GraphError::InputTaken {
+                input: self.input_name(to),
+                output: self.output_name(edge.from),
+            });
+        }
+        self.edges.push(Edge { from, to });
+        Ok(())
+    }
+
+    /// Connects each to the next; those inside need one input and one output.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub fn chain(&mut self, ends: &[&str]) -> Result<(), GraphError> {
+        ends.windows(2).try_for_each(|pair| self.connect(pair[0], pair[1]))
+    }
+
+    /// Names of the blocks, in the order they were added.
+    pub fn block_names(&self) -> impl Iterator<Item = &str> {
+        self.nodes.iter().map(|node| node.name.as_str())
+    }
+
+    /// Checks what can be checked only when everything is there.
+    ///
+    /// # Errors
+    /// [`GraphError`] for an empty graph, an input that is not connected, or a cycle.
+    pub fn check(&self) -> Result<(), GraphError> {
+        if self.nodes.is_empty() {
+            return Err(GraphError::Empty);
+        }
+        for (node, port) in self.ends(|node| node.inputs.len()) {
+            let end = End { node, port };
+            if !self.edges.iter().any(|edge| edge.to == end) {
+                let (input, item) = (self.input_name(end), self.input(end).item.to_string());
+                return Err(GraphError::Unconnected { input, item });
+            }
+        }
+        self.topological_order().map(|_| ())
+    }
+
+    pub(crate) fn node_index(&self, name: &str) -> Option<usize> {
+        self.nodes.iter().position(|node| node.name == name)
+    }
+
+    pub(crate) fn output(&self, end: End) -> &Port {
+        &self.nodes[end.node].outputs[end.port]
+    }
+
+    pub(crate) fn input(&self, end: End) -> &Port {
+        &self.nodes[end.node].inputs[end.port]
+    }
+
+    pub(crate) fn output_name(&self, end: End) -> String {
+        format!("{}.{}", self.nodes[end.node].name, self.output(end).name)
+    }
+
+    pub(crate) fn input_name(&self, end: End) -> String {
+        format!("{}.{}", self.nodes[end.node].name, self.input(end).name)
+    }
+
+    /// Every (node, port) where `ports` says how many ports a node has.
+    pub(crate) fn ends(
+        &self,
+        ports: impl Fn(&Node) -> usize,
+    ) -> impl Iterator<Item = (usize, usize)> {
+        let ends = self.nodes.iter().enumerate().map(move |(index, node)| (index, ports(node)));
+        ends.flat_map(|(node, ports)| (0..ports).map(move |port| (node, port)))
+    }
+
+    /// Resolves `block.port` or `block`.
+    pub(crate) fn find(&self, text: &str, direction: Direction) -> Result<End, GraphError> {
+        let (block, port_name) = match text.split_once('.') {
+            Some((block, port)) => (block, Some(port)),
+            None => (text, None),
+        };
+        let node = self.node_index(block).ok_or_else(|| GraphError::UnknownBlock {
+            name: block.to_owned(),
+            known: self.block_names().map(str::to_owned).collect(),
+        })?;
+        let ports = match direction {
+            Direction::Input => &self.nodes[node].inputs,
+            Direction::Output => &self.nodes[node].outputs,
+        };
+        let known = || ports.iter().map(|port| port.name.clone()).collect();
+        let block = block.to_owned();
+        match (port_name, ports.len()) {
+            (None, 1) => Ok(End { node, port: 0 }),
+            (None, 0) => Err(GraphError::NoPort { block, direction }),
+            (None, _) => Err(GraphError::AmbiguousPort { block, direction, known: known() }),
+            (Some(name), _) => match ports.iter().position(|port| port.name == name) {
+                Some(port) => Ok(End { node, port }),
+                None => {
+                    let name = name.to_owned();
+                    Err(GraphError::UnknownPort { block, direction, name, known: known() })
+                }
+            },
+        }
+    }
+}
+
+#[derive(Default)]
+struct ListPorts {
+    inputs: Vec<Port>,
+    outputs: Vec<Port>,
+}
+
+impl PortVisitor for ListPorts {
+    fn input(&mut self, name: &str, port: &mut dyn InputPort) {
+        let (item, min_items) = (port.item_type(), port.min_items());
+        self.inputs.push(Port { name: name.to_owned(), item, min_items });
+    }
+
+    fn output(&mut self, name: &str, port: &mut dyn OutputPort) {
+        let (item, min_items) = (port.item_type(), port.min_items());
+        self.outputs.push(Port { name: name.to_owned(), item, min_items });
+    }
+}

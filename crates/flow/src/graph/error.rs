@@ -1,0 +1,126 @@
+//! What can be wrong with a graph, said so that it can be put right.
+
+use crate::graph::Direction;
+
+/// Why a graph cannot be built or started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GraphError {
+    /// A block's name has characters that connections and plans could not tell apart.
+    #[error("a block cannot be called `{name}`; use letters, digits, `_` and `-`")]
+    BlockName {
+        /// The name.
+        name: String,
+    },
+    /// Two blocks of one name.
+    #[error("there are two blocks called `{name}`; give each its own name")]
+    DuplicateBlock {
+        /// The name.
+        name: String,
+    },
+    /// No such block.
+    #[error("there is no block called `{name}`; there are: {}", known.join(", "))]
+    UnknownBlock {
+        /// The name asked for.
+        name: String,
+        /// The names there are.
+        known: Vec<String>,
+    },
+    /// No port of that name on that side.
+    #[error("block `{block}` has no {direction} `{name}`; its {direction}s: {}", list(known))]
+    UnknownPort {
+        /// The block.
+        block: String,
+        /// The side.
+        direction: Direction,
+        /// The port asked for.
+        name: String,
+        /// The ports there are.
+        known: Vec<String>,
+    },
+    /// No port at all on that side.
+    #[error("block `{block}` has no {direction}s")]
+    NoPort {
+        /// The block.
+        block: String,
+        /// The side.
+        direction: Direction,
+    },
+    /// Several ports, and none named.
+    #[error(
+        "block `{block}` has several {direction}s ({}); write `{block}.{}`",
+        list(known),
+        known[0]
+    )]
+    AmbiguousPort {
+        /// The block.
+        block: String,
+        /// The side.
+        direction: Direction,
+        /// The ports there are.
+        known: Vec<String>,
+    },
+    /// Ports of unlike item types.
+    #[error(
+        "cannot connect `{output}` ({output_type}) to `{input}` ({input_type}): \
+         the item types differ"
+    )]
+    ItemTypes {
+        /// The output.
+        output: String,
+        /// Type of its items.
+        output_type: String,
+        /// The input.
+        input: String,
+        /// Type of its items.
+        input_type: String,
+    },
+    /// A second connection to an input.
+    #[error("`{input}` is connected to `{output}` already; an input reads one output")]
+    InputTaken {
+        /// The input.
+        input: String,
+        /// What it reads.
+        output: String,
+    },
+    /// An input without connection.
+    #[error("`{input}` is not connected; connect an output of type {item} to it")]
+    Unconnected {
+        /// The input.
+        input: String,
+        /// Type of its items.
+        item: String,
+    },
+    /// A loop.
+    #[error("blocks form a cycle ({}); feedback is not possible in a graph", blocks.join(" -> "))]
+    Cycle {
+        /// The blocks of the loop, the first one also last.
+        blocks: Vec<String>,
+    },
+    /// Nothing to run.
+    #[error("the graph has no blocks")]
+    Empty,
+    /// The plan does not fit the graph or the machine.
+    #[error(transparent)]
+    Plan(#[from] crate::plan::PlanError),
+    /// A ring could not be made.
+    #[error("no ring for `{output}`: {source}")]
+    Ring {
+        /// The output whose ring it is.
+        output: String,
+        /// Why.
+        source: millstream_ring::RingError,
+    },
+    /// A thread could not be started.
+    #[error("no thread for partition `{partition}`: {source}")]
+    Thread {
+        /// The partition.
+        partition: String,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+fn list(names: &[String]) -> String {
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}

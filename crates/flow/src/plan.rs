@@ -1,0 +1,130 @@
+//! The plan: which partition holds which blocks, where it runs, and how it waits.
+//!
+//! ```toml
+//! [[partition]]
+//! name = "front"
+//! blocks = ["source", "filter"]
+//! cpu = 2              # optional; without it the kernel chooses
+//! wait = "park"        # or "spin"; park is the default
+//!
+//! [buffers]
+//! inside_bytes = 65536     # rings between blocks of one partition
+//! between_bytes = 262144   # rings between partitions
+//! huge_pages = false
+//!
+//! [buffers.outputs]        # single rings, by output
+//! "filter.out" = 1048576
+//! ```
+//!
+//! Blocks that the plan does not mention go where the automatic plan puts them: in the order
+//! that items pass, cut into as many runs of equal length as there are CPUs that the plan has
+//! not given to partitions (at least one). It does not pin, because it cannot know what else
+//! runs on the machine.
+
+mod check;
+
+pub(crate) use check::Placement;
+pub use check::PlanError;
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Where and how a graph runs. The default leaves every choice to the runtime.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// Partitions made by hand.
+    #[serde(default, rename = "partition", skip_serializing_if = "Vec::is_empty")]
+    pub partitions: Vec<Partition>,
+    /// Sizes of rings.
+    #[serde(default)]
+    pub buffers: Buffers,
+}
+
+/// Blocks that run on one thread, one after the other.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Partition {
+    /// Name, also of its thread.
+    pub name: String,
+    /// The blocks, by name, in any order.
+    pub blocks: Vec<String>,
+    /// The CPU to which the thread is pinned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<usize>,
+    /// How the thread waits when no block can work.
+    #[serde(default)]
+    pub wait: WaitMode,
+}
+
+/// How a partition waits.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum WaitMode {
+    /// Sleep until a neighbour has news.
+    #[default]
+    Park,
+    /// Burn the core; give the partition a `cpu` of its own.
+    Spin,
+}
+
+impl From<WaitMode> for millstream_ring::Wait {
+    fn from(mode: WaitMode) -> Self {
+        match mode {
+            WaitMode::Park => Self::Park,
+            WaitMode::Spin => Self::Spin,
+        }
+    }
+}
+
+/// Sizes of the rings. A ring is never smaller than its ports' `min_items` need, and is
+/// rounded up to whole pages.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Buffers {
+    /// Rings inside a partition: small enough that a chain of them stays in the L2 cache.
+    pub inside_bytes: usize,
+    /// Rings between partitions: large enough to ride out a wake-up.
+    pub between_bytes: usize,
+    /// Whether to try 2 MiB pages.
+    pub huge_pages: bool,
+    /// Rings of single outputs, `"block.port"`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub outputs: BTreeMap<String, usize>,
+}
+
+impl Default for Buffers {
+    fn default() -> Self {
+        Self {
+            inside_bytes: 64 << 10,
+            between_bytes: 256 << 10,
+            huge_pages: false,
+            outputs: BTreeMap::new(),
+        }
+    }
+}
+
+impl Plan {
+    /// Reads a plan from TOML.
+    ///
+    /// # Errors
+    /// [`PlanError::Syntax`] with line and reason.
+    pub fn from_toml(text: &str) -> Result<Self, PlanError> {
+        toml::from_str(text).map_err(|error| PlanError::Syntax(error.to_string()))
+    }
+
+    /// Writes the plan as TOML.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("a plan has nothing that TOML cannot say")
+    }
+
+    /// One partition with every block of `graph`.
+    #[must_use]
+    pub fn single(graph: &crate::Graph, wait: WaitMode) -> Self {
+        let blocks = graph.block_names().map(str::to_owned).collect();
+        let partition = Partition { name: "all".to_owned(), blocks, cpu: None, wait };
+        Self { partitions: vec![partition], buffers: Buffers::default() }
+    }
+}

@@ -1,0 +1,132 @@
+//! A plan held against a graph and a machine.
+
+use super::{Partition, Plan, WaitMode};
+use crate::graph::{Direction, Graph, GraphError};
+use millstream_sys::CpuSet;
+
+/// Why a plan cannot be obeyed.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// Not TOML, or not a plan.
+    #[error("the plan cannot be read: {0}")]
+    Syntax(String),
+    /// A block that the graph does not have.
+    #[error("partition `{partition}` lists block `{block}`, which the graph does not have")]
+    UnknownBlock {
+        /// The partition.
+        partition: String,
+        /// The block.
+        block: String,
+    },
+    /// A block in two places.
+    #[error("block `{block}` is in partition `{first}` and in `{second}`; it can be in one only")]
+    BlockTwice {
+        /// The block.
+        block: String,
+        /// One partition.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// Two partitions of one name.
+    #[error("there are two partitions called `{0}`; give each its own name")]
+    DuplicatePartition(String),
+    /// A CPU that cannot be had.
+    #[error("partition `{partition}` wants CPU {cpu}; this process may use CPUs {allowed}")]
+    Cpu {
+        /// The partition.
+        partition: String,
+        /// The CPU.
+        cpu: usize,
+        /// CPUs that are allowed.
+        allowed: CpuSet,
+    },
+    /// A buffer size for no output.
+    #[error("buffers.outputs has `{name}`, which is no output: {reason}")]
+    UnknownOutput {
+        /// The key.
+        name: String,
+        /// Why not.
+        reason: String,
+    },
+}
+
+/// A plan with every block placed.
+#[derive(Debug)]
+pub(crate) struct Placement {
+    pub(crate) partitions: Vec<Partition>,
+    /// Partition of each node.
+    pub(crate) of_node: Vec<usize>,
+    /// Nodes in topological order.
+    pub(crate) order: Vec<usize>,
+}
+
+impl Plan {
+    /// Places every block of `graph`, on a machine that lends us the CPUs `allowed`.
+    pub(crate) fn place(&self, graph: &Graph, allowed: &CpuSet) -> Result<Placement, GraphError> {
+        self.check_machine(allowed)?;
+        self.check_outputs(graph)?;
+        let order = graph.topological_order()?;
+        let mut of_node: Vec<Option<usize>> = vec![None; graph.nodes.len()];
+        for (index, partition) in self.partitions.iter().enumerate() {
+            for block in &partition.blocks {
+                let node = graph.node_index(block).ok_or_else(|| PlanError::UnknownBlock {
+                    partition: partition.name.clone(),
+                    block: block.clone(),
+                })?;
+                if let Some(first) = of_node[node].replace(index) {
+                    return Err(PlanError::BlockTwice {
+                        block: block.clone(),
+                        first: self.partitions[first].name.clone(),
+                        second: partition.name.clone(),
+                    }
+                    .into());
+                }
+            }
+        }
+        let left: Vec<usize> = order.iter().copied().filter(|n| of_node[*n].is_none()).collect();
+        let mut partitions = self.partitions.clone();
+        let free = allowed.len().saturating_sub(partitions.len()).max(1);
+        for run in left.chunks(left.len().div_ceil(free).max(1)) {
+            for node in run {
+                of_node[*node] = Some(partitions.len());
+            }
+            partitions.push(automatic(&partitions, graph, run));
+        }
+        let of_node = of_node.into_iter().map(|index| index.expect("every node placed"));
+        Ok(Placement { partitions, of_node: of_node.collect(), order })
+    }
+
+    fn check_machine(&self, allowed: &CpuSet) -> Result<(), PlanError> {
+        for (index, partition) in self.partitions.iter().enumerate() {
+            let name = &partition.name;
+            if self.partitions[..index].iter().any(|other| other.name == *name) {
+                return Err(PlanError::DuplicatePartition(name.clone()));
+            }
+            if let Some(cpu) = partition.cpu.filter(|cpu| !allowed.contains(*cpu)) {
+                let (partition, allowed) = (name.clone(), allowed.clone());
+                return Err(PlanError::Cpu { partition, cpu, allowed });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_outputs(&self, graph: &Graph) -> Result<(), PlanError> {
+        self.buffers.outputs.keys().try_for_each(|name| {
+            graph.find(name, Direction::Output).map(|_| ()).map_err(|error| {
+                PlanError::UnknownOutput { name: name.clone(), reason: error.to_string() }
+            })
+        })
+    }
+}
+
+/// A partition for a run of nodes, called after the first of them.
+fn automatic(others: &[Partition], graph: &Graph, run: &[usize]) -> Partition {
+    let mut name = graph.nodes[run[0]].name.clone();
+    while others.iter().any(|other| other.name == name) {
+        name.push('_');
+    }
+    let blocks = run.iter().map(|node| graph.nodes[*node].name.clone()).collect();
+    Partition { name, blocks, cpu: None, wait: WaitMode::Park }
+}

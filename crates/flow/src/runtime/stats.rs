@@ -1,0 +1,190 @@
+//! Counters that are always on, and their snapshots.
+
+use crate::graph::Graph;
+use crate::metric::Metric;
+use crate::plan::Placement;
+use millstream_ring::Padded;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// One block's counters. One thread writes, anyone reads.
+#[derive(Debug, Default)]
+pub(super) struct BlockCounters {
+    pub(super) calls: Count,
+    pub(super) items_in: Count,
+    pub(super) items_out: Count,
+    pub(super) busy_ns: Count,
+}
+
+/// One partition's counters.
+#[derive(Debug, Default)]
+pub(super) struct PartitionCounters {
+    pub(super) sweeps: Count,
+    pub(super) waits: Count,
+}
+
+/// A number with one writing thread, so that no atomic read-modify-write is needed.
+#[derive(Debug, Default)]
+pub(super) struct Count(AtomicU64);
+
+impl Count {
+    pub(super) fn add(&self, n: u64) {
+        self.0.store(self.get().wrapping_add(n), Ordering::Relaxed);
+    }
+
+    pub(super) fn set(&self, n: u64) {
+        self.0.store(n, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Every counter of a run, with names.
+pub(super) struct Board {
+    blocks: Vec<BlockEntry>,
+    partitions: Vec<PartitionEntry>,
+}
+
+struct BlockEntry {
+    name: String,
+    partition: String,
+    counters: Arc<Padded<BlockCounters>>,
+    metrics: Vec<(&'static str, Metric)>,
+}
+
+struct PartitionEntry {
+    name: String,
+    cpu: Option<usize>,
+    counters: Arc<Padded<PartitionCounters>>,
+}
+
+impl Board {
+    pub(super) fn new(graph: &Graph, placement: &Placement) -> Self {
+        let blocks = graph.nodes.iter().zip(&placement.of_node).map(|(node, partition)| {
+            let partition = placement.partitions[*partition].name.clone();
+            let metrics = node.block.metrics();
+            BlockEntry { name: node.name.clone(), partition, counters: Arc::default(), metrics }
+        });
+        let partitions = placement.partitions.iter().map(|partition| PartitionEntry {
+            name: partition.name.clone(),
+            cpu: partition.cpu,
+            counters: Arc::default(),
+        });
+        Self { blocks: blocks.collect(), partitions: partitions.collect() }
+    }
+
+    pub(super) fn block_counters(&self, node: usize) -> Arc<Padded<BlockCounters>> {
+        Arc::clone(&self.blocks[node].counters)
+    }
+
+    pub(super) fn partition_counters(&self, index: usize) -> Arc<Padded<PartitionCounters>> {
+        Arc::clone(&self.partitions[index].counters)
+    }
+
+    pub(super) fn snapshot(&self) -> Snapshot {
+        let blocks = self.blocks.iter().map(|entry| BlockStats {
+            name: entry.name.clone(),
+            partition: entry.partition.clone(),
+            calls: entry.counters.calls.get(),
+            items_in: entry.counters.items_in.get(),
+            items_out: entry.counters.items_out.get(),
+            busy_ns: entry.counters.busy_ns.get(),
+            metrics: entry
+                .metrics
+                .iter()
+                .map(|(name, metric)| ((*name).to_owned(), MetricValue::of(metric)))
+                .collect(),
+        });
+        let partitions = self.partitions.iter().map(|entry| PartitionStats {
+            name: entry.name.clone(),
+            cpu: entry.cpu,
+            sweeps: entry.counters.sweeps.get(),
+            waits: entry.counters.waits.get(),
+        });
+        Snapshot { blocks: blocks.collect(), partitions: partitions.collect() }
+    }
+}
+
+/// The counters of a run at one moment. Counters of one block may be one call apart.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Snapshot {
+    /// Blocks in the order they were added.
+    pub blocks: Vec<BlockStats>,
+    /// Partitions, those of the plan first.
+    pub partitions: Vec<PartitionStats>,
+}
+
+impl Snapshot {
+    /// The block of this name.
+    #[must_use]
+    pub fn block(&self, name: &str) -> Option<&BlockStats> {
+        self.blocks.iter().find(|block| block.name == name)
+    }
+}
+
+/// What a block has done so far.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BlockStats {
+    /// Name of the block.
+    pub name: String,
+    /// Name of its partition.
+    pub partition: String,
+    /// Calls of `work`.
+    pub calls: u64,
+    /// Items consumed, all inputs together.
+    pub items_in: u64,
+    /// Items produced, all outputs together.
+    pub items_out: u64,
+    /// Time in `work` (wall clock), in nanoseconds, with what the runtime spent since the
+    /// call before it.
+    pub busy_ns: u64,
+    /// What the block publishes itself.
+    pub metrics: BTreeMap<String, MetricValue>,
+}
+
+impl BlockStats {
+    /// A metric as a number.
+    #[must_use]
+    pub fn metric(&self, name: &str) -> Option<f64> {
+        self.metrics.get(name).map(|value| match value {
+            MetricValue::Counter(count) => *count as f64,
+            MetricValue::Gauge(value) => *value,
+        })
+    }
+}
+
+/// A published number.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum MetricValue {
+    /// A growing count.
+    Counter(u64),
+    /// A moving value; NaN (in JSON: null) until first set.
+    Gauge(f64),
+}
+
+impl MetricValue {
+    fn of(metric: &Metric) -> Self {
+        match metric {
+            Metric::Counter(counter) => Self::Counter(counter.get()),
+            Metric::Gauge(gauge) => Self::Gauge(gauge.get()),
+        }
+    }
+}
+
+/// What a partition has done so far.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PartitionStats {
+    /// Name of the partition.
+    pub name: String,
+    /// CPU to which it is pinned.
+    pub cpu: Option<usize>,
+    /// Sweeps over its blocks.
+    pub sweeps: u64,
+    /// Times it had nothing to do and waited.
+    pub waits: u64,
+}

@@ -1,0 +1,126 @@
+//! Rings on every connection.
+
+use super::GraphError;
+use crate::graph::{Edge, End, Graph, Node};
+use crate::plan::{Buffers, Placement};
+use crate::port::{InputPort, OutputPort, PortVisitor};
+use millstream_ring::RingOptions;
+use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Reading ends on their way from outputs to inputs.
+type Readers = BTreeMap<End, Box<dyn Any + Send>>;
+
+/// Opens every output and attaches every connected input.
+pub(super) fn open_rings(
+    graph: &mut Graph,
+    placement: &Placement,
+    buffers: &Buffers,
+) -> Result<(), GraphError> {
+    let mut readers = Readers::new();
+    for node in 0..graph.nodes.len() {
+        let options: Vec<RingOptions> = (0..graph.nodes[node].outputs.len())
+            .map(|port| ring_options(graph, placement, buffers, End { node, port }))
+            .collect();
+        open_outputs(graph, node, &options, &mut readers)?;
+    }
+    for (index, node) in graph.nodes.iter_mut().enumerate() {
+        let mut attach = Attach { node: index, port: 0, readers: &mut readers };
+        node.block.ports(&mut attach);
+    }
+    debug_assert!(readers.is_empty(), "every reading end found its input");
+    Ok(())
+}
+
+/// The partitions on the other side of a node's rings, its own left out.
+pub(super) fn neighbours(graph: &Graph, placement: &Placement, node: usize) -> BTreeSet<usize> {
+    let others = graph.edges.iter().flat_map(|Edge { from, to }| match node {
+        node if node == from.node => Some(to.node),
+        node if node == to.node => Some(from.node),
+        _ => None,
+    });
+    let own = placement.of_node[node];
+    others.map(|other| placement.of_node[other]).filter(|other| *other != own).collect()
+}
+
+fn ring_options(graph: &Graph, placement: &Placement, buffers: &Buffers, from: End) -> RingOptions {
+    let output = graph.output(from);
+    let targets: Vec<End> =
+        graph.edges.iter().filter(|edge| edge.from == from).map(|edge| edge.to).collect();
+    let own = placement.of_node[from.node];
+    let inside = targets.iter().all(|to| placement.of_node[to.node] == own);
+    let default = if inside { buffers.inside_bytes } else { buffers.between_bytes };
+    let block = &graph.nodes[from.node].name;
+    let bytes = buffers.outputs.get(&graph.output_name(from)).or_else(|| {
+        // The short form, for a block with one output.
+        buffers.outputs.get(block).filter(|_| graph.nodes[from.node].outputs.len() == 1)
+    });
+    let wanted = targets.iter().map(|to| graph.input(*to).min_items).max().unwrap_or(0);
+    // A writer that wants W and a reader that wants R are never both stuck in W + R items;
+    // twice that lets them overlap.
+    let least = output.min_items.saturating_add(wanted).saturating_mul(2);
+    RingOptions {
+        items: (bytes.copied().unwrap_or(default) / output.item.size_bytes().max(1)).max(least),
+        readers: targets.len(),
+        huge_pages: buffers.huge_pages,
+    }
+}
+
+fn open_outputs(
+    graph: &mut Graph,
+    node: usize,
+    options: &[RingOptions],
+    readers: &mut Readers,
+) -> Result<(), GraphError> {
+    let edges = &graph.edges;
+    let Node { name, block, .. } = &mut graph.nodes[node];
+    let mut open = Open { node, port: 0, edges, options, readers, name, error: None };
+    block.ports(&mut open);
+    open.error.map_or(Ok(()), Err)
+}
+
+struct Open<'a> {
+    node: usize,
+    port: usize,
+    edges: &'a [Edge],
+    options: &'a [RingOptions],
+    readers: &'a mut Readers,
+    name: &'a str,
+    error: Option<GraphError>,
+}
+
+impl PortVisitor for Open<'_> {
+    fn input(&mut self, _: &str, _: &mut dyn InputPort) {}
+
+    fn output(&mut self, name: &str, port: &mut dyn OutputPort) {
+        let from = End { node: self.node, port: self.port };
+        match port.open(&self.options[self.port]) {
+            Ok(readers) => {
+                let targets = self.edges.iter().filter(|edge| edge.from == from);
+                self.readers.extend(targets.map(|edge| edge.to).zip(readers));
+            }
+            Err(source) => {
+                let output = format!("{}.{name}", self.name);
+                self.error.get_or_insert(GraphError::Ring { output, source });
+            }
+        }
+        self.port += 1;
+    }
+}
+
+struct Attach<'a> {
+    node: usize,
+    port: usize,
+    readers: &'a mut Readers,
+}
+
+impl PortVisitor for Attach<'_> {
+    fn input(&mut self, _: &str, port: &mut dyn InputPort) {
+        let end = End { node: self.node, port: self.port };
+        let reader = self.readers.remove(&end).expect("a checked graph connects every input");
+        assert!(port.attach(reader), "item types were compared when the ports were connected");
+        self.port += 1;
+    }
+
+    fn output(&mut self, _: &str, _: &mut dyn OutputPort) {}
+}
