@@ -5,9 +5,9 @@
 //! chdr_vectors check               reads packets from standard input, prints how many agreed
 //! ```
 //!
-//! A line holds the packet's bytes (`hex`), its `width`, and what the bytes are said to mean. `emit`
-//! takes the meaning from the `Repr` that it emits, `check` compares it with what the parser reads,
-//! and both are also held against each other here.
+//! A line holds the packet's bytes (`hex`), its `width`, and what the bytes are said to mean.
+//! `emit` takes the meaning from the `Repr` that it emits, `check` compares it with what the
+//! parser reads, and both are also held against each other here.
 
 #[path = "chdr_vectors/json.rs"]
 mod json;

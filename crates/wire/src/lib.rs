@@ -9,7 +9,8 @@
 //! Each format has a *view* or a *`Repr`*, or both:
 //!
 //! * a view ([`chdr::Packet`], [`mgmt::Packet`], [`mpm::Reply`]) borrows bytes that passed a check;
-//! * a `Repr` is a small plain struct with `parse` (from a view) and `emit` (into a caller's buffer).
+//! * a `Repr` is a small plain struct with `parse` (from a view) and `emit` (into a caller's
+//!   buffer).
 //!
 //! A datagram goes through [`chdr::Packet::parse`] once; the packet type then says which of
 //! [`chdr::DataRepr`], [`stream::StatusRepr`], [`stream::CommandRepr`], [`ctrl::CtrlRepr`] and

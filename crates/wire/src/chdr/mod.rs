@@ -3,7 +3,7 @@
 //! ```text
 //! W = 64                              W > 64
 //! ┌──────────────────────────┐        ┌──────────────┬──────────────┬─────────────┐
-//! │ header (64 bit)          │        │ header       │ timestamp    │ zero lanes  │  one W-bit word
+//! │ header (64 bit)          │        │ header       │ timestamp    │ zero lanes  │ 1 word
 //! ├──────────────────────────┤        ├──────────────┴──────────────┴─────────────┤
 //! │ timestamp (type 7 only)  │        │ metadata, NumMData words of W bits        │
 //! ├──────────────────────────┤        ├───────────────────────────────────────────┤

@@ -1,4 +1,4 @@
-//! One harness per parser, for any bytes whatever: the property tests and the fuzz targets share it.
+//! One harness per parser, for any bytes whatever: property tests and fuzz targets share it.
 //!
 //! Each function gives the bytes to a parser, calls every accessor of what was accepted, and
 //! asserts that what is emitted is read back. It panics only where the crate's contract is broken.
