@@ -53,6 +53,8 @@ impl DeviceArgs {
     }
 
     /// Opens a port on any free local address.
+    ///
+    /// It is bound to all of them, and what does not come from the device is passed over.
     pub(crate) fn port(&self, options: &PortOptions) -> Result<Port, LinkError> {
         let any = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
         match &self.open_port {

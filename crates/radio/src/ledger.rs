@@ -124,10 +124,6 @@ impl Ledger {
         }
     }
 
-    pub(crate) fn expect(&mut self, samples: u64) {
-        self.expected += samples;
-    }
-
     /// Samples arrived in order.
     pub(crate) fn hold(&mut self, samples: u64) {
         self.held += samples;
@@ -173,8 +169,7 @@ mod tests {
 
     #[test]
     fn each_sample_is_in_one_place() {
-        let mut ledger = Ledger::default();
-        ledger.expect(100);
+        let mut ledger = Ledger { expected: 100, ..Ledger::default() };
         ledger.hold(60);
         ledger.deliver(50);
         ledger.discard(10);
@@ -190,8 +185,7 @@ mod tests {
 
     #[test]
     fn an_imbalance_names_both_sides() {
-        let mut ledger = Ledger::default();
-        ledger.expect(10);
+        let mut ledger = Ledger { expected: 10, ..Ledger::default() };
         ledger.hold(4);
         ledger.deliver(3);
         ledger.lose(Cause::Malformed, 5);
@@ -205,8 +199,7 @@ mod tests {
 
     #[test]
     fn the_table_shows_only_causes_that_took_samples() {
-        let mut ledger = Ledger::default();
-        ledger.expect(7);
+        let mut ledger = Ledger { expected: 7, ..Ledger::default() };
         ledger.lose(Cause::DeviceOverrun, 7);
         let table = ledger.to_string();
         let lines: Vec<Vec<_>> = table.lines().map(|l| l.split_whitespace().collect()).collect();

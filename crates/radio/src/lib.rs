@@ -1,18 +1,56 @@
-//! The host side of a networked radio.
+//! The host side of a networked radio: discover, open, receive.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use millstream_radio::{Complex32, Device, DeviceArgs, RxArgs};
+//!
+//! let mut device = Device::open("addr=192.168.10.2".parse::<DeviceArgs>()?)?;
+//! device.set_rate(6.25e6)?;
+//! let mut stream = device.rx_stream(RxArgs::new(0))?;
+//! stream.start_finite(1_000_000, None)?;
+//! let mut samples = vec![Complex32::default(); 4096];
+//! while stream.is_running() {
+//!     let meta = stream.recv(&mut samples, Duration::from_secs(1))?;
+//!     println!("{:?}: {} samples at {:?}", meta.event, meta.samples, meta.time_ticks);
+//! }
+//! stream.finish().balance()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The protocol is that of RFNoC devices with MPM (the project's facts page on CHDR; "section n" in
+//! these comments is a section of that page). The layers, from the outside in:
+//!
+//! | module | what it does |
+//! | --- | --- |
+//! | [`discover`] | finds devices by broadcast |
+//! | [`rpc`] | MessagePack-RPC and the claim |
+//! | [`mtu`] | measures the path |
+//! | [`topology`] | management packets: endpoints and routes |
+//! | [`control`] | register access and asynchronous messages |
+//! | [`client_zero`], [`channel`] | what the device consists of; one receive channel |
+//! | [`stream`] | receive streams with credit, time and events |
+//! | [`convert`], [`ledger`] | sample formats; where every sample went |
 
 mod args;
+pub mod channel;
+pub mod client_zero;
 pub mod control;
 pub mod convert;
+pub mod device;
 pub mod discover;
 mod error;
 pub mod ledger;
 pub mod mtu;
 pub mod rpc;
+pub mod stream;
 #[cfg(test)]
 mod testing;
 pub mod topology;
 
 pub use args::{DeviceArgs, OpenPort};
+pub use device::Device;
+pub use discover::{DeviceInfo, Target, discover};
 pub use error::RadioError;
 pub use ledger::{Cause, Imbalance, Ledger};
 pub use num_complex::Complex32;
+pub use stream::{RxArgs, RxCounters, RxError, RxEvent, RxMetadata, RxStreamer};

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use millstream_link::port::Port;
 use millstream_wire::mgmt::{MgmtRepr, Op};
+use millstream_wire::stream::CommandRepr;
 use millstream_wire::{Epid, Width, chdr};
 
 use crate::RadioError;
@@ -31,17 +32,40 @@ pub struct Management<'a> {
     width: Width,
     epid: Epid,
     seq: u16,
+    /// A stream command that came while something else was waited for.
+    command: Option<CommandRepr>,
 }
 
 impl<'a> Management<'a> {
     /// Transactions from `port`, whose endpoint is `epid`, with the device's CHDR port.
     pub fn new(port: &'a mut Port, device: SocketAddrV4, width: Width, epid: Epid) -> Self {
-        Self { port, device, width, epid, seq: 0 }
+        Self { port, device, width, epid, seq: 0, command: None }
     }
 
     /// This host's endpoint.
     pub fn epid(&self) -> Epid {
         self.epid
+    }
+
+    /// The newest stream command for this port, waiting for one until the time is up.
+    ///
+    /// # Errors
+    /// [`RadioError::Io`].
+    pub fn stream_command(&mut self, until: Instant) -> Result<Option<CommandRepr>, RadioError> {
+        if self.command.is_none() {
+            self.receive(until, |_| None::<()>, true)?;
+        }
+        Ok(self.command.take())
+    }
+
+    /// Sends a packet that has no reply.
+    pub(crate) fn send_raw(&mut self, packet: &[u8]) -> std::io::Result<()> {
+        self.port.tx.send(packet, self.device)
+    }
+
+    /// An error that says why the device cannot be used.
+    pub(crate) fn unusable(&self, reason: impl Into<String>) -> RadioError {
+        RadioError::Unusable { address: *self.device.ip(), reason: reason.into() }
     }
 
     /// Sends `hops` and a closing hop for the answers, and returns the answers.
@@ -94,6 +118,23 @@ impl<'a> Management<'a> {
 
     /// The answers to any request sent since `first_seq`, or nothing until the time is up.
     fn reply(&mut self, first_seq: u16, until: Instant) -> Result<Option<Vec<Op>>, RadioError> {
+        let sent = self.seq.wrapping_sub(first_seq);
+        let answers = |reply: &MgmtRepr| {
+            let answers = reply.hops().next().unwrap_or(&[]);
+            (reply.seq.wrapping_sub(first_seq) < sent)
+                .then(|| answers.iter().copied().filter(Op::is_response).collect())
+        };
+        self.receive(until, answers, false)
+    }
+
+    /// Receives until `wanted` is content with a reply, or a stream command comes where one is waited
+    /// for, or the time is up. Other packets are passed over.
+    fn receive<T>(
+        &mut self,
+        until: Instant,
+        wanted: impl Fn(&MgmtRepr) -> Option<T>,
+        stop_at_command: bool,
+    ) -> Result<Option<T>, RadioError> {
         loop {
             let left = until.saturating_duration_since(Instant::now());
             let received = self.port.rx.recv_batch(left);
@@ -101,6 +142,7 @@ impl<'a> Management<'a> {
             if count == 0 {
                 return Ok(None);
             }
+            let mut found = None;
             for index in 0..count {
                 let datagram = self.port.rx.datagram(index);
                 if datagram.source != self.device {
@@ -109,13 +151,19 @@ impl<'a> Management<'a> {
                 let Ok(packet) = chdr::Packet::parse(datagram.payload, self.width) else {
                     continue;
                 };
-                let Ok(reply) = MgmtRepr::parse(&packet) else { continue };
-                let age = reply.seq.wrapping_sub(first_seq);
-                let sent = self.seq.wrapping_sub(first_seq);
-                if reply.dst_epid == self.epid && age < sent {
-                    let answers = reply.hops().next().unwrap_or(&[]);
-                    return Ok(Some(answers.iter().copied().filter(Op::is_response).collect()));
+                if packet.header().dst_epid != self.epid {
+                    continue;
                 }
+                if let Ok(command) = CommandRepr::parse(&packet) {
+                    self.command = Some(command);
+                } else if let Ok(reply) = MgmtRepr::parse(&packet) {
+                    found = found.or(wanted(&reply));
+                }
+            }
+            let command = stop_at_command && self.command.is_some();
+            // The time is looked at here too: a flood of other packets must not keep us.
+            if found.is_some() || command || Instant::now() >= until {
+                return Ok(found);
             }
         }
     }

@@ -1,0 +1,139 @@
+//! One receive channel of a radio block (facts page, section 10).
+
+use std::sync::Arc;
+
+use millstream_wire::regs::radio::{
+    COMPAT, RX_CMD, RX_ERR_ADDR, RX_ERR_PORT, RX_ERR_REM_EPID, RX_ERR_REM_PORT, RX_HAS_TIME,
+    RX_NUM_WORDS_HI, RX_NUM_WORDS_LO, RX_TIME_HI, RX_TIME_LO, RX_WORDS_PER_PKT, RxCommand, RxMode,
+    SAMPLE_WIDTH, TIME_HI, TIME_LO, async_msg, channel_register,
+};
+
+use crate::RadioError;
+use crate::control::{ChannelEvents, Control};
+
+/// Samples that one finite command can ask for: 48 bits of radio words.
+pub const FINITE_SAMPLES_MAX: u64 = (1 << 48) - 1;
+
+/// A receive channel: the registers of a radio block that concern it, and what it reports.
+#[derive(Clone)]
+pub struct RxChannel {
+    control: Arc<Control>,
+    events: Arc<ChannelEvents>,
+    port: u16,
+    channel: u8,
+    samples_per_word: u32,
+}
+
+impl RxChannel {
+    /// Takes over channel `channel` of the radio block at control port `port`: stops it, and has it
+    /// report errors to this host and put time on its packets.
+    ///
+    /// # Errors
+    /// [`RadioError::Compat`] for registers of another kind; those of [`Control::read`].
+    pub fn new(control: &Arc<Control>, port: u16, channel: u8) -> Result<Self, RadioError> {
+        let compat = control.read(port, COMPAT)?;
+        if compat >> 16 != 0 {
+            return Err(RadioError::Compat {
+                what: "the register map of the radio",
+                found: format!("{}.{}", compat >> 16, compat & 0xFFFF),
+                supported: "0.x",
+                hint: "use a device image of UHD 4.0 to 4.9",
+            });
+        }
+        let width = control.read(port, SAMPLE_WIDTH)?;
+        let samples_per_word = width & 0xFFFF;
+        if width >> 16 != 32 || samples_per_word == 0 {
+            return Err(RadioError::Unusable {
+                address: *control.device().ip(),
+                reason: format!("its radio makes samples of {} bits, not 32", width >> 16),
+            });
+        }
+        let (control, events) = (Arc::clone(control), control.watch(port, channel));
+        let this = Self { control, events, port, channel, samples_per_word };
+        this.stop()?;
+        this.write(RX_ERR_PORT, 1)?;
+        this.write(RX_ERR_REM_PORT, port.into())?;
+        this.write(RX_ERR_REM_EPID, this.control.epid().0.into())?;
+        this.write(RX_ERR_ADDR, async_msg::Event::RxOverrun.address(channel))?;
+        this.write(RX_HAS_TIME, 1)?;
+        Ok(this)
+    }
+
+    /// What the radio reports about this channel.
+    pub fn events(&self) -> &ChannelEvents {
+        &self.events
+    }
+
+    /// The control client.
+    pub fn control(&self) -> &Control {
+        &self.control
+    }
+
+    /// Samples in one radio word; lengths are counted in words.
+    pub fn samples_per_word(&self) -> u32 {
+        self.samples_per_word
+    }
+
+    /// Sets the samples of a full packet, a multiple of the samples per word.
+    ///
+    /// # Errors
+    /// Those of [`Control::write`].
+    pub fn set_samples_per_packet(&self, samples: u32) -> Result<(), RadioError> {
+        self.write(RX_WORDS_PER_PKT, samples / self.samples_per_word)
+    }
+
+    /// The radio's time, ticks.
+    ///
+    /// # Errors
+    /// Those of [`Control::read`].
+    pub fn time_ticks(&self) -> Result<u64, RadioError> {
+        // The halves are two reads: take them again if the upper one moved in between.
+        loop {
+            let high = self.control.read(self.port, TIME_HI)?;
+            let low = self.control.read(self.port, TIME_LO)?;
+            if self.control.read(self.port, TIME_HI)? == high {
+                return Ok(u64::from(high) << 32 | u64::from(low));
+            }
+        }
+    }
+
+    /// Ends whatever runs; the current packet ends with EOB.
+    ///
+    /// # Errors
+    /// Those of [`Control::write`].
+    pub fn stop(&self) -> Result<(), RadioError> {
+        self.write(RX_CMD, RxCommand { mode: RxMode::Stop, timed: false }.to_word())
+    }
+
+    /// Starts to receive at `at`, or at once: `samples` of them, or until stopped.
+    ///
+    /// The start itself is written once only, because a repeated one would queue a second
+    /// acquisition.
+    ///
+    /// # Errors
+    /// Those of [`Control::write_once`].
+    pub fn start(&self, samples: Option<u64>, at: Option<u64>) -> Result<(), RadioError> {
+        if let Some(samples) = samples {
+            let words = samples / u64::from(self.samples_per_word);
+            self.write(RX_NUM_WORDS_HI, (words >> 32) as u32)?;
+            self.write(RX_NUM_WORDS_LO, words as u32)?;
+        }
+        if let Some(ticks) = at {
+            self.write(RX_TIME_HI, (ticks >> 32) as u32)?;
+            self.write(RX_TIME_LO, ticks as u32)?;
+        }
+        let mode = if samples.is_some() { RxMode::Finite } else { RxMode::Continuous };
+        let word = RxCommand { mode, timed: at.is_some() }.to_word();
+        self.control.write_once(self.port, channel_register(self.channel, RX_CMD), word)
+    }
+
+    fn write(&self, offset: u32, value: u32) -> Result<(), RadioError> {
+        self.control.write(self.port, channel_register(self.channel, offset), value)
+    }
+}
+
+impl std::fmt::Debug for RxChannel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "channel {} of the radio at port {}", self.channel, self.port)
+    }
+}

@@ -1,0 +1,121 @@
+//! Client zero: the device's list of blocks, and which endpoint each radio channel is wired to
+//! (facts page, section 9).
+
+use std::time::Duration;
+
+use millstream_wire::ctrl::{CLIENT_ZERO_PORT, block_port};
+use millstream_wire::regs::client_zero::{
+    ADJACENCY, BLOCK_FLUSH_STATUS, BLOCK_INFO, BLOCK_NOC_ID, BlockInfo, CTRL_ENDPOINTS, Counts,
+    DEVICE_INFO, Edge, FLUSH, FlushStatus, PORT_CONFIG, PROTO_VER, RESET_CTRL, RESET_DATA,
+    index_register,
+};
+
+use crate::RadioError;
+use crate::control::Control;
+
+/// Edges that a device may have at most: more is no adjacency list.
+const EDGES_MAX: u32 = 1024;
+
+/// What the host needs to know about the blocks of a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientZero {
+    /// RFNoC protocol version, major in the upper byte.
+    pub protocol: u16,
+    /// Which kind of device it is, see [`millstream_wire::regs::client_zero::device_type`].
+    pub device_type: u16,
+    /// Stream endpoints; their indices are 1 to this.
+    pub endpoints: u16,
+    /// The blocks in the order of their indices.
+    pub blocks: Vec<Block>,
+    /// Static connections.
+    pub edges: Vec<Edge>,
+}
+
+/// A block of the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Block {
+    /// Its index among client zero, endpoints and blocks.
+    pub index: u16,
+    /// Its control port.
+    pub port: u16,
+    /// What it is, see [`millstream_wire::regs::client_zero::noc_id`].
+    pub noc_id: u32,
+    /// Inputs and outputs.
+    pub info: BlockInfo,
+    /// Largest packet it makes, log2 of CHDR words.
+    pub mtu_log2: u8,
+}
+
+impl ClientZero {
+    /// Reads everything.
+    ///
+    /// # Errors
+    /// [`RadioError::Compat`] for another RFNoC protocol; those of [`Control::read`].
+    pub fn read(control: &Control) -> Result<Self, RadioError> {
+        let read = |address| control.read(CLIENT_ZERO_PORT, address);
+        let protocol = read(PROTO_VER)? as u16;
+        if protocol >> 8 != 1 {
+            return Err(RadioError::Compat {
+                what: "the RFNoC protocol",
+                found: format!("{}.{}", protocol >> 8, protocol & 0xFF),
+                supported: "1.x",
+                hint: "use a device image of UHD 4.0 to 4.10",
+            });
+        }
+        let counts = Counts::from_word(read(PORT_CONFIG)?);
+        let device_type = (read(DEVICE_INFO)? >> 16) as u16;
+        let control_endpoints = (read(CTRL_ENDPOINTS)? & 0x3FF) as u16;
+        let entries = (read(ADJACENCY)? & 0x3FFF).min(EDGES_MAX);
+        let edges = (1..=entries)
+            .map(|entry| Ok(Edge::from_word(read(ADJACENCY + 4 * entry)?)))
+            .collect::<Result<_, RadioError>>()?;
+        let blocks = (0..counts.blocks)
+            .map(|block| {
+                let index = 1 + counts.endpoints + block;
+                let register = |offset| read(index_register(index, offset));
+                Ok(Block {
+                    index,
+                    port: block_port(control_endpoints, block),
+                    noc_id: register(BLOCK_NOC_ID)?,
+                    info: BlockInfo::from_word(register(BLOCK_INFO)?),
+                    mtu_log2: FlushStatus::from_word(register(BLOCK_FLUSH_STATUS)?).mtu_log2,
+                })
+            })
+            .collect::<Result<_, RadioError>>()?;
+        Ok(Self { protocol, device_type, endpoints: counts.endpoints, blocks, edges })
+    }
+
+    /// The instance of the stream endpoint that output `output` of a block is wired to.
+    pub fn endpoint_of(&self, block: &Block, output: u8) -> Option<u16> {
+        let edge = self
+            .edges
+            .iter()
+            .find(|edge| (edge.src_index, edge.src_port) == (block.index, output))?;
+        (1..=self.endpoints).contains(&edge.dst_index).then(|| edge.dst_index - 1)
+    }
+}
+
+/// Empties a block's queues and resets it.
+///
+/// # Errors
+/// Those of [`Control::write`]; [`RadioError::Unusable`] when the flush does not end.
+pub fn reset(control: &Control, block: &Block) -> Result<(), RadioError> {
+    let register = |offset| index_register(block.index, offset);
+    let write = |value| control.write(CLIENT_ZERO_PORT, register(BLOCK_NOC_ID), value);
+    write(0)?;
+    write(FLUSH)?;
+    let mut polls = 0;
+    while !FlushStatus::from_word(control.read(CLIENT_ZERO_PORT, register(BLOCK_FLUSH_STATUS))?)
+        .done
+    {
+        polls += 1;
+        if polls == 100 {
+            let reason = format!("the flush of block {} does not end", block.index);
+            return Err(RadioError::Unusable { address: *control.device().ip(), reason });
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    write(0)?;
+    write(RESET_CTRL | RESET_DATA)?;
+    write(0)
+}

@@ -1,0 +1,157 @@
+//! An open device.
+
+mod open;
+mod session;
+
+pub use session::{DEVICE_ID, Session, SessionInfo};
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use millstream_link::port::PortOptions;
+use millstream_wire::{Epid, Width};
+
+use crate::channel::RxChannel;
+use crate::client_zero::ClientZero;
+use crate::control::Control;
+use crate::rpc::as_f64;
+use crate::stream::{RxArgs, RxStreamer, StreamPath};
+use crate::topology::{Endpoint, Topology};
+use crate::{DeviceArgs, RadioError};
+
+/// A claimed and initialised device. Dropping it gives the device back.
+///
+/// Streamers hold on to what they need, so they may outlive it, but the claim ends here.
+pub struct Device {
+    args: DeviceArgs,
+    // Dropped in this order: the claim ends after the control thread.
+    channels: Vec<(RxChannel, Endpoint)>,
+    control: Arc<Control>,
+    session: Session,
+    topology: Topology,
+    blocks: ClientZero,
+    chdr: SocketAddrV4,
+    width: Width,
+    frame_bytes: usize,
+    rate_hz: f64,
+    next_epid: AtomicU16,
+}
+
+impl Device {
+    /// Discovers nothing: claims the device at the address given, initialises it, measures the path
+    /// and walks its topology.
+    ///
+    /// # Errors
+    /// [`RadioError`], which says what to do. A device that was claimed is given back.
+    pub fn open(args: DeviceArgs) -> Result<Self, RadioError> {
+        open::open(args)
+    }
+
+    /// Its address.
+    pub fn address(&self) -> Ipv4Addr {
+        self.args.addr
+    }
+
+    /// What it says about itself.
+    pub fn info(&self) -> &SessionInfo {
+        self.session.info()
+    }
+
+    /// The RPC session, for methods that have no function here.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Its endpoints.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// Its blocks.
+    pub fn blocks(&self) -> &ClientZero {
+        &self.blocks
+    }
+
+    /// The control client.
+    pub fn control(&self) -> &Arc<Control> {
+        &self.control
+    }
+
+    /// Largest CHDR packet on the path, bytes.
+    pub fn frame_bytes(&self) -> usize {
+        self.frame_bytes
+    }
+
+    /// Number of receive channels.
+    pub fn rx_channels(&self) -> usize {
+        self.channels.len()
+    }
+
+    /// Samples, and ticks, per second.
+    pub fn rate_hz(&self) -> f64 {
+        self.rate_hz
+    }
+
+    /// Asks for a sample rate and returns the one the device took (facts page, section 3: the E3xx
+    /// sets its clock to it, so a tick is a sample).
+    ///
+    /// # Errors
+    /// [`RadioError::BadRate`], [`RadioError::Rpc`].
+    pub fn set_rate(&mut self, rate_hz: f64) -> Result<f64, RadioError> {
+        if !(rate_hz.is_finite() && rate_hz > 0.0) {
+            return Err(RadioError::BadRate { rate_hz });
+        }
+        let method = "db_0_set_catalina_clock_rate";
+        let answer = self.session.call(method, &[rate_hz.into()])?;
+        let taken = as_f64(&answer)
+            .filter(|rate| *rate > 0.0)
+            .ok_or_else(|| self.session.protocol(method, "no rate"))?;
+        self.session.set_tick_period(taken)?;
+        self.rate_hz = taken;
+        Ok(taken)
+    }
+
+    /// The device's time, ticks.
+    ///
+    /// # Errors
+    /// [`RadioError::Rpc`].
+    pub fn time_ticks(&self) -> Result<u64, RadioError> {
+        self.session.time_ticks()
+    }
+
+    /// Opens a receive stream on its own port.
+    ///
+    /// # Errors
+    /// [`RadioError::NoSuchChannel`], [`RadioError::Silent`] when the handshake fails.
+    pub fn rx_stream(&self, args: RxArgs) -> Result<RxStreamer, RadioError> {
+        let available = self.channels.len();
+        let (channel, endpoint) = self
+            .channels
+            .get(args.channel)
+            .cloned()
+            .ok_or(RadioError::NoSuchChannel { channel: args.channel, available })?;
+        let path = StreamPath {
+            device: self.chdr,
+            width: self.width,
+            frame_bytes: self.frame_bytes,
+            entry_port: self.topology.entry_port,
+            endpoint,
+            epid: Epid(self.next_epid.fetch_add(1, Ordering::Relaxed)),
+            rate_hz: self.rate_hz,
+        };
+        let port = self.args.port(&PortOptions {
+            // A packet longer than the path was measured to carry is no packet of this stream.
+            datagram_bytes_max: self.frame_bytes,
+            recv_queue_bytes: args.recv_queue_bytes,
+            ..PortOptions::default()
+        })?;
+        RxStreamer::open(port, path, channel, &args, self.args.silence_max)
+    }
+}
+
+impl std::fmt::Debug for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "device at {} ({})", self.args.addr, self.info().product())
+    }
+}

@@ -1,0 +1,92 @@
+//! The steps from an address to an open device (facts page, section 11).
+
+use std::net::SocketAddrV4;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU16;
+
+use millstream_link::port::PortOptions;
+use millstream_wire::Epid;
+use millstream_wire::regs::client_zero::noc_id;
+
+use super::session::ChdrLink;
+use super::{DEVICE_ID, Device, Session};
+use crate::channel::RxChannel;
+use crate::client_zero::{self, ClientZero};
+use crate::control::Control;
+use crate::topology::{self, Endpoint, Management, Topology};
+use crate::{DeviceArgs, RadioError, mtu};
+
+/// This host's control endpoint; the device's endpoints follow.
+const HOST_EPID: u16 = 1;
+
+pub(super) fn open(args: DeviceArgs) -> Result<Device, RadioError> {
+    let session = Session::open(&args)?;
+    let link = session.chdr_link(args.addr)?;
+    let width = session.chdr_width()?;
+    let frame_bytes = measure(&args, &link)?;
+
+    let mut port = args.port(&PortOptions::default())?;
+    let mut management = Management::new(&mut port, link.address, width, Epid(HOST_EPID));
+    let topology = topology::discover(&mut management, args.addr, DEVICE_ID, HOST_EPID + 1)?;
+    let control_endpoint = *topology.control().expect("the walk ends without one");
+    topology::route_to(&mut management, &control_endpoint)?;
+    let peer = control_endpoint.epid;
+    let control = Arc::new(Control::new(port, link.address, width, Epid(HOST_EPID), peer)?);
+
+    let blocks = ClientZero::read(&control)?;
+    for block in &blocks.blocks {
+        client_zero::reset(&control, block)?;
+    }
+    let channels = channels(&control, &blocks, &topology)?;
+    if channels.is_empty() {
+        let reason = "it has no receive channel wired to a stream endpoint".to_owned();
+        return Err(RadioError::Unusable { address: args.addr, reason });
+    }
+    let rate_hz = session.info().clock_hz("radio_clk").ok_or_else(|| RadioError::Unusable {
+        address: args.addr,
+        reason: "it does not say the frequency of its radio_clk".to_owned(),
+    })?;
+    session.set_tick_period(rate_hz)?;
+    let next_epid = HOST_EPID + 1 + topology.endpoints.len() as u16;
+    Ok(Device {
+        args,
+        channels,
+        control,
+        session,
+        topology,
+        blocks,
+        chdr: link.address,
+        width,
+        frame_bytes,
+        rate_hz,
+        next_epid: AtomicU16::new(next_epid),
+    })
+}
+
+/// The largest CHDR packet, bytes.
+fn measure(args: &DeviceArgs, link: &ChdrLink) -> Result<usize, RadioError> {
+    let bytes_max = if link.is_1g { mtu::DATAGRAM_BYTES_MAX_1G } else { mtu::DATAGRAM_BYTES_MAX };
+    let mut port = args.port(&PortOptions::default())?;
+    let bytes_max = bytes_max.min(port.rx.capabilities().datagram_bytes_max);
+    let echo = SocketAddrV4::new(*link.address.ip(), args.discovery_port);
+    mtu::probe(&mut port, echo, bytes_max)
+}
+
+/// Every output of every radio that a stream endpoint takes.
+fn channels(
+    control: &Arc<Control>,
+    blocks: &ClientZero,
+    topology: &Topology,
+) -> Result<Vec<(RxChannel, Endpoint)>, RadioError> {
+    let mut found = Vec::new();
+    for radio in blocks.blocks.iter().filter(|block| block.noc_id == noc_id::RADIO) {
+        for output in 0..radio.info.outputs {
+            let instance = blocks.endpoint_of(radio, output);
+            let Some(endpoint) = instance.and_then(|instance| topology.instance(instance)) else {
+                continue;
+            };
+            found.push((RxChannel::new(control, radio.port, output)?, *endpoint));
+        }
+    }
+    Ok(found)
+}

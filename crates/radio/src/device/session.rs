@@ -1,0 +1,173 @@
+//! The RPC side of an open device.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+use millstream_wire::Width;
+use rmpv::Value;
+
+use crate::rpc::{Claim, INIT_TIMEOUT, Map, RpcError, as_map, as_maps, as_u64, as_version};
+use crate::{DeviceArgs, RadioError};
+
+/// The id this host gives a device: one host drives one device per crossbar.
+pub const DEVICE_ID: u16 = 1;
+
+/// The major MPM version spoken here: UHD 4.3's.
+const MPM_MAJOR: u64 = 4;
+
+/// Link rate of 1 Gb/s Ethernet, bytes per second.
+const RATE_1G: u64 = 125_000_000;
+
+/// What a device says about itself.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SessionInfo {
+    /// `get_device_info`: `type`, `product`, `serial`, `name` and more.
+    pub device: Map,
+    /// Its clocks by name, in Hz as text.
+    pub clocks: Vec<Map>,
+}
+
+impl SessionInfo {
+    /// The product, such as `e320`; empty if it does not say.
+    pub fn product(&self) -> &str {
+        self.device.get("product").map_or("", String::as_str)
+    }
+
+    /// The serial number; empty if it does not say.
+    pub fn serial(&self) -> &str {
+        self.device.get("serial").map_or("", String::as_str)
+    }
+
+    /// Frequency of a clock, Hz.
+    pub fn clock_hz(&self, name: &str) -> Option<f64> {
+        let clock =
+            self.clocks.iter().find(|clock| clock.get("name").is_some_and(|n| n == name))?;
+        clock.get("freq")?.parse().ok().filter(|hz: &f64| hz.is_finite() && *hz > 0.0)
+    }
+}
+
+/// How CHDR reaches the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ChdrLink {
+    pub address: SocketAddrV4,
+    pub is_1g: bool,
+}
+
+/// A claimed device, seen over RPC.
+#[derive(Debug)]
+pub struct Session {
+    claim: Claim,
+    info: SessionInfo,
+}
+
+impl Session {
+    /// Claims and initialises the device.
+    pub(super) fn open(args: &DeviceArgs) -> Result<Self, RadioError> {
+        let claim = Claim::new(SocketAddrV4::new(args.addr, args.rpc_port), &args.session)?;
+        let mut session = Self { claim, info: SessionInfo::default() };
+        session.check_compat()?;
+        let info = session.claim.call_open("get_device_info")?;
+        session.info.device =
+            as_map(&info).ok_or_else(|| session.protocol("get_device_info", "no map"))?;
+        session.claim.call("set_device_id", &[DEVICE_ID.into()])?;
+        session.claim.call_within("init", &[Value::Map(Vec::new())], INIT_TIMEOUT)?;
+        let clocks = session.claim.call("get_clocks", &[])?;
+        session.info.clocks =
+            as_maps(&clocks).ok_or_else(|| session.protocol("get_clocks", "no list of maps"))?;
+        Ok(session)
+    }
+
+    fn check_compat(&self) -> Result<(), RadioError> {
+        let method = "get_mpm_compat_num";
+        let answer = self.claim.call_open(method)?;
+        let (major, minor) =
+            as_version(&answer).ok_or_else(|| self.protocol(method, "no version pair"))?;
+        if major == MPM_MAJOR {
+            return Ok(());
+        }
+        Err(RadioError::Compat {
+            what: "the MPM version",
+            found: format!("{major}.{minor}"),
+            supported: "4.x (UHD 4.1 to 4.5)",
+            hint: "install a file system image of that range on the device",
+        })
+    }
+
+    /// The CHDR link to the address the user named, or else the first one.
+    pub(super) fn chdr_link(&self, addr: Ipv4Addr) -> Result<ChdrLink, RadioError> {
+        let method = "get_chdr_link_options";
+        let answer = self.claim.call(method, &["udp".into()])?;
+        let links = as_maps(&answer).ok_or_else(|| self.protocol(method, "no list of maps"))?;
+        let ip = |link: &Map| link.get("ipv4").and_then(|ip| ip.parse::<Ipv4Addr>().ok());
+        let usable = |link: &&Map| ip(link).is_some();
+        let link = links
+            .iter()
+            .find(|link| ip(link) == Some(addr))
+            .or_else(|| links.iter().find(usable))
+            .ok_or_else(|| self.protocol(method, "no link with an IPv4 address"))?;
+        let port = link.get("port").and_then(|port| port.parse().ok()).unwrap_or_default();
+        let (Some(ip), 1..) = (ip(link), port) else {
+            return Err(self.protocol(method, "a link without a port").into());
+        };
+        let rate = link.get("link_rate").and_then(|rate| rate.parse::<u64>().ok());
+        Ok(ChdrLink { address: SocketAddrV4::new(ip, port), is_1g: rate == Some(RATE_1G) })
+    }
+
+    pub(super) fn chdr_width(&self) -> Result<Width, RadioError> {
+        let method = "get_chdr_width";
+        let bits = as_u64(&self.claim.call_open(method)?);
+        let width = bits.and_then(Width::from_bits);
+        Ok(width.ok_or_else(|| self.protocol(method, "no CHDR width"))?)
+    }
+
+    /// Tells the device how long a tick lasts, in nanoseconds times 2³².
+    pub(super) fn set_tick_period(&self, rate_hz: f64) -> Result<(), RpcError> {
+        let period = (1e9 / rate_hz * (1u64 << 32) as f64).round() as u64;
+        self.claim.call("set_tick_period", &[0.into(), period.into()]).map(drop)
+    }
+
+    pub(super) fn time_ticks(&self) -> Result<u64, RadioError> {
+        let method = "get_timekeeper_time";
+        let answer = self.claim.call(method, &[0.into(), false.into()])?;
+        Ok(as_u64(&answer).ok_or_else(|| self.protocol(method, "no number"))?)
+    }
+
+    /// What the device says about itself.
+    pub fn info(&self) -> &SessionInfo {
+        &self.info
+    }
+
+    /// Calls a method with the claim's token before `arguments`.
+    ///
+    /// # Errors
+    /// [`RpcError`].
+    pub fn call(&self, method: &str, arguments: &[Value]) -> Result<Value, RpcError> {
+        self.claim.call(method, arguments)
+    }
+
+    /// Why the claim is lost, if it is: the device then may go to somebody else.
+    pub fn lost(&self) -> Option<String> {
+        self.claim.lost()
+    }
+
+    pub(super) fn protocol(&self, method: &str, what: &str) -> RpcError {
+        self.claim.protocol(method, what)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_are_found_by_name() {
+        let clock = |name: &str, freq: &str| {
+            Map::from([("name".into(), name.into()), ("freq".into(), freq.into())])
+        };
+        let clocks = vec![clock("bus_clk", "200e6"), clock("radio_clk", "16e6"), clock("x", "-1")];
+        let info = SessionInfo { clocks, ..SessionInfo::default() };
+        assert_eq!(info.clock_hz("radio_clk"), Some(16e6));
+        assert_eq!(info.clock_hz("x"), None);
+        assert_eq!(info.clock_hz("y"), None);
+        assert_eq!(info.product(), "");
+    }
+}

@@ -1,0 +1,98 @@
+//! Starting and stopping.
+
+use std::time::{Duration, Instant};
+
+use super::meta::RxError;
+use super::streamer::{Run, RxStreamer};
+use crate::RadioError;
+use crate::channel::FINITE_SAMPLES_MAX;
+
+/// Tries of a start command. It is not simply repeated, because it might have been heard.
+const START_TRIES: u32 = 3;
+
+/// How long the port must be quiet before a start command is tried again.
+const QUIET: Duration = Duration::from_millis(50);
+
+impl RxStreamer {
+    /// Starts to receive until [`RxStreamer::stop`], at the device's time `at` or at once.
+    ///
+    /// # Errors
+    /// [`RxError::Running`]; [`RxError::Radio`] when the device does not answer.
+    pub fn start_continuous(&mut self, at: Option<u64>) -> Result<(), RxError> {
+        self.start(None, at)
+    }
+
+    /// Starts to receive `samples` samples, at the device's time `at` or at once.
+    ///
+    /// # Errors
+    /// [`RxError::Running`], [`RxError::BadLength`]; [`RxError::Radio`] when the device does not
+    /// answer.
+    pub fn start_finite(&mut self, samples: u64, at: Option<u64>) -> Result<(), RxError> {
+        let multiple = self.channel.samples_per_word();
+        let most = FINITE_SAMPLES_MAX;
+        if samples == 0 || samples > most || !samples.is_multiple_of(multiple.into()) {
+            return Err(RxError::BadLength { samples, multiple, most });
+        }
+        self.start(Some(samples), at)
+    }
+
+    /// Stops. What is on its way still comes; receive until the end of the burst.
+    ///
+    /// # Errors
+    /// [`RxError::Radio`] when the device does not answer.
+    pub fn stop(&mut self) -> Result<(), RxError> {
+        self.channel.stop()?;
+        if self.run != Run::Idle {
+            self.run = Run::Stopping(Instant::now());
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, samples: Option<u64>, at: Option<u64>) -> Result<(), RxError> {
+        if self.run != Run::Idle || self.held.is_some() {
+            return Err(RxError::Running);
+        }
+        self.pass_over_strays(Duration::ZERO)?;
+        self.command(samples, at)?;
+        self.tracker.begin(at);
+        self.expectation.begin(at);
+        self.awaited = at;
+        self.run_ticks = at.unwrap_or(0);
+        self.run = samples.map_or(Run::Continuous, Run::Finite);
+        Ok(())
+    }
+
+    /// Gives the radio a start command, exactly one of which takes effect.
+    pub(super) fn command(&mut self, samples: Option<u64>, at: Option<u64>) -> Result<(), RxError> {
+        for attempt in 1.. {
+            self.late_commands_seen = self.channel.events().late_commands();
+            self.overruns_seen = self.channel.events().overruns();
+            match self.channel.start(samples, at) {
+                Ok(()) => break,
+                Err(RadioError::Silent { .. }) if attempt < START_TRIES => {
+                    // It may run or not: make sure that it does not, then try again.
+                    self.channel.stop()?;
+                    if self.run == Run::Idle {
+                        self.pass_over_strays(QUIET)?;
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.last_heard = Instant::now();
+        Ok(())
+    }
+
+    /// Takes leftovers of an earlier burst off the port, until it has been quiet for `quiet`.
+    fn pass_over_strays(&mut self, quiet: Duration) -> Result<(), RxError> {
+        loop {
+            self.inspect_batch()?;
+            let received = self.port.rx.recv_batch(quiet);
+            let count = received.map_err(|error| self.receive_error(error))?;
+            self.batch = (0, count);
+            if count == 0 {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Credit: what the host tells the device it may still send (facts page, section 8).
+
+use millstream_wire::Epid;
+use millstream_wire::stream::{MAX_CAPACITY_BYTES, PACKETS_UNLIMITED, StatusRepr};
+
+/// Reports per capacity, as UHD does.
+const REPORTS: u64 = 32;
+
+/// The receiver's side of one stream's flow control. Counts are cumulative since the last handshake.
+#[derive(Debug, Clone)]
+pub(super) struct Credit {
+    capacity_bytes: u64,
+    consumed_bytes: u64,
+    consumed_packets: u64,
+    reported_bytes: u64,
+    seq: u16,
+}
+
+impl Credit {
+    /// `queue_bytes` is what the receive queue holds.
+    ///
+    /// A datagram may cost the queue a little more than twice its length (a kernel buffer of the next
+    /// power of two and its descriptor), and the queue is counted at twice: an eighth stays unused.
+    pub fn new(queue_bytes: usize) -> Self {
+        let capacity_bytes = (queue_bytes as u64 / 8 * 7).clamp(1, MAX_CAPACITY_BYTES);
+        Self { capacity_bytes, consumed_bytes: 0, consumed_packets: 0, reported_bytes: 0, seq: 0 }
+    }
+
+    /// Bytes between two reports.
+    pub fn period_bytes(&self) -> u64 {
+        self.capacity_bytes.div_ceil(REPORTS)
+    }
+
+    /// Starts to count at zero, as the handshake does.
+    pub fn reset(&mut self) {
+        *self = Self {
+            consumed_bytes: 0,
+            consumed_packets: 0,
+            reported_bytes: 0,
+            capacity_bytes: self.capacity_bytes,
+            seq: self.seq,
+        };
+    }
+
+    /// Counts a packet whose buffer is free again.
+    pub fn release(&mut self, flow_bytes: usize) {
+        self.consumed_bytes += flow_bytes as u64;
+        self.consumed_packets += 1;
+    }
+
+    /// Takes over the sender's totals, which include packets that got lost. The command itself is
+    /// released afterwards like any packet.
+    pub fn resync(&mut self, packets: u64, bytes: u64) {
+        (self.consumed_packets, self.consumed_bytes) = (packets, bytes);
+    }
+
+    /// Whether a period has passed since the last report. A resynchronisation may go backwards,
+    /// after duplicates; that is worth a report too.
+    pub fn is_due(&self) -> bool {
+        self.consumed_bytes.abs_diff(self.reported_bytes) >= self.period_bytes()
+    }
+
+    /// The report, which then counts as sent.
+    pub fn report(&mut self, device: Epid, host: Epid) -> StatusRepr {
+        let seq = self.seq;
+        self.seq = self.seq.wrapping_add(1);
+        self.reported_bytes = self.consumed_bytes;
+        StatusRepr {
+            dst_epid: device,
+            src_epid: host,
+            seq,
+            capacity_bytes: self.capacity_bytes,
+            capacity_packets: PACKETS_UNLIMITED,
+            count_packets: self.consumed_packets,
+            count_bytes: self.consumed_bytes,
+            ..StatusRepr::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_is_due_once_per_period() {
+        let mut credit = Credit::new(8 * 320);
+        assert_eq!((credit.capacity_bytes, credit.period_bytes()), (7 * 320, 70));
+        let mut reports = 0;
+        for _ in 0..70 {
+            credit.release(8);
+            if credit.is_due() {
+                credit.report(Epid(2), Epid(3));
+                reports += 1;
+            }
+        }
+        // 72 of 560 bytes at a time.
+        assert_eq!(reports, 7);
+        let report = credit.report(Epid(2), Epid(3));
+        assert_eq!((report.count_packets, report.count_bytes, report.seq), (70, 560, 7));
+        assert_eq!((report.dst_epid, report.src_epid), (Epid(2), Epid(3)));
+    }
+
+    #[test]
+    fn the_senders_totals_replace_ours() {
+        let mut credit = Credit::new(8 * 320);
+        credit.release(24);
+        credit.resync(10, 240);
+        credit.release(24);
+        assert!(credit.is_due());
+        let report = credit.report(Epid(2), Epid(3));
+        assert_eq!((report.count_packets, report.count_bytes), (11, 264));
+        credit.resync(2, 48);
+        assert!(credit.is_due());
+        credit.reset();
+        let report = credit.report(Epid(2), Epid(3));
+        assert_eq!((report.count_packets, report.count_bytes, report.seq), (0, 0, 1));
+    }
+}

@@ -1,0 +1,94 @@
+//! How many samples a stream should have brought, from time stamps alone.
+
+use super::tracker::{Arrival, Gap};
+
+/// The expected side of the ledger. It measures from the start of a burst to the end of its newest
+/// packet, and so does not depend on the counting of packets and gaps.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Expectation {
+    /// Samples of everything before the current span.
+    before: u64,
+    /// Where the current span of continuous time began, ticks.
+    start: Option<u64>,
+    /// Samples of the current span.
+    span: u64,
+}
+
+impl Expectation {
+    /// A burst begins, at a known time or with its first packet.
+    pub fn begin(&mut self, ticks: Option<u64>) {
+        (self.before, self.span, self.start) = (self.total(), 0, ticks);
+    }
+
+    /// Samples of the current burst so far.
+    pub fn total(&self) -> u64 {
+        self.before + self.span
+    }
+
+    /// A packet came, behind `gap`.
+    pub fn arrive(&mut self, arrival: &Arrival, gap: Option<&Gap>, ticks_per_sample: u64) {
+        let missing = gap.map_or(0, |gap| gap.in_packets + gap.unsent);
+        let Some(ticks) = arrival.ticks else {
+            self.span += missing + arrival.samples;
+            return;
+        };
+        // A gap of nothing is a clock that was set back.
+        if gap == Some(&Gap::default()) {
+            self.begin(Some(ticks));
+        }
+        let start =
+            *self.start.get_or_insert(ticks.wrapping_sub(missing.wrapping_mul(ticks_per_sample)));
+        self.span = ticks.wrapping_sub(start) / ticks_per_sample + arrival.samples;
+    }
+
+    /// Samples that will not come any more although they were asked for.
+    pub fn add(&mut self, samples: u64) {
+        (self.before, self.span, self.start) = (self.total() + samples, 0, None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ticks: Option<u64>) -> Arrival {
+        Arrival { seq: 0, ticks, samples: 10 }
+    }
+
+    #[test]
+    fn time_is_measured_from_the_start_of_the_burst() {
+        let mut expectation = Expectation::default();
+        expectation.begin(Some(100));
+        expectation.arrive(&at(Some(140)), Some(&Gap { packets: 2, in_packets: 20, unsent: 0 }), 2);
+        assert_eq!(expectation.total(), 30);
+        expectation.arrive(&at(Some(160)), None, 2);
+        assert_eq!(expectation.total(), 40);
+        // Another burst, whose start is not known.
+        expectation.begin(None);
+        expectation.arrive(
+            &at(Some(1000)),
+            Some(&Gap { packets: 1, in_packets: 10, unsent: 0 }),
+            2,
+        );
+        assert_eq!(expectation.total(), 60);
+        expectation.add(5);
+        assert_eq!(expectation.total(), 65);
+    }
+
+    #[test]
+    fn a_clock_set_back_begins_a_new_span() {
+        let mut expectation = Expectation::default();
+        expectation.arrive(&at(Some(1000)), None, 1);
+        expectation.arrive(&at(Some(5)), Some(&Gap::default()), 1);
+        expectation.arrive(&at(Some(15)), None, 1);
+        assert_eq!(expectation.total(), 30);
+    }
+
+    #[test]
+    fn without_time_packets_are_added_up() {
+        let mut expectation = Expectation::default();
+        expectation.arrive(&at(None), None, 1);
+        expectation.arrive(&at(None), Some(&Gap { packets: 1, in_packets: 10, unsent: 0 }), 1);
+        assert_eq!(expectation.total(), 30);
+    }
+}

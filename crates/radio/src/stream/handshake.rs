@@ -1,0 +1,130 @@
+//! Sets up a device-to-host stream (facts page, section 8.1).
+
+use std::net::SocketAddrV4;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use millstream_link::port::Port;
+use millstream_wire::mgmt::Op;
+use millstream_wire::regs::sep::{
+    ItemSize, OSTRM_CTRL_STATUS, OSTRM_DST_EPID, OSTRM_FC_FREQ_BYTES_HI, OSTRM_FC_FREQ_BYTES_LO,
+    OSTRM_FC_FREQ_PKTS, OSTRM_FC_HEADROOM, STATUS_FC_ENABLED, STATUS_SETUP_ERROR, StreamCtrl,
+};
+use millstream_wire::stream::{CommandOp, PACKETS_UNLIMITED, StatusRepr};
+use millstream_wire::{Epid, Width};
+
+use super::credit::Credit;
+use crate::RadioError;
+use crate::error::io_error;
+use crate::topology::{Endpoint, Management, advertise, route_to};
+
+/// How long the device may take to open the stream.
+const INIT_TIMEOUT: Duration = Duration::from_millis(100);
+
+/// How often, 1 ms apart, the endpoint is asked whether it is ready.
+const STATUS_POLLS: u32 = 200;
+
+/// Handshakes before giving up: each survives what single lost packets do to it.
+const TRIES: u32 = 3;
+
+/// Where a stream comes from and goes to.
+#[derive(Debug, Clone, Copy)]
+pub struct StreamPath {
+    /// The device's CHDR address.
+    pub device: SocketAddrV4,
+    /// Its CHDR width.
+    pub width: Width,
+    /// Largest packet on the path, bytes.
+    pub frame_bytes: usize,
+    /// The crossbar port towards this host.
+    pub entry_port: u16,
+    /// The endpoint the samples leave the device by.
+    pub endpoint: Endpoint,
+    /// The endpoint of this stream's port.
+    pub epid: Epid,
+    /// Samples, and ticks, per second.
+    pub rate_hz: f64,
+}
+
+/// Routes the stream to `port` and opens it. Afterwards both sides count from zero.
+pub(super) fn open(
+    port: &mut Port,
+    path: &StreamPath,
+    credit: &mut Credit,
+) -> Result<(), RadioError> {
+    let mut management = Management::new(port, path.device, path.width, path.epid);
+    advertise(&mut management, path.entry_port)?;
+    route_to(&mut management, &path.endpoint)?;
+    for _ in 0..TRIES {
+        if attempt(&mut management, path, credit)? {
+            return Ok(());
+        }
+    }
+    let wait_ms = INIT_TIMEOUT.as_millis() as u64;
+    let what = "the opening of a stream";
+    Err(RadioError::Silent { address: path.device, what, attempts: TRIES, wait_ms })
+}
+
+/// One handshake; false when a packet of it must have been lost.
+fn attempt(
+    management: &mut Management<'_>,
+    path: &StreamPath,
+    credit: &mut Credit,
+) -> Result<bool, RadioError> {
+    credit.reset();
+    configure(management, path, credit.period_bytes())?;
+    let until = Instant::now() + INIT_TIMEOUT;
+    let init = management.stream_command(until)?;
+    if init.is_none_or(|command| command.op != CommandOp::Init) {
+        return Ok(false);
+    }
+    let mut bytes = [0; StatusRepr::packet_len(Width::W512)];
+    let report = credit.report(path.endpoint.epid, path.epid);
+    let length = report.emit(path.width, &mut bytes).expect("the buffer is that long");
+    management.send_raw(&bytes[..length]).map_err(io_error("send to", path.device))?;
+    for _ in 0..STATUS_POLLS {
+        let status = status(management, &path.endpoint)?;
+        if status & STATUS_SETUP_ERROR != 0 {
+            return Err(management.unusable("its endpoint reports an error in the stream set-up"));
+        }
+        if status & STATUS_FC_ENABLED != 0 {
+            return Ok(true);
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    Ok(false)
+}
+
+fn configure(
+    management: &mut Management<'_>,
+    path: &StreamPath,
+    period_bytes: u64,
+) -> Result<(), RadioError> {
+    let control =
+        StreamCtrl { start: true, lossy: true, payload: ItemSize::Bits16, ..StreamCtrl::default() };
+    let write = |address, value| Op::CfgWrite { address, value };
+    let writes = [
+        write(OSTRM_DST_EPID, path.epid.0.into()),
+        write(OSTRM_FC_FREQ_BYTES_LO, period_bytes as u32),
+        write(OSTRM_FC_FREQ_BYTES_HI, (period_bytes >> 32) as u32),
+        write(OSTRM_FC_FREQ_PKTS, PACKETS_UNLIMITED),
+        write(OSTRM_FC_HEADROOM, 0),
+        write(OSTRM_CTRL_STATUS, control.to_word()),
+        Op::Return,
+    ];
+    let select = [Op::SelDest(path.endpoint.port)];
+    let hops: [&[Op]; 3] = [&[Op::Nop], &select, &writes];
+    management.transact("the configuration of a stream", &hops).map(drop)
+}
+
+fn status(management: &mut Management<'_>, endpoint: &Endpoint) -> Result<u32, RadioError> {
+    let select = [Op::SelDest(endpoint.port)];
+    let read = [Op::CfgRead { address: OSTRM_CTRL_STATUS }, Op::Return];
+    let hops: [&[Op]; 3] = [&[Op::Nop], &select, &read];
+    let answers = management.transact("the state of a stream", &hops)?;
+    let value = answers.iter().find_map(|op| match op {
+        Op::CfgReadResp { address: OSTRM_CTRL_STATUS, value } => Some(*value),
+        _ => None,
+    });
+    Ok(value.unwrap_or(0))
+}

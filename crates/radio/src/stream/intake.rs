@@ -1,0 +1,212 @@
+//! What to make of each datagram.
+
+use std::io;
+
+use millstream_wire::chdr::{DataRepr, Packet, PacketType, SC16_LEN};
+use millstream_wire::stream::{CommandOp, CommandRepr, StatusRepr};
+use millstream_wire::{Error, Width};
+
+use super::meta::{RxError, RxEvent};
+use super::streamer::{Held, Pending, Run, RxStreamer, TICKS_PER_SAMPLE};
+use super::tracker::{Arrival, Gap, Verdict};
+use crate::error::io_error;
+use crate::{Cause, RadioError};
+
+/// A datagram, parsed.
+enum Content {
+    Data { repr: DataRepr, at: usize, flow_bytes: usize },
+    Command { repr: CommandRepr, flow_bytes: usize },
+    Other,
+}
+
+impl RxStreamer {
+    /// Goes through the lent datagrams until there is something for the caller; false at their end.
+    pub(super) fn inspect_batch(&mut self) -> Result<bool, RxError> {
+        while self.batch.0 < self.batch.1 {
+            let index = self.batch.0;
+            self.batch.0 += 1;
+            self.inspect(index)?;
+            if self.held.is_some() || self.pending.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn inspect(&mut self, index: usize) -> Result<(), RxError> {
+        let datagram = self.port.rx.datagram(index);
+        if datagram.source != self.path.device {
+            self.counters.foreign += 1;
+            return Ok(());
+        }
+        let packet = match Packet::parse(datagram.payload, self.path.width) {
+            Ok(packet) => packet,
+            Err(_) => return self.malformed(),
+        };
+        if packet.header().dst_epid != self.path.epid {
+            self.counters.misaddressed += 1;
+            return Ok(());
+        }
+        match content(&packet) {
+            Ok(Content::Data { repr, at, flow_bytes }) => self.data(index, &repr, at, flow_bytes),
+            Ok(Content::Command { repr, flow_bytes }) => self.stream_command(&repr, flow_bytes),
+            Ok(Content::Other) => {
+                self.counters.unexpected += 1;
+                Ok(())
+            }
+            Err(_) => self.malformed(),
+        }
+    }
+
+    fn malformed(&mut self) -> Result<(), RxError> {
+        self.counters.malformed += 1;
+        self.losses.note_malformed();
+        Ok(())
+    }
+
+    fn data(
+        &mut self,
+        index: usize,
+        repr: &DataRepr,
+        at: usize,
+        flow_bytes: usize,
+    ) -> Result<(), RxError> {
+        let samples = (repr.payload_len / SC16_LEN) as u64;
+        let arrival = Arrival { seq: repr.seq, ticks: repr.timestamp, samples };
+        if self.run == Run::Idle {
+            // Followed all the same, so that the next burst begins with the right number.
+            self.tracker.begin(None);
+            self.tracker.judge(&arrival);
+            self.counters.stray += 1;
+            return self.release(flow_bytes);
+        }
+        let gap = match self.tracker.judge(&arrival) {
+            Verdict::Next => None,
+            Verdict::After(gap) => Some(gap),
+            Verdict::Duplicate => {
+                self.counters.duplicates += 1;
+                return Ok(());
+            }
+            Verdict::Late => {
+                self.counters.late += 1;
+                return self.release(flow_bytes);
+            }
+            Verdict::Nonsense => return self.malformed(),
+        };
+        self.counters.packets += 1;
+        self.book(&arrival, gap.as_ref());
+        let end = at + repr.payload_len;
+        let ticks = repr.timestamp;
+        let (ends_burst, then) = self.burst_after(&arrival, gap.as_ref(), repr.eob);
+        self.held = Some(Held { index, at, end, ticks, flow_bytes, ends_burst, then });
+        if repr.eob && self.run == Run::Continuous {
+            self.counters.overruns += 1;
+            return self.restart_after_overrun();
+        }
+        Ok(())
+    }
+
+    /// Enters a packet and the gap before it into the ledger, and reports the gap.
+    fn book(&mut self, arrival: &Arrival, gap: Option<&Gap>) {
+        self.expectation.arrive(arrival, gap, TICKS_PER_SAMPLE);
+        self.ledger.expected = self.expectation.total();
+        self.ledger.hold(arrival.samples);
+        let overrun = self.recovery.take().is_some();
+        self.awaited = None;
+        let Some(gap) = gap else { return self.losses.clear_malformed() };
+        self.losses.book(gap, self.port.rx.queue_drops(), &mut self.ledger);
+        let samples = gap.in_packets + gap.unsent;
+        let event = if overrun || (gap.packets == 0 && samples > 0) {
+            RxEvent::Overrun { samples }
+        } else {
+            RxEvent::SequenceGap { packets: gap.packets, samples }
+        };
+        self.pending = Some(Pending { event, ticks: arrival.ticks, ends_burst: false });
+    }
+
+    /// Whether the burst is over with this packet, and what to report behind it.
+    fn burst_after(&mut self, arrival: &Arrival, gap: Option<&Gap>, eob: bool) -> (bool, RxEvent) {
+        match self.run {
+            Run::Finite(left) => {
+                let missing = gap.map_or(0, |gap| gap.in_packets + gap.unsent);
+                let left = left.saturating_sub(missing + arrival.samples);
+                self.run = Run::Finite(left);
+                if eob && left > 0 {
+                    self.lose_rest(left, Cause::DeviceOverrun);
+                    return (true, RxEvent::Overrun { samples: left });
+                }
+                (left == 0, RxEvent::None)
+            }
+            Run::Stopping(_) => (eob, RxEvent::None),
+            Run::Continuous | Run::Idle => (false, RxEvent::None),
+        }
+    }
+
+    /// Samples of a finite capture that will not come.
+    pub(super) fn lose_rest(&mut self, samples: u64, cause: Cause) {
+        self.expectation.add(samples);
+        self.ledger.expected = self.expectation.total();
+        self.ledger.lose(cause, samples);
+    }
+
+    fn stream_command(&mut self, repr: &CommandRepr, flow_bytes: usize) -> Result<(), RxError> {
+        match repr.op {
+            CommandOp::Resync => {
+                self.credit.resync(repr.packets, repr.bytes);
+                self.release(flow_bytes)
+            }
+            // The device did not hear the answer to the handshake.
+            CommandOp::Init => {
+                self.credit.reset();
+                self.report()
+            }
+            CommandOp::Ping => {
+                self.credit.release(flow_bytes);
+                self.report()
+            }
+        }
+    }
+
+    /// Counts a packet whose buffer is free again, and reports once per period.
+    pub(super) fn release(&mut self, flow_bytes: usize) -> Result<(), RxError> {
+        self.credit.release(flow_bytes);
+        if self.credit.is_due() { self.report() } else { Ok(()) }
+    }
+
+    /// Tells the device what has been consumed.
+    pub(super) fn report(&mut self) -> Result<(), RxError> {
+        let report = self.credit.report(self.path.endpoint.epid, self.path.epid);
+        let mut bytes = [0; StatusRepr::packet_len(Width::W512)];
+        let length = report.emit(self.path.width, &mut bytes).expect("the buffer is that long");
+        self.counters.reports += 1;
+        let device = self.path.device;
+        let sent = self.port.tx.send(&bytes[..length], device);
+        sent.map_err(|error| RxError::Radio(io_error("send to", device)(error)))
+    }
+
+    pub(super) fn receive_error(&self, source: io::Error) -> RxError {
+        let address = self.path.device;
+        RadioError::Io { what: "receive from", address, source }.into()
+    }
+}
+
+/// Takes a packet to this stream apart.
+fn content(packet: &Packet<'_>) -> Result<Content, Error> {
+    let flow_bytes = packet.flow_len();
+    match packet.kind() {
+        PacketType::Data | PacketType::TimedData => {
+            let repr = DataRepr::parse(packet)?;
+            if !repr.payload_len.is_multiple_of(SC16_LEN) {
+                return Err(Error::PayloadTooShort);
+            }
+            let at = packet.header().payload_offset(packet.width());
+            Ok(Content::Data { repr, at, flow_bytes })
+        }
+        PacketType::StreamCommand => {
+            Ok(Content::Command { repr: CommandRepr::parse(packet)?, flow_bytes })
+        }
+        PacketType::Management | PacketType::StreamStatus | PacketType::Control => {
+            Ok(Content::Other)
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Which cause a gap is booked under.
+
+use super::tracker::Gap;
+use crate::{Cause, Ledger};
+
+/// What has been seen that may explain the next gap.
+#[derive(Debug, Clone)]
+pub(super) struct Losses {
+    samples_per_packet: u64,
+    /// Most packets that one drop of the queue can take: a joined train counts once.
+    packets_per_drop: u64,
+    /// Packets that could not be understood since the last good one.
+    malformed: u64,
+    /// Drops of the queue that no gap has been booked under yet.
+    drops: u64,
+    drops_seen: u64,
+}
+
+impl Losses {
+    pub fn new(samples_per_packet: u64, packets_per_drop: u64) -> Self {
+        Self { samples_per_packet, packets_per_drop, malformed: 0, drops: 0, drops_seen: 0 }
+    }
+
+    /// A packet of the stream could not be understood.
+    pub fn note_malformed(&mut self) {
+        self.malformed += 1;
+    }
+
+    /// A good packet came without a gap before it, so what was malformed was none of the stream's.
+    pub fn clear_malformed(&mut self) {
+        self.malformed = 0;
+    }
+
+    /// Books `gap`. `queue_drops` is the port's counter now.
+    ///
+    /// Packets that came damaged are known one by one, then those that the queue dropped; what is
+    /// left of the missing packets was lost on the way. What the device never sent is its own.
+    pub fn book(&mut self, gap: &Gap, queue_drops: u64, ledger: &mut Ledger) {
+        self.drops += queue_drops.saturating_sub(self.drops_seen);
+        self.drops_seen = self.drops_seen.max(queue_drops);
+
+        let malformed = self.malformed.min(gap.packets);
+        let dropped =
+            (self.drops.saturating_mul(self.packets_per_drop)).min(gap.packets - malformed);
+        self.malformed = 0;
+        self.drops -= dropped.div_ceil(self.packets_per_drop);
+
+        let mut left = gap.in_packets;
+        for (cause, packets) in [(Cause::Malformed, malformed), (Cause::HostQueueDrop, dropped)] {
+            let samples = packets.saturating_mul(self.samples_per_packet).min(left);
+            ledger.lose(cause, samples);
+            left -= samples;
+        }
+        ledger.lose(Cause::NetworkLoss, left);
+        ledger.lose(Cause::DeviceOverrun, gap.unsent);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn book(losses: &mut Losses, gap: Gap, drops: u64) -> [u64; 4] {
+        let mut ledger = Ledger::default();
+        losses.book(&gap, drops, &mut ledger);
+        [Cause::DeviceOverrun, Cause::NetworkLoss, Cause::HostQueueDrop, Cause::Malformed]
+            .map(|cause| ledger.lost(cause))
+    }
+
+    fn gap(packets: u64, in_packets: u64, unsent: u64) -> Gap {
+        Gap { packets, in_packets, unsent }
+    }
+
+    #[test]
+    fn without_a_suspect_the_network_lost_it() {
+        let mut losses = Losses::new(10, 1);
+        assert_eq!(book(&mut losses, gap(3, 30, 0), 0), [0, 30, 0, 0]);
+        assert_eq!(book(&mut losses, gap(0, 0, 7), 0), [7, 0, 0, 0]);
+    }
+
+    #[test]
+    fn drops_of_the_queue_explain_as_many_packets_as_they_count() {
+        let mut losses = Losses::new(10, 1);
+        assert_eq!(book(&mut losses, gap(5, 50, 0), 3), [0, 20, 30, 0]);
+        // The counter does not grow: these drops are spent.
+        assert_eq!(book(&mut losses, gap(1, 10, 0), 3), [0, 10, 0, 0]);
+        // Drops seen early explain the gaps behind them.
+        assert_eq!(book(&mut losses, gap(1, 10, 0), 5), [0, 0, 10, 0]);
+        assert_eq!(book(&mut losses, gap(1, 10, 0), 5), [0, 0, 10, 0]);
+        assert_eq!(book(&mut losses, gap(1, 10, 0), 5), [0, 10, 0, 0]);
+    }
+
+    #[test]
+    fn a_dropped_train_explains_all_its_packets() {
+        let mut losses = Losses::new(10, 8);
+        assert_eq!(book(&mut losses, gap(20, 200, 0), 2), [0, 40, 160, 0]);
+        assert_eq!(book(&mut losses, gap(3, 30, 0), 3), [0, 0, 30, 0]);
+        assert_eq!(book(&mut losses, gap(3, 30, 0), 3), [0, 30, 0, 0]);
+    }
+
+    #[test]
+    fn damaged_packets_come_first_and_short_packets_end_exactly() {
+        let mut losses = Losses::new(10, 1);
+        losses.note_malformed();
+        losses.note_malformed();
+        assert_eq!(book(&mut losses, gap(4, 33, 2), 1), [2, 3, 10, 20]);
+        losses.note_malformed();
+        assert_eq!(book(&mut losses, gap(1, 4, 0), 1), [0, 0, 0, 4]);
+        losses.note_malformed();
+        losses.clear_malformed();
+        assert_eq!(book(&mut losses, gap(1, 10, 0), 1), [0, 10, 0, 0]);
+    }
+}

@@ -1,0 +1,157 @@
+//! What goes into a receive stream and what comes out beside the samples.
+
+use std::net::SocketAddrV4;
+
+use crate::RadioError;
+use crate::convert::SC16_SCALE;
+
+/// How to open a receive stream.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct RxArgs {
+    /// The device's receive channel, from 0.
+    pub channel: usize,
+    /// Samples of a full packet; none for as many as the path carries.
+    pub samples_per_packet: Option<u32>,
+    /// What a wire sample is multiplied by on its way to `Complex32`.
+    pub scale: f32,
+    /// Wanted size of the receive queue, bytes; the credit window follows what is really got.
+    pub recv_queue_bytes: usize,
+}
+
+impl RxArgs {
+    /// The usual settings for a channel.
+    pub fn new(channel: usize) -> Self {
+        Self { channel, samples_per_packet: None, scale: SC16_SCALE, recv_queue_bytes: 8 << 20 }
+    }
+
+    /// Sets the samples of a full packet.
+    pub fn with_samples_per_packet(mut self, samples: u32) -> Self {
+        self.samples_per_packet = Some(samples);
+        self
+    }
+
+    /// Sets the wanted size of the receive queue, bytes.
+    pub fn with_recv_queue_bytes(mut self, bytes: usize) -> Self {
+        self.recv_queue_bytes = bytes;
+        self
+    }
+
+    /// Sets the factor of the conversion to `Complex32`.
+    pub fn with_scale(mut self, scale: f32) -> Self {
+        self.scale = scale;
+        self
+    }
+}
+
+/// What one `recv` brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RxMetadata {
+    /// Samples written to the caller's slice. They are contiguous in time.
+    pub samples: usize,
+    /// Time of the first sample, ticks; after a gap, without samples, the time at which the stream
+    /// goes on. None where the device sends no time.
+    pub time_ticks: Option<u64>,
+    /// The last sample of a burst is among these, or the burst ended before.
+    pub end_of_burst: bool,
+    /// What happened. Anything but [`RxEvent::None`] comes without samples.
+    pub event: RxEvent,
+}
+
+/// Something other than samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum RxEvent {
+    /// Nothing.
+    #[default]
+    None,
+    /// The device could not send in time. A continuous stream has been started again.
+    Overrun {
+        /// Samples missing, exactly.
+        samples: u64,
+    },
+    /// Packets are missing.
+    SequenceGap {
+        /// How many.
+        packets: u64,
+        /// Samples missing, exactly.
+        samples: u64,
+    },
+    /// The command came after its own start time; the device discarded it.
+    LateCommand,
+    /// Nothing came in the time given.
+    Timeout,
+}
+
+/// What was counted at a receive stream's port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct RxCounters {
+    /// Data packets taken.
+    pub packets: u64,
+    /// Datagrams from elsewhere than the device; passed over.
+    pub foreign: u64,
+    /// Datagrams from the device that could not be understood; passed over.
+    pub malformed: u64,
+    /// Packets to another endpoint; passed over.
+    pub misaddressed: u64,
+    /// Second copies of packets; passed over.
+    pub duplicates: u64,
+    /// Packets that came after they had been given up; their samples stay lost.
+    pub late: u64,
+    /// Data packets while nothing was started; passed over.
+    pub stray: u64,
+    /// Other well-formed packets that have no business here; passed over.
+    pub unexpected: u64,
+    /// Credit reports sent.
+    pub reports: u64,
+    /// Overruns from which the stream was started again.
+    pub overruns: u64,
+    /// Stalls (all credit lost on the way) from which the stream was started again.
+    pub stalls: u64,
+}
+
+/// Why a stream cannot go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RxError {
+    /// Neither samples nor control packets come from the device any more.
+    #[error(
+        "the device at {address} stopped answering: no sample for {silent_ms} ms and no reply to a \
+         register read; check its power and the cable, then open it again"
+    )]
+    DeviceSilent {
+        /// The device's CHDR address.
+        address: SocketAddrV4,
+        /// How long nothing came, milliseconds.
+        silent_ms: u64,
+    },
+    /// A started stream was started again.
+    #[error("the stream is running: stop it and receive to the end of the burst first")]
+    Running,
+    /// A finite capture of an impossible length.
+    #[error(
+        "a capture of {samples} samples is not possible: it must be a multiple of {multiple} between \
+         {multiple} and {most}"
+    )]
+    BadLength {
+        /// The length asked for.
+        samples: u64,
+        /// What it must be a multiple of.
+        multiple: u32,
+        /// The longest.
+        most: u64,
+    },
+    /// After an overrun, every new start came too late.
+    #[error(
+        "the stream could not be started again after an overrun: {attempts} start commands came too \
+         late; lower the sample rate, or the load on this machine"
+    )]
+    NotRestarted {
+        /// How many were tried.
+        attempts: u32,
+    },
+    /// Anything else.
+    #[error(transparent)]
+    Radio(#[from] RadioError),
+}

@@ -1,0 +1,23 @@
+//! Receive streams: samples with time, every loss named.
+//!
+//! ```text
+//! datagrams ─▶ intake ─▶ tracker (order, time) ─▶ held packet ─▶ conversion into the caller's slice
+//!                │            └─▶ gap ─▶ losses ─▶ ledger
+//!                └─▶ credit ─▶ stream status
+//! ```
+
+mod command;
+mod credit;
+mod expectation;
+mod handshake;
+mod intake;
+mod losses;
+mod meta;
+mod recover;
+mod recv;
+mod streamer;
+mod tracker;
+
+pub use handshake::StreamPath;
+pub use meta::{RxArgs, RxCounters, RxError, RxEvent, RxMetadata};
+pub use streamer::RxStreamer;

@@ -1,0 +1,168 @@
+//! Nothing comes: find out why, and go on where that is possible.
+
+use std::time::{Duration, Instant};
+
+use millstream_wire::ctrl::CLIENT_ZERO_PORT;
+use millstream_wire::regs::client_zero::PROTO_VER;
+
+use super::handshake;
+use super::meta::{RxError, RxEvent};
+use super::streamer::{Pending, Recovery, Run, RxStreamer};
+use super::tracker::Gap;
+use crate::{Cause, RadioError};
+
+/// How far ahead of the device's time a stream is started again; doubles when it was too late.
+const RESTART_LEAD_MS: f64 = 50.0;
+
+/// Start commands after one overrun.
+const RESTART_TRIES: u32 = 6;
+
+/// How long the end of a stopped burst is waited for.
+const STOP_TIMEOUT: Duration = Duration::from_millis(300);
+
+/// How often credit is reported again while nothing comes: the last report may be lost.
+const REPORT_AGAIN: Duration = Duration::from_millis(50);
+
+impl RxStreamer {
+    /// Looks around after a wait in which nothing came.
+    pub(super) fn idle(&mut self) -> Result<(), RxError> {
+        if self.run == Run::Idle {
+            return Ok(());
+        }
+        let now = Instant::now();
+        if self.channel.events().late_commands() != self.late_commands_seen {
+            return self.late_command();
+        }
+        if now.duration_since(self.last_idle) >= REPORT_AGAIN {
+            self.last_idle = now;
+            self.report()?;
+            let quiet = now.duration_since(self.last_heard) >= REPORT_AGAIN;
+            if quiet && self.lost_the_end_of_an_overrun() {
+                self.counters.overruns += 1;
+                return self.restart_after_overrun();
+            }
+        }
+        if let Run::Stopping(since) = self.run
+            && now.duration_since(since) >= STOP_TIMEOUT
+            && now.duration_since(self.last_heard) >= STOP_TIMEOUT
+        {
+            // The end of the burst is lost, or the device had stopped by itself.
+            self.end_burst(RxEvent::None);
+            return Ok(());
+        }
+        let silent = now.duration_since(self.last_heard);
+        if silent > self.silence_limit() { self.silence(silent) } else { Ok(()) }
+    }
+
+    /// An overrun was reported, but the packet that ended its burst has not come.
+    fn lost_the_end_of_an_overrun(&self) -> bool {
+        let events = self.channel.events();
+        self.run == Run::Continuous
+            && self.recovery.is_none()
+            && events.overruns() != self.overruns_seen
+            && events.overrun_ticks() >= self.run_ticks
+    }
+
+    /// The device discarded a timed start.
+    fn late_command(&mut self) -> Result<(), RxError> {
+        self.late_commands_seen = self.channel.events().late_commands();
+        match (self.run, self.recovery) {
+            (Run::Continuous, Some(recovery)) => self.start_again(recovery.attempts),
+            (Run::Finite(left), _) => {
+                self.lose_rest(left, Cause::LateCommand);
+                self.end_burst(RxEvent::LateCommand);
+                Ok(())
+            }
+            (Run::Continuous, None) if self.awaited.is_some() => {
+                self.end_burst(RxEvent::LateCommand);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn end_burst(&mut self, event: RxEvent) {
+        self.run = Run::Idle;
+        self.awaited = None;
+        self.pending = Some(Pending { event, ticks: None, ends_burst: true });
+    }
+
+    /// The longest silence that needs no explanation: slow streams have long packets.
+    fn silence_limit(&self) -> Duration {
+        let packet_s = f64::from(self.samples_per_packet) / self.path.rate_hz;
+        let packets = Duration::try_from_secs_f64(4.0 * packet_s).unwrap_or(Duration::MAX);
+        self.silence_max.max(packets)
+    }
+
+    /// Nothing has come for too long: ask the device whether it lives.
+    fn silence(&mut self, silent: Duration) -> Result<(), RxError> {
+        let asked = Instant::now();
+        match self.channel.control().read(CLIENT_ZERO_PORT, PROTO_VER) {
+            Ok(_) => {}
+            Err(RadioError::Silent { .. } | RadioError::Io { .. }) => {
+                return Err(RxError::DeviceSilent {
+                    address: self.path.device,
+                    silent_ms: (silent + asked.elapsed()).as_millis() as u64,
+                });
+            }
+            Err(error) => return Err(error.into()),
+        }
+        self.last_heard = Instant::now();
+        if let Some(start) = self.awaited
+            && self.channel.time_ticks()? < start
+        {
+            return Ok(());
+        }
+        match self.run {
+            Run::Continuous => self.restart_after_stall(),
+            Run::Finite(left) => {
+                self.lose_tail(left);
+                Ok(())
+            }
+            Run::Idle | Run::Stopping(_) => Ok(()),
+        }
+    }
+
+    /// The last packets of a finite capture are lost.
+    fn lose_tail(&mut self, samples: u64) {
+        let packets = samples.div_ceil(self.samples_per_packet.into());
+        let gap = Gap { packets, in_packets: samples, unsent: 0 };
+        self.losses.book(&gap, self.port.rx.queue_drops(), &mut self.ledger);
+        self.expectation.add(samples);
+        self.ledger.expected = self.expectation.total();
+        self.end_burst(RxEvent::SequenceGap { packets, samples });
+    }
+
+    /// The device ended the burst because it could not send: start it again. The gap shows, exactly,
+    /// in the time of the first packet that comes.
+    pub(super) fn restart_after_overrun(&mut self) -> Result<(), RxError> {
+        self.channel.stop()?;
+        self.start_again(0)
+    }
+
+    /// The device lives, but all of its credit is lost on the way, and no rule of the protocol brings
+    /// it back: set the stream up anew.
+    fn restart_after_stall(&mut self) -> Result<(), RxError> {
+        self.counters.stalls += 1;
+        self.channel.stop()?;
+        handshake::open(&mut self.port, &self.path, &mut self.credit)?;
+        self.batch = (0, 0);
+        self.tracker.restart();
+        self.start_again(0)
+    }
+
+    fn start_again(&mut self, attempts: u32) -> Result<(), RxError> {
+        if attempts == RESTART_TRIES {
+            self.run = Run::Idle;
+            return Err(RxError::NotRestarted { attempts });
+        }
+        let lead_ms = RESTART_LEAD_MS * f64::from(1u32 << attempts);
+        let lead = (self.path.rate_hz * lead_ms / 1e3).ceil() as u64;
+        let start = self.channel.time_ticks()?.wrapping_add(lead);
+        self.command(None, Some(start))?;
+        self.recovery = Some(Recovery { attempts: attempts + 1 });
+        self.awaited = Some(start);
+        self.run_ticks = start;
+        Ok(())
+    }
+}

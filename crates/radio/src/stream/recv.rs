@@ -1,0 +1,156 @@
+//! Receiving: from lent datagrams into the caller's slice.
+
+use std::time::{Duration, Instant};
+
+use millstream_wire::chdr::SC16_LEN;
+use num_complex::{Complex, Complex32};
+
+use super::meta::{RxError, RxEvent, RxMetadata};
+use super::streamer::{Held, Pending, Run, RxStreamer, TICKS_PER_SAMPLE};
+
+/// Longest sleep between looks at the state of the stream.
+const SLICE: Duration = Duration::from_millis(50);
+
+impl RxStreamer {
+    /// Receives complex floats: the wire's samples times the stream's scale.
+    ///
+    /// Fills `out`, unless before that a gap, the end of a burst or the end of `timeout` comes. Samples
+    /// of one call are contiguous in time. An event comes alone, before the samples behind it.
+    ///
+    /// # Errors
+    /// [`RxError::DeviceSilent`] when the device stopped answering, [`RxError::NotRestarted`],
+    /// [`RxError::Radio`] when the system refuses.
+    pub fn recv(
+        &mut self,
+        out: &mut [Complex32],
+        timeout: Duration,
+    ) -> Result<RxMetadata, RxError> {
+        let (converter, scale) = (self.converter, self.scale);
+        self.recv_with(out, timeout, |wire, out| converter.sc16_to_fc32(wire, out, scale))
+    }
+
+    /// Receives the wire's own 16-bit samples, otherwise like [`RxStreamer::recv`].
+    ///
+    /// # Errors
+    /// Those of [`RxStreamer::recv`].
+    pub fn recv_sc16(
+        &mut self,
+        out: &mut [Complex<i16>],
+        timeout: Duration,
+    ) -> Result<RxMetadata, RxError> {
+        self.recv_with(out, timeout, |wire, out| {
+            let (words, _) = wire.as_chunks::<SC16_LEN>();
+            for (sample, word) in out.iter_mut().zip(words) {
+                sample.re = i16::from_le_bytes([word[0], word[1]]);
+                sample.im = i16::from_le_bytes([word[2], word[3]]);
+            }
+            words.len().min(out.len())
+        })
+    }
+
+    fn recv_with<T>(
+        &mut self,
+        out: &mut [T],
+        timeout: Duration,
+        convert: impl Fn(&[u8], &mut [T]) -> usize,
+    ) -> Result<RxMetadata, RxError> {
+        let mut meta = RxMetadata::default();
+        // Asked for only when nothing is there: reading the clock is not free.
+        let mut until = None;
+        loop {
+            if let Some(pending) = self.pending {
+                if meta.samples == 0 {
+                    self.pending = None;
+                    return Ok(self.deliver_pending(&pending));
+                }
+                return Ok(meta);
+            }
+            if let Some(held) = self.held {
+                if meta.samples == out.len() && held.at < held.end {
+                    return Ok(meta);
+                }
+                self.hand_out(held, out, &mut meta, &convert)?;
+                if meta.end_of_burst {
+                    return Ok(meta);
+                }
+                continue;
+            }
+            if meta.samples == out.len() && !out.is_empty() {
+                return Ok(meta);
+            }
+            if self.inspect_batch()? {
+                continue;
+            }
+            let until = *until.get_or_insert_with(|| deadline(timeout));
+            if !self.advance(until)? && Instant::now() >= until {
+                if meta.samples == 0 {
+                    meta.event = RxEvent::Timeout;
+                }
+                return Ok(meta);
+            }
+        }
+    }
+
+    /// Converts as much of the held packet as there is room for, and lets it go when it is used up.
+    fn hand_out<T>(
+        &mut self,
+        mut held: Held,
+        out: &mut [T],
+        meta: &mut RxMetadata,
+        convert: &impl Fn(&[u8], &mut [T]) -> usize,
+    ) -> Result<(), RxError> {
+        let wire = &self.port.rx.datagram(held.index).payload[held.at..held.end];
+        let samples = convert(wire, &mut out[meta.samples..]);
+        if meta.samples == 0 {
+            meta.time_ticks = held.ticks;
+        }
+        meta.samples += samples;
+        self.ledger.deliver(samples as u64);
+        held.at += samples * SC16_LEN;
+        held.ticks = held.ticks.map(|t| t.wrapping_add(samples as u64 * TICKS_PER_SAMPLE));
+        if held.at < held.end {
+            self.held = Some(held);
+            return Ok(());
+        }
+        self.held = None;
+        if held.then != RxEvent::None {
+            let (event, ends_burst) = (held.then, held.ends_burst);
+            self.pending = Some(Pending { event, ticks: held.ticks, ends_burst });
+        } else if held.ends_burst {
+            meta.end_of_burst = true;
+        }
+        if held.ends_burst {
+            self.run = Run::Idle;
+        }
+        self.release(held.flow_bytes)
+    }
+
+    fn deliver_pending(&mut self, pending: &Pending) -> RxMetadata {
+        let Pending { event, ticks, ends_burst } = *pending;
+        RxMetadata { samples: 0, time_ticks: ticks, end_of_burst: ends_burst, event }
+    }
+
+    /// Waits for datagrams, no longer than a slice and not beyond `until`, and goes through them.
+    /// True when there is something for the caller.
+    pub(super) fn advance(&mut self, until: Instant) -> Result<bool, RxError> {
+        if self.inspect_batch()? {
+            return Ok(true);
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        let received = self.port.rx.recv_batch(left.min(SLICE));
+        let count = received.map_err(|error| self.receive_error(error))?;
+        self.batch = (0, count);
+        if count == 0 {
+            self.idle()?;
+            return Ok(self.pending.is_some());
+        }
+        self.last_heard = Instant::now();
+        self.inspect_batch()
+    }
+}
+
+/// A time-out too long for the clock is a year.
+fn deadline(timeout: Duration) -> Instant {
+    const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+    Instant::now() + timeout.min(YEAR)
+}

@@ -1,0 +1,245 @@
+//! The receive streamer: its parts, its opening and its end.
+
+use std::time::{Duration, Instant};
+
+use millstream_link::port::Port;
+use millstream_wire::chdr::{DataRepr, SC16_LEN};
+
+use super::credit::Credit;
+use super::expectation::Expectation;
+use super::handshake::{self, StreamPath};
+use super::losses::Losses;
+use super::meta::{RxArgs, RxCounters, RxEvent};
+use super::tracker::Tracker;
+use crate::channel::RxChannel;
+use crate::convert::Converter;
+use crate::{Ledger, RadioError};
+
+/// Longest payload that one drop of a coalescing queue can take, bytes.
+const TRAIN_BYTES_MAX: usize = 65_507;
+
+/// How long the end of a stream waits for what is still on its way.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// A receive stream of one channel, on a port of its own.
+///
+/// It does not know its link. In the steady state it allocates nothing, takes no lock, and makes one
+/// system call per batch of packets and one per credit report.
+pub struct RxStreamer {
+    pub(super) port: Port,
+    pub(super) path: StreamPath,
+    pub(super) channel: RxChannel,
+    pub(super) converter: Converter,
+    pub(super) scale: f32,
+    pub(super) samples_per_packet: u32,
+
+    pub(super) credit: Credit,
+    pub(super) tracker: Tracker,
+    pub(super) expectation: Expectation,
+    pub(super) losses: Losses,
+    pub(super) ledger: Ledger,
+    pub(super) counters: RxCounters,
+
+    /// The datagrams lent by the port: the next to look at, and how many there are.
+    pub(super) batch: (usize, usize),
+    /// The packet whose samples are being handed out.
+    pub(super) held: Option<Held>,
+    /// What to report before any further samples.
+    pub(super) pending: Option<Pending>,
+
+    pub(super) run: Run,
+    /// The time of a start that has not brought its first packet.
+    pub(super) awaited: Option<u64>,
+    pub(super) recovery: Option<Recovery>,
+    pub(super) late_commands_seen: u64,
+    pub(super) overruns_seen: u64,
+    /// The device's time since which overruns concern the current run, ticks.
+    pub(super) run_ticks: u64,
+
+    pub(super) silence_max: Duration,
+    pub(super) last_heard: Instant,
+    pub(super) last_idle: Instant,
+}
+
+/// Samples of a lent datagram that the caller has not had yet.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Held {
+    /// The datagram's place in the batch.
+    pub index: usize,
+    /// Where in it the next sample lies, and where the samples end.
+    pub at: usize,
+    pub end: usize,
+    /// Time of the next sample.
+    pub ticks: Option<u64>,
+    pub flow_bytes: usize,
+    /// The burst is over with this packet.
+    pub ends_burst: bool,
+    /// What to report behind it.
+    pub then: RxEvent,
+}
+
+/// A report without samples.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pending {
+    pub event: RxEvent,
+    pub ticks: Option<u64>,
+    pub ends_burst: bool,
+}
+
+/// What the device has been asked to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Run {
+    Idle,
+    Continuous,
+    /// So many samples are still to come.
+    Finite(u64),
+    /// Stopped; the end of the burst has not come yet, since when.
+    Stopping(Instant),
+}
+
+/// A continuous stream that has been started again and has not brought samples yet.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Recovery {
+    /// Start commands so far.
+    pub attempts: u32,
+}
+
+impl RxStreamer {
+    /// Routes and opens the stream of `channel` to `port`. [`crate::Device::rx_stream`] does this.
+    ///
+    /// # Errors
+    /// [`RadioError::Silent`] when the handshake fails, [`RadioError::Unusable`] when the device
+    /// refuses it.
+    pub fn open(
+        mut port: Port,
+        path: StreamPath,
+        channel: RxChannel,
+        args: &RxArgs,
+        silence_max: Duration,
+    ) -> Result<Self, RadioError> {
+        let samples_per_packet = samples_per_packet(&path, &channel, args);
+        let capabilities = port.rx.capabilities();
+        let mut credit = Credit::new(capabilities.recv_queue_bytes);
+        channel.stop()?;
+        handshake::open(&mut port, &path, &mut credit)?;
+        channel.set_samples_per_packet(samples_per_packet)?;
+        let packet_bytes = samples_per_packet as usize * SC16_LEN;
+        let packets_per_drop =
+            if capabilities.coalescing { TRAIN_BYTES_MAX.div_ceil(packet_bytes) } else { 1 };
+        let now = Instant::now();
+        Ok(Self {
+            port,
+            path,
+            converter: Converter::best(),
+            scale: args.scale,
+            samples_per_packet,
+            credit,
+            // The E3xx counts time in samples (facts page, section 5).
+            tracker: Tracker::new(samples_per_packet.into(), TICKS_PER_SAMPLE),
+            expectation: Expectation::default(),
+            losses: Losses::new(samples_per_packet.into(), packets_per_drop as u64),
+            ledger: Ledger::default(),
+            counters: RxCounters::default(),
+            batch: (0, 0),
+            held: None,
+            pending: None,
+            run: Run::Idle,
+            awaited: None,
+            recovery: None,
+            late_commands_seen: channel.events().late_commands(),
+            overruns_seen: channel.events().overruns(),
+            run_ticks: 0,
+            silence_max,
+            last_heard: now,
+            last_idle: now,
+            channel,
+        })
+    }
+
+    /// Where every sample went so far.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// What was counted at the port.
+    pub fn counters(&self) -> &RxCounters {
+        &self.counters
+    }
+
+    /// Samples of a full packet.
+    pub fn samples_per_packet(&self) -> u32 {
+        self.samples_per_packet
+    }
+
+    /// Samples, and ticks, per second, as they were when the stream was opened.
+    pub fn rate_hz(&self) -> f64 {
+        self.path.rate_hz
+    }
+
+    /// Datagrams (or, with coalescing, trains) that the receive queue of this machine dropped.
+    pub fn queue_drops(&self) -> u64 {
+        self.port.rx.queue_drops()
+    }
+
+    /// Whether samples may still come: something was started and its burst has not ended.
+    pub fn is_running(&self) -> bool {
+        self.run != Run::Idle
+    }
+
+    /// Stops, discards what is still on its way, and returns the final ledger.
+    ///
+    /// A device that has gone cannot be stopped; the ledger then ends with what had come.
+    pub fn finish(mut self) -> Ledger {
+        self.end();
+        self.ledger.clone()
+    }
+
+    fn end(&mut self) {
+        let until = Instant::now() + FINISH_TIMEOUT;
+        let mut alive = self.run == Run::Idle || self.stop().is_ok();
+        loop {
+            if let Some(held) = self.held.take() {
+                let samples = (held.end - held.at) / SC16_LEN;
+                self.ledger.discard(samples as u64);
+                if held.ends_burst {
+                    self.run = Run::Idle;
+                }
+            }
+            self.pending = None;
+            if self.run == Run::Idle || !alive || Instant::now() >= until {
+                break;
+            }
+            alive = self.advance(until).is_ok();
+        }
+        self.run = Run::Idle;
+    }
+}
+
+impl Drop for RxStreamer {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl std::fmt::Debug for RxStreamer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RxStreamer")
+            .field("path", &self.path)
+            .field("run", &self.run)
+            .field("counters", &self.counters)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Ticks per sample of the E3xx family.
+pub(super) const TICKS_PER_SAMPLE: u64 = 1;
+
+/// As many samples as fit the path, or fewer if asked for; whole radio words.
+fn samples_per_packet(path: &StreamPath, channel: &RxChannel, args: &RxArgs) -> u32 {
+    let timed = DataRepr { timestamp: Some(0), ..DataRepr::default() };
+    let room = path.frame_bytes.saturating_sub(timed.header_len(path.width));
+    let most = u32::try_from(room / SC16_LEN).unwrap_or(u32::MAX);
+    let wanted = args.samples_per_packet.unwrap_or(most).min(most);
+    let word = channel.samples_per_word();
+    (wanted / word * word).max(word)
+}

@@ -1,0 +1,95 @@
+//! Verdicts on hand-made sequences.
+
+use super::*;
+
+const SPP: u64 = 10;
+
+fn at(seq: u16, ticks: u64) -> Arrival {
+    Arrival { seq, ticks: Some(ticks), samples: SPP }
+}
+
+fn tracker() -> Tracker {
+    let mut tracker = Tracker::new(SPP, 1);
+    assert_eq!(tracker.judge(&at(0, 1000)), Verdict::Next);
+    tracker
+}
+
+fn gap(packets: u64, in_packets: u64, unsent: u64) -> Verdict {
+    Verdict::After(Gap { packets, in_packets, unsent })
+}
+
+#[test]
+fn packets_in_order_follow_each_other_past_the_wrap() {
+    let mut tracker = Tracker::new(SPP, 2);
+    for index in 0..70_000u64 {
+        assert_eq!(tracker.judge(&at(index as u16, index * 2 * SPP)), Verdict::Next);
+    }
+    assert_eq!(tracker.next_ticks(), Some(70_000 * 2 * SPP));
+}
+
+#[test]
+fn lost_packets_are_counted_exactly() {
+    let mut tracker = tracker();
+    assert_eq!(tracker.judge(&at(4, 1040)), gap(3, 30, 0));
+    assert_eq!(tracker.judge(&at(5, 1050)), Verdict::Next);
+}
+
+#[test]
+fn a_jump_of_time_alone_was_never_sent() {
+    let mut tracker = tracker();
+    assert_eq!(tracker.judge(&at(1, 1013)), gap(0, 0, 3));
+    // Two packets lost and an overrun between: at most two packets' worth were sent.
+    assert_eq!(tracker.judge(&at(4, 1100)), gap(2, 20, 57));
+    // A short packet lost.
+    assert_eq!(tracker.judge(&at(6, 1114)), gap(1, 4, 0));
+}
+
+#[test]
+fn copies_and_late_arrivals_are_told_apart() {
+    let mut tracker = tracker();
+    assert_eq!(tracker.judge(&at(2, 1020)), gap(1, 10, 0));
+    assert_eq!(tracker.judge(&at(2, 1020)), Verdict::Duplicate);
+    assert_eq!(tracker.judge(&at(0, 1000)), Verdict::Duplicate);
+    assert_eq!(tracker.judge(&at(1, 1010)), Verdict::Late);
+    assert_eq!(tracker.judge(&at(1, 1010)), Verdict::Duplicate);
+    assert_eq!(tracker.judge(&at(3, 1030)), Verdict::Next);
+}
+
+#[test]
+fn a_known_start_shows_what_is_missing_before_the_first_packet() {
+    let mut tracker = Tracker::new(SPP, 1);
+    tracker.begin(Some(500));
+    assert_eq!(tracker.judge(&at(2, 520)), gap(2, 20, 0));
+    let mut unknown = Tracker::new(SPP, 1);
+    assert_eq!(unknown.judge(&at(2, 520)), gap(2, 20, 0));
+}
+
+#[test]
+fn sequence_numbers_alone_serve_where_there_is_no_time() {
+    let untimed = |seq| Arrival { seq, ticks: None, samples: SPP };
+    let mut tracker = Tracker::new(SPP, 1);
+    assert_eq!(tracker.judge(&untimed(0)), Verdict::Next);
+    assert_eq!(tracker.judge(&untimed(3)), gap(2, 20, 0));
+    assert_eq!(tracker.judge(&untimed(3)), Verdict::Duplicate);
+    assert_eq!(tracker.judge(&untimed(1)), Verdict::Late);
+    assert_eq!(tracker.judge(&untimed(4)), Verdict::Next);
+}
+
+#[test]
+fn after_a_restart_only_time_counts() {
+    let mut tracker = tracker();
+    tracker.restart();
+    assert_eq!(tracker.judge(&at(0, 1055)), gap(5, 45, 0));
+    assert_eq!(tracker.judge(&at(1, 1065)), Verdict::Next);
+}
+
+#[test]
+fn nonsense_changes_nothing_and_a_clock_set_back_is_followed() {
+    let mut tracker = Tracker::new(SPP, 4);
+    assert_eq!(tracker.judge(&at(0, 1 << 62)), Verdict::Next);
+    assert_eq!(tracker.judge(&at(1, (1 << 62) + 43)), Verdict::Nonsense);
+    assert_eq!(tracker.judge(&at(1, 1)), Verdict::Nonsense);
+    assert_eq!(tracker.judge(&at(1, (1 << 62) + 4 * SPP)), Verdict::Next);
+    assert_eq!(tracker.judge(&at(2, (1 << 62) - 400)), gap(0, 0, 0));
+    assert_eq!(tracker.judge(&at(3, (1 << 62) - 400 + 4 * SPP)), Verdict::Next);
+}
