@@ -46,20 +46,24 @@
 
 pub mod block;
 pub mod blocks;
+pub mod file;
 pub mod graph;
 mod item;
 pub mod metric;
 mod mock;
 pub mod plan;
 pub mod port;
+pub mod registry;
 pub mod runtime;
 mod survey;
 
 pub use block::{Block, BlockError, Context, Work};
+pub use file::{GraphFile, GraphFileError};
 pub use graph::{Graph, GraphError};
 pub use item::{Item, ItemType};
 pub use metric::{Counter, Gauge, Metric};
 pub use mock::Mock;
 pub use plan::{Buffers, Partition, Plan, PlanError, WaitMode};
 pub use port::{In, InputPort, Out, OutputPort, PortVisitor};
+pub use registry::{BlockType, Kind, Registry};
 pub use runtime::{BlockStats, PartitionStats, RunError, Running, Snapshot, Stopper};

@@ -45,7 +45,7 @@ fn plan(places: &[usize], inside_bytes: usize, between_bytes: usize) -> Plan {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..Default::default() })]
 
     #[test]
     fn any_plan_gives_the_same_output(

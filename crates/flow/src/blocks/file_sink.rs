@@ -37,45 +37,41 @@ pub struct FileSink<T: Item> {
     /// Items.
     pub input: In<T>,
     path: PathBuf,
-    /// Where the bytes go until the end.
-    part: PathBuf,
-    file: BufWriter<File>,
+    /// Where the bytes go until the end, and the open file.
+    part: Option<(PathBuf, BufWriter<File>)>,
 }
 
 impl<T: Item + bytemuck::NoUninit> FileSink<T> {
-    /// Creates the file (or its `.part`).
-    ///
-    /// # Errors
-    /// [`FileSinkError`] when it cannot be created.
-    pub fn create(path: &Path) -> Result<Self, FileSinkError> {
-        let special = fs::metadata(path).is_ok_and(|data| !data.is_file() && !data.is_dir());
-        let part = if special {
-            path.to_owned()
-        } else {
-            let mut name = path.as_os_str().to_owned();
-            name.push(".part");
-            name.into()
-        };
-        let file = if path.is_dir() {
-            Err(io::ErrorKind::IsADirectory.into())
-        } else if special {
-            File::options().write(true).open(&part)
-        } else {
-            File::create(&part)
-        };
-        let path = path.to_owned();
-        match file {
-            Ok(file) => {
-                let file = BufWriter::with_capacity(BUFFER_BYTES, file);
-                Ok(Self { input: In::new(), path, part, file })
-            }
-            Err(source) => Err(FileSinkError { path, source }),
-        }
+    /// Writes to `path`. The file is created when the graph starts.
+    #[must_use]
+    pub fn new(path: &Path) -> Self {
+        Self { input: In::new(), path: path.to_owned(), part: None }
     }
 
-    fn fail(&self) -> impl Fn(io::Error) -> FileSinkError + use<T> {
-        let path = self.path.clone();
-        move |source| FileSinkError { path: path.clone(), source }
+    fn create(&self) -> io::Result<(PathBuf, BufWriter<File>)> {
+        let (part, file) = match fs::metadata(&self.path) {
+            Ok(data) if data.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+            Ok(data) if !data.is_file() => {
+                (self.path.clone(), File::options().write(true).open(&self.path)?)
+            }
+            _ => {
+                let mut name = self.path.as_os_str().to_owned();
+                name.push(".part");
+                let file = File::create(&name)?;
+                (name.into(), file)
+            }
+        };
+        Ok((part, BufWriter::with_capacity(BUFFER_BYTES, file)))
+    }
+
+    fn finish_file(&mut self) -> io::Result<()> {
+        let Some((part, mut file)) = self.part.take() else { return Ok(()) };
+        file.flush()?;
+        if part == self.path { Ok(()) } else { fs::rename(part, &self.path) }
+    }
+
+    fn fail(&self, source: io::Error) -> BlockError {
+        FileSinkError { path: self.path.clone(), source }.into()
     }
 }
 
@@ -84,22 +80,67 @@ impl<T: Item + bytemuck::NoUninit> Block for FileSink<T> {
         ports.input("in", &mut self.input);
     }
 
+    fn start(&mut self) -> Result<(), BlockError> {
+        self.part = Some(self.create().map_err(|source| self.fail(source))?);
+        Ok(())
+    }
+
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let input = self.input.slice();
         let items = input.len();
-        if let Err(source) = self.file.write_all(bytemuck::cast_slice(input)) {
-            return Err(self.fail()(source).into());
+        if let Some((_, file)) = &mut self.part {
+            let written = file.write_all(bytemuck::cast_slice(input));
+            written.map_err(|source| self.fail(source))?;
         }
         self.input.consume(items);
         Ok(Work::Continue)
     }
 
     fn finish(&mut self) -> Result<(), BlockError> {
-        let fail = self.fail();
-        self.file.flush().map_err(&fail)?;
-        if self.part != self.path {
-            fs::rename(&self.part, &self.path).map_err(&fail)?;
-        }
-        Ok(())
+        self.finish_file().map_err(|source| self.fail(source))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Mock;
+
+    #[test]
+    fn the_file_appears_when_it_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.bin");
+        fs::write(&path, "old").unwrap();
+        let mut mock = Mock::new(FileSink::<[i16; 2]>::new(&path));
+        mock.feed("in", &[[1i16, 2], [3, -1]]);
+        mock.run().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"old", "nothing is replaced before the end");
+        mock.end("in");
+        mock.run().unwrap();
+        let expected: Vec<u8> = [1i16, 2, 3, -1].iter().flat_map(|x| x.to_ne_bytes()).collect();
+        assert_eq!(fs::read(&path).unwrap(), expected);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no part is left");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_created_is_an_error_with_a_hint() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("no/out.bin");
+        let error = Mock::new(FileSink::<u8>::new(&path)).run().unwrap_err().to_string();
+        assert!(error.starts_with(&format!("cannot write {}: No such file", path.display())));
+        assert!(error.ends_with("; make its folder first"), "{error}");
+        let error = Mock::new(FileSink::<u8>::new(folder.path())).run().unwrap_err().to_string();
+        assert!(error.ends_with("is a directory"), "{error}");
+    }
+
+    #[test]
+    fn a_full_disk_is_an_error_with_a_hint() {
+        // Every write to this device fails with ENOSPC (null(4)).
+        let mut mock = Mock::new(FileSink::<u8>::new(Path::new("/dev/full")));
+        mock.feed("in", &[1u8]);
+        mock.end("in");
+        let error = mock.run().unwrap_err().to_string();
+        assert!(error.starts_with("cannot write /dev/full: No space left on device"), "{error}");
+        assert!(error.ends_with("; free some space, or write elsewhere"), "{error}");
     }
 }

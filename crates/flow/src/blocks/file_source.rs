@@ -245,3 +245,94 @@ fn convert_cf32(bytes: &[u8], samples: &mut [Complex<f32>]) {
         *sample = Complex::new(part(0), part(4));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Mock;
+    use std::fs;
+
+    fn file(name: &str, bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        (folder, path)
+    }
+
+    #[test]
+    fn full_scale_of_sc16_is_one() {
+        let samples = [[32767i16, -32767], [0, 16384], [-32768, 1]];
+        let bytes: Vec<u8> = samples.as_flattened().iter().flat_map(|x| x.to_le_bytes()).collect();
+        let (_folder, path) = file("a.sc16", &bytes);
+        let mut mock = Mock::new(FileSource::open(&path, None).unwrap());
+        mock.run().unwrap();
+        let scale = |x: i16| f32::from(x) * (1.0 / 32767.0);
+        let expected = samples.map(|[re, im]| Complex::new(scale(re), scale(im)));
+        assert_eq!(expected[0].re, 1.0);
+        assert_eq!(mock.take::<Complex<f32>>("out"), expected);
+    }
+
+    #[test]
+    fn a_long_cf32_file_comes_back_whole() {
+        let samples: Vec<Complex<f32>> =
+            (0..100_000).map(|i| Complex::new(i as f32, -0.5 * i as f32)).collect();
+        let (_folder, path) = file("a.cf32", bytemuck::cast_slice(&samples));
+        let mut mock = Mock::with_room(FileSource::open(&path, None).unwrap(), 1000);
+        mock.run().unwrap();
+        assert!(mock.is_finished());
+        assert_eq!(mock.take::<Complex<f32>>("out"), samples);
+    }
+
+    #[test]
+    fn files_that_are_no_samples_are_told_apart() {
+        let open = |name: &str, bytes: &[u8], format| {
+            let (folder, path) = file(name, bytes);
+            let error = FileSource::open(&path, format).unwrap_err().to_string();
+            error.replace(&format!("{}/", folder.path().display()), "")
+        };
+        assert_eq!(
+            open("film.mp4", &[0; 8], None),
+            "cannot tell the sample format of film.mp4 from its name; \
+             give the format (sc16 or cf32)"
+        );
+        assert_eq!(open("a.sc16", &[], None), "a.sc16 is empty");
+        assert_eq!(
+            open("film.mp4", &[0; 9], Some(SampleFormat::Cf32)),
+            "film.mp4 has 9 bytes, which is no whole number of cf32 samples of 8 bytes: \
+             it is truncated, or no cf32 file"
+        );
+    }
+
+    #[test]
+    fn a_missing_file_or_a_folder_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("none.sc16");
+        let error = FileSource::open(&path, None).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("cannot read {}: No such file", path.display())));
+        let error = FileSource::open(folder.path(), None).unwrap_err().to_string();
+        assert!(error.ends_with("is a directory"), "{error}");
+    }
+
+    #[test]
+    fn a_number_that_is_none_stops_the_reading() {
+        let mut samples = [Complex::new(0.5f32, 0.5); 10];
+        samples[7].im = f32::NAN;
+        let (_folder, path) = file("a.cf32", bytemuck::cast_slice(&samples));
+        let error = Mock::new(FileSource::open(&path, None).unwrap()).run().unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .ends_with("sample 7 is not a finite number; it is damaged, or no cf32 file"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_file_that_shrinks_while_it_is_read_is_told() {
+        let (_folder, path) = file("a.cf32", &[0; 64]);
+        let source = FileSource::open(&path, None).unwrap();
+        fs::write(&path, [0; 12]).unwrap();
+        let error = Mock::new(source).run().unwrap_err().to_string();
+        assert!(error.contains("a.cf32 has 12 bytes, which is no whole number"), "{error}");
+    }
+}

@@ -1,0 +1,122 @@
+//! Graphs as files.
+//!
+//! ```toml
+//! description = "The first second of a recording, at half the amplitude."
+//!
+//! [parameters]                       # what `--set NAME=VALUE` may override
+//! rate = 6.25e6                      # a default, which also says what it must be
+//! in = { help = "recording to read" }            # without default: must be set
+//! out = { help = "where to write", default = "half.cf32" }
+//!
+//! [[block]]
+//! name = "source"
+//! type = "file_source"
+//! path = "${in}"                     # the parameter's value
+//!
+//! [[block]]
+//! name = "half"
+//! type = "multiply_const"
+//! factor = 0.5
+//!
+//! [[block]]
+//! name = "first"
+//! type = "head"
+//! count = "${rate}"
+//!
+//! [[block]]
+//! name = "sink"
+//! type = "file_sink"
+//! item = "cf32"
+//! path = "${out}"
+//!
+//! [graph]
+//! connections = ["source -> half -> first -> sink.in"]
+//!
+//! [plan]                             # optional: see `plan`
+//! [[plan.partition]]
+//! name = "disk"
+//! blocks = ["source"]
+//! ```
+//!
+//! `${NAME}` inside longer text is replaced too. In a chain `a -> b -> c` a block without port
+//! name must have only one such port.
+
+mod build;
+mod error;
+mod raw;
+
+pub use error::{GraphFileError, Problem};
+
+use crate::plan::Plan;
+use crate::registry::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// A graph file, read and not yet built.
+#[derive(Clone, Debug)]
+pub struct GraphFile {
+    /// How errors call it.
+    name: String,
+    description: String,
+    parameters: BTreeMap<String, GraphParameter>,
+    blocks: Vec<BlockEntry>,
+    connections: Vec<String>,
+    plan: Plan,
+}
+
+/// A parameter of the whole graph.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GraphParameter {
+    /// Its value unless overridden; `None` if it must be set.
+    pub default: Option<Value>,
+    /// What it means.
+    pub help: String,
+}
+
+/// A `[[block]]` as written.
+#[derive(Clone, Debug)]
+struct BlockEntry {
+    name: String,
+    type_name: String,
+    values: BTreeMap<String, Value>,
+}
+
+impl GraphFile {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`GraphFileError`]: it cannot be read, or does not have the form of a graph.
+    pub fn read(path: &Path) -> Result<Self, GraphFileError> {
+        let name = path.display().to_string();
+        match std::fs::read_to_string(path) {
+            Ok(text) => Self::parse(&name, &text),
+            Err(error) => Err(Problem::Read(error).of(&name)),
+        }
+    }
+
+    /// Reads a graph from text; `name` is what errors call it.
+    ///
+    /// # Errors
+    /// [`GraphFileError`]: the text does not have the form of a graph.
+    pub fn parse(name: &str, text: &str) -> Result<Self, GraphFileError> {
+        raw::parse(name, text).map_err(|problem| problem.of(name))
+    }
+
+    /// What the graph is for.
+    #[must_use]
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// What may be set, by name.
+    #[must_use]
+    pub fn parameters(&self) -> &BTreeMap<String, GraphParameter> {
+        &self.parameters
+    }
+
+    /// The plan in the file, or the automatic one.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+}

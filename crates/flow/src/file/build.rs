@@ -1,0 +1,185 @@
+//! From a [`GraphFile`] to a [`Graph`].
+
+use super::{BlockEntry, GraphFile, GraphFileError, Problem};
+use crate::block::Block;
+use crate::graph::{Graph, GraphError};
+use crate::registry::{BlockType, Kind, Parameters, Registry, Value};
+use std::collections::BTreeMap;
+
+/// Where a value comes from decides how strictly it is read.
+#[derive(Clone, Debug)]
+enum Given {
+    /// The file: its kind counts.
+    File(Value),
+    /// Somebody typed it: it becomes what is wanted.
+    Typed(String),
+}
+
+impl GraphFile {
+    /// Makes the blocks and connects them. `overrides` are the `NAME=VALUE` of `--set`.
+    ///
+    /// # Errors
+    /// [`GraphFileError`]: which key of which block is wrong, and what is expected there.
+    pub fn build(
+        &self,
+        registry: &Registry,
+        overrides: &[String],
+    ) -> Result<Graph, GraphFileError> {
+        self.try_build(registry, overrides).map_err(|problem| problem.of(&self.name))
+    }
+
+    fn try_build(&self, registry: &Registry, overrides: &[String]) -> Result<Graph, Problem> {
+        let values = self.parameter_values(overrides)?;
+        let mut graph = Graph::new();
+        for (index, entry) in self.blocks.iter().enumerate() {
+            // Before the block is made: making it may create files.
+            if self.blocks[..index].iter().any(|other| other.name == entry.name) {
+                return Err(GraphError::DuplicateBlock { name: entry.name.clone() }.into());
+            }
+            graph.add_boxed(&entry.name, entry.make(registry, &values)?)?;
+        }
+        for chain in &self.connections {
+            let ends: Vec<&str> = chain.split("->").map(str::trim).collect();
+            if ends.len() < 2 || ends.iter().any(|end| end.is_empty()) {
+                return Err(Problem::Connection(chain.clone()));
+            }
+            graph.chain(&ends)?;
+        }
+        graph.check()?;
+        Ok(graph)
+    }
+
+    /// Every parameter's value: set, or its default.
+    fn parameter_values(&self, overrides: &[String]) -> Result<BTreeMap<String, Given>, Problem> {
+        let mut values = BTreeMap::new();
+        for text in overrides {
+            let (name, value) =
+                text.split_once('=').ok_or_else(|| Problem::NoAssignment(text.clone()))?;
+            let Some(parameter) = self.parameters.get(name) else {
+                let (name, known) = (name.to_owned(), self.parameters.keys().cloned().collect());
+                return Err(Problem::UnknownParameter { name, known });
+            };
+            // A default says what the parameter must be, whoever uses it.
+            if let Some(default) = &parameter.default
+                && Value::from_text(value, loosely(default.kind())).is_none()
+            {
+                return Err(wrong_kind(format!("parameter `{name}`"), default.kind(), value));
+            }
+            values.insert(name.to_owned(), Given::Typed(value.to_owned()));
+        }
+        for (name, parameter) in &self.parameters {
+            match (&parameter.default, values.contains_key(name)) {
+                (_, true) => {}
+                (Some(default), false) => {
+                    values.insert(name.clone(), Given::File(default.clone()));
+                }
+                (None, false) => {
+                    let (name, help) = (name.clone(), parameter.help.clone());
+                    return Err(Problem::MissingParameter { name, help });
+                }
+            }
+        }
+        Ok(values)
+    }
+}
+
+/// `rate = 5000000` does not forbid `--set rate=0.5`: the block that uses it decides.
+fn loosely(kind: Kind) -> Kind {
+    if kind == Kind::Integer { Kind::Number } else { kind }
+}
+
+fn wrong_kind(key: String, expected: Kind, found: &str) -> Problem {
+    Problem::WrongKind { key, expected: expected.to_string(), found: found.to_owned() }
+}
+
+impl BlockEntry {
+    fn make(
+        &self,
+        registry: &Registry,
+        values: &BTreeMap<String, Given>,
+    ) -> Result<Box<dyn Block>, Problem> {
+        let block = || self.name.clone();
+        let block_type = registry.get(&self.type_name).ok_or_else(|| Problem::UnknownType {
+            block: block(),
+            type_name: self.type_name.clone(),
+            known: registry.types().map(|known| known.name().to_owned()).collect(),
+        })?;
+        let parameters = self.parameters(block_type, values)?;
+        block_type.make(&parameters).map_err(|source| Problem::Block { block: block(), source })
+    }
+
+    fn parameters(
+        &self,
+        block_type: &BlockType,
+        values: &BTreeMap<String, Given>,
+    ) -> Result<Parameters, Problem> {
+        let declared = block_type.parameters();
+        if let Some(key) =
+            self.values.keys().find(|key| declared.iter().all(|known| known.name != **key))
+        {
+            return Err(Problem::UnknownKey {
+                block: self.name.clone(),
+                type_name: self.type_name.clone(),
+                key: key.clone(),
+                known: declared.iter().map(|known| known.name.to_owned()).collect(),
+            });
+        }
+        let mut parameters = Parameters::default();
+        for parameter in declared {
+            let key = || format!("block `{}`, {}", self.name, parameter.name);
+            let value = match (self.values.get(parameter.name), &parameter.default) {
+                (Some(value), _) => {
+                    let (value, text) = match resolve(&key(), value, values)? {
+                        Given::File(value) => {
+                            let text = value.to_string();
+                            (value.into_kind(parameter.kind), text)
+                        }
+                        Given::Typed(text) => (Value::from_text(&text, parameter.kind), text),
+                    };
+                    value.ok_or_else(|| wrong_kind(key(), parameter.kind, &text))?
+                }
+                (None, Some(default)) => default.clone(),
+                (None, None) => {
+                    return Err(Problem::MissingKey {
+                        block: self.name.clone(),
+                        key: parameter.name,
+                        expected: parameter.kind.to_string(),
+                        help: parameter.help,
+                    });
+                }
+            };
+            parameters.insert(parameter.name, value);
+        }
+        Ok(parameters)
+    }
+}
+
+/// Replaces `${NAME}`. Alone it stands for the value itself, inside text for its text.
+fn resolve(key: &str, value: &Value, values: &BTreeMap<String, Given>) -> Result<Given, Problem> {
+    let Value::Text(text) = value else { return Ok(Given::File(value.clone())) };
+    let find = |name: &str| {
+        values.get(name).ok_or_else(|| Problem::UnknownReference {
+            key: key.to_owned(),
+            name: name.to_owned(),
+            known: values.keys().cloned().collect(),
+        })
+    };
+    let mut result = String::new();
+    let mut rest = text.as_str();
+    while let Some((before, after)) = rest.split_once("${") {
+        let (name, after) =
+            after.split_once('}').ok_or_else(|| Problem::OpenReference { key: key.to_owned() })?;
+        let given = find(name)?;
+        if before.is_empty() && after.is_empty() && result.is_empty() {
+            return Ok(given.clone());
+        }
+        result.push_str(before);
+        match given {
+            Given::File(value) => result.push_str(&value.to_string()),
+            Given::Typed(text) => result.push_str(text),
+        }
+        rest = after;
+    }
+    result.push_str(rest);
+    Ok(Given::File(Value::Text(result)))
+}

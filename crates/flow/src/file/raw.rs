@@ -1,0 +1,95 @@
+//! From TOML to a [`GraphFile`].
+
+use super::{BlockEntry, GraphFile, GraphParameter, Problem};
+use crate::plan::Plan;
+use crate::registry::Value;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFile {
+    #[serde(default)]
+    description: String,
+    #[serde(default)]
+    parameters: BTreeMap<String, toml::Value>,
+    #[serde(default, rename = "block")]
+    blocks: Vec<RawBlock>,
+    #[serde(default)]
+    graph: RawConnections,
+    #[serde(default)]
+    plan: Plan,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawConnections {
+    #[serde(default)]
+    connections: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct RawBlock {
+    name: String,
+    #[serde(rename = "type")]
+    type_name: String,
+    #[serde(flatten)]
+    values: BTreeMap<String, toml::Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawParameter {
+    default: Option<toml::Value>,
+    #[serde(default)]
+    help: String,
+}
+
+pub(super) fn parse(name: &str, text: &str) -> Result<GraphFile, Problem> {
+    let raw: RawFile = toml::from_str(text).map_err(|error| Problem::Syntax(error.to_string()))?;
+    let parameters = raw.parameters.into_iter().map(|(name, value)| {
+        let parameter = parameter(&name, value)?;
+        Ok((name, parameter))
+    });
+    Ok(GraphFile {
+        name: name.to_owned(),
+        description: raw.description,
+        parameters: parameters.collect::<Result<_, Problem>>()?,
+        blocks: raw.blocks.into_iter().map(block).collect::<Result<_, _>>()?,
+        connections: raw.graph.connections,
+        plan: raw.plan,
+    })
+}
+
+fn block(raw: RawBlock) -> Result<BlockEntry, Problem> {
+    let values = raw.values.into_iter().map(|(key, toml)| {
+        let value = value(&format!("block `{}`, {key}", raw.name), toml)?;
+        Ok((key, value))
+    });
+    let values = values.collect::<Result<_, Problem>>()?;
+    Ok(BlockEntry { name: raw.name, type_name: raw.type_name, values })
+}
+
+fn parameter(name: &str, toml: toml::Value) -> Result<GraphParameter, Problem> {
+    let key = format!("parameter `{name}`");
+    let raw = match toml {
+        toml::Value::Table(table) => table
+            .try_into::<RawParameter>()
+            .map_err(|error| Problem::Syntax(format!("{key}: {}", error.to_string().trim_end())))?,
+        default => RawParameter { default: Some(default), help: String::new() },
+    };
+    let default = raw.default.map(|default| value(&key, default)).transpose()?;
+    Ok(GraphParameter { default, help: raw.help })
+}
+
+fn value(key: &str, toml: toml::Value) -> Result<Value, Problem> {
+    Ok(match toml {
+        toml::Value::String(text) => Value::Text(text),
+        toml::Value::Integer(n) => Value::Integer(n),
+        toml::Value::Float(x) => Value::Number(x),
+        toml::Value::Boolean(b) => Value::Boolean(b),
+        other => {
+            return Err(Problem::NoValue { key: key.to_owned(), found: other.type_str() });
+        }
+    })
+}

@@ -1,0 +1,144 @@
+//! Block types by name, with the parameters they declare: what graph files can use.
+
+mod builtin;
+mod parameter;
+
+pub use parameter::{Kind, Parameter, Parameters, Value};
+
+use crate::block::{Block, BlockError};
+use std::collections::BTreeMap;
+
+type Factory = Box<dyn Fn(&Parameters) -> Result<Box<dyn Block>, BlockError> + Send + Sync>;
+
+/// A type of block: its name, what it is for, its parameters, and how to make one.
+///
+/// ```
+/// use millstream_flow::registry::{BlockType, Kind, Registry};
+/// use millstream_flow::blocks::MultiplyConst;
+///
+/// let mut registry = Registry::builtin();
+/// registry.register(
+///     BlockType::new("gain_db", "Amplifies real samples.")
+///         .required("gain_db", Kind::Number, "gain in decibels")
+///         .factory(|parameters| {
+///             let factor = 10f64.powf(parameters.number("gain_db") / 20.0);
+///             Ok(Box::new(MultiplyConst::new(factor as f32)))
+///         }),
+/// );
+/// assert!(registry.get("gain_db").is_some());
+/// ```
+pub struct BlockType {
+    name: String,
+    summary: String,
+    parameters: Vec<Parameter>,
+    factory: Option<Factory>,
+}
+
+impl BlockType {
+    /// A type called `name`; `summary` is one sentence.
+    #[must_use]
+    pub fn new(name: &str, summary: &str) -> Self {
+        let (name, summary) = (name.to_owned(), summary.to_owned());
+        Self { name, summary, parameters: Vec::new(), factory: None }
+    }
+
+    /// Declares a parameter that must be given.
+    #[must_use]
+    pub fn required(mut self, name: &'static str, kind: Kind, help: &'static str) -> Self {
+        self.parameters.push(Parameter { name, kind, help, default: None });
+        self
+    }
+
+    /// Declares a parameter with a default, which also says its kind.
+    #[must_use]
+    pub fn optional(
+        mut self,
+        name: &'static str,
+        default: impl Into<Value>,
+        help: &'static str,
+    ) -> Self {
+        let default = default.into();
+        let (kind, default) = (default.kind(), Some(default));
+        self.parameters.push(Parameter { name, kind, help, default });
+        self
+    }
+
+    /// Says how to make a block. The parameters are complete and of the declared kinds. An
+    /// error is reported with the block's name; [`Parameters::wrong`] makes one that names
+    /// the parameter.
+    #[must_use]
+    pub fn factory(
+        mut self,
+        make: impl Fn(&Parameters) -> Result<Box<dyn Block>, BlockError> + Send + Sync + 'static,
+    ) -> Self {
+        self.factory = Some(Box::new(make));
+        self
+    }
+
+    /// Name in graph files.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it is for.
+    #[must_use]
+    pub fn summary(&self) -> &str {
+        &self.summary
+    }
+
+    /// Its parameters, as declared.
+    #[must_use]
+    pub fn parameters(&self) -> &[Parameter] {
+        &self.parameters
+    }
+
+    pub(crate) fn make(&self, parameters: &Parameters) -> Result<Box<dyn Block>, BlockError> {
+        // `register` refuses a type without factory.
+        self.factory.as_ref().expect("a registered type has a factory")(parameters)
+    }
+}
+
+/// The block types that graph files may name.
+#[derive(Default)]
+pub struct Registry {
+    types: BTreeMap<String, BlockType>,
+}
+
+impl Registry {
+    /// A registry without types.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A registry of the types in [`blocks`](crate::blocks).
+    #[must_use]
+    pub fn builtin() -> Self {
+        let mut registry = Self::new();
+        builtin::register(&mut registry);
+        registry
+    }
+
+    /// Adds a type.
+    ///
+    /// # Panics
+    /// If the name is taken or the type has no factory: mistakes in a program, not in a file.
+    pub fn register(&mut self, block_type: BlockType) {
+        assert!(block_type.factory.is_some(), "block type {} has no factory", block_type.name);
+        let name = block_type.name.clone();
+        let taken = self.types.insert(name.clone(), block_type).is_some();
+        assert!(!taken, "two block types are called {name}");
+    }
+
+    /// The type of this name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&BlockType> {
+        self.types.get(name)
+    }
+
+    /// Every type, by name.
+    pub fn types(&self) -> impl Iterator<Item = &BlockType> {
+        self.types.values()
+    }
+}

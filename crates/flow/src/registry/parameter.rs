@@ -1,0 +1,231 @@
+//! Values of parameters, and the kinds they must have.
+
+use crate::block::BlockError;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// What a parameter's value must be.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// Any text.
+    Text,
+    /// A whole number.
+    Integer,
+    /// Any finite number.
+    Number,
+    /// `true` or `false`.
+    Boolean,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Text => "text",
+            Self::Integer => "a whole number",
+            Self::Number => "a number",
+            Self::Boolean => "true or false",
+        })
+    }
+}
+
+/// A parameter that a block type declares.
+#[derive(Clone, Debug)]
+pub struct Parameter {
+    /// Name; units last, `rate_hz`.
+    pub name: &'static str,
+    /// What its value must be.
+    pub kind: Kind,
+    /// What it means.
+    pub help: &'static str,
+    /// Its value when none is given; `None` if one must be.
+    pub default: Option<Value>,
+}
+
+/// A parameter's value.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Value {
+    /// Text.
+    Text(String),
+    /// A whole number.
+    Integer(i64),
+    /// A number.
+    Number(f64),
+    /// True or false.
+    Boolean(bool),
+}
+
+impl Value {
+    /// What it is.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Text(_) => Kind::Text,
+            Self::Integer(_) => Kind::Integer,
+            Self::Number(_) => Kind::Number,
+            Self::Boolean(_) => Kind::Boolean,
+        }
+    }
+
+    /// The same value as `kind`, if it can be that without loss: whole numbers are numbers,
+    /// and numbers without fraction (`5e6`) are whole.
+    pub(crate) fn into_kind(self, kind: Kind) -> Option<Self> {
+        match (self, kind) {
+            (Self::Integer(n), Kind::Number) => Some(Self::Number(n as f64)),
+            (Self::Number(x), Kind::Integer) => {
+                // Up to 2^53 every whole float is an exact integer.
+                let whole = x.fract() == 0.0 && x.abs() <= 9_007_199_254_740_992.0;
+                whole.then_some(Self::Integer(x as i64))
+            }
+            (Self::Number(x), Kind::Number) if !x.is_finite() => None,
+            (value, kind) => (value.kind() == kind).then_some(value),
+        }
+    }
+
+    /// Reads what somebody typed: as `kind`.
+    pub(crate) fn from_text(text: &str, kind: Kind) -> Option<Self> {
+        let number = || text.parse::<f64>().ok().map(Self::Number);
+        match kind {
+            Kind::Text => Some(Self::Text(text.to_owned())),
+            Kind::Boolean => text.parse().ok().map(Self::Boolean),
+            Kind::Number => number()?.into_kind(kind),
+            Kind::Integer => {
+                let integer = text.parse().ok().map(Self::Integer);
+                integer.or_else(|| number()?.into_kind(kind))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Integer(n) => write!(f, "{n}"),
+            Self::Number(x) => write!(f, "{x}"),
+            Self::Boolean(b) => write!(f, "{b}"),
+        }
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<i64> for Value {
+    fn from(n: i64) -> Self {
+        Self::Integer(n)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(x: f64) -> Self {
+        Self::Number(x)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(b: bool) -> Self {
+        Self::Boolean(b)
+    }
+}
+
+/// The values for one block: complete, and of the kinds its type declares.
+///
+/// # Panics
+/// The getters panic for a name or kind that the type does not declare: a mistake in the
+/// factory, which the first graph that uses it shows.
+#[derive(Clone, Debug, Default)]
+pub struct Parameters {
+    values: BTreeMap<&'static str, Value>,
+}
+
+impl Parameters {
+    pub(crate) fn insert(&mut self, name: &'static str, value: Value) {
+        self.values.insert(name, value);
+    }
+
+    /// A text parameter.
+    #[must_use]
+    pub fn text(&self, name: &str) -> &str {
+        match self.get(name) {
+            Value::Text(text) => text,
+            other => panic!("parameter {name} is {other:?}"),
+        }
+    }
+
+    /// A whole number.
+    #[must_use]
+    pub fn integer(&self, name: &str) -> i64 {
+        match self.get(name) {
+            Value::Integer(n) => *n,
+            other => panic!("parameter {name} is {other:?}"),
+        }
+    }
+
+    /// A number; finite.
+    #[must_use]
+    pub fn number(&self, name: &str) -> f64 {
+        match self.get(name) {
+            Value::Number(x) => *x,
+            other => panic!("parameter {name} is {other:?}"),
+        }
+    }
+
+    /// True or false.
+    #[must_use]
+    pub fn boolean(&self, name: &str) -> bool {
+        match self.get(name) {
+            Value::Boolean(b) => *b,
+            other => panic!("parameter {name} is {other:?}"),
+        }
+    }
+
+    /// An error that says what parameter `name` should have been: for values that have the
+    /// right kind and still make no sense.
+    #[must_use]
+    pub fn wrong(&self, name: &str, expected: &str) -> BlockError {
+        format!("{name} = `{}`: expected {expected}", self.get(name)).into()
+    }
+
+    fn get(&self, name: &str) -> &Value {
+        self.values.get(name).unwrap_or_else(|| panic!("parameter {name} is not declared"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn typed_text_becomes_what_is_wanted_or_nothing() {
+        for (text, kind, expected) in [
+            ("5e6", Kind::Integer, Some(Value::Integer(5_000_000))),
+            ("-3", Kind::Integer, Some(Value::Integer(-3))),
+            ("9223372036854775807", Kind::Integer, Some(Value::Integer(i64::MAX))),
+            ("1e30", Kind::Integer, None),
+            ("0.5", Kind::Integer, None),
+            ("6.25e6", Kind::Number, Some(Value::Number(6.25e6))),
+            ("nan", Kind::Number, None),
+            ("inf", Kind::Number, None),
+            ("fast", Kind::Number, None),
+            ("true", Kind::Boolean, Some(Value::Boolean(true))),
+            ("yes", Kind::Boolean, None),
+            ("7", Kind::Text, Some(Value::from("7"))),
+        ] {
+            assert_eq!(Value::from_text(text, kind), expected, "{text} as {kind}");
+        }
+    }
+
+    #[test]
+    fn values_keep_their_kind_except_for_whole_numbers() {
+        assert_eq!(Value::from(2i64).into_kind(Kind::Number), Some(Value::Number(2.0)));
+        assert_eq!(Value::from(2.0).into_kind(Kind::Integer), Some(Value::Integer(2)));
+        assert_eq!(Value::from(2.5).into_kind(Kind::Integer), None);
+        assert_eq!(Value::from(2.5).into_kind(Kind::Text), None);
+        assert_eq!(Value::from("2").into_kind(Kind::Number), None);
+    }
+}
