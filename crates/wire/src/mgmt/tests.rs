@@ -73,6 +73,13 @@ fn a_packet_that_cannot_be_answered_is_an_error() {
 }
 
 #[test]
+fn a_packet_that_returns_is_not_sent_elsewhere() {
+    for hop in [[Op::Return, Op::SelDest(2)], [Op::SelDest(2), Op::Return]] {
+        assert_eq!(request(&[&hop]).execute(|_| None), Ok(Forward::Return));
+    }
+}
+
+#[test]
 fn the_answers_always_fit_in_the_place_of_the_operations_taken_off() {
     let mut repr = request(&[&[Op::InfoReq; 33], &[Op::Nop; MAX_OPS - 33]]);
     assert_eq!(repr.execute(|_| Some(Op::Nop)), Ok(Forward::Default));
@@ -151,9 +158,15 @@ fn hops_that_end_early_or_late_are_refused() {
 
 #[test]
 fn other_widths_types_and_operations_are_refused() {
-    let mut bytes = info_request();
-    bytes[13] = 1 << 5;
-    assert_eq!(parse(&bytes, Width::W64), Err(Error::WidthMismatch));
+    for code in [1, 2, 3, 4, 7] {
+        let mut bytes = info_request();
+        bytes[13] = code << 5;
+        assert_eq!(parse(&bytes, Width::W64), Err(Error::WidthMismatch));
+    }
+    let mut narrow = [0; 128];
+    request(&[&[Op::Nop]]).emit(Width::W256, &mut narrow).unwrap();
+    narrow[32 + 5] = 0;
+    assert_eq!(parse(&narrow, Width::W256), Err(Error::WidthMismatch));
     let mut bytes = info_request();
     bytes[17] = 9;
     assert_eq!(parse(&bytes, Width::W64), Err(Error::UnknownOp));
@@ -180,7 +193,9 @@ fn node_information_has_its_places() {
     assert_eq!(NodeInfo::from_operand(operand), endpoint);
     assert_eq!(XBAR.to_operand(), Ok((1 << 8 | 3) << 30 | 1 << 16 | 1));
     for node in [
+        Node::Other { code: 1, extended: 0 },
         Node::Other { code: 2, extended: 0 },
+        Node::Other { code: 3, extended: 0 },
         Node::Other { code: 16, extended: 0 },
         Node::Other { code: 0, extended: 1 << 18 },
     ] {
