@@ -29,9 +29,11 @@
 //! | [`control`] | register access and asynchronous messages |
 //! | [`client_zero`], [`channel`] | what the device consists of; one receive channel |
 //! | [`stream`] | receive streams with credit, time and events |
+//! | [`block`] | a stream as a flowgraph source |
 //! | [`convert`], [`ledger`] | sample formats; where every sample went |
 
 mod args;
+pub mod block;
 pub mod channel;
 pub mod client_zero;
 pub mod control;

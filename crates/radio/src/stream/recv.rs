@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use millstream_wire::chdr::SC16_LEN;
-use num_complex::{Complex, Complex32};
+use num_complex::Complex32;
 
 use super::meta::{RxError, RxEvent, RxMetadata};
 use super::streamer::{Held, Pending, Run, RxStreamer, TICKS_PER_SAMPLE};
@@ -29,20 +29,22 @@ impl RxStreamer {
         self.recv_with(out, timeout, |wire, out| converter.sc16_to_fc32(wire, out, scale))
     }
 
-    /// Receives the wire's own 16-bit samples, otherwise like [`RxStreamer::recv`].
+    /// Receives the wire's own 16-bit samples as [I, Q], otherwise like [`RxStreamer::recv`].
     ///
     /// # Errors
     /// Those of [`RxStreamer::recv`].
     pub fn recv_sc16(
         &mut self,
-        out: &mut [Complex<i16>],
+        out: &mut [[i16; 2]],
         timeout: Duration,
     ) -> Result<RxMetadata, RxError> {
         self.recv_with(out, timeout, |wire, out| {
             let (words, _) = wire.as_chunks::<SC16_LEN>();
             for (sample, word) in out.iter_mut().zip(words) {
-                sample.re = i16::from_le_bytes([word[0], word[1]]);
-                sample.im = i16::from_le_bytes([word[2], word[3]]);
+                *sample = [
+                    i16::from_le_bytes([word[0], word[1]]),
+                    i16::from_le_bytes([word[2], word[3]]),
+                ];
             }
             words.len().min(out.len())
         })
