@@ -29,7 +29,7 @@ impl RxStreamer {
         self.recv_with(out, timeout, |wire, out| converter.sc16_to_fc32(wire, out, scale))
     }
 
-    /// Receives the wire's own 16-bit samples as [I, Q], otherwise like [`RxStreamer::recv`].
+    /// Receives the wire's own 16-bit samples as `[I, Q]`, otherwise like [`RxStreamer::recv`].
     ///
     /// # Errors
     /// Those of [`RxStreamer::recv`].

@@ -1,5 +1,6 @@
 //! The receive streamer: its parts, its opening and its end.
 
+use std::net::SocketAddrV4;
 use std::time::{Duration, Instant};
 
 use millstream_link::port::Port;
@@ -164,6 +165,11 @@ impl RxStreamer {
     /// What was counted at the port.
     pub fn counters(&self) -> &RxCounters {
         &self.counters
+    }
+
+    /// The local address of the stream's port.
+    pub fn local(&self) -> SocketAddrV4 {
+        self.port.local
     }
 
     /// Samples of a full packet.

@@ -71,11 +71,6 @@ impl Tracker {
         self.next_ticks = ticks;
     }
 
-    /// The time at which the next sample is due.
-    pub fn next_ticks(&self) -> Option<u64> {
-        self.next_ticks
-    }
-
     /// The device counts packets from 0 again.
     pub fn restart(&mut self) {
         (self.next_seq, self.seen, self.restarted) = (0, 0, true);

@@ -1,0 +1,185 @@
+//! A port that loses, repeats, delays and makes up packets.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddrV4;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use millstream_link::open;
+use millstream_link::port::{Capabilities, Datagram, Port, PortOptions, PortRx, PortTx};
+use millstream_radio::OpenPort;
+
+/// What happens to a packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    Pass,
+    Drop,
+    Twice,
+    /// Comes behind so many packets that follow.
+    Later(usize),
+    /// Comes in place of the packet, from the same source.
+    Replace(Vec<u8>),
+    /// Comes before the packet, from the same source.
+    Before(Vec<u8>),
+}
+
+type Script = Box<dyn FnMut(&[u8]) -> Action + Send>;
+
+/// Decides what happens to packets in both directions.
+#[derive(Clone)]
+pub struct Meddler {
+    received: Arc<Mutex<Script>>,
+    sent: Arc<Mutex<Script>>,
+    claim_queue_bytes: Option<usize>,
+    link: &'static str,
+}
+
+impl Meddler {
+    /// `received` is asked about every datagram that arrives.
+    pub fn new(received: impl FnMut(&[u8]) -> Action + Send + 'static) -> Self {
+        Self {
+            received: Arc::new(Mutex::new(Box::new(received))),
+            sent: Arc::new(Mutex::new(Box::new(|_| Action::Pass))),
+            claim_queue_bytes: None,
+            link: "udp",
+        }
+    }
+
+    /// `sent` is asked about every datagram that leaves; only `Drop` means anything.
+    pub fn sent(mut self, sent: impl FnMut(&[u8]) -> Action + Send + 'static) -> Self {
+        self.sent = Arc::new(Mutex::new(Box::new(sent)));
+        self
+    }
+
+    /// Ports claim a larger receive queue than they have.
+    pub fn claim_queue_bytes(mut self, bytes: usize) -> Self {
+        self.claim_queue_bytes = Some(bytes);
+        self
+    }
+
+    pub fn link(mut self, link: &'static str) -> Self {
+        self.link = link;
+        self
+    }
+
+    /// Asks about data packets only (types 6 and 7), by their number from 0.
+    pub fn data(mut script: impl FnMut(u64, &[u8]) -> Action + Send + 'static) -> Self {
+        let mut count = 0;
+        Self::new(move |packet| {
+            if !is_data(packet) {
+                return Action::Pass;
+            }
+            count += 1;
+            script(count - 1, packet)
+        })
+    }
+
+    pub fn open_port(self) -> OpenPort {
+        Arc::new(move |bind: SocketAddrV4, options: &PortOptions| {
+            let port = open(self.link, bind, options)?;
+            let mut capabilities = port.rx.capabilities();
+            if let Some(bytes) = self.claim_queue_bytes {
+                capabilities.recv_queue_bytes = bytes;
+            }
+            Ok(Port {
+                local: port.local,
+                rx: Box::new(MeddledRx {
+                    inner: port.rx,
+                    script: Arc::clone(&self.received),
+                    capabilities,
+                    lent: Vec::new(),
+                    later: VecDeque::new(),
+                }),
+                tx: Box::new(MeddledTx { inner: port.tx, script: Arc::clone(&self.sent) }),
+            })
+        })
+    }
+}
+
+pub fn is_data(packet: &[u8]) -> bool {
+    packet.len() >= 8 && matches!((packet[6] >> 5) & 7, 6 | 7)
+}
+
+struct MeddledRx {
+    inner: Box<dyn PortRx>,
+    script: Arc<Mutex<Script>>,
+    capabilities: Capabilities,
+    lent: Vec<(Vec<u8>, SocketAddrV4)>,
+    later: VecDeque<(usize, Vec<u8>, SocketAddrV4)>,
+}
+
+impl MeddledRx {
+    fn lend(&mut self, bytes: Vec<u8>, source: SocketAddrV4) {
+        self.lent.push((bytes, source));
+        for held in &mut self.later {
+            held.0 = held.0.saturating_sub(1);
+        }
+        while self.later.front().is_some_and(|held| held.0 == 0) {
+            let (_, bytes, source) = self.later.pop_front().unwrap();
+            self.lent.push((bytes, source));
+        }
+    }
+}
+
+impl PortRx for MeddledRx {
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    fn recv_batch(&mut self, timeout: Duration) -> io::Result<usize> {
+        self.lent.clear();
+        let count = self.inner.recv_batch(timeout)?;
+        for index in 0..count {
+            let datagram = self.inner.datagram(index);
+            let (bytes, source) = (datagram.payload.to_vec(), datagram.source);
+            let action = (self.script.lock().unwrap())(&bytes);
+            match action {
+                Action::Pass => self.lend(bytes, source),
+                Action::Drop => {}
+                Action::Twice => {
+                    self.lend(bytes.clone(), source);
+                    self.lend(bytes, source);
+                }
+                Action::Later(packets) => self.later.push_back((packets, bytes, source)),
+                Action::Replace(other) => self.lend(other, source),
+                Action::Before(other) => {
+                    self.lend(other, source);
+                    self.lend(bytes, source);
+                }
+            }
+        }
+        Ok(self.lent.len())
+    }
+
+    fn datagram(&self, index: usize) -> Datagram<'_> {
+        let (payload, source) = &self.lent[index];
+        Datagram { payload, source: *source }
+    }
+
+    fn queue_drops(&self) -> u64 {
+        self.inner.queue_drops()
+    }
+}
+
+struct MeddledTx {
+    inner: Box<dyn PortTx>,
+    script: Arc<Mutex<Script>>,
+}
+
+impl PortTx for MeddledTx {
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn send(&mut self, payload: &[u8], to: SocketAddrV4) -> io::Result<()> {
+        match (self.script.lock().unwrap())(payload) {
+            Action::Drop => Ok(()),
+            _ => self.inner.send(payload, to),
+        }
+    }
+
+    fn send_train(&mut self, train: &[u8], segment: usize, to: SocketAddrV4) -> io::Result<()> {
+        self.inner.send_train(train, segment, to)
+    }
+}

@@ -1,0 +1,102 @@
+//! An emulated radio for the tests, and a way to meddle with its packets.
+#![allow(dead_code, unused_imports, reason = "each test program uses a part of it")]
+
+mod meddle;
+
+pub use meddle::{Action, Meddler, is_data};
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use millstream_emulator::{Radio, RadioConfig, RunningRadio};
+use millstream_radio::{Complex32, Device, DeviceArgs, RxEvent, RxStreamer};
+
+/// Far longer than anything takes, so that a failing test ends.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A radio on free ports whose antenna is a ramp: each sample holds its own time.
+pub fn radio(config: RadioConfig) -> (RunningRadio, DeviceArgs) {
+    let radio = Radio::start(RadioConfig {
+        discovery_port: 0,
+        rpc_port: 0,
+        chdr_port: 0,
+        rx_antennas: vec!["ramp".to_owned()],
+        ..config
+    })
+    .expect("the emulated radio starts");
+    let args = DeviceArgs {
+        discovery_port: radio.discovery_addr().port(),
+        rpc_port: radio.rpc_addr().port(),
+        ..DeviceArgs::new(Ipv4Addr::LOCALHOST)
+    };
+    (radio, args)
+}
+
+/// The same, opened at a rate.
+pub fn device(rate_hz: f64) -> (RunningRadio, Device) {
+    let (radio, args) = radio(RadioConfig::default());
+    let mut device = Device::open(args).expect("the device opens");
+    assert_eq!(device.set_rate(rate_hz).expect("the rate is taken"), rate_hz);
+    (radio, device)
+}
+
+/// The time in a ramp's sample. Only the low 32 bits are there.
+pub fn ramp(sample: Complex32) -> u32 {
+    let low = (sample.re * 32767.0).round() as i16 as u16;
+    let high = (sample.im * 32767.0).round() as i16 as u16;
+    u32::from(high) << 16 | u32::from(low)
+}
+
+/// What a stream brought.
+#[derive(Debug, Default)]
+pub struct Brought {
+    pub samples: u64,
+    pub first_ticks: Option<u64>,
+    pub events: Vec<RxEvent>,
+    /// Samples missing by the events.
+    pub missing: u64,
+    pub ended: bool,
+}
+
+/// Receives until the burst ends or `most` samples are there, with buffers of odd sizes, and checks
+/// every sample against the time it should have.
+pub fn receive(stream: &mut RxStreamer, most: u64) -> Brought {
+    let mut buffer = vec![Complex32::default(); 5003];
+    let mut brought = Brought::default();
+    let before = stream.ledger().delivered;
+    let mut due = None;
+    for turn in 0.. {
+        let size = [5003, 1, 1999, 2000, 2001, 17, 4096][turn % 7];
+        let meta = stream.recv(&mut buffer[..size], PATIENCE).expect("the device lives");
+        match meta.event {
+            RxEvent::None => {}
+            event => {
+                assert_eq!(meta.samples, 0);
+                assert_ne!(event, RxEvent::Timeout, "{brought:?}, {:?}", stream.counters());
+                if let RxEvent::Overrun { samples } | RxEvent::SequenceGap { samples, .. } = event {
+                    brought.missing += samples;
+                    due = due.map(|due| due + samples);
+                    assert!(meta.time_ticks.is_none() || due.is_none() || meta.time_ticks == due);
+                }
+                brought.events.push(event);
+            }
+        }
+        if meta.samples > 0 {
+            let ticks = meta.time_ticks.expect("the device sends time");
+            assert_eq!(ticks, due.unwrap_or(ticks), "time is contiguous");
+            brought.first_ticks.get_or_insert(ticks);
+            for (index, sample) in buffer[..meta.samples].iter().enumerate() {
+                assert_eq!(ramp(*sample), (ticks + index as u64) as u32, "sample {index}");
+            }
+            due = Some(ticks + meta.samples as u64);
+            brought.samples += meta.samples as u64;
+        }
+        if meta.end_of_burst || brought.samples >= most {
+            brought.ended = meta.end_of_burst;
+            break;
+        }
+    }
+    stream.ledger().balance().expect("the ledger balances at any time");
+    assert_eq!(stream.ledger().delivered - before, brought.samples);
+    brought
+}

@@ -1,0 +1,292 @@
+//! Receive streams while packets are lost, repeated, reordered and made up: every sample is accounted
+//! for, and the stream goes on.
+
+mod common;
+
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use common::{Action, Meddler, PATIENCE, device, radio, receive};
+use millstream_emulator::{RadioConfig, RunningRadio};
+use millstream_radio::{Cause, Complex32, Device, RxArgs, RxError, RxEvent};
+
+const SPP: u64 = 500;
+
+fn meddled(meddler: Meddler, rate_hz: f64) -> (RunningRadio, Device) {
+    let (radio, mut args) = radio(RadioConfig::default());
+    args.open_port = Some(meddler.open_port());
+    let mut device = Device::open(args).expect("the device opens");
+    device.set_rate(rate_hz).expect("the rate is taken");
+    (radio, device)
+}
+
+fn args() -> RxArgs {
+    RxArgs::new(0).with_samples_per_packet(SPP as u32)
+}
+
+#[test]
+fn lost_packets_are_gaps_of_exactly_their_samples() {
+    let lost = |n| matches!(n, 3 | 10..15 | 100);
+    let meddler = Meddler::data(move |n, _| if lost(n) { Action::Drop } else { Action::Pass });
+    let (_radio, device) = meddled(meddler, 2e6);
+    let mut stream = device.rx_stream(args()).unwrap();
+    stream.start_finite(200 * SPP, None).unwrap();
+    let brought = receive(&mut stream, u64::MAX);
+    let gap = |packets| RxEvent::SequenceGap { packets, samples: packets * SPP };
+    assert_eq!(brought.events, [gap(1), gap(5), gap(1)]);
+    assert!(brought.ended);
+    let ledger = stream.finish();
+    assert_eq!((ledger.expected, ledger.delivered), (200 * SPP, 193 * SPP));
+    assert_eq!(ledger.lost(Cause::NetworkLoss), 7 * SPP);
+}
+
+#[test]
+fn the_first_and_the_last_packet_may_be_lost_too() {
+    let meddler = Meddler::data(|n, _| if n == 0 || n >= 97 { Action::Drop } else { Action::Pass });
+    let (_radio, device) = meddled(meddler, 2e6);
+    let mut stream = device.rx_stream(args()).unwrap();
+    stream.start_finite(100 * SPP, None).unwrap();
+    let brought = receive(&mut stream, u64::MAX);
+    let gap = |packets| RxEvent::SequenceGap { packets, samples: packets * SPP };
+    assert_eq!(brought.events, [gap(1), gap(3)]);
+    let ledger = stream.finish();
+    assert_eq!((ledger.expected, ledger.lost(Cause::NetworkLoss)), (100 * SPP, 4 * SPP));
+    assert_eq!(ledger.balance(), Ok(()));
+}
+
+#[test]
+fn copies_are_passed_over_and_late_packets_stay_lost() {
+    let meddler = Meddler::data(|n, _| match n {
+        5 | 50 => Action::Twice,
+        20 => Action::Later(1),
+        30 => Action::Later(4),
+        _ => Action::Pass,
+    });
+    let (_radio, device) = meddled(meddler, 2e6);
+    let mut stream = device.rx_stream(args()).unwrap();
+    stream.start_finite(100 * SPP, None).unwrap();
+    let brought = receive(&mut stream, u64::MAX);
+    let gap = RxEvent::SequenceGap { packets: 1, samples: SPP };
+    assert_eq!(brought.events, [gap, gap]);
+    let counters = *stream.counters();
+    assert_eq!((counters.duplicates, counters.late, counters.packets), (2, 2, 98));
+    let ledger = stream.finish();
+    assert_eq!((ledger.expected, ledger.delivered), (100 * SPP, 98 * SPP));
+    assert_eq!(ledger.balance(), Ok(()));
+}
+
+#[test]
+fn random_faults_leave_every_sample_in_one_place() {
+    let seed = std::process::id();
+    println!("seed {seed}");
+    let mut state = u64::from(seed) | 1;
+    let meddler = Meddler::data(move |_, packet| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        match state >> 58 {
+            0 => Action::Drop,
+            1 => Action::Twice,
+            2 => Action::Later((state >> 50 & 7) as usize),
+            3 => Action::Replace(packet[..packet.len() / 2].to_vec()),
+            4 => Action::Before(packet[..12].to_vec()),
+            _ => Action::Pass,
+        }
+    });
+    let (_radio, device) = meddled(meddler, 2e6);
+    let mut stream = device.rx_stream(args()).unwrap();
+    stream.start_finite(1000 * SPP, None).unwrap();
+    let brought = receive(&mut stream, u64::MAX);
+    let counters = *stream.counters();
+    let ledger = stream.finish();
+    println!("{counters:?}\n{ledger}");
+    assert_eq!(ledger.balance(), Ok(()));
+    assert_eq!((ledger.expected, ledger.delivered), (1000 * SPP, brought.samples));
+    assert_eq!(brought.missing, ledger.lost_total());
+    assert!(counters.malformed > 0 && counters.duplicates > 0 && counters.late > 0);
+    assert!(ledger.lost(Cause::Malformed) > 0 && ledger.lost(Cause::NetworkLoss) > 0);
+}
+
+#[test]
+fn lost_management_and_control_packets_are_repeated() {
+    fn every_third() -> impl FnMut(&[u8]) -> Action + Send + 'static {
+        let mut turn = 0;
+        move |packet| {
+            turn += 1;
+            let noise = turn % 3 == 0 && !packet.starts_with(b"MPM-ECHO");
+            if noise { Action::Drop } else { Action::Pass }
+        }
+    }
+    let mut received = every_third();
+    let meddler =
+        Meddler::new(
+            move |packet| {
+                if common::is_data(packet) { Action::Pass } else { received(packet) }
+            },
+        )
+        .sent(every_third());
+    let (_radio, device) = meddled(meddler, 2e6);
+    let mut stream = device.rx_stream(args()).unwrap();
+    stream.start_finite(100 * SPP, None).unwrap();
+    let brought = receive(&mut stream, u64::MAX);
+    assert_eq!((brought.samples, brought.events.len()), (100 * SPP, 0));
+    assert!(device.control().counters().retries.load(Ordering::Relaxed) > 0);
+}
+
+#[test]
+fn hostile_datagrams_are_counted_and_change_nothing() {
+    let meddler = Meddler::data(|n, packet| {
+        let mut other = packet.to_vec();
+        match n {
+            10 => Action::Before(vec![]),
+            11 => Action::Before(vec![0xFF; 7]),
+            12 => Action::Before(vec![0xFF; 9000]),
+            // A length that is not whole samples.
+            13 => {
+                other[2] = other[2].wrapping_add(1);
+                other.push(0);
+                Action::Before(other)
+            }
+            // Another endpoint.
+            14 => {
+                other[0] ^= 0x55;
+                Action::Before(other)
+            }
+            // A control packet.
+            15 => {
+                other[6] = 4 << 5;
+                Action::Before(other)
+            }
+            // A time of the far future under the right number.
+            16 => {
+                other[15] = 0x7F;
+                Action::Before(other)
+            }
+            _ => Action::Pass,
+        }
+    });
+    let (_radio, device) = meddled(meddler, 2e6);
+    let mut stream = device.rx_stream(args()).unwrap();
+    let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
+    stream.start_finite(100 * SPP, None).unwrap();
+    for size in [0, 1, 8, 16, 1000, 2016] {
+        let to = ("127.0.0.1", stream.local().port());
+        stranger.send_to(&vec![0xA5; size], to).unwrap();
+    }
+    let brought = receive(&mut stream, u64::MAX);
+    assert_eq!((brought.samples, brought.events.len()), (100 * SPP, 0));
+    let counters = stream.counters();
+    assert_eq!(counters.foreign, 6);
+    assert_eq!((counters.malformed, counters.misaddressed, counters.unexpected), (5, 1, 1));
+    assert_eq!(stream.finish().lost_total(), 0);
+}
+
+#[test]
+fn a_device_that_dies_is_named_and_nothing_hangs() {
+    let (radio, device) = device(2e6);
+    let address = radio.chdr_addr().to_string();
+    let mut stream = device.rx_stream(args()).unwrap();
+    stream.start_continuous(None).unwrap();
+    receive(&mut stream, 20_000);
+    radio.stop();
+    let mut buffer = vec![Complex32::default(); 4096];
+    let error = loop {
+        match stream.recv(&mut buffer, Duration::from_millis(100)) {
+            Ok(meta) => assert!(meta.samples > 0 || meta.event == RxEvent::Timeout),
+            Err(error) => break error,
+        }
+    };
+    let RxError::DeviceSilent { silent_ms, .. } = error else { panic!("{error}") };
+    assert!(silent_ms >= 500, "{silent_ms}");
+    let text = error.to_string();
+    assert!(text.contains(&address) && text.contains("stopped answering"), "{text}");
+    assert_eq!(stream.finish().balance(), Ok(()));
+}
+
+#[test]
+fn a_slow_consumer_loses_samples_and_not_the_stream() {
+    let (radio, device) = device(4e6);
+    let mut stream = device.rx_stream(args().with_recv_queue_bytes(256 << 10)).unwrap();
+    stream.start_continuous(None).unwrap();
+    let first = receive(&mut stream, 50_000);
+    assert_eq!(first.events, []);
+    // Far longer than the queue and the device's buffer last.
+    std::thread::sleep(Duration::from_millis(400));
+    let mut after = 0;
+    let mut overruns = Vec::new();
+    let mut buffer = vec![Complex32::default(); 4096];
+    while after < 200_000 {
+        let meta = stream.recv(&mut buffer, PATIENCE).unwrap();
+        if let RxEvent::Overrun { samples } = meta.event {
+            overruns.push(samples);
+        }
+        after += if overruns.is_empty() { 0 } else { meta.samples };
+        stream.ledger().balance().unwrap();
+    }
+    let counters = *stream.counters();
+    let ledger = stream.finish();
+    println!("{counters:?}\n{ledger}");
+    assert!(!overruns.is_empty());
+    assert_eq!(ledger.lost(Cause::DeviceOverrun), overruns.iter().sum::<u64>());
+    assert_eq!(ledger.lost(Cause::NetworkLoss) + ledger.lost(Cause::HostQueueDrop), 0);
+    assert_eq!(ledger.balance(), Ok(()));
+    drop(device);
+    assert!(radio.stop().rx_overruns >= 1);
+}
+
+#[test]
+fn a_stream_that_lost_all_its_credit_is_set_up_anew() {
+    let cut = Arc::new(AtomicBool::new(false));
+    let (received, sent) = (Arc::clone(&cut), Arc::clone(&cut));
+    let meddler = Meddler::new(move |packet| {
+        let stream = common::is_data(packet) || packet.get(6).is_some_and(|byte| byte >> 5 == 2);
+        if stream && received.load(Ordering::Relaxed) { Action::Drop } else { Action::Pass }
+    })
+    .sent(move |packet| {
+        let status = packet.get(6).is_some_and(|byte| byte >> 5 == 1);
+        if status && sent.load(Ordering::Relaxed) { Action::Drop } else { Action::Pass }
+    });
+    let (_radio, device) = meddled(meddler, 2e6);
+    let mut stream = device.rx_stream(args().with_recv_queue_bytes(128 << 10)).unwrap();
+    stream.start_continuous(None).unwrap();
+    receive(&mut stream, 50_000);
+    cut.store(true, Ordering::Relaxed);
+    let mut buffer = vec![Complex32::default(); 4096];
+    while stream.recv(&mut buffer, Duration::from_millis(200)).unwrap().event != RxEvent::Timeout {}
+    cut.store(false, Ordering::Relaxed);
+    let mut missing = 0;
+    let mut after = 0;
+    while after < 100_000 {
+        let meta = stream.recv(&mut buffer, PATIENCE).unwrap();
+        if let RxEvent::SequenceGap { samples, .. } | RxEvent::Overrun { samples } = meta.event {
+            missing += samples;
+        }
+        after += meta.samples;
+    }
+    let counters = *stream.counters();
+    let ledger = stream.finish();
+    println!("{counters:?}\n{ledger}");
+    assert!(missing > 0);
+    assert_eq!(ledger.lost_total() - ledger.lost(Cause::Discarded), missing);
+    assert_eq!(ledger.balance(), Ok(()));
+}
+
+#[test]
+fn drops_of_the_hosts_own_queue_are_booked_as_such() {
+    for link in ["udp:gro=off", "udp"] {
+        let meddler = Meddler::new(|_| Action::Pass).claim_queue_bytes(64 << 20).link(link);
+        let (_radio, device) = meddled(meddler, 2e6);
+        let mut stream = device.rx_stream(args().with_recv_queue_bytes(64 << 10)).unwrap();
+        stream.start_continuous(None).unwrap();
+        receive(&mut stream, 50_000);
+        std::thread::sleep(Duration::from_millis(200));
+        let brought = receive(&mut stream, 200_000);
+        let drops = stream.queue_drops();
+        let ledger = stream.finish();
+        println!("{link}: {drops} drops\n{ledger}");
+        assert!(drops > 0 && brought.missing > 0, "{link}");
+        assert_eq!(ledger.lost(Cause::HostQueueDrop), brought.missing, "{link}");
+        assert_eq!(ledger.balance(), Ok(()));
+    }
+}
