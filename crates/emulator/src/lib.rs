@@ -30,6 +30,8 @@
 //! | [`antenna`] | what a channel hears |
 //! | `mailbox`, `counters` | what crosses threads |
 
+#[cfg(test)]
+mod alloc_count;
 pub mod antenna;
 mod config;
 mod counters;

@@ -84,7 +84,7 @@ impl FileAntenna {
         if bytes == 0 {
             return Err(fail("the file is empty".to_owned()));
         }
-        if bytes % item != 0 {
+        if !bytes.is_multiple_of(item) {
             return Err(fail(format!(
                 "{bytes} bytes is not a multiple of {item}, the size of a {format:?} sample: \
                  the file is truncated, or its format is another"
@@ -220,7 +220,9 @@ fn check_content(file: &File, format: ItemFormat, bytes: u64) -> Result<(), Stri
 }
 
 fn is_transport_stream(head: &[u8], bytes: u64) -> bool {
-    bytes % 188 == 0 && head.len() >= 3 * 188 && head.iter().step_by(188).all(|&b| b == 0x47)
+    bytes.is_multiple_of(188)
+        && head.len() >= 3 * 188
+        && head.iter().step_by(188).all(|&b| b == 0x47)
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! What a channel hears: sample sources named by a specification string.
 
+mod atsc;
 mod file;
+mod live;
 mod noise;
 mod ramp;
 mod sigmf;

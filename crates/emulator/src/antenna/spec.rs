@@ -18,6 +18,8 @@ pub fn parse(spec: &str) -> Result<Box<dyn Antenna>, Error> {
         "tone" => tone(spec, rest),
         "noise" => noise(spec, rest),
         "file" => file(spec, rest),
+        "atsc" if rest.is_empty() => Err(bad(spec, "no file named".to_owned())),
+        "atsc" => super::atsc::open(spec, rest),
         _ => Err(bad(spec, format!("unknown kind `{kind}`"))),
     }
 }

@@ -229,4 +229,6 @@ fn transmit_capacity(recv_queue_bytes: usize) -> (u64, u32) {
 }
 
 #[cfg(test)]
+mod test_bench;
+#[cfg(test)]
 mod tests;

@@ -1,1 +1,271 @@
+//! The whole device on simulated time, with a host in the test.
 
+use super::test_bench::*;
+use super::*;
+use millstream_wire::chdr::{DataRepr, Packet};
+use millstream_wire::ctrl::Status;
+use millstream_wire::stream::{CommandOp, CommandRepr, StatusRepr};
+use proptest::prelude::*;
+
+#[test]
+fn each_packet_leaves_when_the_clock_passes_its_last_sample() {
+    let mut bench = Bench::new();
+    bench.connect();
+    bench.open_stream(1 << 30);
+    bench.now_ns = 1_000 * US;
+    bench.write(0x1014, 2, None);
+    for packet in 0..50u64 {
+        let last = 1_000 + (packet + 1) * 100;
+        assert_eq!(data(&bench.run(last - 1)).len(), 0, "packet {packet} is not complete");
+        let sent = data(&bench.run(last));
+        assert_eq!(sent.len(), 1);
+        assert_eq!(sent[0].timestamp, Some(last - 100));
+        assert_eq!(u64::from(sent[0].seq), packet);
+    }
+}
+
+#[test]
+fn a_hiccup_is_made_up_for_in_one_burst_without_a_hole() {
+    let mut bench = Bench::new();
+    bench.connect();
+    bench.open_stream(1 << 30);
+    bench.write(0x1014, 2, None);
+    bench.run(250);
+    bench.now_ns = 4_321 * US;
+    let sent = data(&bench.run(4_321));
+    assert_eq!(sent.len(), 41);
+    assert_eq!(sent[0].timestamp, Some(200));
+    assert!(sent.windows(2).all(|w| w[1].timestamp == w[0].timestamp.map(|tick| tick + 100)));
+    assert_eq!(bench.counters.snapshot().rx_overruns, 0);
+}
+
+#[test]
+fn no_data_leaves_beyond_the_window_and_credit_lets_it_go_on() {
+    let mut bench = Bench::new();
+    bench.connect();
+    let capacity = 5 * PACKET_BYTES as u64 + 100;
+    bench.open_stream(capacity);
+    bench.write(0x1014, 2, None);
+    assert_eq!(data(&bench.run(2_000)).len(), 5);
+    assert_eq!(bench.counters.snapshot().rx_credit_stalls, 1);
+    bench.credit(capacity, 2 * PACKET_BYTES as u64, 2);
+    let sent = bench.run(2_000);
+    assert_eq!(data(&sent).iter().map(|packet| packet.seq).collect::<Vec<_>>(), [5, 6]);
+    // The sixth packet exceeds one capacity, so a resync follows it, and is counted.
+    let resync = CommandRepr::parse(&Packet::parse(&sent[1], Width::W64).unwrap()).unwrap();
+    assert_eq!((resync.op, resync.seq, resync.packets), (CommandOp::Resync, 1, 6));
+    bench.credit(capacity, 7 * PACKET_BYTES as u64 + 24, 8);
+    assert_eq!(data(&bench.run(2_000))[0].seq, 7);
+}
+
+#[test]
+fn streaming_allocates_nothing() {
+    struct Nowhere;
+    impl PortTx for Nowhere {
+        fn capabilities(&self) -> millstream_link::port::Capabilities {
+            millstream_link::port::Capabilities::new(9000, 64)
+        }
+        fn send(&mut self, _: &[u8], _: SocketAddrV4) -> std::io::Result<()> {
+            Ok(())
+        }
+        fn send_train(&mut self, _: &[u8], _: usize, _: SocketAddrV4) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut bench = Bench::new();
+    bench.connect();
+    bench.open_stream(1 << 30);
+    bench.write(0x1014, 2, None);
+    bench.run(1_000);
+    bench.device.outbox = Outbox::new(Box::new(Nowhere), bench.counters.clone());
+    let (allocations, packets) =
+        (crate::alloc_count::allocations(), bench.counters.snapshot().rx_packets);
+    for _ in 0..10_000 {
+        let deadline_ns = bench.device.advance(bench.now_ns);
+        bench.now_ns = bench.now_ns.max(deadline_ns);
+    }
+    assert!(bench.counters.snapshot().rx_packets > packets + 4_000);
+    assert_eq!(crate::alloc_count::allocations(), allocations);
+}
+
+#[test]
+fn a_finite_acquisition_ends_with_eob_and_exactly_its_samples() {
+    let mut bench = Bench::new();
+    bench.connect();
+    bench.open_stream(1 << 30);
+    bench.write(0x1018, 1_050, None);
+    bench.write(0x1014, 1, None);
+    let sent = data(&bench.run(5_000));
+    assert_eq!(sent.iter().map(|packet| packet.payload_len).sum::<usize>(), 4 * 1_050);
+    assert_eq!(sent.len(), 11);
+    assert!(sent[10].eob && sent[..10].iter().all(|packet| !packet.eob));
+}
+
+#[test]
+fn a_timed_start_is_exact_and_a_late_one_is_reported() {
+    let mut bench = Bench::new();
+    bench.connect();
+    bench.open_stream(1 << 30);
+    bench.write(0x1018, 100, None);
+    bench.write(0x1020, 7_777, None);
+    bench.write(0x1014, 0x8000_0001, None);
+    assert_eq!(data(&bench.run(9_000))[0].timestamp, Some(7_777));
+    bench.write(0x1014, 0x8000_0001, None);
+    let sent = bench.run(9_100);
+    assert!(data(&sent).is_empty());
+    let told = messages(&sent);
+    assert_eq!(told.len(), 1);
+    assert_eq!((told[0].address, told[0].data.first()), (0x1000, 1));
+    assert_eq!((told[0].dst_epid, told[0].src_epid), (Epid(CONTROL), Epid(SEP)));
+    assert_eq!((told[0].dst_port, told[0].timestamp), (2, Some(9_000)));
+    assert_eq!(bench.counters.snapshot().rx_late_commands, 1);
+}
+
+#[test]
+fn an_overrun_is_reported_closed_with_eob_and_the_stream_can_restart() {
+    let mut bench = Bench::new();
+    bench.connect();
+    let capacity = 5 * PACKET_BYTES as u64;
+    bench.open_stream(capacity);
+    bench.write(0x1014, 2, None);
+    let sent = bench.run(20_000);
+    assert_eq!(data(&sent).len(), 5);
+    let told = messages(&sent);
+    assert_eq!(told.len(), 1, "told once");
+    assert_eq!((told[0].address, told[0].data.first()), (0x1000, 2));
+    // 500 samples were sent, 5000 are in the buffer.
+    assert_eq!(told[0].timestamp, Some(5_500));
+    // UHD's recovery: stop, read what is buffered, restart a little later.
+    bench.write(0x1014, 0, None);
+    bench.write(0x1020, 30_000, None);
+    bench.write(0x1014, 0x8000_0002, None);
+    let (mut rest, mut bytes, mut packets) = (Vec::new(), 5 * PACKET_BYTES as u64, 5);
+    for step in 0..30 {
+        bench.credit(capacity, bytes, packets);
+        let sent = bench.run(20_001 + step);
+        for packet in &sent {
+            bytes += packet.len().next_multiple_of(8) as u64;
+            packets += 1;
+        }
+        rest.extend(data(&sent));
+    }
+    assert_eq!(rest.len(), 50);
+    assert_eq!(rest[49].timestamp, Some(5_400));
+    assert!(rest[49].eob);
+    let restarted = data(&bench.run(30_100));
+    assert_eq!(restarted[0].timestamp, Some(30_000));
+    assert_eq!(restarted[0].seq, 55, "sequence numbers continue");
+}
+
+#[test]
+fn stop_ends_the_stream_with_eob() {
+    let mut bench = Bench::new();
+    bench.connect();
+    bench.open_stream(1 << 30);
+    bench.write(0x1014, 2, None);
+    bench.run(250);
+    bench.write(0x1014, 0, None);
+    let sent = data(&bench.run(5_000));
+    assert_eq!(sent.len(), 1);
+    assert_eq!((sent[0].eob, sent[0].payload_len), (true, 50 * 4));
+}
+
+#[test]
+fn timed_requests_wait_and_acknowledgements_keep_the_order() {
+    let mut bench = Bench::new();
+    bench.connect();
+    assert_eq!(bench.write(0x1040, 0xaa, Some(500)), None);
+    assert_eq!(bench.write(0x1040, 0xbb, None), None, "behind the timed one");
+    let first = bench.ctrl_seq - 1;
+    assert!(bench.run(499).is_empty());
+    let acks: Vec<_> = bench.run(500).iter().map(|packet| control_of(packet)).collect();
+    assert_eq!(acks.iter().map(|ack| ack.ctrl_seq).collect::<Vec<_>>(), [first, first + 1]);
+    let read = bench.request(2, Op::Read, 0x103C, 0, None);
+    assert_eq!(bench.control(read)[0].data.first(), 0xbb);
+}
+
+#[test]
+fn unknown_registers_and_operations_are_command_errors() {
+    let mut bench = Bench::new();
+    bench.connect();
+    for request in [
+        bench.request(2, Op::Read, 0x2000, 0, None),
+        bench.request(2, Op::Poll, 0x1000, 0, None),
+        bench.request(0, Op::Read, 0x14, 0, None),
+    ] {
+        assert_eq!(bench.control(request)[0].status, Status::CommandError);
+    }
+    let nowhere = bench.request(3, Op::Read, 0, 0, None);
+    assert!(bench.control(nowhere).is_empty());
+    let counters = bench.counters.snapshot();
+    assert_eq!((counters.control_bad_registers, counters.chdr_unroutable), (3, 1));
+}
+
+#[test]
+fn a_new_session_finds_a_radio_that_is_silent_and_knows_nobody() {
+    let mut bench = Bench::new();
+    bench.connect();
+    bench.open_stream(1 << 30);
+    bench.write(0x1014, 2, None);
+    assert!(!bench.run(1_000).is_empty());
+    bench.device.obey(Order::Reset(bench.device.keeper));
+    assert!(bench.run(9_000).is_empty());
+    let request = bench.request(0, Op::Read, 0, 0, None);
+    assert!(bench.control(request).is_empty(), "routes are gone");
+}
+
+#[test]
+fn transmit_packets_are_counted_and_credited() {
+    let mut bench = Bench::new();
+    bench.connect();
+    let init = CommandRepr {
+        dst_epid: Epid(SEP),
+        src_epid: Epid(STREAM),
+        bytes: 1_000,
+        packets: 1_000,
+        ..CommandRepr::default()
+    };
+    let mut buffer = [0; 512];
+    let length = init.emit(Width::W64, &mut buffer).unwrap();
+    let status =
+        |packet: &[u8]| StatusRepr::parse(&Packet::parse(packet, Width::W64).unwrap()).unwrap();
+    let reply = status(&bench.receive(&buffer[..length])[0]);
+    assert_eq!((reply.dst_epid, reply.count_bytes), (Epid(STREAM), 0));
+    assert_eq!(reply.capacity_bytes, (1 << 20) / 8);
+    let mut reports = Vec::new();
+    for seq in 0..10 {
+        let data = DataRepr { dst_epid: Epid(SEP), seq, payload_len: 400, ..DataRepr::default() };
+        let header = data.emit(Width::W64, &mut buffer).unwrap();
+        reports.extend(bench.receive(&buffer[..header + 400]));
+    }
+    assert_eq!(reports.iter().map(|r| status(r).count_packets).collect::<Vec<_>>(), [3, 6, 9]);
+    assert_eq!(bench.counters.snapshot().tx_bytes, 4_000);
+}
+
+proptest! {
+    /// Bytes and their plausible mutations: no panic, and every datagram is counted.
+    #[test]
+    fn hostile_datagrams_do_no_harm(
+        noise in prop::collection::vec(any::<u8>(), 0..200),
+        kind in 0u8..8,
+        dst in 0u16..4,
+        tail in prop::collection::vec(any::<u8>(), 0..120),
+    ) {
+        let mut bench = Bench::new();
+        bench.connect();
+        bench.open_stream(1 << 20);
+        bench.write(0x1014, 2, None);
+        bench.receive(&noise);
+        let mut packet = vec![dst as u8, 0, 0, 0, 0, 0, kind << 5, 0];
+        packet.extend(&tail);
+        packet[2] = packet.len() as u8;
+        bench.receive(&packet);
+        bench.run(1_000);
+        prop_assert!(bench.counters.snapshot().chdr_datagrams >= 2);
+        // The radio still answers, unless the packet was a valid order to do otherwise.
+        if kind != 0 {
+            let request = bench.request(0, Op::Read, 0x0C, 0, None);
+            prop_assert_eq!(bench.control(request)[0].data.first(), 0xE320_0000);
+        }
+    }
+}

@@ -17,6 +17,9 @@ const MPM_COMPAT: [u32; 2] = [4, 2];
 const LINK_RATE: &str = "1250000000";
 /// Largest CHDR packet, bytes.
 const LINK_MTU: &str = "8192";
+/// Product id 0xE320 and revision, as an E320's EEPROM states them.
+const DEVICE_PID: &str = "58144";
+const DEVICE_REV: &str = "4";
 const BUS_CLOCK_HZ: &str = "200000000.0";
 
 /// Who the radio says it is.
@@ -125,6 +128,11 @@ impl Mpm {
                 self.order(Order::DeviceId(id.map_err(|_| "the device id must fit 16 bits")?));
                 Value::Nil
             }
+            "get_mb_eeprom" | "get_db_eeprom" => string_map([
+                ("pid", DEVICE_PID),
+                ("rev", DEVICE_REV),
+                ("serial", &self.identity.serial),
+            ]),
             "get_num_timekeepers" => Value::from(1),
             "supports_feature" => Value::from(false),
             "get_init_status" => strings(&["true", "ready"]),
@@ -210,8 +218,8 @@ impl Mpm {
             ("serial", &self.identity.serial),
             ("name", &self.identity.name),
             ("description", "E300-Series Device (Millstream emulator)"),
-            ("pid", "58144"),
-            ("rev", "4"),
+            ("pid", DEVICE_PID),
+            ("rev", DEVICE_REV),
             ("mpm_version", "4.2"),
             ("fpga", "n/a"),
             ("connection", "remote"),

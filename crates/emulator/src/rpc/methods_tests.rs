@@ -45,6 +45,8 @@ fn every_method_of_a_session_is_answered() {
         ("get_num_timekeepers", vec![t()]),
         ("get_mb_sensors", vec![t()]),
         ("get_gpio_banks", vec![t()]),
+        ("get_mb_eeprom", vec![t()]),
+        ("get_db_eeprom", vec![t(), Value::from(0)]),
         ("supports_feature", vec![t(), text("gpio_power")]),
         ("get_mpm_compat_num", vec![]),
         ("get_init_status", vec![t()]),
@@ -103,11 +105,15 @@ fn the_rate_is_reset_on_claim_and_equals_radio_clk() {
     let (mut mpm, inbox, token) = claimed();
     mpm.call("db_0_set_catalina_clock_rate", &[token.clone(), Value::from(5e6)], SECOND).unwrap();
     assert!(
-        mpm.call("get_clocks", &[token.clone()], SECOND).unwrap().to_string().contains("5000000")
+        mpm.call("get_clocks", std::slice::from_ref(&token), SECOND)
+            .unwrap()
+            .to_string()
+            .contains("5000000")
     );
     mpm.call("unclaim", &[token], SECOND).unwrap();
     let token = mpm.call("claim", &[Value::from("next")], SECOND).unwrap();
-    let rate = mpm.call("db_0_get_master_clock_rate", &[token.clone()], SECOND).unwrap();
+    let rate =
+        mpm.call("db_0_get_master_clock_rate", std::slice::from_ref(&token), SECOND).unwrap();
     assert_eq!(rate.as_f64(), Some(16e6));
     assert!(mpm.call("get_clocks", &[token], SECOND).unwrap().to_string().contains("16000000.0"));
     let last = inbox.try_iter().last().unwrap();

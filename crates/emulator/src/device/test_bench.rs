@@ -1,0 +1,220 @@
+//! A device on simulated time, and what a host does with it.
+
+use crate::antenna::{RampAntenna, Sc16};
+use crate::device::*;
+use crate::time::SampleClock;
+use millstream_link::port::Capabilities;
+use millstream_wire::chdr::{DataRepr, Packet};
+use millstream_wire::ctrl::Status;
+use millstream_wire::mgmt::{MgmtRepr, Op as Hop};
+use millstream_wire::regs::sep;
+use millstream_wire::stream::{CommandOp, CommandRepr, StatusRepr};
+use std::io;
+use std::net::Ipv4Addr;
+use std::sync::Mutex;
+
+pub const HOST: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 4000);
+pub const CONTROL: u16 = 1;
+pub const SEP: u16 = 2;
+pub const STREAM: u16 = 9;
+/// One tick is one microsecond, so that instants are easy to read.
+pub const RATE_HZ: f64 = 1e6;
+pub const US: u64 = 1_000;
+pub const PACKET_SAMPLES: u32 = 100;
+pub const PACKET_BYTES: usize = 16 + 400;
+
+pub type Sent = Arc<Mutex<Vec<Vec<u8>>>>;
+
+/// A port that keeps what is sent.
+struct Recorder(Sent);
+
+impl PortTx for Recorder {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new(9000, 64)
+    }
+
+    fn send(&mut self, payload: &[u8], to: SocketAddrV4) -> io::Result<()> {
+        assert_eq!(to, HOST);
+        self.0.lock().unwrap().push(payload.to_vec());
+        Ok(())
+    }
+
+    fn send_train(&mut self, train: &[u8], each: usize, to: SocketAddrV4) -> io::Result<()> {
+        assert!(train.len() <= 65_507);
+        train.chunks(each).try_for_each(|packet| self.send(packet, to))
+    }
+}
+
+/// The device, and what a host does with it.
+pub struct Bench {
+    pub device: Device,
+    sent: Sent,
+    pub counters: Arc<Counters>,
+    pub now_ns: u64,
+    pub ctrl_seq: u8,
+}
+
+impl Bench {
+    pub fn new() -> Self {
+        let sent = Sent::default();
+        let counters = Arc::new(Counters::default());
+        let device = Device::new(Parts {
+            keeper: Timekeeper::new(SampleClock::new(0, 0, RATE_HZ, 1.0)),
+            antennas: [Box::new(RampAntenna), Box::new(RampAntenna)],
+            rx_buffer_samples: 5_000,
+            recv_queue_bytes: 1 << 20,
+            tx: Box::new(Recorder(sent.clone())),
+            counters: counters.clone(),
+        });
+        Self { device, sent, counters, now_ns: 0, ctrl_seq: 0 }
+    }
+
+    pub fn take_sent(&mut self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut *self.sent.lock().unwrap())
+    }
+
+    pub fn receive(&mut self, datagram: &[u8]) -> Vec<Vec<u8>> {
+        self.device.receive(datagram, HOST, self.now_ns);
+        self.take_sent()
+    }
+
+    /// Sends a management request; a NOP hop is added for the answer.
+    pub fn manage(&mut self, epid: u16, hops: &[&[Hop]]) {
+        let mut packet = MgmtRepr::request(Epid(epid), 0);
+        hops.iter().copied().chain([&[Hop::Nop][..]]).for_each(|h| packet.push_hop(h).unwrap());
+        let mut buffer = [0; 1024];
+        let length = packet.emit(Width::W64, &mut buffer).unwrap();
+        let replies = self.receive(&buffer[..length]);
+        assert!(!replies.is_empty());
+    }
+
+    pub fn set(&mut self, hops: &[&[Hop]], address: u16, value: u32) {
+        let write: &[Hop] = &[Hop::CfgWrite { address, value }, Hop::Return];
+        self.manage(CONTROL, &[hops, &[write]].concat());
+    }
+
+    /// Routes for host control and stream, and an id for endpoint 0.
+    pub fn connect(&mut self) {
+        for epid in [CONTROL, STREAM] {
+            self.manage(epid, &[&[Hop::Advertise, Hop::Return]]);
+            self.set(&[&[Hop::Nop]], epid, 0);
+        }
+        self.set(&[&[Hop::Nop]], SEP, 1);
+        self.set(&[&[Hop::Nop], &[Hop::SelDest(1)]], sep::EPID_SELF, SEP.into());
+        for (address, value) in [
+            (0x1028, PACKET_SAMPLES),
+            (0x102C, 1),
+            (0x1030, 2),
+            (0x1034, CONTROL.into()),
+            (0x1038, 0x1000),
+        ] {
+            assert_eq!(self.write(address, value, None).unwrap().status, Status::Ok);
+        }
+    }
+
+    /// The receive handshake with this much room at the host.
+    pub fn open_stream(&mut self, capacity_bytes: u64) {
+        let to_sep: &[&[Hop]] = &[&[Hop::Nop], &[Hop::SelDest(1)]];
+        self.set(to_sep, sep::OSTRM_DST_EPID, STREAM.into());
+        self.set(to_sep, sep::OSTRM_FC_FREQ_BYTES_LO, (capacity_bytes / 32) as u32);
+        let start = [Hop::CfgWrite { address: sep::OSTRM_CTRL_STATUS, value: 0x0B }, Hop::Return];
+        let mut packet = MgmtRepr::request(Epid(CONTROL), 0);
+        [to_sep[0], to_sep[1], &start, &[Hop::Nop]]
+            .iter()
+            .for_each(|hop| packet.push_hop(hop).unwrap());
+        let mut buffer = [0; 1024];
+        let length = packet.emit(Width::W64, &mut buffer).unwrap();
+        let sent = self.receive(&buffer[..length]);
+        let init = CommandRepr::parse(&Packet::parse(&sent[1], Width::W64).unwrap()).unwrap();
+        assert_eq!((init.op, init.dst_epid, init.seq), (CommandOp::Init, Epid(STREAM), 0));
+        self.credit(capacity_bytes, 0, 0);
+    }
+
+    pub fn credit(&mut self, capacity_bytes: u64, count_bytes: u64, count_packets: u64) {
+        let status = StatusRepr {
+            dst_epid: Epid(SEP),
+            src_epid: Epid(STREAM),
+            capacity_bytes,
+            capacity_packets: 0xff_ffff,
+            count_bytes,
+            count_packets,
+            ..StatusRepr::default()
+        };
+        let mut buffer = [0; 64];
+        let length = status.emit(Width::W64, &mut buffer).unwrap();
+        assert!(self.receive(&buffer[..length]).is_empty());
+    }
+
+    pub fn request(
+        &mut self,
+        port: u16,
+        op: Op,
+        address: u32,
+        value: u32,
+        at: Option<u64>,
+    ) -> CtrlRepr {
+        self.ctrl_seq = (self.ctrl_seq + 1) % 64;
+        CtrlRepr {
+            dst_epid: Epid(SEP),
+            src_epid: Epid(CONTROL),
+            dst_port: port,
+            src_port: port,
+            ctrl_seq: self.ctrl_seq,
+            timestamp: at,
+            address,
+            op,
+            data: DataWords::one(value),
+            ..CtrlRepr::default()
+        }
+    }
+
+    pub fn control(&mut self, request: CtrlRepr) -> Vec<CtrlRepr> {
+        let mut buffer = [0; 128];
+        let length = request.emit(Width::W64, &mut buffer).unwrap();
+        self.receive(&buffer[..length]).iter().map(|packet| control_of(packet)).collect()
+    }
+
+    /// Writes a radio register; its acknowledgement if it came at once.
+    pub fn write(&mut self, address: u32, value: u32, at: Option<u64>) -> Option<CtrlRepr> {
+        let request = self.request(2, Op::Write, address, value, at);
+        let acks = self.control(request);
+        acks.into_iter().find(|ack| ack.is_ack && ack.ctrl_seq == request.ctrl_seq)
+    }
+
+    /// Runs to `until_us`, waking exactly when the device asks for it; what it sent.
+    pub fn run(&mut self, until_us: u64) -> Vec<Vec<u8>> {
+        loop {
+            let deadline_ns = self.device.advance(self.now_ns);
+            if deadline_ns > until_us * US {
+                self.now_ns = until_us * US;
+                self.device.advance(self.now_ns);
+                return self.take_sent();
+            }
+            self.now_ns = self.now_ns.max(deadline_ns);
+        }
+    }
+}
+
+pub fn control_of(packet: &[u8]) -> CtrlRepr {
+    CtrlRepr::parse(&Packet::parse(packet, Width::W64).unwrap()).unwrap()
+}
+
+/// The data packets among `sent`, their ramp checked against their timestamps.
+pub fn data(sent: &[Vec<u8>]) -> Vec<DataRepr> {
+    let parse = |packet: &Vec<u8>| {
+        let packet = Packet::parse(packet, Width::W64).unwrap();
+        let data = DataRepr::parse(&packet).ok()?;
+        let (samples, rest): (&[Sc16], _) = packet.payload().as_chunks();
+        assert!(rest.is_empty() && !samples.is_empty());
+        for (sample, tick) in samples.iter().zip(data.timestamp.unwrap()..) {
+            assert_eq!(*sample, (tick as u32).to_le_bytes());
+        }
+        Some(data)
+    };
+    sent.iter().filter_map(parse).collect()
+}
+
+pub fn messages(sent: &[Vec<u8>]) -> Vec<CtrlRepr> {
+    let is_control = |packet: &&Vec<u8>| packet[6] >> 5 == 4;
+    sent.iter().filter(is_control).map(|packet| control_of(packet)).filter(|m| !m.is_ack).collect()
+}
