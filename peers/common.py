@@ -1,0 +1,108 @@
+"""Shared by the Python peers: serves an emulated radio on a free loopback address.
+
+As a program: `common.py free-address` prints an address whose radio ports are free.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+MILLSTREAM = os.environ.get("MILLSTREAM", os.path.join(ROOT, "target/release/millstream"))
+SKIPPED = 77
+# Discovery, remote procedure calls, CHDR.
+PORTS = [(socket.SOCK_DGRAM, 49600), (socket.SOCK_STREAM, 49601), (socket.SOCK_DGRAM, 49153)]
+# Where Debian's uhd-host keeps its example programs.
+UHD_EXAMPLES = ["/usr/libexec/uhd/examples", "/usr/lib/uhd/examples"]
+
+
+def skip(reason):
+    """Ends the peer as not applicable here."""
+    print(f"skipped: {reason}")
+    sys.exit(SKIPPED)
+
+
+def uhd_example(name):
+    """Path of a UHD example program; skips the peer when it is not installed."""
+    path = shutil.which(name, path=os.pathsep.join(UHD_EXAMPLES + [os.environ.get("PATH", "")]))
+    if path is None:
+        skip(f"no UHD example {name} (Debian package uhd-host)")
+    return path
+
+
+def is_free(address):
+    """Whether a radio can be served at the address."""
+    for kind, port in PORTS:
+        with socket.socket(socket.AF_INET, kind) as probe:
+            if kind == socket.SOCK_STREAM:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((address, port))
+            except OSError:
+                return False
+    return True
+
+
+def free_address():
+    """A 127.x address whose radio ports are free; other runs start elsewhere."""
+    start = os.getpid() % 200
+    for step in range(200):
+        address = f"127.0.77.{1 + (start + step) % 200}"
+        if is_free(address):
+            return address
+    raise RuntimeError("no address in 127.0.77.1 to 127.0.77.200 has its radio ports free")
+
+
+class Radio:
+    """An emulated radio for the length of a `with` block; it has to end cleanly."""
+
+    def __init__(self, *options):
+        if not os.access(MILLSTREAM, os.X_OK):
+            skip(f"no {MILLSTREAM} (run make build)")
+        self.addr = free_address()
+        self.command = [MILLSTREAM, "radio", "--addr", self.addr, *options]
+
+    def __enter__(self):
+        self.log = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen(
+            self.command, stdout=subprocess.DEVNULL, stderr=self.log, stdin=subprocess.DEVNULL)
+        deadline = time.monotonic() + 20
+        while not any(line.startswith("ready") for line in self.log_lines()):
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                self.process.kill()
+                raise RuntimeError("the radio did not become ready:\n" + "".join(self.log_lines()))
+            time.sleep(0.05)
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            status = self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise RuntimeError("the radio did not end within 10 s of SIGTERM") from None
+        if status != 0:
+            raise RuntimeError(f"the radio ended with {status}:\n" + "".join(self.log_lines()))
+
+    def log_lines(self):
+        """What it wrote to standard error so far."""
+        # A duplicate of the descriptor would share the writer's position: read by path.
+        with open(f"/proc/self/fd/{self.log.fileno()}", encoding="utf-8") as log:
+            return log.readlines()
+
+    def cpu_seconds(self):
+        """Processor time it has used so far."""
+        with open(f"/proc/{self.process.pid}/stat", encoding="utf-8") as stat:
+            fields = stat.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] != ["free-address"]:
+        sys.exit("usage: common.py free-address")
+    print(free_address())
