@@ -5,4 +5,4 @@ pub mod interleaver;
 pub mod randomizer;
 pub mod rs;
 pub mod trellis;
-// pub mod viterbi;
+pub mod viterbi;

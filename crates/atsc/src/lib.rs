@@ -4,7 +4,10 @@
 
 pub mod code;
 pub mod field;
+pub mod monitor;
 pub mod params;
+pub mod rx;
+pub mod segment;
 pub mod tx;
 
 pub use millstream_dsp::Sample;

@@ -6,10 +6,15 @@
 //! twice, so the two copies agree to a few units in the last place of the largest partial sum,
 //! not bit for bit; each kernel's tests state the bound.
 
+pub mod fir;
+pub mod linear;
 pub mod loop_filter;
+pub mod planar;
 pub mod polyphase;
 pub mod pulse;
+pub mod rotator;
 pub mod simd;
+pub mod spectrum;
 pub mod window;
 
 pub use num_complex::Complex;

@@ -72,10 +72,9 @@ impl FrameBuilder {
         for (i, codeword) in bytes.chunks_exact_mut(CODEWORD_BYTES).enumerate() {
             let mut packet = [0; PACKET_BYTES];
             next_packet(&mut packet);
-            let (_, payload) = packet.split_first_chunk_mut::<1>().expect("fixed size");
-            let payload = payload.as_mut_array().expect("fixed size");
-            randomizer::apply(first_segment + i, payload);
-            codeword.copy_from_slice(&rs::encode(payload));
+            let mut payload = *packet.last_chunk().expect("a packet is longer than its payload");
+            randomizer::apply(first_segment + i, &mut payload);
+            codeword.copy_from_slice(&rs::encode(&payload));
         }
         self.interleaver.process(&mut bytes);
         self.trellis.encode_unit(first_segment, &bytes, &mut self.coded);

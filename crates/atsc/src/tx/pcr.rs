@@ -39,7 +39,7 @@ fn references(packet: &[u8; PACKET_BYTES]) -> [Option<usize>; 2] {
     let (has_pcr, has_opcr) = (packet[5] & 0x10 != 0, packet[5] & 0x08 != 0);
     let pcr = (has_pcr && field >= 7).then_some(6);
     let opcr_at = if has_pcr { 12 } else { 6 };
-    let opcr = (has_opcr && field >= opcr_at + 1).then_some(opcr_at);
+    let opcr = (has_opcr && field > opcr_at).then_some(opcr_at);
     [pcr, opcr]
 }
 
@@ -50,7 +50,7 @@ fn read_reference(bytes: &[u8]) -> u64 {
 
 fn write_reference(bytes: &mut [u8], ticks: u64) {
     let ticks = ticks % PCR_WRAP;
-    let raw = (ticks / 300) << 15 | 0x3F << 9 | ticks % 300;
+    let raw = (ticks / 300) << 15 | 0x3F << 9 | (ticks % 300);
     bytes[..6].copy_from_slice(&raw.to_be_bytes()[2..]);
 }
 

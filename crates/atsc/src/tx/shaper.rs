@@ -19,7 +19,6 @@ const KAISER_BETA: f64 = 2.0;
 /// Phases per pair of symbols: images of the interpolation stay below -75 dB.
 const PHASES: usize = 128;
 
-
 /// The shaping filter and its position between symbols and samples.
 #[derive(Clone, Debug)]
 pub struct Shaper {

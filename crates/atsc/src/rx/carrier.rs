@@ -1,0 +1,145 @@
+//! Carrier recovery on the pilot.
+//!
+//! Around the pilot the signal is double-sideband, so its data is in phase with the pilot and the
+//! quadrature part of a block's mean is the phase error.
+
+use millstream_dsp::loop_filter::{LoopFilter, LoopGains};
+use millstream_dsp::rotator::{LANES, Rotator, wrap_rad};
+use millstream_dsp::{multiversion, simd::madd};
+
+/// Symbols between updates of the loop: an eighth of a segment.
+pub const BLOCK_SYMBOLS: usize = 104;
+
+/// Loop bandwidth while pulling in, and the number of updates that lasts (about 3 ms).
+const ACQUIRE_BANDWIDTH_HZ: f64 = 2000.0;
+const ACQUIRE_UPDATES: u32 = 300;
+
+/// Loop bandwidth while tracking.
+const TRACK_BANDWIDTH_HZ: f64 = 300.0;
+
+/// How far the loop may pull from where the search found the pilot.
+const PULL_LIMIT_HZ: f64 = 3000.0;
+
+/// The phase-locked loop: turns the pilot to zero frequency and phase.
+#[derive(Clone, Debug)]
+pub struct Carrier {
+    /// Pilot phase at the next symbol.
+    phase_rad: f64,
+    /// Nominal turn of the pilot per symbol.
+    nominal_rad: f64,
+    filter: LoopFilter,
+    update_rate_hz: f64,
+    updates: u32,
+    /// Phase step that the loop asks for, spread over the next block.
+    pull_rad: f64,
+}
+
+impl Carrier {
+    /// A loop for a pilot that turns by `nominal_rad` per symbol, at `symbol_rate_hz`.
+    #[must_use]
+    pub fn new(nominal_rad: f64, symbol_rate_hz: f64) -> Self {
+        let update_rate_hz = symbol_rate_hz / BLOCK_SYMBOLS as f64;
+        let limit = std::f64::consts::TAU * PULL_LIMIT_HZ / update_rate_hz;
+        let gains = LoopGains::new(ACQUIRE_BANDWIDTH_HZ, update_rate_hz);
+        Self {
+            phase_rad: 0.0,
+            nominal_rad,
+            filter: LoopFilter::new(gains, limit),
+            update_rate_hz,
+            updates: 0,
+            pull_rad: 0.0,
+        }
+    }
+
+    /// Pulls in again with the wide bandwidth, keeping the frequency.
+    pub fn reacquire(&mut self) {
+        self.updates = 0;
+        self.filter.set_gains(LoopGains::new(ACQUIRE_BANDWIDTH_HZ, self.update_rate_hz));
+    }
+
+    /// The pilot's frequency relative to nominal.
+    #[must_use]
+    pub fn offset_hz(&self) -> f64 {
+        self.filter.rate() * self.update_rate_hz / std::f64::consts::TAU
+    }
+
+    /// Says that the next symbol is taken `symbols` later than it would have been.
+    pub fn skip(&mut self, symbols: f64) {
+        self.phase_rad += self.nominal_rad * symbols;
+    }
+
+    /// Turns a block of symbols in place by the pilot's phase, and updates the loop.
+    /// Returns the mean of the block, in which the pilot should be real.
+    pub fn process(
+        &mut self,
+        re: &mut [f32; BLOCK_SYMBOLS],
+        im: &mut [f32; BLOCK_SYMBOLS],
+    ) -> (f32, f32) {
+        let turn = self.nominal_rad + self.pull_rad / BLOCK_SYMBOLS as f64;
+        let (mean_re, mean_im) = derotate(Rotator::new(-self.phase_rad, -turn), re, im);
+        self.phase_rad = wrap_rad(self.phase_rad + turn * BLOCK_SYMBOLS as f64);
+        let error = f64::from(mean_im).atan2(f64::from(mean_re));
+        self.pull_rad = self.filter.update(error);
+        self.updates += 1;
+        if self.updates == ACQUIRE_UPDATES {
+            self.filter.set_gains(LoopGains::new(TRACK_BANDWIDTH_HZ, self.update_rate_hz));
+        }
+        (mean_re, mean_im)
+    }
+}
+
+multiversion! {
+    /// Multiplies a block by the oscillator and gives its mean.
+    fn derotate(
+        rotator: Rotator,
+        re: &mut [f32; BLOCK_SYMBOLS],
+        im: &mut [f32; BLOCK_SYMBOLS],
+    ) -> (f32, f32) = derotate_body;
+}
+
+#[inline(always)]
+fn derotate_body<const FMA: bool>(
+    mut rotator: Rotator,
+    re: &mut [f32; BLOCK_SYMBOLS],
+    im: &mut [f32; BLOCK_SYMBOLS],
+) -> (f32, f32) {
+    let (mut sum_re, mut sum_im) = ([0.0; LANES], [0.0; LANES]);
+    let rows = re.as_chunks_mut::<LANES>().0.iter_mut().zip(im.as_chunks_mut::<LANES>().0);
+    for (re, im) in rows {
+        for lane in 0..LANES {
+            let (cos, sin) = (rotator.cos[lane], rotator.sin[lane]);
+            let turned_re = madd::<FMA>(re[lane], cos, -(im[lane] * sin));
+            let turned_im = madd::<FMA>(re[lane], sin, im[lane] * cos);
+            (re[lane], im[lane]) = (turned_re, turned_im);
+            sum_re[lane] += turned_re;
+            sum_im[lane] += turned_im;
+        }
+        rotator.advance();
+    }
+    let mean = |sums: [f32; LANES]| sums.iter().sum::<f32>() / BLOCK_SYMBOLS as f32;
+    (mean(sum_re), mean(sum_im))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locks_to_a_pilot_that_is_off_by_hundreds_of_hertz() {
+        let symbol_rate_hz = 10.76e6;
+        let nominal = -std::f64::consts::FRAC_PI_2;
+        for offset_hz in [-800.0, 0.0, 150.0] {
+            let mut carrier = Carrier::new(nominal, symbol_rate_hz);
+            let turn = nominal + std::f64::consts::TAU * offset_hz / symbol_rate_hz;
+            let mut last = (0.0, 0.0);
+            for block in 0..1500 {
+                let phase = |k: usize| 2.0 + turn * (block * BLOCK_SYMBOLS + k) as f64;
+                let mut re = std::array::from_fn(|k| phase(k).cos() as f32);
+                let mut im = std::array::from_fn(|k| phase(k).sin() as f32);
+                last = carrier.process(&mut re, &mut im);
+            }
+            assert!((last.0 - 1.0).abs() < 1e-3 && last.1.abs() < 1e-3, "{offset_hz}: {last:?}");
+            assert!((carrier.offset_hz() - offset_hz).abs() < 1.0, "{}", carrier.offset_hz());
+        }
+    }
+}

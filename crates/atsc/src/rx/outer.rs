@@ -1,0 +1,167 @@
+//! From trellis-decoded bytes to packets: deinterleaver, Reed-Solomon, derandomiser.
+
+use crate::code::interleaver::{Deinterleaver, TOTAL_DELAY_BYTES};
+use crate::code::{randomizer, rs};
+use crate::monitor::Monitor;
+use crate::params::{CODEWORD_BYTES, FIELD_DATA_SEGMENTS, PACKET_BYTES, PAYLOAD_BYTES, TS_SYNC};
+use crate::segment::Block;
+use bytemuck::Zeroable;
+
+/// Bytes of a block that still belong to the codeword begun in the block before: the interleaver
+/// delays by 52 blocks less the rest of one.
+const CARRIED: usize = TOTAL_DELAY_BYTES % CODEWORD_BYTES;
+
+/// Blocks from the one that a codeword's position names to the one that completes it.
+const DELAY_BLOCKS: usize = TOTAL_DELAY_BYTES / CODEWORD_BYTES + 1;
+
+/// Restores the order of bytes; its output blocks are codewords, 52 blocks late.
+#[derive(Clone, Debug)]
+pub struct BlockDeinterleaver {
+    deinterleaver: Deinterleaver,
+    codeword: Block,
+    /// Blocks taken since the restart, up to the delay.
+    filled: usize,
+}
+
+impl BlockDeinterleaver {
+    /// Before the first block.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            deinterleaver: Deinterleaver::new(),
+            codeword: Block { restart: true, ..Block::zeroed() },
+            filled: 0,
+        }
+    }
+
+    /// Takes a block; gives the codeword that it completes.
+    pub fn process(&mut self, block: &Block) -> Option<Block> {
+        if block.restart {
+            *self = Self::new();
+        }
+        let mut bytes = block.bytes;
+        self.deinterleaver.process(&mut bytes);
+        let (old, new) = bytes.split_at(CARRIED);
+        self.codeword.bytes[CODEWORD_BYTES - CARRIED..].copy_from_slice(old);
+        let complete = self.codeword;
+        self.codeword.bytes[..CODEWORD_BYTES - CARRIED].copy_from_slice(new);
+        if self.filled < DELAY_BLOCKS {
+            self.filled += 1;
+            return None;
+        }
+        let index = (complete.index + 1) % FIELD_DATA_SEGMENTS as u16;
+        self.codeword = Block { index, restart: false, ..self.codeword };
+        Some(complete)
+    }
+}
+
+impl Default for BlockDeinterleaver {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Corrects a codeword in place, marks one that cannot be, and counts.
+pub fn correct(codeword: &mut Block, monitor: &Monitor) {
+    match rs::decode(&mut codeword.bytes) {
+        Ok(0) => {}
+        Ok(corrected) => monitor.add_corrected(corrected as u64),
+        Err(rs::Uncorrectable) => {
+            codeword.failed = true;
+            monitor.add_uncorrected();
+        }
+    }
+}
+
+/// The packet of a codeword: derandomised, with its sync byte, and with the transport error
+/// indicator set if the codeword is marked.
+#[must_use]
+pub fn packet(codeword: &Block, monitor: &Monitor) -> [u8; PACKET_BYTES] {
+    let mut payload = *codeword.bytes.first_chunk::<PAYLOAD_BYTES>().expect("a longer array");
+    randomizer::apply(usize::from(codeword.index), &mut payload);
+    let mut packet = [TS_SYNC; PACKET_BYTES];
+    packet[1..].copy_from_slice(&payload);
+    if codeword.failed {
+        packet[1] |= 0x80;
+    }
+    monitor.add_packet();
+    packet
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::code::interleaver::Interleaver;
+
+    fn payload(n: usize) -> [u8; PAYLOAD_BYTES] {
+        std::array::from_fn(|i| (n * 7 + i * 3) as u8)
+    }
+
+    /// Interleaved blocks of `count` packets.
+    fn blocks(count: usize) -> Vec<Block> {
+        let mut interleaver = Interleaver::new();
+        (0..count)
+            .map(|n| {
+                let mut payload = payload(n);
+                randomizer::apply(n % FIELD_DATA_SEGMENTS, &mut payload);
+                let mut bytes = rs::encode(&payload);
+                interleaver.process(&mut bytes);
+                let index = (n % FIELD_DATA_SEGMENTS) as u16;
+                Block { bytes, index, restart: n == 0, failed: false }
+            })
+            .collect()
+    }
+
+    fn run(blocks: &[Block], monitor: &Monitor) -> Vec<[u8; PACKET_BYTES]> {
+        let mut deinterleaver = BlockDeinterleaver::new();
+        let codewords = blocks.iter().filter_map(|block| deinterleaver.process(block));
+        codewords
+            .map(|mut codeword| {
+                correct(&mut codeword, monitor);
+                packet(&codeword, monitor)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn packets_come_back_from_the_first_of_the_field_on() {
+        let monitor = Monitor::new();
+        let out = run(&blocks(700), &monitor);
+        assert_eq!(out.len(), 700 - DELAY_BLOCKS);
+        for (n, packet) in out.iter().enumerate() {
+            assert_eq!((packet[0], &packet[1..]), (TS_SYNC, &payload(n)[..]), "packet {n}");
+        }
+        assert_eq!(monitor.status().packets, out.len() as u64);
+        assert_eq!(monitor.status().corrected_bytes, 0);
+    }
+
+    #[test]
+    fn bursts_are_spread_and_corrected_and_what_cannot_be_is_marked() {
+        let monitor = Monitor::new();
+        let mut short = blocks(300);
+        // 193 bytes in a row are at most ten in any codeword and a little more.
+        short[100].bytes[..193].fill(0);
+        let out = run(&short, &monitor);
+        assert!(out.iter().enumerate().all(|(n, packet)| packet[1..] == payload(n)));
+        assert!(monitor.status().corrected_bytes > 150);
+        let mut long = blocks(300);
+        long[100..110].iter_mut().for_each(|block| block.bytes.fill(0));
+        let out = run(&long, &monitor);
+        let marked = out.iter().filter(|packet| packet[1] & 0x80 != 0).count() as u64;
+        let wrong = |n: usize| out[n][1..] != payload(n);
+        assert!((0..out.len()).filter(|n| wrong(*n)).all(|n| out[n][1] & 0x80 != 0));
+        assert!(marked >= monitor.status().uncorrected_packets && marked > 20);
+    }
+
+    #[test]
+    fn a_restart_forgets_what_was_before() {
+        let monitor = Monitor::new();
+        let mut broken = blocks(200);
+        broken.truncate(150);
+        broken.extend(blocks(200));
+        let out = run(&broken, &monitor);
+        assert_eq!(out.len(), 150 - DELAY_BLOCKS + 200 - DELAY_BLOCKS);
+        assert_eq!(out[150 - DELAY_BLOCKS][1..], payload(0));
+        assert_eq!(monitor.status().uncorrected_packets, 0);
+    }
+}

@@ -1,0 +1,73 @@
+//! The whole receiver on one thread.
+
+use super::equalizer::Equalizer;
+use super::front_end::{FrontEnd, RxConfig, RxError};
+use super::outer::{BlockDeinterleaver, correct, packet};
+use super::trellis_decoder::TrellisDecoder;
+use crate::Sample;
+use crate::monitor::Monitor;
+use crate::params::PACKET_BYTES;
+use crate::segment::Segment;
+use std::sync::Arc;
+
+/// Samples in, packets out.
+#[derive(Debug)]
+pub struct Receiver {
+    front_end: FrontEnd,
+    decoder: Decoder,
+}
+
+/// Everything behind the front end.
+#[derive(Debug)]
+struct Decoder {
+    equalizer: Equalizer,
+    trellis: TrellisDecoder,
+    deinterleaver: BlockDeinterleaver,
+    monitor: Arc<Monitor>,
+}
+
+impl Receiver {
+    /// A receiver before its first sample.
+    ///
+    /// # Errors
+    /// [`RxError`] when the configuration makes no sense.
+    pub fn new(config: RxConfig) -> Result<Self, RxError> {
+        let monitor = Arc::new(Monitor::new());
+        Ok(Self {
+            front_end: FrontEnd::new(config, monitor.clone())?,
+            decoder: Decoder {
+                equalizer: Equalizer::new(),
+                trellis: TrellisDecoder::new(),
+                deinterleaver: BlockDeinterleaver::new(),
+                monitor,
+            },
+        })
+    }
+
+    /// The numbers of this receiver, to be read from anywhere.
+    #[must_use]
+    pub fn monitor(&self) -> Arc<Monitor> {
+        self.decoder.monitor.clone()
+    }
+
+    /// Takes samples, hands on packets. Nothing comes before everything is locked; packets then
+    /// come in order and without gap until the signal breaks.
+    pub fn process(&mut self, samples: &[Sample], on_packet: &mut dyn FnMut(&[u8; PACKET_BYTES])) {
+        let Self { front_end, decoder } = self;
+        front_end.process(samples, &mut |segment| decoder.process(segment, on_packet));
+    }
+}
+
+impl Decoder {
+    fn process(&mut self, segment: &Segment, on_packet: &mut dyn FnMut(&[u8; PACKET_BYTES])) {
+        let Self { equalizer, trellis, deinterleaver, monitor } = self;
+        let Some(equalized) = equalizer.process(segment) else { return };
+        monitor.set_symbol_error_power(equalizer.error_power());
+        trellis.process(&equalized, &mut |block| {
+            if let Some(mut codeword) = deinterleaver.process(block) {
+                correct(&mut codeword, monitor);
+                on_packet(&packet(&codeword, monitor));
+            }
+        });
+    }
+}

@@ -1,0 +1,129 @@
+//! Symbol timing recovery on the segment sync.
+//!
+//! Within the four sync symbols the neighbours are known, so their mean slopes against timing are
+//! known, and where timing is right the unknown data around them does not reach in: the detector's own
+//! noise vanishes at its zero.
+
+use crate::params::{SEGMENT_SYMBOLS, SYMBOL_RATE_HZ, SYNC_SYMBOLS};
+use millstream_dsp::loop_filter::{LoopFilter, LoopGains};
+
+/// Segments per second: the update rate of the loop.
+const UPDATE_RATE_HZ: f64 = SYMBOL_RATE_HZ / SEGMENT_SYMBOLS as f64;
+
+/// Loop bandwidths, each from this many segments on.
+const GEARS: [(u32, f64); 3] = [(0, 150.0), (200, 50.0), (1000, 15.0)];
+
+/// The largest clock error followed: 150 ppm, in symbols per segment.
+const RATE_LIMIT: f64 = 150e-6 * SEGMENT_SYMBOLS as f64;
+
+/// Errors of single segments are cut to this many symbols.
+const ERROR_LIMIT: f64 = 0.4;
+
+/// `d y_k / d tau` of the four sync symbols for a band-limited pulse, whose slope `n` symbols from
+/// its middle is `(-1)^n / n`, divided so that the detector has unit slope.
+const SLOPES: [f64; SYNC_SYMBOLS] = {
+    let [near, far] = [2.5, 1.0 / 6.0];
+    let power = 5.0 * 2.0 * (near * near + far * far);
+    [-far / power, -near / power, near / power, far / power]
+};
+
+/// The timing loop.
+#[derive(Clone, Debug)]
+pub struct Timing {
+    filter: LoopFilter,
+    updates: u32,
+}
+
+/// What the demodulator shall change.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TimingChange {
+    /// Symbols by which to sample later.
+    pub shift: f64,
+    /// Relative lengthening of the symbol interval.
+    pub rate: f64,
+}
+
+impl Timing {
+    /// A loop in its lowest gear; `rate` is the relative lengthening of the symbol interval that
+    /// the search found.
+    #[must_use]
+    pub fn new(rate: f64) -> Self {
+        let gains = LoopGains::new(GEARS[0].1, UPDATE_RATE_HZ);
+        let mut filter = LoopFilter::new(gains, RATE_LIMIT);
+        filter.set_rate(rate * SEGMENT_SYMBOLS as f64);
+        Self { filter, updates: 0 }
+    }
+
+    /// How late the symbols of a segment were taken, from its sync.
+    #[must_use]
+    pub fn detect(segment: &[f32; SEGMENT_SYMBOLS]) -> f64 {
+        let late: f64 = SLOPES.iter().zip(segment).map(|(slope, y)| slope * f64::from(*y)).sum();
+        late.clamp(-ERROR_LIMIT, ERROR_LIMIT)
+    }
+
+    /// Takes one segment.
+    pub fn update(&mut self, segment: &[f32; SEGMENT_SYMBOLS]) -> TimingChange {
+        let advance = self.filter.update(-Self::detect(segment));
+        self.updates = self.updates.saturating_add(1);
+        if let Some((_, bandwidth_hz)) = GEARS.iter().find(|(from, _)| *from == self.updates) {
+            self.filter.set_gains(LoopGains::new(*bandwidth_hz, UPDATE_RATE_HZ));
+        }
+        // The integral branch sets the symbol interval; only the rest is a step.
+        TimingChange { shift: advance - self.filter.rate(), rate: self.rate() }
+    }
+
+    /// The relative lengthening of the symbol interval.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        self.filter.rate() / SEGMENT_SYMBOLS as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::field::SEGMENT_SYNC;
+
+    /// A segment of random data taken `late` symbols late, by sinc interpolation.
+    fn segment(late: f64, seed: usize) -> [f32; SEGMENT_SYMBOLS] {
+        let level = |n: isize| {
+            let hash = (n + 5000 * seed as isize).cast_unsigned() as u64;
+            let hash = hash.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            let sync = SEGMENT_SYNC.get(n.cast_unsigned()).copied();
+            f64::from(sync.unwrap_or((hash >> 61) as f32 * 2.0 - 7.0))
+        };
+        let mut out = [0.0; SEGMENT_SYMBOLS];
+        for (k, out) in out.iter_mut().enumerate().take(SYNC_SYMBOLS) {
+            let sum: f64 = (-60..60)
+                .map(|m| {
+                    let t = std::f64::consts::PI * (k as f64 + late - m as f64);
+                    level(m) * if t.abs() < 1e-9 { 1.0 } else { t.sin() / t }
+                })
+                .sum();
+            *out = sum as f32;
+        }
+        out
+    }
+
+    #[test]
+    fn the_detector_has_unit_slope_and_no_noise_at_its_zero() {
+        assert!(Timing::detect(&segment(0.0, 1)).abs() < 1e-6);
+        for late in [-0.1, 0.05, 0.2] {
+            let mean = (0..400).map(|s| Timing::detect(&segment(late, s))).sum::<f64>() / 400.0;
+            assert!((mean - late).abs() < 0.15 * late.abs() + 0.01, "{late}: {mean}");
+        }
+    }
+
+    #[test]
+    fn the_loop_settles_from_a_tenth_of_a_symbol_and_ten_ppm() {
+        let mut timing = Timing::new(0.0);
+        let clock = 10e-6;
+        let mut late = 0.1;
+        for n in 0..3000 {
+            let TimingChange { shift, rate } = timing.update(&segment(late, n));
+            late += shift + (rate - clock) * SEGMENT_SYMBOLS as f64;
+        }
+        assert!(late.abs() < 0.005, "{late}");
+        assert!((timing.rate() - clock).abs() < 0.5e-6, "{}", timing.rate());
+    }
+}

@@ -1,0 +1,136 @@
+//! Segments to bytes: the trellis decoders in step with fields and segments.
+
+use crate::code::trellis::{GROUP_SYMBOLS, first_coder};
+use crate::code::viterbi::{DELAY_SYMBOLS, Decoders};
+use crate::params::{
+    CODEWORD_BYTES, DATA_SYMBOLS, FIELD_DATA_SEGMENTS, SYNC_SYMBOLS, TRELLIS_CODERS,
+};
+use crate::segment::{Block, Segment, SegmentKind};
+use bytemuck::Zeroable;
+
+/// Groups (a byte of every coder) in a field.
+const FIELD_GROUPS: usize = FIELD_DATA_SEGMENTS * DATA_SYMBOLS / GROUP_SYMBOLS;
+
+/// Groups by which decisions are late.
+const DELAY_GROUPS: usize = DELAY_SYMBOLS / 4;
+
+/// Symbols of a turn.
+const TURN: usize = TRELLIS_CODERS;
+
+/// Decodes segments into blocks of 207 bytes, less than one segment late.
+#[derive(Clone, Debug)]
+pub struct TrellisDecoder {
+    decoders: Decoders,
+    /// Turns taken since the last whole group.
+    turns: usize,
+    /// Groups taken, up to the delay.
+    filled: usize,
+    /// The next group to come out, in its field.
+    group: usize,
+    block: Block,
+    bytes: usize,
+}
+
+impl TrellisDecoder {
+    /// Before the first segment.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            decoders: Decoders::new(),
+            turns: 0,
+            filled: 0,
+            group: 0,
+            block: Block { restart: true, ..Block::zeroed() },
+            bytes: 0,
+        }
+    }
+
+    /// Takes a segment; hands on the blocks that it completes.
+    pub fn process(&mut self, segment: &Segment, on_block: &mut dyn FnMut(&Block)) {
+        if segment.restart() {
+            *self = Self::new();
+        }
+        let SegmentKind::Data(index) = segment.kind() else { return };
+        let first = first_coder(index);
+        let mut data = &segment.symbols[SYNC_SYMBOLS..];
+        while !data.is_empty() {
+            let wanted = (GROUP_SYMBOLS - self.turns * TURN).min(data.len());
+            let (now, later) = data.split_at(wanted);
+            self.decoders.push(first, now);
+            self.turns = (self.turns + now.len() / TURN) % (GROUP_SYMBOLS / TURN);
+            data = later;
+            if self.turns == 0 {
+                self.end_group(on_block);
+            }
+        }
+    }
+
+    fn end_group(&mut self, on_block: &mut dyn FnMut(&Block)) {
+        let decided = self.decoders.oldest_bytes();
+        if self.filled < DELAY_GROUPS {
+            self.filled += 1;
+            return;
+        }
+        // Bytes went to the coders in the turn order of the segment where the group begins.
+        let first = first_coder(self.group * GROUP_SYMBOLS / DATA_SYMBOLS);
+        self.group = (self.group + 1) % FIELD_GROUPS;
+        for i in 0..TRELLIS_CODERS {
+            self.block.bytes[self.bytes] = decided[(first + i) % TRELLIS_CODERS];
+            self.bytes += 1;
+            if self.bytes == CODEWORD_BYTES {
+                on_block(&self.block);
+                let index = (self.block.index + 1) % FIELD_DATA_SEGMENTS as u16;
+                self.block = Block { index, restart: false, ..self.block };
+                self.bytes = 0;
+            }
+        }
+    }
+}
+
+impl Default for TrellisDecoder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::code::trellis::{TrellisEncoder, UNIT_BYTES, UNIT_SEGMENTS, level};
+    use crate::field::Parity;
+    use crate::params::SEGMENT_SYMBOLS;
+
+    #[test]
+    fn a_field_of_coded_bytes_comes_back_in_order() {
+        let mut encoder = TrellisEncoder::new();
+        let mut decoder = TrellisDecoder::new();
+        let mut sent = Vec::new();
+        let mut received = Vec::new();
+        let mut segment = [0.0; SEGMENT_SYMBOLS];
+        for field in 0..3 {
+            let sync = SegmentKind::FieldSync(Parity::First);
+            let sync = Segment::new(sync, field == 0, &segment);
+            decoder.process(&sync, &mut |_| panic!("a field sync has no data"));
+            for unit in (0..FIELD_DATA_SEGMENTS).step_by(UNIT_SEGMENTS) {
+                let bytes: [u8; UNIT_BYTES] =
+                    std::array::from_fn(|i| ((unit * 31 + i * 7 + field * 3) % 251) as u8);
+                sent.extend(bytes);
+                let mut coded = [[0; DATA_SYMBOLS]; UNIT_SEGMENTS];
+                encoder.encode_unit(unit, &bytes, &mut coded);
+                for (i, bits) in coded.iter().enumerate() {
+                    for (out, bits) in segment[SYNC_SYMBOLS..].iter_mut().zip(bits) {
+                        *out = f32::from(level(*bits));
+                    }
+                    let data = Segment::new(SegmentKind::Data(unit + i), false, &segment);
+                    decoder.process(&data, &mut |block| received.push(*block));
+                }
+            }
+        }
+        assert_eq!(received.len(), 3 * FIELD_DATA_SEGMENTS - 1);
+        for (n, block) in received.iter().enumerate() {
+            assert_eq!(block.restart, n == 0);
+            assert_eq!(usize::from(block.index), n % FIELD_DATA_SEGMENTS);
+            assert_eq!(block.bytes[..], sent[n * CODEWORD_BYTES..][..CODEWORD_BYTES], "block {n}");
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What flows between the stages of the receiver.
+
+use crate::field::Parity;
+use crate::params::{CODEWORD_BYTES, FIELD_DATA_SEGMENTS, SEGMENT_SYMBOLS};
+use bytemuck::Zeroable;
+
+/// What a segment is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SegmentKind {
+    /// A field sync.
+    FieldSync(Parity),
+    /// Data segment of this index in its field.
+    Data(usize),
+}
+
+/// One segment of received symbols, segment sync first.
+///
+/// Segments follow each other without gap until one that [restarts](Self::restart) the stream;
+/// such a one is always a field sync.
+#[derive(Clone, Copy, Debug, Zeroable)]
+#[repr(C)]
+pub struct Segment {
+    /// Symbol levels (-7 to 7 for data, sync at -5 and 5, pilot removed).
+    pub symbols: [f32; SEGMENT_SYMBOLS],
+    place: u16,
+    restart: bool,
+}
+
+/// `place` of a field sync of the first and the second kind.
+const SYNC_PLACES: [u16; 2] = [FIELD_DATA_SEGMENTS as u16, FIELD_DATA_SEGMENTS as u16 + 1];
+
+impl Segment {
+    /// A segment of its kind; `restart` when it does not follow the one before.
+    #[must_use]
+    pub fn new(kind: SegmentKind, restart: bool, symbols: &[f32; SEGMENT_SYMBOLS]) -> Self {
+        let place = match kind {
+            SegmentKind::FieldSync(Parity::First) => SYNC_PLACES[0],
+            SegmentKind::FieldSync(Parity::Second) => SYNC_PLACES[1],
+            SegmentKind::Data(index) => {
+                debug_assert!(index < FIELD_DATA_SEGMENTS, "a field has 312 data segments");
+                index as u16
+            }
+        };
+        Self { symbols: *symbols, place, restart }
+    }
+
+    /// What the segment is.
+    #[must_use]
+    pub fn kind(&self) -> SegmentKind {
+        match self.place {
+            place if place == SYNC_PLACES[0] => SegmentKind::FieldSync(Parity::First),
+            place if place == SYNC_PLACES[1] => SegmentKind::FieldSync(Parity::Second),
+            index => SegmentKind::Data(index as usize),
+        }
+    }
+
+    /// Whether the segment does not follow the one before it.
+    #[must_use]
+    pub fn restart(&self) -> bool {
+        self.restart
+    }
+}
+
+/// As many bytes as a codeword: between trellis decoder and deinterleaver any 207 bytes of the
+/// stream, afterwards a codeword, and after Reed-Solomon decoding a corrected one.
+#[derive(Clone, Copy, Debug, Zeroable)]
+#[repr(C)]
+pub struct Block {
+    /// The bytes.
+    pub bytes: [u8; CODEWORD_BYTES],
+    /// Whether Reed-Solomon decoding failed.
+    pub failed: bool,
+    /// Position in the field, 0 to 311.
+    pub index: u16,
+    /// Whether the block does not follow the one before it; its index is then 0.
+    pub restart: bool,
+}
