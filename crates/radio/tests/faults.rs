@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use common::{Action, Meddler, PATIENCE, device, radio, receive};
+use common::{Action, Meddler, PATIENCE, device, patient, radio, receive};
 use millstream_emulator::{RadioConfig, RunningRadio};
 use millstream_radio::{Cause, Complex32, Device, RxArgs, RxError, RxEvent};
 
 const SPP: u64 = 500;
 
 fn meddled(meddler: Meddler, rate_hz: f64) -> (RunningRadio, Device) {
-    let (radio, mut args) = radio(RadioConfig::default());
+    let (radio, mut args) = radio(patient());
     args.open_port = Some(meddler.open_port());
     let mut device = Device::open(args).expect("the device opens");
     device.set_rate(rate_hz).expect("the rate is taken");
@@ -110,22 +110,22 @@ fn random_faults_leave_every_sample_in_one_place() {
 
 #[test]
 fn lost_management_and_control_packets_are_repeated() {
-    fn every_third() -> impl FnMut(&[u8]) -> Action + Send + 'static {
+    fn every_fifth() -> impl FnMut(&[u8]) -> Action + Send + 'static {
         let mut turn = 0;
         move |packet| {
             turn += 1;
-            let noise = turn % 3 == 0 && !packet.starts_with(b"MPM-ECHO");
+            let noise = turn % 5 == 0 && !packet.starts_with(b"MPM-ECHO");
             if noise { Action::Drop } else { Action::Pass }
         }
     }
-    let mut received = every_third();
+    let mut received = every_fifth();
     let meddler =
         Meddler::new(
             move |packet| {
                 if common::is_data(packet) { Action::Pass } else { received(packet) }
             },
         )
-        .sent(every_third());
+        .sent(every_fifth());
     let (_radio, device) = meddled(meddler, 2e6);
     let mut stream = device.rx_stream(args()).unwrap();
     stream.start_finite(100 * SPP, None).unwrap();
@@ -206,13 +206,15 @@ fn a_device_that_dies_is_named_and_nothing_hangs() {
 
 #[test]
 fn a_slow_consumer_loses_samples_and_not_the_stream() {
-    let (radio, device) = device(4e6);
+    let (radio, args_of) = radio(RadioConfig { rx_buffer_samples: 1 << 20, ..patient() });
+    let mut device = Device::open(args_of).unwrap();
+    device.set_rate(4e6).unwrap();
     let mut stream = device.rx_stream(args().with_recv_queue_bytes(256 << 10)).unwrap();
     stream.start_continuous(None).unwrap();
     let first = receive(&mut stream, 50_000);
     assert_eq!(first.events, []);
     // Far longer than the queue and the device's buffer last.
-    std::thread::sleep(Duration::from_millis(400));
+    std::thread::sleep(Duration::from_secs(1));
     let mut after = 0;
     let mut overruns = Vec::new();
     let mut buffer = vec![Complex32::default(); 4096];

@@ -52,7 +52,7 @@ fn receive_rest(stream: &mut millstream_radio::RxStreamer) -> Vec<u32> {
 fn a_timed_capture_starts_at_its_time() {
     let (_radio, device) = device(4e6);
     let mut stream = device.rx_stream(RxArgs::new(0)).unwrap();
-    let at = device.time_ticks().unwrap() + 400_000;
+    let at = device.time_ticks().unwrap() + 2_000_000;
     stream.start_finite(10_000, Some(at)).unwrap();
     let mut none = [Complex32::default(); 8];
     let early = stream.recv(&mut none, Duration::ZERO).unwrap();
@@ -117,7 +117,7 @@ fn what_the_consumer_leaves_is_discarded_and_booked() {
 fn raw_and_converted_samples_agree() {
     let (_radio, device) = device(4e6);
     let mut stream = device.rx_stream(RxArgs::new(0)).unwrap();
-    let start = device.time_ticks().unwrap() + 200_000;
+    let start = device.time_ticks().unwrap() + 2_000_000;
     stream.start_finite(4000, Some(start)).unwrap();
     let mut raw = vec![[0i16; 2]; 2500];
     let meta = stream.recv_sc16(&mut raw, PATIENCE).unwrap();
@@ -143,7 +143,7 @@ fn raw_and_converted_samples_agree() {
 fn two_channels_stream_side_by_side() {
     let (_radio, device) = device(2e6);
     assert_eq!(device.rx_channels(), 2);
-    let at = device.time_ticks().unwrap() + 400_000;
+    let at = device.time_ticks().unwrap() + 2_000_000;
     let mut streams: Vec<_> =
         (0..2).map(|channel| device.rx_stream(RxArgs::new(channel)).unwrap()).collect();
     for stream in &mut streams {

@@ -177,7 +177,7 @@ impl Control {
     /// # Errors
     /// [`RadioError::Silent`], [`RadioError::Refused`].
     pub fn write_once(&self, port: u16, address: u32, value: u32) -> Result<(), RadioError> {
-        self.access(port, Op::Write, address, value, 1, ACK_TIMEOUT * TRIES).map(drop)
+        self.access(port, Op::Write, address, value, 1, ACK_TIMEOUT).map(drop)
     }
 
     fn access(

@@ -8,7 +8,7 @@ use crate::RadioError;
 use crate::channel::FINITE_SAMPLES_MAX;
 
 /// Tries of a start command. It is not simply repeated, because it might have been heard.
-const START_TRIES: u32 = 3;
+const START_TRIES: u32 = 5;
 
 /// How long the port must be quiet before a start command is tried again.
 const QUIET: Duration = Duration::from_millis(50);

@@ -18,7 +18,7 @@ pub const TRANSACTION_TIMEOUT: Duration = Duration::from_millis(100);
 const TRIES: u32 = 5;
 
 /// Tries of a question to which silence is an answer.
-const TRIES_PROBE: u32 = 2;
+const TRIES_PROBE: u32 = 3;
 
 /// Longest request, bytes: a dozen items at the largest width.
 const REQUEST_BYTES: usize = 4096;

@@ -14,6 +14,11 @@ use millstream_radio::{Complex32, Device, DeviceArgs, RxEvent, RxStreamer};
 /// Far longer than anything takes, so that a failing test ends.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
+/// A configuration whose radio waits for a busy machine: no loss but what a test asks for.
+pub fn patient() -> RadioConfig {
+    RadioConfig { rx_buffer_samples: 1 << 26, ..RadioConfig::default() }
+}
+
 /// A radio on free ports whose antenna is a ramp: each sample holds its own time.
 pub fn radio(config: RadioConfig) -> (RunningRadio, DeviceArgs) {
     let radio = Radio::start(RadioConfig {
@@ -34,7 +39,7 @@ pub fn radio(config: RadioConfig) -> (RunningRadio, DeviceArgs) {
 
 /// The same, opened at a rate.
 pub fn device(rate_hz: f64) -> (RunningRadio, Device) {
-    let (radio, args) = radio(RadioConfig::default());
+    let (radio, args) = radio(patient());
     let mut device = Device::open(args).expect("the device opens");
     assert_eq!(device.set_rate(rate_hz).expect("the rate is taken"), rate_hz);
     (radio, device)
