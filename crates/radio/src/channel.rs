@@ -1,6 +1,7 @@
 //! One receive channel of a radio block (facts page, section 10).
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use millstream_wire::regs::radio::{
     COMPAT, RX_CMD, RX_ERR_ADDR, RX_ERR_PORT, RX_ERR_REM_EPID, RX_ERR_REM_PORT, RX_HAS_TIME,
@@ -15,13 +16,16 @@ use crate::control::{ChannelEvents, Control};
 pub const FINITE_SAMPLES_MAX: u64 = (1 << 48) - 1;
 
 /// A receive channel: the registers of a radio block that concern it, and what it reports.
-#[derive(Clone)]
+///
+/// One lease of it at a time may be out: two streams would take each other's samples.
 pub struct RxChannel {
     control: Arc<Control>,
     events: Arc<ChannelEvents>,
     port: u16,
     channel: u8,
     samples_per_word: u32,
+    leased: Arc<AtomicBool>,
+    is_lease: bool,
 }
 
 impl RxChannel {
@@ -49,7 +53,9 @@ impl RxChannel {
             });
         }
         let (control, events) = (Arc::clone(control), control.watch(port, channel));
-        let this = Self { control, events, port, channel, samples_per_word };
+        let leased = Arc::default();
+        let this =
+            Self { control, events, port, channel, samples_per_word, leased, is_lease: false };
         this.stop()?;
         this.write(RX_ERR_PORT, 1)?;
         this.write(RX_ERR_REM_PORT, port.into())?;
@@ -57,6 +63,20 @@ impl RxChannel {
         this.write(RX_ERR_ADDR, async_msg::Event::RxOverrun.address(channel))?;
         this.write(RX_HAS_TIME, 1)?;
         Ok(this)
+    }
+
+    /// The channel for one stream, if no other has it. Dropping it gives it back.
+    pub fn lease(&self) -> Option<Self> {
+        let free = !self.leased.swap(true, Ordering::AcqRel);
+        free.then(|| Self {
+            control: Arc::clone(&self.control),
+            events: Arc::clone(&self.events),
+            leased: Arc::clone(&self.leased),
+            is_lease: true,
+            port: self.port,
+            channel: self.channel,
+            samples_per_word: self.samples_per_word,
+        })
     }
 
     /// What the radio reports about this channel.
@@ -129,6 +149,14 @@ impl RxChannel {
 
     fn write(&self, offset: u32, value: u32) -> Result<(), RadioError> {
         self.control.write(self.port, channel_register(self.channel, offset), value)
+    }
+}
+
+impl Drop for RxChannel {
+    fn drop(&mut self) {
+        if self.is_lease {
+            self.leased.store(false, Ordering::Release);
+        }
     }
 }
 

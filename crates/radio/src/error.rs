@@ -95,6 +95,12 @@ pub enum RadioError {
         /// How many there are.
         available: usize,
     },
+    /// Another stream has the channel.
+    #[error("receive channel {channel} is streaming already: finish that stream first")]
+    ChannelBusy {
+        /// The channel asked for.
+        channel: usize,
+    },
     /// A rate outside of what can be asked for.
     #[error("{rate_hz} samples per second is not a usable rate: it must be a positive number")]
     BadRate {

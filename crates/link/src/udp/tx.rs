@@ -154,3 +154,53 @@ fn raw_address(address: SocketAddrV4) -> libc::sockaddr_in {
         sin_zero: [0; 8],
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+    use std::time::Duration;
+
+    #[test]
+    fn a_path_that_cannot_segment_is_served_one_by_one() {
+        let (sender, receiver) = (bound(), bound());
+        let SocketAddr::V4(to) = receiver.local_addr().unwrap() else { unreachable!() };
+        // The kernel refuses to segment (EINVAL) where it may not compute checksums.
+        let (fd, on) = (sender.as_raw_fd(), 1i32);
+        // SAFETY: `on` is a live c_int of four bytes and the descriptor is open.
+        let rc = unsafe {
+            libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_NO_CHECK, (&raw const on).cast(), 4)
+        };
+        assert_eq!(rc, 0);
+        let capabilities =
+            Capabilities { segmentation: true, ..Capabilities::new(PAYLOAD_BYTES_MAX, 1) };
+        let mut tx = UdpTx::new(Arc::new(sender.into()), capabilities);
+        let train: Vec<u8> = (0..100u8).collect();
+        tx.send_train(&train, 7, to).unwrap();
+        assert!(!tx.capabilities().segmentation, "it fell back");
+        let mut got = Vec::new();
+        for _ in 0..train.len().div_ceil(7) {
+            let mut bytes = [0; 64];
+            let count = receiver.recv(&mut bytes).unwrap();
+            got.push(bytes[..count].to_vec());
+        }
+        assert!(got.iter().map(|bytes| &bytes[..]).eq(train.chunks(7)));
+    }
+
+    #[test]
+    fn a_train_of_nothing_or_of_giants_is_refused() {
+        let mut tx = UdpTx::new(Arc::new(bound().into()), Capabilities::new(100, 1));
+        let to = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 9);
+        for segment_bytes in [0, PAYLOAD_BYTES_MAX + 1] {
+            let error = tx.send_train(b"x", segment_bytes, to).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        }
+        tx.send_train(&[], 10, to).unwrap();
+    }
+
+    fn bound() -> UdpSocket {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        socket
+    }
+}

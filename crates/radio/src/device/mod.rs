@@ -123,21 +123,19 @@ impl Device {
     /// Opens a receive stream on its own port.
     ///
     /// # Errors
-    /// [`RadioError::NoSuchChannel`], [`RadioError::Silent`] when the handshake fails.
+    /// [`RadioError::NoSuchChannel`], [`RadioError::ChannelBusy`]; [`RadioError::Silent`] when the handshake fails.
     pub fn rx_stream(&self, args: RxArgs) -> Result<RxStreamer, RadioError> {
-        let available = self.channels.len();
-        let (channel, endpoint) = self
-            .channels
-            .get(args.channel)
-            .cloned()
-            .ok_or(RadioError::NoSuchChannel { channel: args.channel, available })?;
+        let (channel, available) = (args.channel, self.channels.len());
+        let (shared, endpoint) =
+            self.channels.get(channel).ok_or(RadioError::NoSuchChannel { channel, available })?;
+        let lease = shared.lease().ok_or(RadioError::ChannelBusy { channel })?;
         let path = StreamPath {
             device: self.chdr,
             width: self.width,
             frame_bytes: self.frame_bytes,
             entry_port: self.topology.entry_port,
-            endpoint,
-            epid: Epid(self.next_epid.fetch_add(1, Ordering::Relaxed)),
+            endpoint: *endpoint,
+            epid: self.new_epid()?,
             rate_hz: self.rate_hz,
         };
         let port = self.args.port(&PortOptions {
@@ -146,7 +144,17 @@ impl Device {
             recv_queue_bytes: args.recv_queue_bytes,
             ..PortOptions::default()
         })?;
-        RxStreamer::open(port, path, channel, &args, self.args.silence_max)
+        RxStreamer::open(port, path, lease, &args, self.args.silence_max)
+    }
+
+    /// An endpoint id that no port of this session has had: the device keeps a route for each.
+    fn new_epid(&self) -> Result<Epid, RadioError> {
+        let next = |epid: u16| epid.checked_add(1);
+        let epid = self.next_epid.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+        epid.map(Epid).map_err(|_| RadioError::Unusable {
+            address: self.args.addr,
+            reason: "this session has used up all endpoint ids; open the device again".to_owned(),
+        })
     }
 }
 

@@ -57,6 +57,7 @@ impl RxStreamer {
         self.tracker.begin(at);
         self.expectation.begin(at);
         self.awaited = at;
+        self.recovery = None;
         self.run_ticks = at.unwrap_or(0);
         self.run = samples.map_or(Run::Continuous, Run::Finite);
         Ok(())

@@ -113,7 +113,15 @@ impl RxStreamer {
         self.ledger.hold(arrival.samples);
         let overrun = self.recovery.take().is_some();
         self.awaited = None;
-        let Some(gap) = gap else { return self.losses.clear_malformed() };
+        let Some(gap) = gap else {
+            self.losses.clear_malformed();
+            if overrun {
+                // Without time nobody knows how much is missing.
+                let event = RxEvent::Overrun { samples: 0 };
+                self.pending = Some(Pending { event, ticks: arrival.ticks, ends_burst: false });
+            }
+            return;
+        };
         self.losses.book(gap, self.port.rx.queue_drops(), &mut self.ledger);
         let samples = gap.in_packets + gap.unsent;
         let event = if overrun || (gap.packets == 0 && samples > 0) {

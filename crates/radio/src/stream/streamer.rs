@@ -16,8 +16,10 @@ use crate::channel::RxChannel;
 use crate::convert::Converter;
 use crate::{Ledger, RadioError};
 
-/// Longest payload that one drop of a coalescing queue can take, bytes.
-const TRAIN_BYTES_MAX: usize = 65_507;
+/// Longest train that one drop of a coalescing queue can take: bytes, and packets of the kernel's
+/// segmentation (`UDP_MAX_SEGMENTS`).
+const TRAIN_BYTES_MAX: u64 = 65_507;
+const TRAIN_PACKETS_MAX: u64 = 128;
 
 /// How long the end of a stream waits for what is still on its way.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
@@ -124,9 +126,8 @@ impl RxStreamer {
         channel.stop()?;
         handshake::open(&mut port, &path, &mut credit)?;
         channel.set_samples_per_packet(samples_per_packet)?;
-        let packet_bytes = samples_per_packet as usize * SC16_LEN;
         let packets_per_drop =
-            if capabilities.coalescing { TRAIN_BYTES_MAX.div_ceil(packet_bytes) } else { 1 };
+            if capabilities.coalescing { packets_per_train(samples_per_packet) } else { 1 };
         let now = Instant::now();
         Ok(Self {
             port,
@@ -138,7 +139,7 @@ impl RxStreamer {
             // The E3xx counts time in samples (facts page, section 5).
             tracker: Tracker::new(samples_per_packet.into(), TICKS_PER_SAMPLE),
             expectation: Expectation::default(),
-            losses: Losses::new(samples_per_packet.into(), packets_per_drop as u64),
+            losses: Losses::new(samples_per_packet.into(), packets_per_drop),
             ledger: Ledger::default(),
             counters: RxCounters::default(),
             batch: (0, 0),
@@ -239,6 +240,12 @@ impl std::fmt::Debug for RxStreamer {
 
 /// Ticks per sample of the E3xx family.
 pub(super) const TICKS_PER_SAMPLE: u64 = 1;
+
+/// Most full packets that arrive joined.
+fn packets_per_train(samples_per_packet: u32) -> u64 {
+    let packet_bytes = u64::from(samples_per_packet) * SC16_LEN as u64;
+    (TRAIN_BYTES_MAX / packet_bytes).clamp(1, TRAIN_PACKETS_MAX)
+}
 
 /// As many samples as fit the path, or fewer if asked for; whole radio words.
 fn samples_per_packet(path: &StreamPath, channel: &RxChannel, args: &RxArgs) -> u32 {
