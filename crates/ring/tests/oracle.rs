@@ -1,0 +1,159 @@
+//! The ring does what a queue would do, for any item size and any sequence of operations.
+#![cfg(not(loom))]
+
+use bytemuck::Zeroable;
+use millstream_ring::{Item, Reader, RingOptions, Writer, ring};
+use proptest::prelude::*;
+use std::collections::VecDeque;
+use std::fmt::Debug;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Write(usize),
+    Read(usize, usize),
+    CloseReader(usize),
+    CloseWriter,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        20 => (0usize..6000).prop_map(Step::Write),
+        20 => (0usize..3, 0usize..6000).prop_map(|(reader, items)| Step::Read(reader, items)),
+        1 => (0usize..3).prop_map(Step::CloseReader),
+        1 => Just(Step::CloseWriter),
+    ]
+}
+
+/// One reader, and the queue that says what it must see.
+struct Tap<T> {
+    reader: Reader<T>,
+    expected: VecDeque<T>,
+    open: bool,
+}
+
+fn write<T: Item>(
+    writer: &mut Writer<T>,
+    taps: &mut [Tap<T>],
+    items: usize,
+    next: &mut impl FnMut() -> T,
+) {
+    let held = taps.iter().filter(|tap| tap.open).map(|tap| tap.expected.len()).max();
+    let capacity = writer.capacity();
+    let room = writer.slice_mut();
+    assert_eq!(room.len(), capacity - held.unwrap_or(0), "room is what the slowest left");
+    let items = items.min(room.len());
+    for slot in &mut room[..items] {
+        *slot = next();
+        for tap in taps.iter_mut().filter(|tap| tap.open) {
+            tap.expected.push_back(*slot);
+        }
+    }
+    writer.produce(items);
+}
+
+fn check<T: Item + Debug + PartialEq>(steps: &[Step], mut next: impl FnMut() -> T) {
+    let options = RingOptions::items(100).readers(3);
+    let (mut writer, readers) = ring::<T>(&options).unwrap();
+    let taps = readers.into_iter();
+    let mut taps: Vec<Tap<T>> =
+        taps.map(|reader| Tap { reader, expected: VecDeque::new(), open: true }).collect();
+    let mut writing = true;
+    for step in steps {
+        match step {
+            Step::Write(items) if writing => write(&mut writer, &mut taps, *items, &mut next),
+            Step::Write(_) => {}
+            Step::Read(index, items) => {
+                let tap = &mut taps[*index];
+                assert_eq!(tap.reader.slice(), tap.expected.make_contiguous());
+                assert_eq!(tap.reader.is_ended(), !tap.open || !writing);
+                let items = (*items).min(tap.expected.len());
+                tap.reader.consume(items);
+                tap.expected.drain(..items);
+            }
+            Step::CloseReader(index) => {
+                taps[*index].reader.close();
+                taps[*index].open = false;
+                taps[*index].expected.clear();
+            }
+            Step::CloseWriter => {
+                writer.close();
+                writing = false;
+            }
+        }
+        assert_eq!(writer.is_abandoned(), taps.iter().all(|tap| !tap.open));
+    }
+}
+
+/// A struct of one's own, of a size that divides no page.
+#[derive(Clone, Copy, Debug, PartialEq, Zeroable)]
+#[repr(C)]
+struct Segment {
+    number: u32,
+    symbols: [f32; 7],
+    flag: bool,
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn bytes(steps in prop::collection::vec(step(), 1..60)) {
+        let mut n = 0u8;
+        check(&steps, || { n = n.wrapping_add(1); n });
+    }
+
+    #[test]
+    fn items_of_three_bytes(steps in prop::collection::vec(step(), 1..60)) {
+        let mut n = 0u8;
+        check(&steps, || { n = n.wrapping_add(1); [n, !n, n ^ 0x55] });
+    }
+
+    #[test]
+    fn a_struct(steps in prop::collection::vec(step(), 1..60)) {
+        let mut n = 0u32;
+        check(&steps, || {
+            n += 1;
+            Segment { number: n, symbols: [n as f32; 7], flag: n.is_multiple_of(3) }
+        });
+    }
+}
+
+#[test]
+fn types_that_cannot_live_in_a_ring_are_refused() {
+    #[derive(Clone, Copy, Zeroable)]
+    #[repr(align(8192))]
+    struct Wide(#[allow(dead_code, reason = "only its alignment matters")] u8);
+    let error = ring::<()>(&RingOptions::items(1)).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "items of type () cannot live in a ring: they need a size, and at most page alignment"
+    );
+    if rustix::param::page_size() < align_of::<Wide>() {
+        assert!(ring::<Wide>(&RingOptions::items(1)).is_err());
+    }
+}
+
+#[test]
+#[should_panic(expected = "produced more than the room reported")]
+fn producing_more_than_the_room_is_refused() {
+    let (mut writer, _readers) = ring::<u8>(&RingOptions::items(1)).unwrap();
+    let room = writer.slice_mut().len();
+    writer.produce(room + 1);
+}
+
+#[test]
+#[should_panic(expected = "consumed more than was reported available")]
+fn consuming_more_than_there_is_is_refused() {
+    let (_writer, mut readers) = ring::<u8>(&RingOptions::items(1)).unwrap();
+    readers[0].consume(1);
+}
+
+#[test]
+fn without_readers_everything_is_room() {
+    let (mut writer, readers) = ring::<u16>(&RingOptions::items(1).readers(0)).unwrap();
+    assert!(readers.is_empty() && !writer.is_abandoned());
+    for _ in 0..3 {
+        assert_eq!(writer.slice_mut().len(), writer.capacity());
+        writer.produce(writer.capacity());
+    }
+}

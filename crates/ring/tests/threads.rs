@@ -1,0 +1,111 @@
+//! Two and more real threads.
+#![cfg(not(loom))]
+
+use millstream_ring::{RingOptions, Wait, Waiter, ring};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Passes a counted stream through a ring with three readers, each side waiting `how`.
+fn stream(how: Wait, count: u64) {
+    let (mut writer, readers) = ring::<[u64; 3]>(&RingOptions::items(1).readers(3)).unwrap();
+    let write_waiter = Arc::new(Waiter::new());
+    let read_waiters: Vec<_> = readers.iter().map(|_| Arc::new(Waiter::new())).collect();
+    thread::scope(|scope| {
+        for (mut reader, waiter) in readers.into_iter().zip(read_waiters.clone()) {
+            let write_waiter = Arc::clone(&write_waiter);
+            scope.spawn(move || {
+                let mut expected = 0;
+                loop {
+                    let items = reader.slice();
+                    for item in items {
+                        assert_eq!(*item, [expected, !expected, expected]);
+                        expected += 1;
+                    }
+                    let (items, ended) = (items.len(), reader.is_ended());
+                    reader.consume(items);
+                    write_waiter.notify();
+                    if ended {
+                        assert_eq!(expected, count);
+                        return;
+                    }
+                    if items == 0 {
+                        waiter.wait(how, None);
+                    }
+                }
+            });
+        }
+        let mut next = 0;
+        while next < count {
+            let room = writer.slice_mut();
+            let items = room.len().min((count - next) as usize);
+            for slot in &mut room[..items] {
+                *slot = [next, !next, next];
+                next += 1;
+            }
+            writer.produce(items);
+            if items == 0 {
+                write_waiter.wait(how, None);
+            }
+            read_waiters.iter().for_each(|waiter| waiter.notify());
+        }
+        writer.close();
+        read_waiters.iter().for_each(|waiter| waiter.notify());
+    });
+}
+
+#[test]
+fn parked_threads_pass_every_item_in_order() {
+    stream(Wait::Park, 300_000);
+}
+
+#[test]
+fn spinning_threads_pass_every_item_in_order() {
+    stream(Wait::Spin, 30_000);
+}
+
+#[test]
+fn a_token_left_before_the_wait_is_not_lost() {
+    for how in [Wait::Park, Wait::Spin] {
+        let waiter = Waiter::new();
+        waiter.notify();
+        waiter.notify();
+        assert!(waiter.wait(how, None), "two notes leave one token");
+        assert!(!waiter.wait(how, Some(Duration::ZERO)));
+        assert!(!waiter.take());
+    }
+}
+
+#[test]
+fn a_wait_without_news_ends_with_its_timeout() {
+    for how in [Wait::Park, Wait::Spin] {
+        let (waiter, timeout) = (Waiter::new(), Duration::from_millis(2));
+        let start = Instant::now();
+        assert!(!waiter.wait(how, Some(timeout)));
+        assert!(start.elapsed() >= timeout);
+        waiter.notify();
+        assert!(waiter.take(), "the state is clean after a timeout");
+    }
+}
+
+#[test]
+fn tokens_wake_a_parked_thread_again_and_again() {
+    const TURNS: usize = 10_000;
+    let waiters = [Arc::new(Waiter::new()), Arc::new(Waiter::new())];
+    thread::scope(|scope| {
+        let [ping, pong] = waiters;
+        let (ping_too, pong_too) = (Arc::clone(&ping), Arc::clone(&pong));
+        scope.spawn(move || {
+            for _ in 0..TURNS {
+                pong.notify();
+                assert!(ping.wait(Wait::Park, None));
+            }
+        });
+        scope.spawn(move || {
+            for _ in 0..TURNS {
+                assert!(pong_too.wait(Wait::Park, None));
+                ping_too.notify();
+            }
+        });
+    });
+}
