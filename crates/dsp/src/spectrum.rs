@@ -12,6 +12,8 @@ pub struct Line {
     pub frequency: f64,
     /// Power of the strongest bin over the median bin of the range searched.
     pub over_median: f64,
+    /// Power of the line over the power of all samples.
+    pub share: f64,
 }
 
 /// Finds the strongest line within a range of frequencies.
@@ -59,8 +61,11 @@ impl LineFinder {
     /// If the rows do not hold [`len`](Self::len) values.
     pub fn find(&mut self, re: &[f32], im: &[f32], centre: f64, reach: f64) -> Option<Line> {
         assert!(re.len() == self.len() && im.len() == self.len(), "a whole spectrum");
+        let mut power_sum = 0.0;
         for (n, work) in self.work.iter_mut().enumerate() {
-            *work = Sample::new(re[n], im[n]) * self.window[n];
+            let sample = Sample::new(re[n], im[n]);
+            power_sum += f64::from(sample.norm_sqr());
+            *work = sample * self.window[n];
         }
         self.fft.process_with_scratch(&mut self.work, &mut self.scratch);
         let len = self.len() as i64;
@@ -77,7 +82,9 @@ impl LineFinder {
         let (_, median, _) = self.powers.select_nth_unstable_by(middle, f32::total_cmp);
         let over_median = f64::from(at) / f64::from(median.max(f32::MIN_POSITIVE));
         let frequency = (peak as f64 + f64::from(fraction)) / len as f64;
-        (at > 0.0).then_some(Line { frequency, over_median })
+        // A line of amplitude A reaches A / 2 times the length under a Hann window.
+        let share = f64::from(at) * 4.0 / (len as f64 * power_sum);
+        (at > 0.0).then_some(Line { frequency, over_median, share })
     }
 }
 
@@ -107,6 +114,7 @@ mod tests {
             let line = finder.find(&re, &im, (bin + 30.0) / len as f64, 0.02).unwrap();
             assert!((line.frequency * len as f64 - bin).abs() < 0.02, "{bin}: {line:?}");
             assert!(line.over_median > 1e4);
+            assert!((0.7..1.01).contains(&line.share), "{bin}: {line:?}");
         }
     }
 

@@ -9,7 +9,7 @@ use super::level::Level;
 use crate::Sample;
 use crate::params::{PILOT_OFFSET_HZ, ROLL_OFF, SYMBOL_RATE_HZ};
 use millstream_dsp::planar::Mixer;
-use millstream_dsp::polyphase::{LANES, PolyphaseBank};
+use millstream_dsp::polyphase::{Instant, LANES, PolyphaseBank, sum_lanes};
 use millstream_dsp::pulse::windowed_rrc;
 use millstream_dsp::{multiversion, simd::madd};
 use std::f64::consts::TAU;
@@ -45,7 +45,7 @@ impl Demodulator {
     #[must_use]
     pub fn new(sample_rate_hz: f64, offset_hz: f64) -> Self {
         let pair = 2.0 * sample_rate_hz / SYMBOL_RATE_HZ;
-        let phases = (PHASES_TIMES_RATE / sample_rate_hz).ceil().max(16.0) as usize;
+        let phases = (PHASES_TIMES_RATE / sample_rate_hz).ceil().max(16.0) as u32;
         let bank = PolyphaseBank::new(phases, HALF_SPAN * pair, |t| {
             windowed_rrc(t / pair, ROLL_OFF, HALF_SPAN, KAISER_BETA) / pair
         });
@@ -141,29 +141,24 @@ fn filter_body<const FMA: bool>(
     out_re: &mut [f32; BLOCK_SYMBOLS],
     out_im: &mut [f32; BLOCK_SYMBOLS],
 ) {
+    // Sums are stored in lanes and added across afterwards, which keeps both loops in vectors.
+    let mut lanes_re = [[0.0; LANES]; BLOCK_SYMBOLS];
+    let mut lanes_im = [[0.0; LANES]; BLOCK_SYMBOLS];
     for k in 0..BLOCK_SYMBOLS {
-        let at = start + step * k as f64;
-        let whole = at as usize;
-        let (taps, slopes, fraction) = bank.row(at - whole as f64);
-        let first = whole + 1 - bank.half();
-        let re = re[first..first + bank.taps()].as_chunks::<LANES>().0;
-        let im = im[first..first + bank.taps()].as_chunks::<LANES>().0;
-        let (taps, slopes) = (taps.as_chunks::<LANES>().0, slopes.as_chunks::<LANES>().0);
+        let at = Instant::new(start + step * k as f64);
+        let (row, fraction) = bank.row(at);
+        let (re, im) = (bank.window(re, at), bank.window(im, at));
         let (mut sum_re, mut sum_im) = ([0.0; LANES], [0.0; LANES]);
-        for (((re, im), c), d) in re.iter().zip(im).zip(taps).zip(slopes) {
+        for (([taps, slopes], re), im) in row.iter().zip(re).zip(im) {
             for lane in 0..LANES {
-                let tap = madd::<FMA>(fraction, d[lane], c[lane]);
+                let tap = madd::<FMA>(fraction, slopes[lane], taps[lane]);
                 sum_re[lane] = madd::<FMA>(tap, re[lane], sum_re[lane]);
                 sum_im[lane] = madd::<FMA>(tap, im[lane], sum_im[lane]);
             }
         }
-        out_re[k] = total(sum_re);
-        out_im[k] = total(sum_im);
+        (lanes_re[k], lanes_im[k]) = (sum_re, sum_im);
     }
-}
-
-#[inline(always)]
-fn total(sums: [f32; LANES]) -> f32 {
-    let half: [f32; 4] = std::array::from_fn(|i| sums[i] + sums[i + 4]);
-    (half[0] + half[2]) + (half[1] + half[3])
+    for k in 0..BLOCK_SYMBOLS {
+        (out_re[k], out_im[k]) = (sum_lanes(&lanes_re[k]), sum_lanes(&lanes_im[k]));
+    }
 }

@@ -14,6 +14,9 @@ const ACQUIRE_WEIGHT: f32 = 1.0 / 32.0;
 const MEAN_BLOCKS: u32 = 512;
 const POWER_BLOCKS: u32 = 2048;
 
+/// Least input power taken for a signal: bounds the gain on silence.
+const LEAST_POWER: f32 = 1e-24;
+
 /// Brings symbols to their nominal levels: mean zero, mean square 21.
 #[derive(Clone, Debug, Default)]
 pub struct Level {
@@ -60,7 +63,7 @@ impl Level {
         }
         let power = sums.iter().sum::<f32>() / BLOCK_SYMBOLS as f32;
         self.power += power_weight * (power - self.power);
-        let gain = (DATA_POWER / self.power.max(f32::MIN_POSITIVE)).sqrt();
+        let gain = (DATA_POWER / self.power.max(LEAST_POWER)).sqrt();
         symbols.iter_mut().for_each(|x| *x *= gain);
         self.blocks = self.blocks.saturating_add(1);
     }

@@ -11,6 +11,10 @@ pub const SEARCH_REACH_HZ: f64 = 60e3;
 /// ten thousand searches, a pilot at 10 dB of signal to noise exceeds 1000.
 const LINE_OVER_MEDIAN: f64 = 100.0;
 
+/// The least share of all power that a pilot has: it has 7 % of its own channel's. Below lies what
+/// rounding makes of a strong signal elsewhere.
+const LEAST_SHARE: f64 = 1e-6;
+
 /// The shortest piece of signal to search, in seconds: bins of about 100 Hz.
 const SEARCH_S: f64 = 8e-3;
 
@@ -61,9 +65,10 @@ impl PilotFinder {
         self.im.extend(self.piece.iter().map(|s| finite(s.im)));
         let [centre, reach] = [PILOT_OFFSET_HZ, SEARCH_REACH_HZ].map(|f| f / self.sample_rate_hz);
         match self.finder.find(&self.re, &self.im, centre, reach) {
-            Some(line) if line.over_median > LINE_OVER_MEDIAN => PilotSearch::Found {
-                offset_hz: line.frequency * self.sample_rate_hz - PILOT_OFFSET_HZ,
-            },
+            Some(line) if line.over_median > LINE_OVER_MEDIAN && line.share > LEAST_SHARE => {
+                let offset_hz = line.frequency * self.sample_rate_hz - PILOT_OFFSET_HZ;
+                PilotSearch::Found { offset_hz }
+            }
             _ => {
                 self.piece.clear();
                 PilotSearch::Absent
@@ -105,7 +110,9 @@ mod tests {
     /// White noise from a counter: a hash of its place.
     fn noise(n: usize) -> Sample {
         let hash = (n as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let hash = (hash ^ hash >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let hash = (hash ^ hash >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let hash = (hash ^ hash >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        let hash = hash ^ hash >> 31;
         let part = |bits: u64| (bits & 0xFFFF) as f32 / 65_536.0 - 0.5;
         Sample::new(part(hash >> 20), part(hash >> 40))
     }

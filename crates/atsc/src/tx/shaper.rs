@@ -7,7 +7,7 @@
 
 use crate::Sample;
 use crate::params::{DATA_POWER, PILOT_LEVEL, ROLL_OFF, SEGMENT_SYMBOLS, SYMBOL_RATE_HZ};
-use millstream_dsp::polyphase::{LANES, PolyphaseBank};
+use millstream_dsp::polyphase::{Instant, LANES, PolyphaseBank, sum_lanes};
 use millstream_dsp::pulse::windowed_rrc;
 use millstream_dsp::{multiversion, simd::madd};
 
@@ -17,7 +17,10 @@ const HALF_SPAN: f64 = 24.0;
 const KAISER_BETA: f64 = 2.0;
 
 /// Phases per pair of symbols: images of the interpolation stay below -75 dB.
-const PHASES: usize = 128;
+const PHASES: u32 = 128;
+
+/// Samples computed together.
+const GROUP: usize = 64;
 
 /// The shaping filter and its position between symbols and samples.
 #[derive(Clone, Debug)]
@@ -111,32 +114,33 @@ fn shape_body<const FMA: bool>(
     [real, imaginary]: [&[f32]; 2],
     out: &mut [Sample],
 ) {
-    for (i, sample) in out.iter_mut().enumerate() {
-        let at = span.at + span.step * i as f64;
-        *sample = Sample::new(
-            evaluate::<FMA>(bank, real, at),
-            evaluate::<FMA>(bank, imaginary, at - 0.5),
-        );
+    // Sums are stored in lanes and added across afterwards, which keeps both loops in vectors.
+    let mut lanes = [[[0.0; LANES]; 2]; GROUP];
+    for (g, group) in out.chunks_mut(GROUP).enumerate() {
+        for (i, lanes) in lanes[..group.len()].iter_mut().enumerate() {
+            let at = span.at + span.step * (g * GROUP + i) as f64;
+            // The imaginary part's pulses stand half a pair later.
+            lanes[0] = evaluate::<FMA>(bank, real, Instant::new(at));
+            lanes[1] = evaluate::<FMA>(bank, imaginary, Instant::new(at - 0.5));
+        }
+        for (sample, [re, im]) in group.iter_mut().zip(&lanes) {
+            *sample = Sample::new(sum_lanes(re), sum_lanes(im));
+        }
     }
 }
 
-/// The filter output at time `at`.
+/// The filter output at a time, in lanes yet to be added up.
 #[inline(always)]
-fn evaluate<const FMA: bool>(bank: &PolyphaseBank, symbols: &[f32], at: f64) -> f32 {
-    let whole = at as usize;
-    let (taps, slopes, fraction) = bank.row(at - whole as f64);
-    let first = whole + 1 - bank.half();
-    let window = &symbols[first..first + bank.taps()];
+fn evaluate<const FMA: bool>(bank: &PolyphaseBank, symbols: &[f32], at: Instant) -> [f32; LANES] {
+    let (row, fraction) = bank.row(at);
     let mut sums = [0.0; LANES];
-    let (taps, slopes) = (taps.as_chunks::<LANES>().0, slopes.as_chunks::<LANES>().0);
-    for ((x, c), d) in window.as_chunks::<LANES>().0.iter().zip(taps).zip(slopes) {
+    for ([taps, slopes], x) in row.iter().zip(bank.window(symbols, at)) {
         for lane in 0..LANES {
-            let tap = madd::<FMA>(fraction, d[lane], c[lane]);
+            let tap = madd::<FMA>(fraction, slopes[lane], taps[lane]);
             sums[lane] = madd::<FMA>(tap, x[lane], sums[lane]);
         }
     }
-    let half: [f32; 4] = std::array::from_fn(|i| sums[i] + sums[i + 4]);
-    (half[0] + half[2]) + (half[1] + half[3])
+    sums
 }
 
 #[cfg(test)]
