@@ -2,6 +2,7 @@
 //!
 //! Sources: ATSC A/53 Part 2 (transmission system) and A/74 (receiver guidelines).
 
+pub mod blocks;
 pub mod code;
 pub mod field;
 pub mod monitor;

@@ -1,8 +1,9 @@
 //! What the receiver tells about itself while it runs.
 
 use crate::params::DATA_POWER;
+use millstream_flow::{Counter, Gauge, Metric};
 use serde::Serialize;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 /// How far the receiver has got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -55,20 +56,24 @@ impl std::fmt::Display for LockState {
 /// Events kept for readers that come late.
 const EVENTS: usize = 64;
 
+/// Bits of an event that hold its sample.
+const SAMPLE_MASK: u64 = u64::MAX >> 8;
+
 /// Shared numbers of one receiver: written by its stages without locks, read by anyone.
 #[derive(Debug)]
 pub struct Monitor {
     state: AtomicU8,
-    pilot_offset_hz: AtomicU64,
-    clock_offset_ppm: AtomicU64,
-    symbol_error_power: AtomicU64,
-    samples: AtomicU64,
-    bad_samples: AtomicU64,
-    fields: AtomicU64,
-    locks: AtomicU64,
-    packets: AtomicU64,
-    corrected_bytes: AtomicU64,
-    uncorrected_packets: AtomicU64,
+    pilot_offset_hz: Gauge,
+    clock_offset_ppm: Gauge,
+    mer_db: Gauge,
+    samples: Counter,
+    bad_samples: Counter,
+    fields: Counter,
+    locks: Counter,
+    packets: Counter,
+    corrected_bytes: Counter,
+    uncorrected_packets: Counter,
+    /// State in the upper byte, sample in the rest.
     events: [AtomicU64; EVENTS],
     event_count: AtomicU64,
 }
@@ -120,19 +125,18 @@ impl Monitor {
     /// Everything at zero or unknown.
     #[must_use]
     pub fn new() -> Self {
-        let unknown = || AtomicU64::new(f64::NAN.to_bits());
         Self {
             state: AtomicU8::new(LockState::Starting as u8),
-            pilot_offset_hz: unknown(),
-            clock_offset_ppm: unknown(),
-            symbol_error_power: unknown(),
-            samples: AtomicU64::new(0),
-            bad_samples: AtomicU64::new(0),
-            fields: AtomicU64::new(0),
-            locks: AtomicU64::new(0),
-            packets: AtomicU64::new(0),
-            corrected_bytes: AtomicU64::new(0),
-            uncorrected_packets: AtomicU64::new(0),
+            pilot_offset_hz: Gauge::new(),
+            clock_offset_ppm: Gauge::new(),
+            mer_db: Gauge::new(),
+            samples: Counter::new(),
+            bad_samples: Counter::new(),
+            fields: Counter::new(),
+            locks: Counter::new(),
+            packets: Counter::new(),
+            corrected_bytes: Counter::new(),
+            uncorrected_packets: Counter::new(),
             events: [const { AtomicU64::new(0) }; EVENTS],
             event_count: AtomicU64::new(0),
         }
@@ -141,94 +145,120 @@ impl Monitor {
     /// How far the receiver has got.
     #[must_use]
     pub fn state(&self) -> LockState {
-        LockState::ALL[self.state.load(Relaxed) as usize]
+        LockState::ALL[self.state.load(Ordering::Relaxed) as usize]
     }
 
     /// All numbers now.
     #[must_use]
     pub fn status(&self) -> Status {
-        let known = |cell: &AtomicU64| {
-            let value = f64::from_bits(cell.load(Relaxed));
-            value.is_finite().then_some(value)
-        };
-        let error_power = known(&self.symbol_error_power);
+        let known = |gauge: &Gauge| Some(gauge.get()).filter(|value| value.is_finite());
         Status {
             state: self.state(),
-            mer_db: error_power.map(|p| 10.0 * (f64::from(DATA_POWER) / p.max(1e-9)).log10()),
+            mer_db: known(&self.mer_db),
             pilot_offset_hz: known(&self.pilot_offset_hz),
             clock_offset_ppm: known(&self.clock_offset_ppm),
-            samples: self.samples.load(Relaxed),
-            bad_samples: self.bad_samples.load(Relaxed),
-            fields: self.fields.load(Relaxed),
-            relocks: self.locks.load(Relaxed).saturating_sub(1),
-            packets: self.packets.load(Relaxed),
-            corrected_bytes: self.corrected_bytes.load(Relaxed),
-            uncorrected_packets: self.uncorrected_packets.load(Relaxed),
+            samples: self.samples.get(),
+            bad_samples: self.bad_samples.get(),
+            fields: self.fields.get(),
+            relocks: self.locks.get().saturating_sub(1),
+            packets: self.packets.get(),
+            corrected_bytes: self.corrected_bytes.get(),
+            uncorrected_packets: self.uncorrected_packets.get(),
         }
     }
 
     /// State changes from number `first` on (counting from 0), as far as they are still kept.
     #[must_use]
     pub fn events_since(&self, first: u64) -> Vec<Event> {
-        let count = self.event_count.load(std::sync::atomic::Ordering::Acquire);
+        let count = self.event_count.load(Ordering::Acquire);
         let oldest = count.saturating_sub(EVENTS as u64);
         (first.max(oldest)..count)
             .map(|n| {
-                let packed = self.events[n as usize % EVENTS].load(Relaxed);
+                let packed = self.events[n as usize % EVENTS].load(Ordering::Relaxed);
                 let state = LockState::ALL[(packed >> 56) as usize % LockState::ALL.len()];
-                Event { state, at_sample: packed & (u64::MAX >> 8) }
+                Event { state, at_sample: packed & SAMPLE_MASK }
             })
             .collect()
     }
 
+    /// What the front end publishes.
+    pub(crate) fn front_end_metrics(&self) -> Vec<(&'static str, Metric)> {
+        vec![
+            ("pilot_offset_hz", (&self.pilot_offset_hz).into()),
+            ("clock_offset_ppm", (&self.clock_offset_ppm).into()),
+            ("bad_samples", (&self.bad_samples).into()),
+            ("fields", (&self.fields).into()),
+            ("locks", (&self.locks).into()),
+        ]
+    }
+
+    /// What the equaliser publishes.
+    pub(crate) fn equalizer_metrics(&self) -> Vec<(&'static str, Metric)> {
+        vec![("mer_db", (&self.mer_db).into())]
+    }
+
+    /// What the Reed-Solomon decoder publishes.
+    pub(crate) fn outer_metrics(&self) -> Vec<(&'static str, Metric)> {
+        vec![
+            ("corrected_bytes", (&self.corrected_bytes).into()),
+            ("uncorrected_packets", (&self.uncorrected_packets).into()),
+        ]
+    }
+
+    /// What comes out at the end.
+    pub(crate) fn packet_metrics(&self) -> Vec<(&'static str, Metric)> {
+        vec![("packets", (&self.packets).into())]
+    }
+
     /// Enters a state; an event if it is another one. Only the front end calls this.
     pub(crate) fn enter(&self, state: LockState) {
-        if self.state.swap(state as u8, Relaxed) == state as u8 {
+        if self.state.swap(state as u8, Ordering::Relaxed) == state as u8 {
             return;
         }
-        let count = self.event_count.load(Relaxed);
-        let at = self.samples.load(Relaxed) & (u64::MAX >> 8);
-        self.events[count as usize % EVENTS].store((state as u64) << 56 | at, Relaxed);
-        self.event_count.store(count + 1, std::sync::atomic::Ordering::Release);
+        let count = self.event_count.load(Ordering::Relaxed);
+        let packed = (state as u64) << 56 | (self.samples.get() & SAMPLE_MASK);
+        self.events[count as usize % EVENTS].store(packed, Ordering::Relaxed);
+        self.event_count.store(count + 1, Ordering::Release);
         if state == LockState::Locked {
-            self.locks.fetch_add(1, Relaxed);
+            self.locks.add(1);
         }
     }
 
     pub(crate) fn add_samples(&self, count: u64) {
-        self.samples.fetch_add(count, Relaxed);
+        self.samples.add(count);
     }
 
-    pub(crate) fn set_bad_samples(&self, count: u64) {
-        self.bad_samples.store(count, Relaxed);
+    pub(crate) fn add_bad_samples(&self, count: u64) {
+        self.bad_samples.add(count);
     }
 
     pub(crate) fn set_pilot_offset_hz(&self, offset_hz: f64) {
-        self.pilot_offset_hz.store(offset_hz.to_bits(), Relaxed);
+        self.pilot_offset_hz.set(offset_hz);
     }
 
     pub(crate) fn set_clock_offset_ppm(&self, offset_ppm: f64) {
-        self.clock_offset_ppm.store(offset_ppm.to_bits(), Relaxed);
+        self.clock_offset_ppm.set(offset_ppm);
     }
 
+    /// The mean square error of symbols whose mean square is 21.
     pub(crate) fn set_symbol_error_power(&self, power: f64) {
-        self.symbol_error_power.store(power.to_bits(), Relaxed);
+        self.mer_db.set(10.0 * (f64::from(DATA_POWER) / power.max(1e-9)).log10());
     }
 
     pub(crate) fn add_field(&self) {
-        self.fields.fetch_add(1, Relaxed);
+        self.fields.add(1);
     }
 
     pub(crate) fn add_packet(&self) {
-        self.packets.fetch_add(1, Relaxed);
+        self.packets.add(1);
     }
 
     pub(crate) fn add_corrected(&self, bytes: u64) {
-        self.corrected_bytes.fetch_add(bytes, Relaxed);
+        self.corrected_bytes.add(bytes);
     }
 
     pub(crate) fn add_uncorrected(&self) {
-        self.uncorrected_packets.fetch_add(1, Relaxed);
+        self.uncorrected_packets.add(1);
     }
 }
 

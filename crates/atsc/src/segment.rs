@@ -65,7 +65,7 @@ impl Segment {
 /// stream, afterwards a codeword, and after Reed-Solomon decoding a corrected one.
 #[derive(Clone, Copy, Debug, Zeroable)]
 #[repr(C)]
-pub struct Block {
+pub struct CodeBlock {
     /// The bytes.
     pub bytes: [u8; CODEWORD_BYTES],
     /// Whether Reed-Solomon decoding failed.

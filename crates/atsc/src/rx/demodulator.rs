@@ -37,7 +37,6 @@ pub struct Demodulator {
     step: f64,
     carrier: Carrier,
     level: Level,
-    bad_samples: u64,
 }
 
 impl Demodulator {
@@ -60,17 +59,16 @@ impl Demodulator {
             step: sample_rate_hz / SYMBOL_RATE_HZ,
             carrier: Carrier::new(TAU * PILOT_OFFSET_HZ / SYMBOL_RATE_HZ, SYMBOL_RATE_HZ),
             level: Level::new(),
-            bad_samples: 0,
         }
     }
 
-    /// Takes samples.
-    pub fn push(&mut self, samples: &[Sample]) {
+    /// Takes samples; returns how many were not finite numbers and became zero.
+    pub fn push(&mut self, samples: &[Sample]) -> usize {
         let spent = (self.at as usize).saturating_sub(self.bank.half()).min(self.re.len());
         self.re.drain(..spent);
         self.im.drain(..spent);
         self.at -= spent as f64;
-        self.bad_samples += self.mixer.mix(samples, &mut self.re, &mut self.im) as u64;
+        self.mixer.mix(samples, &mut self.re, &mut self.im)
     }
 
     /// Makes the next block of symbols; false if there are not enough samples for it yet.
@@ -111,12 +109,6 @@ impl Demodulator {
     #[must_use]
     pub fn pilot_ratio(&self) -> f32 {
         self.level.pilot() / self.level.data_rms().max(f32::MIN_POSITIVE)
-    }
-
-    /// Samples that were not finite numbers, taken as zero.
-    #[must_use]
-    pub fn bad_samples(&self) -> u64 {
-        self.bad_samples
     }
 }
 

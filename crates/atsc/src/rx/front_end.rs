@@ -92,6 +92,12 @@ impl FrontEnd {
         })
     }
 
+    /// The numbers of this receiver.
+    #[must_use]
+    pub fn monitor(&self) -> &Monitor {
+        &self.monitor
+    }
+
     /// Takes samples; hands on every segment whose place in its field is known.
     pub fn process(&mut self, samples: &[Sample], on_segment: &mut dyn FnMut(&Segment)) {
         let mut rest = samples;
@@ -161,7 +167,7 @@ impl Receiving {
         monitor: &Monitor,
         on_segment: &mut dyn FnMut(&Segment),
     ) -> Result<(), Ended> {
-        self.demodulator.push(chunk);
+        monitor.add_bad_samples(self.demodulator.push(chunk) as u64);
         let mut block = [0.0; BLOCK_SYMBOLS];
         while self.demodulator.next_block(&mut block) {
             let Self { demodulator, sync, fields, unlocked } = self;
@@ -188,7 +194,6 @@ impl Receiving {
                 Some(SyncOutput::Absent) => return Err(Ended::NoSegmentSync),
             }
         }
-        monitor.set_bad_samples(self.demodulator.bad_samples());
         Ok(())
     }
 

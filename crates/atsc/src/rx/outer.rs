@@ -4,7 +4,7 @@ use crate::code::interleaver::{Deinterleaver, TOTAL_DELAY_BYTES};
 use crate::code::{randomizer, rs};
 use crate::monitor::Monitor;
 use crate::params::{CODEWORD_BYTES, FIELD_DATA_SEGMENTS, PACKET_BYTES, PAYLOAD_BYTES, TS_SYNC};
-use crate::segment::Block;
+use crate::segment::CodeBlock;
 use bytemuck::Zeroable;
 
 /// Bytes of a block that still belong to the codeword begun in the block before: the interleaver
@@ -18,7 +18,7 @@ const DELAY_BLOCKS: usize = TOTAL_DELAY_BYTES / CODEWORD_BYTES + 1;
 #[derive(Clone, Debug)]
 pub struct BlockDeinterleaver {
     deinterleaver: Deinterleaver,
-    codeword: Block,
+    codeword: CodeBlock,
     /// Blocks taken since the restart, up to the delay.
     filled: usize,
 }
@@ -29,13 +29,13 @@ impl BlockDeinterleaver {
     pub fn new() -> Self {
         Self {
             deinterleaver: Deinterleaver::new(),
-            codeword: Block { restart: true, ..Block::zeroed() },
+            codeword: CodeBlock { restart: true, ..CodeBlock::zeroed() },
             filled: 0,
         }
     }
 
     /// Takes a block; gives the codeword that it completes.
-    pub fn process(&mut self, block: &Block) -> Option<Block> {
+    pub fn process(&mut self, block: &CodeBlock) -> Option<CodeBlock> {
         if block.restart {
             *self = Self::new();
         }
@@ -50,7 +50,7 @@ impl BlockDeinterleaver {
             return None;
         }
         let index = (complete.index + 1) % FIELD_DATA_SEGMENTS as u16;
-        self.codeword = Block { index, restart: false, ..self.codeword };
+        self.codeword = CodeBlock { index, restart: false, ..self.codeword };
         Some(complete)
     }
 }
@@ -62,7 +62,7 @@ impl Default for BlockDeinterleaver {
 }
 
 /// Corrects a codeword in place, marks one that cannot be, and counts.
-pub fn correct(codeword: &mut Block, monitor: &Monitor) {
+pub fn correct(codeword: &mut CodeBlock, monitor: &Monitor) {
     match rs::decode(&mut codeword.bytes) {
         Ok(0) => {}
         Ok(corrected) => monitor.add_corrected(corrected as u64),
@@ -76,7 +76,7 @@ pub fn correct(codeword: &mut Block, monitor: &Monitor) {
 /// The packet of a codeword: derandomised, with its sync byte, and with the transport error
 /// indicator set if the codeword is marked.
 #[must_use]
-pub fn packet(codeword: &Block, monitor: &Monitor) -> [u8; PACKET_BYTES] {
+pub fn packet(codeword: &CodeBlock, monitor: &Monitor) -> [u8; PACKET_BYTES] {
     let mut payload = *codeword.bytes.first_chunk::<PAYLOAD_BYTES>().expect("a longer array");
     randomizer::apply(usize::from(codeword.index), &mut payload);
     let mut packet = [TS_SYNC; PACKET_BYTES];
@@ -98,7 +98,7 @@ mod tests {
     }
 
     /// Interleaved blocks of `count` packets.
-    fn blocks(count: usize) -> Vec<Block> {
+    fn blocks(count: usize) -> Vec<CodeBlock> {
         let mut interleaver = Interleaver::new();
         (0..count)
             .map(|n| {
@@ -107,12 +107,12 @@ mod tests {
                 let mut bytes = rs::encode(&payload);
                 interleaver.process(&mut bytes);
                 let index = (n % FIELD_DATA_SEGMENTS) as u16;
-                Block { bytes, index, restart: n == 0, failed: false }
+                CodeBlock { bytes, index, restart: n == 0, failed: false }
             })
             .collect()
     }
 
-    fn run(blocks: &[Block], monitor: &Monitor) -> Vec<[u8; PACKET_BYTES]> {
+    fn run(blocks: &[CodeBlock], monitor: &Monitor) -> Vec<[u8; PACKET_BYTES]> {
         let mut deinterleaver = BlockDeinterleaver::new();
         let codewords = blocks.iter().filter_map(|block| deinterleaver.process(block));
         codewords

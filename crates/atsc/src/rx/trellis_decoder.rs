@@ -5,7 +5,7 @@ use crate::code::viterbi::{DELAY_SYMBOLS, Decoders};
 use crate::params::{
     CODEWORD_BYTES, DATA_SYMBOLS, FIELD_DATA_SEGMENTS, SYNC_SYMBOLS, TRELLIS_CODERS,
 };
-use crate::segment::{Block, Segment, SegmentKind};
+use crate::segment::{CodeBlock, Segment, SegmentKind};
 use bytemuck::Zeroable;
 
 /// Groups (a byte of every coder) in a field.
@@ -27,7 +27,7 @@ pub struct TrellisDecoder {
     filled: usize,
     /// The next group to come out, in its field.
     group: usize,
-    block: Block,
+    block: CodeBlock,
     bytes: usize,
 }
 
@@ -40,13 +40,13 @@ impl TrellisDecoder {
             turns: 0,
             filled: 0,
             group: 0,
-            block: Block { restart: true, ..Block::zeroed() },
+            block: CodeBlock { restart: true, ..CodeBlock::zeroed() },
             bytes: 0,
         }
     }
 
     /// Takes a segment; hands on the blocks that it completes.
-    pub fn process(&mut self, segment: &Segment, on_block: &mut dyn FnMut(&Block)) {
+    pub fn process(&mut self, segment: &Segment, on_block: &mut dyn FnMut(&CodeBlock)) {
         if segment.restart() {
             *self = Self::new();
         }
@@ -65,7 +65,7 @@ impl TrellisDecoder {
         }
     }
 
-    fn end_group(&mut self, on_block: &mut dyn FnMut(&Block)) {
+    fn end_group(&mut self, on_block: &mut dyn FnMut(&CodeBlock)) {
         let decided = self.decoders.oldest_bytes();
         if self.filled < DELAY_GROUPS {
             self.filled += 1;
@@ -80,7 +80,7 @@ impl TrellisDecoder {
             if self.bytes == CODEWORD_BYTES {
                 on_block(&self.block);
                 let index = (self.block.index + 1) % FIELD_DATA_SEGMENTS as u16;
-                self.block = Block { index, restart: false, ..self.block };
+                self.block = CodeBlock { index, restart: false, ..self.block };
                 self.bytes = 0;
             }
         }

@@ -1,0 +1,24 @@
+//! The receiver as blocks of a flowgraph.
+//!
+//! ```text
+//! Complex<f32> ▶ atsc_demod ▶ Segment ▶ atsc_equalizer ▶ Segment ▶ atsc_viterbi ▶ CodeBlock
+//!     ▶ atsc_deinterleaver ▶ CodeBlock ▶ atsc_rs ▶ CodeBlock ▶ atsc_derandomizer ▶ u8
+//! ```
+//!
+//! Everything with feedback (pilot, timing, segment and field sync) is one block.
+
+mod deinterleaver;
+mod demod;
+mod derandomizer;
+mod equalizer;
+mod reed_solomon;
+mod register;
+mod viterbi;
+
+pub use deinterleaver::AtscDeinterleaver;
+pub use demod::AtscDemod;
+pub use derandomizer::AtscDerandomizer;
+pub use equalizer::AtscEqualizer;
+pub use reed_solomon::AtscReedSolomon;
+pub use register::{Monitors, register};
+pub use viterbi::AtscViterbi;

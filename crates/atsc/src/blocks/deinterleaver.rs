@@ -1,0 +1,56 @@
+//! Deinterleaving.
+
+use crate::rx::outer::BlockDeinterleaver;
+use crate::segment::CodeBlock;
+use millstream_flow::{Block, BlockError, Context, In, Out, PortVisitor, Work};
+
+/// Restores the order of bytes.
+///
+/// # Stream Inputs
+/// `in`: blocks of 207 interleaved bytes.
+///
+/// # Stream Outputs
+/// `out`: codewords, 52 blocks late.
+pub struct AtscDeinterleaver {
+    /// Interleaved bytes.
+    pub input: In<CodeBlock>,
+    /// Codewords.
+    pub output: Out<CodeBlock>,
+    deinterleaver: BlockDeinterleaver,
+}
+
+impl AtscDeinterleaver {
+    /// Before the first block.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { input: In::new(), output: Out::new(), deinterleaver: BlockDeinterleaver::new() }
+    }
+}
+
+impl Default for AtscDeinterleaver {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Block for AtscDeinterleaver {
+    fn ports(&mut self, ports: &mut dyn PortVisitor) {
+        ports.input("in", &mut self.input);
+        ports.output("out", &mut self.output);
+    }
+
+    fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
+        let (blocks, room) = (self.input.slice(), self.output.slice_mut());
+        let count = blocks.len().min(room.len());
+        let mut made = 0;
+        for block in &blocks[..count] {
+            if let Some(codeword) = self.deinterleaver.process(block) {
+                room[made] = codeword;
+                made += 1;
+            }
+        }
+        self.input.consume(count);
+        self.output.produce(made);
+        Ok(Work::Continue)
+    }
+}

@@ -1,0 +1,80 @@
+//! Samples to segments.
+
+use crate::Sample;
+use crate::monitor::Monitor;
+use crate::rx::front_end::CHUNK_SAMPLES;
+use crate::rx::{FrontEnd, RxConfig, RxError};
+use crate::segment::Segment;
+use millstream_flow::{Block, BlockError, Context, In, Metric, Out, PortVisitor, Work};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Segments that may come out of one chunk: when the pilot is found, all that was searched.
+const PENDING_SEGMENTS: usize = 512;
+
+/// Finds and demodulates an ATSC signal.
+///
+/// # Stream Inputs
+/// `in`: complex samples, the middle of the channel at 0 Hz.
+///
+/// # Stream Outputs
+/// `out`: segments whose place in the field is known; none while there is no lock.
+pub struct AtscDemod {
+    /// Samples.
+    pub input: In<Sample>,
+    /// Segments.
+    pub output: Out<Segment>,
+    front_end: FrontEnd,
+    pending: VecDeque<Segment>,
+}
+
+impl AtscDemod {
+    /// A demodulator that reports to `monitor`.
+    ///
+    /// # Errors
+    /// [`RxError`] when the configuration makes no sense.
+    pub fn new(config: RxConfig, monitor: Arc<Monitor>) -> Result<Self, RxError> {
+        Ok(Self {
+            input: In::new(),
+            output: Out::new(),
+            front_end: FrontEnd::new(config, monitor)?,
+            pending: VecDeque::with_capacity(PENDING_SEGMENTS),
+        })
+    }
+
+    /// Moves pending segments out; false if some remain.
+    fn flush(&mut self) -> bool {
+        let room = self.output.slice_mut();
+        let count = room.len().min(self.pending.len());
+        for (to, from) in room.iter_mut().zip(self.pending.drain(..count)) {
+            *to = from;
+        }
+        self.output.produce(count);
+        self.pending.is_empty()
+    }
+}
+
+impl Block for AtscDemod {
+    fn ports(&mut self, ports: &mut dyn PortVisitor) {
+        ports.input("in", &mut self.input);
+        ports.output("out", &mut self.output);
+    }
+
+    fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
+        while self.flush() {
+            let samples = self.input.slice();
+            if samples.is_empty() {
+                break;
+            }
+            let count = samples.len().min(CHUNK_SAMPLES);
+            let Self { front_end, pending, .. } = self;
+            front_end.process(&samples[..count], &mut |segment| pending.push_back(*segment));
+            self.input.consume(count);
+        }
+        Ok(Work::Continue)
+    }
+
+    fn metrics(&self) -> Vec<(&'static str, Metric)> {
+        self.front_end.monitor().front_end_metrics()
+    }
+}

@@ -1,0 +1,55 @@
+//! Packets at last.
+
+use crate::monitor::Monitor;
+use crate::params::PACKET_BYTES;
+use crate::rx::outer::packet;
+use crate::segment::CodeBlock;
+use millstream_flow::{Block, BlockError, Context, In, Metric, Out, PortVisitor, Work};
+use std::sync::Arc;
+
+/// Derandomises codewords and puts out transport stream packets.
+///
+/// # Stream Inputs
+/// `in`: codewords corrected or marked.
+///
+/// # Stream Outputs
+/// `out`: bytes of the transport stream, always whole packets of 188. A packet of a marked codeword
+/// has its transport error indicator set.
+pub struct AtscDerandomizer {
+    /// Codewords corrected or marked.
+    pub input: In<CodeBlock>,
+    /// Transport stream.
+    pub output: Out<u8>,
+    monitor: Arc<Monitor>,
+}
+
+impl AtscDerandomizer {
+    /// A derandomiser that reports to `monitor`.
+    #[must_use]
+    pub fn new(monitor: Arc<Monitor>) -> Self {
+        Self { input: In::new(), output: Out::with_min_items(PACKET_BYTES), monitor }
+    }
+}
+
+impl Block for AtscDerandomizer {
+    fn ports(&mut self, ports: &mut dyn PortVisitor) {
+        ports.input("in", &mut self.input);
+        ports.output("out", &mut self.output);
+    }
+
+    fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
+        let codewords = self.input.slice();
+        let room = self.output.slice_mut().as_chunks_mut::<PACKET_BYTES>().0;
+        let count = codewords.len().min(room.len());
+        for (to, codeword) in room.iter_mut().zip(codewords) {
+            *to = packet(codeword, &self.monitor);
+        }
+        self.input.consume(count);
+        self.output.produce(count * PACKET_BYTES);
+        Ok(Work::Continue)
+    }
+
+    fn metrics(&self) -> Vec<(&'static str, Metric)> {
+        self.monitor.packet_metrics()
+    }
+}

@@ -1,0 +1,60 @@
+//! Equalised segments.
+
+use crate::monitor::Monitor;
+use crate::rx::equalizer::Equalizer;
+use crate::segment::Segment;
+use millstream_flow::{Block, BlockError, Context, In, Metric, Out, PortVisitor, Work};
+use std::sync::Arc;
+
+/// Equalises segments, trained on the field sync.
+///
+/// # Stream Inputs
+/// `in`: segments as received.
+///
+/// # Stream Outputs
+/// `out`: the same segments equalised, one segment late.
+pub struct AtscEqualizer {
+    /// Segments as received.
+    pub input: In<Segment>,
+    /// Segments equalised.
+    pub output: Out<Segment>,
+    equalizer: Equalizer,
+    monitor: Arc<Monitor>,
+}
+
+impl AtscEqualizer {
+    /// An equaliser that reports to `monitor`.
+    #[must_use]
+    pub fn new(monitor: Arc<Monitor>) -> Self {
+        Self { input: In::new(), output: Out::new(), equalizer: Equalizer::new(), monitor }
+    }
+}
+
+impl Block for AtscEqualizer {
+    fn ports(&mut self, ports: &mut dyn PortVisitor) {
+        ports.input("in", &mut self.input);
+        ports.output("out", &mut self.output);
+    }
+
+    fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
+        let (segments, room) = (self.input.slice(), self.output.slice_mut());
+        let count = segments.len().min(room.len());
+        let mut made = 0;
+        for segment in &segments[..count] {
+            if let Some(equalized) = self.equalizer.process(segment) {
+                room[made] = equalized;
+                made += 1;
+            }
+        }
+        if made > 0 {
+            self.monitor.set_symbol_error_power(self.equalizer.error_power());
+        }
+        self.input.consume(count);
+        self.output.produce(made);
+        Ok(Work::Continue)
+    }
+
+    fn metrics(&self) -> Vec<(&'static str, Metric)> {
+        self.monitor.equalizer_metrics()
+    }
+}

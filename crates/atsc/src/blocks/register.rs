@@ -1,0 +1,85 @@
+//! The blocks by name, for graph files.
+
+use super::{
+    AtscDeinterleaver, AtscDemod, AtscDerandomizer, AtscEqualizer, AtscReedSolomon, AtscViterbi,
+};
+use crate::monitor::Monitor;
+use crate::rx::RxConfig;
+use millstream_flow::registry::{BlockType, Kind, Parameters, Registry};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+const RECEIVER: &str = "receiver";
+const RECEIVER_HELP: &str = "name of the receiver that this block is part of";
+
+/// The [`Monitor`]s of the receivers that graphs were built with, by the receivers' names.
+///
+/// Blocks whose parameter `receiver` is the same (`atsc` unless set) report to the same monitor.
+#[derive(Clone, Debug, Default)]
+pub struct Monitors {
+    by_name: Arc<Mutex<BTreeMap<String, Arc<Monitor>>>>,
+}
+
+impl Monitors {
+    /// The monitor of the receiver called `name`, made if there is none yet.
+    #[must_use]
+    pub fn of(&self, name: &str) -> Arc<Monitor> {
+        let mut by_name = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);
+        by_name.entry(name.to_owned()).or_default().clone()
+    }
+
+    /// Every monitor with its receiver's name.
+    #[must_use]
+    pub fn all(&self) -> Vec<(String, Arc<Monitor>)> {
+        let by_name = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);
+        by_name.iter().map(|(name, monitor)| (name.clone(), monitor.clone())).collect()
+    }
+
+    fn named_in(&self, parameters: &Parameters) -> Arc<Monitor> {
+        self.of(parameters.text(RECEIVER))
+    }
+}
+
+/// Adds the receiver's blocks to a registry, and gives the monitors they will report to.
+///
+/// # Panics
+/// If the registry has them already.
+pub fn register(registry: &mut Registry) -> Monitors {
+    let monitors = Monitors::default();
+    let named =
+        |name, summary| BlockType::new(name, summary).optional(RECEIVER, "atsc", RECEIVER_HELP);
+    let of = monitors.clone();
+    registry.register(
+        named("atsc_demod", "Finds and demodulates an ATSC signal: samples to segments.")
+            .required("rate_hz", Kind::Number, "complex samples per second, from 6e6")
+            .factory(move |parameters| {
+                let config = RxConfig { sample_rate_hz: parameters.number("rate_hz") };
+                Ok(Box::new(AtscDemod::new(config, of.named_in(parameters))?))
+            }),
+    );
+    let of = monitors.clone();
+    registry.register(
+        named("atsc_equalizer", "Equalises segments, trained on the field sync.")
+            .factory(move |parameters| Ok(Box::new(AtscEqualizer::new(of.named_in(parameters))))),
+    );
+    registry.register(
+        BlockType::new("atsc_viterbi", "Decodes the trellis code: segments to bytes.")
+            .factory(|_| Ok(Box::new(AtscViterbi::new()))),
+    );
+    registry.register(
+        BlockType::new("atsc_deinterleaver", "Restores the order of bytes.")
+            .factory(|_| Ok(Box::new(AtscDeinterleaver::new()))),
+    );
+    let of = monitors.clone();
+    registry.register(
+        named("atsc_rs", "Corrects codewords, and marks those it cannot correct.")
+            .factory(move |parameters| Ok(Box::new(AtscReedSolomon::new(of.named_in(parameters))))),
+    );
+    let of = monitors.clone();
+    registry.register(
+        named("atsc_derandomizer", "Derandomises codewords: transport stream packets.").factory(
+            move |parameters| Ok(Box::new(AtscDerandomizer::new(of.named_in(parameters)))),
+        ),
+    );
+    monitors
+}

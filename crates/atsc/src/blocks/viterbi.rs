@@ -1,0 +1,63 @@
+//! Trellis decoding.
+
+use crate::rx::trellis_decoder::TrellisDecoder;
+use crate::segment::{CodeBlock, Segment};
+use millstream_flow::{Block, BlockError, Context, In, Out, PortVisitor, Work};
+
+/// Blocks that one segment may complete.
+const BLOCKS_PER_SEGMENT: usize = 2;
+
+/// Decodes the trellis code of equalised segments.
+///
+/// # Stream Inputs
+/// `in`: equalised segments.
+///
+/// # Stream Outputs
+/// `out`: blocks of 207 interleaved bytes.
+pub struct AtscViterbi {
+    /// Equalised segments.
+    pub input: In<Segment>,
+    /// Interleaved bytes.
+    pub output: Out<CodeBlock>,
+    decoder: TrellisDecoder,
+}
+
+impl AtscViterbi {
+    /// Before the first segment.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            input: In::new(),
+            output: Out::with_min_items(BLOCKS_PER_SEGMENT),
+            decoder: TrellisDecoder::new(),
+        }
+    }
+}
+
+impl Default for AtscViterbi {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Block for AtscViterbi {
+    fn ports(&mut self, ports: &mut dyn PortVisitor) {
+        ports.input("in", &mut self.input);
+        ports.output("out", &mut self.output);
+    }
+
+    fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
+        let (segments, room) = (self.input.slice(), self.output.slice_mut());
+        let count = segments.len().min(room.len() / BLOCKS_PER_SEGMENT);
+        let mut made = 0;
+        for segment in &segments[..count] {
+            self.decoder.process(segment, &mut |block| {
+                room[made] = *block;
+                made += 1;
+            });
+        }
+        self.input.consume(count);
+        self.output.produce(made);
+        Ok(Work::Continue)
+    }
+}
