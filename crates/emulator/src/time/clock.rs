@@ -1,5 +1,8 @@
 //! The sample clock: which sample is due at which instant.
 
+/// Beyond this many nanoseconds (104 days) an f64 is coarser than one; nobody waits that long.
+const EXACT_NS_MAX: f64 = (1u64 << 53) as f64;
+
 /// Maps the machine's monotonic clock to sample ticks and back.
 ///
 /// The schedule is absolute: every answer is computed from the origin, so pacing errors never add
@@ -46,6 +49,9 @@ impl SampleClock {
     pub fn deadline_ns(&self, tick: u64) -> u64 {
         let Some(ahead) = tick.checked_sub(self.origin_tick) else { return self.origin_ns };
         let wait_ns = ahead as f64 * 1e9 / (self.rate_hz * self.time_scale);
+        if wait_ns > EXACT_NS_MAX {
+            return self.origin_ns.saturating_add(wait_ns as u64);
+        }
         // Rounding may land one off on either side; the definition above settles it.
         let mut deadline = self.origin_ns.saturating_add(wait_ns.ceil() as u64);
         while deadline > self.origin_ns && self.tick_at(deadline - 1) >= tick {
@@ -91,6 +97,16 @@ mod tests {
                 let deadline = clock.deadline_ns(tick);
                 assert!(clock.tick_at(deadline) >= tick);
                 assert!(deadline == 1_234_567_891_011 || clock.tick_at(deadline - 1) < tick);
+            }
+        }
+    }
+
+    #[test]
+    fn ticks_beyond_all_time_have_a_deadline_too() {
+        for rate_hz in [1e3, 16e6, 500e6] {
+            let clock = SampleClock::new(1 << 60, 5, rate_hz, 1.0);
+            for tick in [1 << 62, 1 << 63, u64::MAX] {
+                assert!(clock.deadline_ns(tick) > 1 << 60);
             }
         }
     }
