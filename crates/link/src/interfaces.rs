@@ -27,8 +27,8 @@ pub fn list() -> io::Result<Vec<Interface>> {
     }
     let mut found = Vec::new();
     let mut next = head;
-    // SAFETY: every element of the list stays valid until freeifaddrs, and `ifa_next` of the last one
-    // is null.
+    // SAFETY: every element of the list stays valid until freeifaddrs, and `ifa_next` of the last
+    // one is null.
     while let Some(entry) = unsafe { next.as_ref() } {
         found.extend(interface(entry));
         next = entry.ifa_next;

@@ -1,8 +1,8 @@
 //! Datagrams in and out, in batches.
 //!
-//! A [`port::Port`] is a UDP endpoint whose receive half lends whole batches of datagrams out of its
-//! own buffers. Links are registered by name in [`registry`] and chosen at run time by one string
-//! such as `udp` or `udp:gro=off`:
+//! A [`port::Port`] is a UDP endpoint whose receive half lends whole batches of datagrams out of
+//! its own buffers. Links are registered by name in [`registry`] and chosen at run time by one
+//! string such as `udp` or `udp:gro=off`:
 //!
 //! ```
 //! use millstream_link::{open, port::PortOptions};

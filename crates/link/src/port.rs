@@ -1,7 +1,7 @@
 //! The port seam: a UDP endpoint that receives and sends datagrams in batches.
 //!
-//! The kernel's sockets provide it today ([`crate::udp`]); a user-space stack on a frame link provides
-//! the same two traits, so what sits above never learns which one carries it.
+//! The kernel's sockets provide it today ([`crate::udp`]); a user-space stack on a frame link
+//! provides the same two traits, so what sits above never learns which one carries it.
 
 use std::io;
 use std::net::SocketAddrV4;
@@ -63,8 +63,8 @@ pub trait PortRx: Send {
 
     /// Drops below the port because its queue was full, since it was opened.
     ///
-    /// Exact without [`Capabilities::coalescing`]; with it the kernel counts a train that it drops as
-    /// one, so the number of datagrams lies between this and this times the longest train.
+    /// Exact without [`Capabilities::coalescing`]; with it the kernel counts a train that it drops
+    /// as one, so the number of datagrams lies between this and this times the longest train.
     fn queue_drops(&self) -> u64;
 }
 
@@ -76,8 +76,8 @@ pub trait PortTx: Send {
     /// Sends one datagram.
     fn send(&mut self, payload: &[u8], to: SocketAddrV4) -> io::Result<()>;
 
-    /// Sends datagrams of `segment_bytes` each that lie back to back in `train` (the last one may be
-    /// shorter): one system call where the port has segmentation, one batch otherwise.
+    /// Sends datagrams of `segment_bytes` each that lie back to back in `train` (the last one may
+    /// be shorter): one system call where the port has segmentation, one batch otherwise.
     fn send_train(
         &mut self,
         train: &[u8],

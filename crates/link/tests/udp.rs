@@ -181,6 +181,14 @@ fn an_address_of_another_machine_says_so() {
     assert!(error.contains("not on this machine"), "{error}");
 }
 
+#[test]
+fn busy_polling_is_had_or_refused_with_the_reason() {
+    match open("udp:busy_poll_us=50", loopback(), &PortOptions::default()) {
+        Ok(mut port) => assert_eq!(port.rx.recv_batch(Duration::from_millis(1)).unwrap(), 0),
+        Err(error) => assert!(error.to_string().contains("CAP_NET_ADMIN"), "{error}"),
+    }
+}
+
 /// Sends without receiving until the queue must have overflowed, then accounts for every datagram.
 fn overflow(link: &str, bytes: usize, sent: usize) -> (usize, u64) {
     let small = PortOptions { recv_queue_bytes: 256 << 10, ..PortOptions::default() };

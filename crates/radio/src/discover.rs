@@ -53,8 +53,8 @@ impl DeviceInfo {
 /// An empty list is not an error. Replies that cannot be understood are passed over.
 ///
 /// # Errors
-/// [`RadioError::Interfaces`] and [`RadioError::Link`]; [`RadioError::Io`] when the one address asked
-/// for cannot be sent to.
+/// [`RadioError::Interfaces`] and [`RadioError::Link`]; [`RadioError::Io`] when the one address
+/// asked for cannot be sent to.
 pub fn discover(
     target: Target,
     discovery_port: u16,

@@ -42,8 +42,8 @@ pub enum RadioError {
     Interfaces(io::Error),
     /// No answer over UDP within the bound.
     #[error(
-        "the device at {address} did not answer {what} ({attempts} attempts of {wait_ms} ms): check \
-         that it is on, that the route to it works (ping), and that no firewall drops UDP"
+        "the device at {address} did not answer {what} ({attempts} attempts of {wait_ms} ms): \
+         check that it is on, that the route to it works (ping), and that no firewall drops UDP"
     )]
     Silent {
         /// The device's address.

@@ -1,8 +1,9 @@
 //! The ledger: where every sample of a stream went.
 //!
-//! For each stream, samples expected = delivered + held + the sum of losses by cause. What is expected
-//! follows from time stamps (or from the number a finite capture asked for), what was delivered from
-//! counting copies into the caller's buffers, so the two sides are independent and must agree.
+//! For each stream, samples expected = delivered + held + the sum of losses by cause. What is
+//! expected follows from time stamps (or from the number a finite capture asked for), what was
+//! delivered from counting copies into the caller's buffers, so the two sides are independent and
+//! must agree.
 
 use std::fmt;
 
@@ -10,8 +11,8 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Cause {
-    /// The device could not send them in time and stopped: it reported an overrun, or its time stamps
-    /// jump while its sequence numbers do not.
+    /// The device could not send them in time and stopped: it reported an overrun, or its time
+    /// stamps jump while its sequence numbers do not.
     DeviceOverrun,
     /// Packets that the device sent never reached this machine's socket.
     NetworkLoss,
@@ -70,8 +71,8 @@ pub struct Ledger {
 /// A ledger whose two sides differ: a defect of this program or a device with inconsistent time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the sample ledger does not balance: {expected} expected, but {delivered} delivered, {held} held \
-     and {lost} lost make {}", delivered + held + lost
+    "the sample ledger does not balance: {expected} expected, but {delivered} delivered, {held} \
+     held and {lost} lost make {}", delivered + held + lost
 )]
 #[non_exhaustive]
 pub struct Imbalance {

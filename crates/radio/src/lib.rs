@@ -22,7 +22,7 @@
 //!
 //! | module | what it does |
 //! | --- | --- |
-//! | [`discover`] | finds devices by broadcast |
+//! | [`mod@discover`] | finds devices by broadcast |
 //! | [`rpc`] | MessagePack-RPC and the claim |
 //! | [`mtu`] | measures the path |
 //! | [`topology`] | management packets: endpoints and routes |

@@ -14,8 +14,8 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: every call goes to the system's allocator unchanged; counting touches a plain thread-local
-// cell that needs no allocation itself.
+// SAFETY: every call goes to the system's allocator unchanged; counting touches a plain
+// thread-local cell that needs no allocation itself.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));
@@ -45,10 +45,13 @@ fn receiving_allocates_nothing_and_reports_once_per_period() {
     }
     assert_eq!(ALLOCATIONS.with(Cell::get), before);
     assert_eq!(stream.ledger().delivered, 2_000_000);
-    // 8 MB in windows of 7 MB, 32 reports each; a few more after quiet moments.
+    // 32 reports per window of credit, at most one per packet, and a few after quiet moments.
     let counters = stream.counters();
     println!("{counters:?}");
-    assert!((30..60).contains(&counters.reports), "{}", counters.reports);
+    let (packet_bytes, period_bytes) = (8016, stream.credit_window_bytes().div_ceil(32));
+    let packets_per_report = period_bytes.div_ceil(packet_bytes);
+    let due = counters.packets / packets_per_report;
+    assert!((due..due + 20).contains(&counters.reports), "{due} due, {}", counters.reports);
     drop(Box::new(1));
     assert!(ALLOCATIONS.with(Cell::get) > before, "the counter counts");
 }

@@ -19,8 +19,8 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// A coalesced message may be as long as a UDP payload can be; without coalescing a slot holds one
-    /// datagram. Both arenas stay within an L2 cache of 2 MiB.
+    /// A coalesced message may be as long as a UDP payload can be; without coalescing a slot holds
+    /// one datagram. Both arenas stay within an L2 cache of 2 MiB.
     pub fn for_datagrams(datagram_bytes_max: usize, coalescing: bool) -> Self {
         if coalescing {
             Self { slots: 16, slot_bytes: PAYLOAD_BYTES_MAX.next_multiple_of(64), datagrams: 256 }
@@ -41,14 +41,15 @@ pub(super) struct Slots {
     heads: Box<[libc::mmsghdr]>,
 }
 
-// SAFETY: the raw pointers in `vectors` and `heads` point into the other fields and are written anew
-// before each system call; between calls nothing reads them, so they are plain numbers to any thread.
+// SAFETY: the raw pointers in `vectors` and `heads` point into the other fields and are written
+// anew before each system call; between calls nothing reads them, so they are plain numbers to any
+// thread.
 unsafe impl Send for Slots {}
 
 impl Slots {
     pub fn new(shape: Shape) -> Self {
-        // SAFETY: sockaddr_in, iovec and mmsghdr are plain C structures for which all-zero bytes (null
-        // pointers, zero lengths) are a valid value.
+        // SAFETY: sockaddr_in, iovec and mmsghdr are plain C structures for which all-zero bytes
+        // (null pointers, zero lengths) are a valid value.
         let (name, vector, head) = unsafe { (mem::zeroed(), mem::zeroed(), mem::zeroed()) };
         Self {
             bytes: vec![0; shape.slots * shape.slot_bytes].into(),
@@ -63,8 +64,9 @@ impl Slots {
     /// Receives as many messages as are waiting and fit, without waiting for any.
     pub fn receive(&mut self, fd: BorrowedFd<'_>) -> io::Result<usize> {
         self.arm();
-        // SAFETY: every header points to a slot, a name and a control buffer of this struct with their
-        // true lengths (`arm`), all of which outlive the call; the count is the number of headers.
+        // SAFETY: every header points to a slot, a name and a control buffer of this struct with
+        // their true lengths (`arm`), all of which outlive the call; the count is the number of
+        // headers.
         let count = unsafe {
             libc::recvmmsg(
                 fd.as_raw_fd(),

@@ -8,8 +8,8 @@ use libc::{c_int, socklen_t};
 use socket2::Socket;
 
 fn set(fd: BorrowedFd<'_>, level: c_int, name: c_int, value: c_int) -> io::Result<()> {
-    // SAFETY: `value` is a live c_int and the length given is its size; the descriptor is open for as
-    // long as it is borrowed.
+    // SAFETY: `value` is a live c_int and the length given is its size; the descriptor is open for
+    // as long as it is borrowed.
     let rc = unsafe {
         libc::setsockopt(
             fd.as_raw_fd(),
@@ -48,8 +48,8 @@ pub(super) fn busy_poll(socket: &Socket, us: u32) -> io::Result<()> {
 
 /// Asks for a receive queue of `bytes` and returns what the kernel really gives.
 ///
-/// The kernel doubles the wish to pay for its own bookkeeping (socket(7)), so half of what it reports
-/// is what datagrams may use.
+/// The kernel doubles the wish to pay for its own bookkeeping (socket(7)), so half of what it
+/// reports is what datagrams may use.
 pub(super) fn grow_recv_queue(socket: &Socket, bytes: usize) -> io::Result<usize> {
     let wish = c_int::try_from(bytes).unwrap_or(c_int::MAX / 2);
     if set(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, wish).is_err() {

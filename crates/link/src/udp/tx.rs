@@ -57,8 +57,8 @@ impl UdpTx {
             }
             count += 1;
         }
-        // SAFETY: the first `count` headers point to parts of `train`, to `to` and to `control`, with
-        // their true lengths; all live through the call, and the kernel only reads them.
+        // SAFETY: the first `count` headers point to parts of `train`, to `to` and to `control`,
+        // with their true lengths; all live through the call, and the kernel only reads them.
         let sent = unsafe {
             libc::sendmmsg(self.socket.as_raw_fd(), heads.as_mut_ptr(), count as libc::c_uint, 0)
         };

@@ -102,7 +102,8 @@ impl Shared {
 }
 
 impl Control {
-    /// Takes over the port whose endpoint is `epid`, routed to the device's control endpoint `peer`.
+    /// Takes over the port whose endpoint is `epid`, routed to the device's control endpoint
+    /// `peer`.
     ///
     /// # Errors
     /// [`RadioError::Io`] when no thread can be started.

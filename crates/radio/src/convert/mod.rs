@@ -1,7 +1,7 @@
 //! Sample conversion between the wire's `sc16` and `Complex32`.
 //!
-//! A conversion has a scalar reference form and SIMD forms that give the same bits. The form is chosen
-//! at run time, once, by what the processor has.
+//! A conversion has a scalar reference form and SIMD forms that give the same bits. The form is
+//! chosen at run time, once, by what the processor has.
 
 mod scalar;
 #[cfg(target_arch = "x86_64")]
@@ -73,8 +73,8 @@ impl Converter {
         let (wire, out) = (&wire[..count * 4], &mut out[..count]);
         match self.form {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: a converter with this form exists only where the processor has AVX2, and `wire`
-            // has four bytes for each element of `out`.
+            // SAFETY: a converter with this form exists only where the processor has AVX2, and
+            // `wire` has four bytes for each element of `out`.
             Form::Avx2 => unsafe { x86::sc16_to_fc32_avx2(wire, out, scale) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the same for AVX-512F.
@@ -92,8 +92,8 @@ impl Converter {
         let (samples, out) = (&samples[..count], &mut out[..count * 4]);
         match self.form {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: a converter with this form exists only where the processor has AVX2, and `out`
-            // has four bytes for each element of `samples`.
+            // SAFETY: a converter with this form exists only where the processor has AVX2, and
+            // `out` has four bytes for each element of `samples`.
             Form::Avx2 => unsafe { x86::fc32_to_sc16_avx2(samples, out, scale) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the same for AVX-512F.

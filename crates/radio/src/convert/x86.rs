@@ -1,8 +1,8 @@
 //! The AVX2 and AVX-512 forms.
 //!
-//! 16-bit integers are exact as `f32` and each result is one multiplication, so the bits equal those of
-//! the reference. On the way back the value is clamped before it is rounded, which gives the same result
-//! as rounding first because both limits are integers.
+//! All 16-bit integers are exact as `f32` and each result is one multiplication, so the bits equal
+//! those of the reference. On the way back the value is clamped before it is rounded, which gives
+//! the same result as rounding first because both limits are integers.
 
 use std::arch::x86_64::*;
 
@@ -21,8 +21,8 @@ pub(super) unsafe fn sc16_to_fc32_avx2(wire: &[u8], out: &mut [Complex32], scale
     let factor = _mm256_set1_ps(scale);
     let vectors = out.len() / STEP;
     for index in 0..vectors {
-        // SAFETY: `index * STEP + STEP` samples lie within both slices; loads and stores are unaligned,
-        // and a Complex32 is two f32 in a row (`repr(C)`).
+        // SAFETY: `index * STEP + STEP` samples lie within both slices; loads and stores are
+        // unaligned, and a Complex32 is two f32 in a row (`repr(C)`).
         unsafe {
             let words = _mm_loadu_si128(wire.as_ptr().add(index * STEP * 4).cast());
             let floats = _mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(words));
@@ -41,8 +41,8 @@ pub(super) unsafe fn sc16_to_fc32_avx512(wire: &[u8], out: &mut [Complex32], sca
     let factor = _mm512_set1_ps(scale);
     let vectors = out.len() / STEP;
     for index in 0..vectors {
-        // SAFETY: `index * STEP + STEP` samples lie within both slices; loads and stores are unaligned,
-        // and a Complex32 is two f32 in a row (`repr(C)`).
+        // SAFETY: `index * STEP + STEP` samples lie within both slices; loads and stores are
+        // unaligned, and a Complex32 is two f32 in a row (`repr(C)`).
         unsafe {
             let words = _mm256_loadu_si256(wire.as_ptr().add(index * STEP * 4).cast());
             let floats = _mm512_cvtepi32_ps(_mm512_cvtepi16_epi32(words));
@@ -62,8 +62,8 @@ pub(super) unsafe fn fc32_to_sc16_avx2(samples: &[Complex32], out: &mut [u8], sc
     let (low, high) = (_mm256_set1_ps(LOW), _mm256_set1_ps(HIGH));
     let vectors = samples.len() / STEP;
     for index in 0..vectors {
-        // SAFETY: `index * STEP + STEP` samples lie within both slices; loads and stores are unaligned,
-        // and a Complex32 is two f32 in a row (`repr(C)`).
+        // SAFETY: `index * STEP + STEP` samples lie within both slices; loads and stores are
+        // unaligned, and a Complex32 is two f32 in a row (`repr(C)`).
         unsafe {
             let place = samples.as_ptr().add(index * STEP).cast();
             let scaled = _mm256_mul_ps(_mm256_loadu_ps(place), factor);
@@ -89,8 +89,8 @@ pub(super) unsafe fn fc32_to_sc16_avx512(samples: &[Complex32], out: &mut [u8], 
     let (low, high) = (_mm512_set1_ps(LOW), _mm512_set1_ps(HIGH));
     let vectors = samples.len() / STEP;
     for index in 0..vectors {
-        // SAFETY: `index * STEP + STEP` samples lie within both slices; loads and stores are unaligned,
-        // and a Complex32 is two f32 in a row (`repr(C)`).
+        // SAFETY: `index * STEP + STEP` samples lie within both slices; loads and stores are
+        // unaligned, and a Complex32 is two f32 in a row (`repr(C)`).
         unsafe {
             let place = samples.as_ptr().add(index * STEP).cast();
             let scaled = _mm512_mul_ps(_mm512_loadu_ps(place), factor);

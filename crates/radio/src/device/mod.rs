@@ -123,7 +123,8 @@ impl Device {
     /// Opens a receive stream on its own port.
     ///
     /// # Errors
-    /// [`RadioError::NoSuchChannel`], [`RadioError::ChannelBusy`]; [`RadioError::Silent`] when the handshake fails.
+    /// [`RadioError::NoSuchChannel`], [`RadioError::ChannelBusy`]; [`RadioError::Silent`] when the
+    /// handshake fails.
     pub fn rx_stream(&self, args: RxArgs) -> Result<RxStreamer, RadioError> {
         let (channel, available) = (args.channel, self.channels.len());
         let (shared, endpoint) =

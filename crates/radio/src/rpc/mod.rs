@@ -49,8 +49,8 @@ pub enum RpcError {
     },
     /// No response in time.
     #[error(
-        "the device at {address} did not answer \"{method}\" within {timeout_ms} ms: it may be busy \
-         or gone; try again, then restart it"
+        "the device at {address} did not answer \"{method}\" within {timeout_ms} ms: it may be \
+         busy or gone; try again, then restart it"
     )]
     Timeout {
         /// The method called.

@@ -6,7 +6,8 @@ use millstream_wire::stream::{MAX_CAPACITY_BYTES, PACKETS_UNLIMITED, StatusRepr}
 /// Reports per capacity, as UHD does.
 const REPORTS: u64 = 32;
 
-/// The receiver's side of one stream's flow control. Counts are cumulative since the last handshake.
+/// The receiver's side of one stream's flow control. Counts are cumulative since the last
+/// handshake.
 #[derive(Debug, Clone)]
 pub(super) struct Credit {
     capacity_bytes: u64,
@@ -19,11 +20,17 @@ pub(super) struct Credit {
 impl Credit {
     /// `queue_bytes` is what the receive queue holds.
     ///
-    /// A datagram may cost the queue a little more than twice its length (a kernel buffer of the next
-    /// power of two and its descriptor), and the queue is counted at twice: an eighth stays unused.
+    /// A datagram may cost the queue a little more than twice its length (a kernel buffer of the
+    /// next power of two and its descriptor), and the queue is counted at twice: an eighth stays
+    /// unused.
     pub fn new(queue_bytes: usize) -> Self {
         let capacity_bytes = (queue_bytes as u64 / 8 * 7).clamp(1, MAX_CAPACITY_BYTES);
         Self { capacity_bytes, consumed_bytes: 0, consumed_packets: 0, reported_bytes: 0, seq: 0 }
+    }
+
+    /// Bytes that may be on their way.
+    pub fn capacity_bytes(&self) -> u64 {
+        self.capacity_bytes
     }
 
     /// Bytes between two reports.

@@ -131,8 +131,8 @@ pub enum RxError {
     Running,
     /// A finite capture of an impossible length.
     #[error(
-        "a capture of {samples} samples is not possible: it must be a multiple of {multiple} between \
-         {multiple} and {most}"
+        "a capture of {samples} samples is not possible: it must be a multiple of {multiple} \
+         between {multiple} and {most}"
     )]
     BadLength {
         /// The length asked for.
@@ -144,8 +144,8 @@ pub enum RxError {
     },
     /// After an overrun, every new start came too late.
     #[error(
-        "the stream could not be started again after an overrun: {attempts} start commands came too \
-         late; lower the sample rate, or the load on this machine"
+        "the stream could not be started again after an overrun: {attempts} start commands came \
+         too late; lower the sample rate, or the load on this machine"
     )]
     NotRestarted {
         /// How many were tried.

@@ -1,7 +1,7 @@
 //! Receive streams: samples with time, every loss named.
 //!
 //! ```text
-//! datagrams ─▶ intake ─▶ tracker (order, time) ─▶ held packet ─▶ conversion into the caller's slice
+//! datagrams ─▶ intake ─▶ tracker (order, time) ─▶ held packet ─▶ conversion to the caller's slice
 //!                │            └─▶ gap ─▶ losses ─▶ ledger
 //!                └─▶ credit ─▶ stream status
 //! ```

@@ -133,15 +133,15 @@ impl RxStreamer {
         self.end_burst(RxEvent::SequenceGap { packets, samples });
     }
 
-    /// The device ended the burst because it could not send: start it again. The gap shows, exactly,
-    /// in the time of the first packet that comes.
+    /// The device ended the burst because it could not send: start it again. The gap shows,
+    /// exactly, in the time of the first packet that comes.
     pub(super) fn restart_after_overrun(&mut self) -> Result<(), RxError> {
         self.channel.stop()?;
         self.start_again(0)
     }
 
-    /// The device lives, but all of its credit is lost on the way, and no rule of the protocol brings
-    /// it back: set the stream up anew.
+    /// The device lives, but all of its credit is lost on the way, and no rule of the protocol
+    /// brings it back: set the stream up anew.
     fn restart_after_stall(&mut self) -> Result<(), RxError> {
         self.counters.stalls += 1;
         self.channel.stop()?;

@@ -14,8 +14,9 @@ const SLICE: Duration = Duration::from_millis(50);
 impl RxStreamer {
     /// Receives complex floats: the wire's samples times the stream's scale.
     ///
-    /// Fills `out`, unless before that a gap, the end of a burst or the end of `timeout` comes. Samples
-    /// of one call are contiguous in time. An event comes alone, before the samples behind it.
+    /// Fills `out`, unless before that a gap, the end of a burst or the end of `timeout` comes.
+    /// Samples of one call are contiguous in time. An event comes alone, before the samples behind
+    /// it.
     ///
     /// # Errors
     /// [`RxError::DeviceSilent`] when the device stopped answering, [`RxError::NotRestarted`],

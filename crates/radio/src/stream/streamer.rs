@@ -26,8 +26,8 @@ const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A receive stream of one channel, on a port of its own.
 ///
-/// It does not know its link. In the steady state it allocates nothing, takes no lock, and makes one
-/// system call per batch of packets and one per credit report.
+/// It does not know its link. In the steady state it allocates nothing, takes no lock, and makes
+/// one system call per batch of packets and one per credit report.
 pub struct RxStreamer {
     pub(super) port: Port,
     pub(super) path: StreamPath,
@@ -166,6 +166,11 @@ impl RxStreamer {
     /// What was counted at the port.
     pub fn counters(&self) -> &RxCounters {
         &self.counters
+    }
+
+    /// Bytes the device may send ahead: what the receive queue really got, less a reserve.
+    pub fn credit_window_bytes(&self) -> u64 {
+        self.credit.capacity_bytes()
     }
 
     /// The local address of the stream's port.

@@ -127,8 +127,8 @@ impl<'a> Management<'a> {
         self.receive(until, answers, false)
     }
 
-    /// Receives until `wanted` is content with a reply, or a stream command comes where one is waited
-    /// for, or the time is up. Other packets are passed over.
+    /// Receives until `wanted` is content with a reply, or a stream command comes where one is
+    /// waited for, or the time is up. Other packets are passed over.
     fn receive<T>(
         &mut self,
         until: Instant,
