@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_deadline_is_the_first_instant_of_its_tick() {
-        for rate_hz in [1.0, 333.3, 6.25e6, 61.44e6, 500e6] {
+        for rate_hz in [1e4, 33_333.3, 6.25e6, 61.44e6, 500e6] {
             let clock = SampleClock::new(1_234_567_891_011, 77, rate_hz, 1.0);
             for tick in (77..200).chain([10_000_000, 123_456_789, 9_876_543_210]) {
                 let deadline = clock.deadline_ns(tick);
