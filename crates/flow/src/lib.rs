@@ -1,6 +1,12 @@
 //! The flowgraph runtime: blocks, ports, partitions, plans.
 //!
-//! A [`Block`] is a struct with typed ports and one `work`. [`Mock`] runs one alone.
+//! - A [`Block`] is a struct with typed ports and one `work`. [`Mock`] runs one alone.
+//! - A [`Graph`] holds blocks by name and their connections, each of which becomes a
+//!   double-mapped ring. [`Graph::start`] runs it on threads, one per partition.
+//! - A [`Plan`] says which blocks share a partition, where it runs and how it waits.
+//! - A [`GraphFile`] is a graph, its parameters and its plan as TOML; a [`Registry`] holds the
+//!   block types that it may name.
+//! - [`Running::snapshot`] shows the counters of every block while it runs.
 //!
 //! # Adding a block
 //!
@@ -43,6 +49,10 @@
 //! mock.run().unwrap();
 //! assert_eq!(mock.take::<f32>("out"), [2.0, 4.0, 6.0]);
 //! ```
+//!
+//! To name it in graph files, [register](Registry::register) a [`BlockType`]. To publish
+//! numbers from it, keep a [`Counter`] or [`Gauge`] and list it in [`Block::metrics`]. The files
+//! in [`blocks`] are examples to copy.
 
 pub mod block;
 pub mod blocks;

@@ -2,7 +2,7 @@
 //!
 //! **A partition** holds its blocks in the order that items pass. Its thread sweeps over them,
 //! calling each that can work, until a whole sweep moves nothing; so a batch passes every
-//! block while it is hot in the cache. Then it waits on its [`Waiter`] for a partition on the
+//! block while it is hot in the cache. Then it waits for news from a partition on the
 //! other side of one of its rings.
 //!
 //! **The end** comes by itself when every block has finished, after [`Stopper::stop`] (sources

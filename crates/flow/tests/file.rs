@@ -2,6 +2,7 @@
 
 use millstream_flow::{GraphFile, Plan, Registry};
 use num_complex::Complex;
+use proptest::prelude::*;
 use std::fs;
 
 const EXAMPLE: &str = r#"
@@ -190,6 +191,24 @@ fn text_that_is_no_graph() {
     assert!(error.contains("missing field `name`"), "{error}");
     let missing = GraphFile::read(std::path::Path::new("/no/such.toml")).unwrap_err();
     assert!(missing.to_string().starts_with("/no/such.toml: cannot be read: No such file"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+    /// Whatever somebody types, the answer is a graph or an error.
+    #[test]
+    fn damaged_files_never_panic(
+        at in 0..EXAMPLE.len(),
+        length in 0usize..12,
+        text in "[a-z0-9.\"'=$\\{\\}\\[\\]> \n-]{0,4}",
+    ) {
+        let end = EXAMPLE.len().min(at + length);
+        let damaged = format!("{}{text}{}", &EXAMPLE[..at], &EXAMPLE[end..]);
+        if let Err(error) = build(&damaged, &["in=/dev/null"]) {
+            prop_assert!(error.starts_with("g.toml: "), "{}", error);
+        }
+    }
 }
 
 #[test]

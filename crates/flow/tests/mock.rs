@@ -117,3 +117,53 @@ fn an_error_reaches_the_caller() {
     let error = Mock::new(Broken(In::new())).run().unwrap_err();
     assert_eq!(error.to_string(), "worn out");
 }
+
+/// Multiplies by the latest number on `factor`, if one ever comes.
+struct Tunable {
+    input: In<i32>,
+    factor: In<i32>,
+    output: Out<i32>,
+    latest: i32,
+}
+
+impl Block for Tunable {
+    fn ports(&mut self, ports: &mut dyn PortVisitor) {
+        ports.input("in", &mut self.input);
+        ports.input("factor", &mut self.factor);
+        ports.output("out", &mut self.output);
+    }
+
+    fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
+        let factors = self.factor.slice();
+        self.latest = factors.last().copied().unwrap_or(self.latest);
+        let count = factors.len();
+        self.factor.consume(count);
+        let (input, output) = (self.input.slice(), self.output.slice_mut());
+        let items = input.len().min(output.len());
+        for (to, from) in output.iter_mut().zip(input) {
+            *to = from * self.latest;
+        }
+        self.input.consume(items);
+        self.output.produce(items);
+        Ok(Work::Continue)
+    }
+}
+
+#[test]
+fn an_optional_input_neither_holds_a_block_up_nor_ends_it_early() {
+    let factor = In::with_min_items(0);
+    let tunable = Tunable { input: In::new(), factor, output: Out::new(), latest: 1 };
+    let mut mock = Mock::new(tunable);
+    mock.feed("in", &[1, 2]);
+    mock.run().unwrap();
+    assert_eq!(mock.take::<i32>("out"), [1, 2]);
+    mock.feed("factor", &[5, 10]);
+    mock.end("factor");
+    mock.run().unwrap();
+    assert!(!mock.is_finished(), "the other input may still bring items");
+    mock.feed("in", &[1, 2]);
+    mock.end("in");
+    mock.run().unwrap();
+    assert_eq!(mock.take::<i32>("out"), [10, 20]);
+    assert!(mock.is_finished());
+}

@@ -44,8 +44,12 @@ fn plan(places: &[usize], inside_bytes: usize, between_bytes: usize) -> Plan {
     }
 }
 
+fn config() -> ProptestConfig {
+    ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn any_plan_gives_the_same_output(
