@@ -228,6 +228,36 @@ fn a_slow_consumer_loses_samples_and_not_the_stream() {
 }
 
 #[test]
+fn a_restart_that_comes_too_late_is_tried_further_ahead() {
+    let slow = Arc::new(AtomicBool::new(false));
+    let is_slow = Arc::clone(&slow);
+    let meddler = Meddler::new(|_| Action::Pass).sent(move |packet| {
+        let control = packet.get(6).is_some_and(|byte| byte >> 5 == 4);
+        if control && is_slow.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(30));
+        }
+        Action::Pass
+    });
+    let (radio, mut args_of) = radio(RadioConfig { rx_buffer_samples: 1 << 18, ..patient() });
+    args_of.open_port = Some(meddler.open_port());
+    let mut device = Device::open(args_of).unwrap();
+    device.set_rate(4e6).unwrap();
+    let mut stream = device.rx_stream(args().with_recv_queue_bytes(256 << 10)).unwrap();
+    stream.start_continuous(None).unwrap();
+    let first = receive(&mut stream, 50_000);
+    slow.store(true, Ordering::Relaxed);
+    std::thread::sleep(Duration::from_secs(1));
+    let after = receive(&mut stream, 800_000);
+    slow.store(false, Ordering::Relaxed);
+    let ledger = stream.finish();
+    assert_eq!(ledger.lost(Cause::DeviceOverrun), first.missing + after.missing);
+    assert_eq!(ledger.balance(), Ok(()));
+    drop(device);
+    let counters = radio.stop();
+    assert!(counters.rx_overruns >= 1 && counters.rx_late_commands >= 1, "{counters:?}");
+}
+
+#[test]
 fn a_stream_that_lost_all_its_credit_is_set_up_anew() {
     let cut = Arc::new(AtomicBool::new(false));
     let (received, sent) = (Arc::clone(&cut), Arc::clone(&cut));
