@@ -1,0 +1,110 @@
+//! Runs a graph to its end with a live line, and turns its counters into results.
+
+use crate::interrupt;
+use crate::live::Live;
+use anyhow::Context;
+use millstream_atsc::blocks::Monitors;
+use millstream_flow::{BlockStats, Graph, Plan, Registry, Snapshot};
+use millstream_radio::Cause;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// Every type of block that this program knows, and where its receivers report.
+pub fn registry() -> (Registry, Monitors) {
+    let mut registry = Registry::builtin();
+    millstream_radio::block::register(&mut registry);
+    let monitors = millstream_atsc::blocks::register(&mut registry);
+    (registry, monitors)
+}
+
+/// How a run went.
+#[derive(Serialize)]
+pub struct Run {
+    /// Somebody ended it before its time.
+    pub interrupted: bool,
+    /// Wall-clock time, seconds.
+    pub elapsed_s: f64,
+    /// CPU time of the whole process, seconds.
+    pub cpu_s: f64,
+    /// The last counters.
+    #[serde(flatten)]
+    pub snapshot: Snapshot,
+}
+
+/// Runs `graph` until it ends or somebody asks; `status` makes the live line.
+pub fn run(
+    graph: Graph,
+    plan: &Plan,
+    live: &mut Live,
+    status: impl Fn(Duration, &Snapshot) -> String,
+) -> anyhow::Result<Run> {
+    let started = Instant::now();
+    let running = graph.start(plan).context("cannot start the graph")?;
+    let stopper = running.stopper();
+    while !running.is_finished() {
+        std::thread::sleep(Duration::from_millis(20));
+        if interrupt::asked() {
+            stopper.stop();
+        }
+        let now = Instant::now();
+        live.show(now, || status(now - started, &running.snapshot()));
+    }
+    live.end();
+    let snapshot = running.wait()?;
+    let elapsed_s = started.elapsed().as_secs_f64();
+    let cpu_s = millstream_sys::usage::process_cpu_time().as_secs_f64();
+    Ok(Run { interrupted: interrupt::asked(), elapsed_s, cpu_s, snapshot })
+}
+
+/// The ledger of one stream, read from the counters of its source block.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct LedgerReport {
+    /// Samples that the stream should have brought.
+    pub expected: u64,
+    /// Samples that it brought.
+    pub delivered: u64,
+    /// Samples lost, by cause.
+    pub lost: BTreeMap<&'static str, u64>,
+    /// expected = delivered + lost.
+    pub balances: bool,
+}
+
+impl LedgerReport {
+    /// The ledger of `block`; `None` when it is no radio source.
+    pub fn of(block: &BlockStats) -> Option<Self> {
+        let count = |name: &str| block.metric(name).map(|value| value as u64);
+        let (expected, delivered) = (count("expected")?, count("delivered")?);
+        let lost: BTreeMap<_, _> = Cause::ALL
+            .iter()
+            .map(|cause| (cause.name(), count(cause.name()).unwrap_or(0)))
+            .collect();
+        let balances = expected == delivered + lost.values().sum::<u64>();
+        Some(Self { expected, delivered, lost, balances })
+    }
+
+    /// Samples lost by any cause.
+    pub fn lost_total(&self) -> u64 {
+        self.lost.values().sum()
+    }
+
+    /// One line for people.
+    pub fn summary(&self) -> String {
+        let lost: Vec<_> = self.lost.iter().filter(|(_, lost)| **lost > 0).collect();
+        let causes = if lost.is_empty() {
+            "no loss".to_owned()
+        } else {
+            lost.iter()
+                .map(|(cause, lost)| format!("{cause} {lost}"))
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        let verdict = if self.balances { "balances" } else { "DOES NOT BALANCE" };
+        format!(
+            "{} samples expected = {} delivered + {} lost ({causes}): {verdict}",
+            self.expected,
+            self.delivered,
+            self.lost_total()
+        )
+    }
+}

@@ -1,0 +1,186 @@
+//! `millstream demo`: the main job on one machine, without root and without hardware.
+//!
+//! A second process serves an emulated radio whose antenna hears a live 8-VSB transmitter; this one
+//! opens it over loopback, streams, decodes, and writes a file that a video player opens.
+
+mod device;
+mod picture;
+
+use crate::graph_run::{self, LedgerReport, Run};
+use crate::live::Live;
+use crate::output::Report;
+use crate::signal::SignalReport;
+use anyhow::Context;
+use device::EmulatedRadio;
+use millstream_flow::{GraphFile, Snapshot};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A test picture, a running clock and a tone; made by scripts/make-test-picture.sh.
+const TEST_PICTURE: &[u8] = include_bytes!("../../../assets/test-picture.ts");
+/// The graph that the demo runs; `millstream run` accepts it too.
+const GRAPH: &str = include_str!("../../../../../graphs/radio-atsc-rx.toml");
+/// Transport packets per second of signal (A/53 Part 2: 19.392658 Mbit/s).
+const PACKETS_PER_SECOND: f64 = 19_392_658.46 / (188.0 * 8.0);
+/// Decoded signal without which the demo has not shown anything, seconds.
+const SIGNAL_MIN_S: f64 = 2.0;
+
+/// The main job: emulated radio > stream > ATSC receiver > video file. No root, no hardware.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The transport stream to transmit; a test picture otherwise.
+    #[arg(long, value_name = "FILE.ts")]
+    ts: Option<PathBuf>,
+
+    /// Seconds of signal to stream.
+    #[arg(long, default_value_t = 8.0)]
+    seconds: f64,
+
+    /// Sample rate, Hz.
+    #[arg(long, default_value_t = 6.25e6)]
+    rate: f64,
+
+    /// Seconds of radio time per second of wall time; below 1 for a machine that is too slow.
+    #[arg(long, default_value_t = 1.0)]
+    time_scale: f64,
+
+    /// The decoded transport stream.
+    #[arg(long, value_name = "FILE.ts", default_value = "demo.ts")]
+    out: PathBuf,
+
+    /// One decoded picture.
+    #[arg(long, value_name = "FILE.png", default_value = "demo.png")]
+    picture: PathBuf,
+}
+
+/// Succeeds when enough signal was decoded without an error and no sample was lost.
+pub fn run(args: Args, json: bool) -> anyhow::Result<Report> {
+    anyhow::ensure!(
+        (0.1..=3600.0).contains(&args.seconds),
+        "--seconds {}: give 0.1 to 3600 seconds of signal",
+        args.seconds
+    );
+    let radio = EmulatedRadio::start(args.ts.as_deref(), TEST_PICTURE, args.time_scale)?;
+    eprintln!("radio   E320 emulated by process {} at {}", radio.pid(), radio.addr());
+    let samples = (args.seconds * args.rate).round() as u64;
+    let (run, signal) = receive(&args, &radio, samples)?;
+    radio.stop();
+
+    let ledger = source_ledger(&run.snapshot)?;
+    let picture = picture::extract(&args.out, &args.picture);
+    let verdict = judge(&run, &ledger, &signal);
+    if !json {
+        summarise(&args, &run, &ledger, &signal, &picture);
+        if let Err(reason) = &verdict {
+            println!("FAILED  {reason}");
+        }
+    }
+    let results: Value = json!({
+        "ok": verdict.is_ok(),
+        "failure": verdict.as_ref().err(),
+        "transport_stream": args.out,
+        "signal_s": signal.status.packets as f64 / PACKETS_PER_SECOND,
+        "picture": picture.as_ref().ok(),
+        "picture_missing": picture.as_ref().err().map(|error| format!("{error:#}")),
+        "signal": signal,
+        "ledger": ledger,
+        "run": run,
+    });
+    Report::new(verdict.is_ok(), results)
+}
+
+fn receive(
+    args: &Args,
+    radio: &EmulatedRadio,
+    samples: u64,
+) -> anyhow::Result<(Run, SignalReport)> {
+    let file = GraphFile::parse("the demo's graph", GRAPH)?;
+    let set = [
+        format!("args=addr={}", radio.addr()),
+        format!("rate={}", args.rate),
+        format!("samples={samples}"),
+        format!("out={}", args.out.display()),
+    ];
+    let (registry, monitors) = graph_run::registry();
+    let graph = file.build(&registry, &set)?;
+    let signal = || SignalReport::all(&monitors).pop();
+    let mut live = Live::new();
+    let run = graph_run::run(graph, file.plan(), &mut live, |elapsed, snapshot| {
+        status(elapsed, snapshot, signal().as_ref())
+    })?;
+    Ok((run, signal().context("the graph has no receiver")?))
+}
+
+fn source_ledger(snapshot: &Snapshot) -> anyhow::Result<LedgerReport> {
+    let mut ledgers = snapshot.blocks.iter().filter_map(LedgerReport::of);
+    ledgers.next().context("the radio source published no ledger")
+}
+
+/// The live line.
+fn status(elapsed: Duration, snapshot: &Snapshot, signal: Option<&SignalReport>) -> String {
+    let seconds = elapsed.as_secs_f64();
+    let Ok(ledger) = source_ledger(snapshot) else { return String::new() };
+    let rate = ledger.delivered as f64 / seconds.max(1e-3) / 1e6;
+    let signal = signal.map_or(String::new(), SignalReport::summary);
+    format!(
+        "{seconds:5.1} s  {rate:5.2} MS/s  {signal}  ledger: {} samples, {} lost",
+        ledger.delivered,
+        ledger.lost_total()
+    )
+}
+
+/// What the demo promises.
+fn judge(run: &Run, ledger: &LedgerReport, signal: &SignalReport) -> Result<(), String> {
+    let signal_s = signal.status.packets as f64 / PACKETS_PER_SECOND;
+    if run.interrupted {
+        return Err("interrupted before its end".to_owned());
+    }
+    if !ledger.balances {
+        return Err("the sample ledger does not balance: this is a defect, please report it".into());
+    }
+    if ledger.lost_total() > 0 {
+        return Err(format!(
+            "{} samples were lost: this machine was too busy; close other programs or try \
+             --time-scale 0.5",
+            ledger.lost_total()
+        ));
+    }
+    if signal.status.uncorrected_packets > 0 {
+        return Err(format!(
+            "{} transport packets could not be corrected",
+            signal.status.uncorrected_packets
+        ));
+    }
+    if signal_s < SIGNAL_MIN_S {
+        return Err(format!("only {signal_s:.2} s of signal were decoded, {SIGNAL_MIN_S} needed"));
+    }
+    Ok(())
+}
+
+fn summarise(
+    args: &Args,
+    run: &Run,
+    ledger: &LedgerReport,
+    signal: &SignalReport,
+    picture: &anyhow::Result<PathBuf>,
+) {
+    let signal_s = signal.status.packets as f64 / PACKETS_PER_SECOND;
+    println!("ledger  {}", ledger.summary());
+    println!("signal  {}", signal.summary());
+    println!(
+        "stream  {}: {} transport packets, {signal_s:.2} s of signal",
+        args.out.display(),
+        signal.status.packets
+    );
+    println!("cpu     {:.2} s in {:.2} s (receiving side)", run.cpu_s, run.elapsed_s);
+    match picture {
+        Ok(path) => println!("picture {}", path.display()),
+        Err(reason) => println!("picture none: {reason:#}"),
+    }
+    println!("play it {}", play_hint(&args.out));
+}
+
+fn play_hint(path: &Path) -> String {
+    format!("ffplay {0}   or   mpv {0}   or   vlc {0}", path.display())
+}

@@ -1,0 +1,39 @@
+//! One decoded picture, by ffmpeg.
+
+use anyhow::Context;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Where in the stream the picture is taken, seconds from its beginning.
+const AT_S: &str = "1.5";
+
+/// Writes one picture of `stream` to `picture`.
+///
+/// # Errors
+/// When ffmpeg is not there, with how to do it by hand; when it finds no picture.
+pub fn extract(stream: &Path, picture: &Path) -> anyhow::Result<PathBuf> {
+    // A picture of an earlier run must not pass for this one's.
+    let _ = std::fs::remove_file(picture);
+    let output = Command::new("ffmpeg")
+        .args(["-hide_banner", "-loglevel", "error", "-nostdin", "-y", "-i"])
+        .arg(stream)
+        .args(["-ss", AT_S, "-frames:v", "1"])
+        .arg(picture)
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| {
+            format!(
+                "ffmpeg is not there; install it (apt-get install ffmpeg) and run: ffmpeg -i {} -ss \
+                 {AT_S} -frames:v 1 {}",
+                stream.display(),
+                picture.display()
+            )
+        })?;
+    anyhow::ensure!(
+        output.status.success() && picture.exists(),
+        "ffmpeg found no picture in {}: {}",
+        stream.display(),
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
+    Ok(picture.to_owned())
+}

@@ -1,0 +1,60 @@
+//! `millstream find`: the radios that answer.
+
+use crate::output::Report;
+use anyhow::Context;
+use millstream_radio::discover::{DISCOVERY_TIMEOUT, DeviceInfo, Target, discover};
+use serde_json::{Value, json};
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+/// Lists the radios that answer.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Ask this address only; every network of this machine otherwise.
+    #[arg(long, value_name = "IPV4")]
+    addr: Option<Ipv4Addr>,
+
+    /// UDP port of discovery.
+    #[arg(long, default_value_t = millstream_wire::mpm::DISCOVERY_PORT)]
+    discovery_port: u16,
+
+    /// How long to wait for answers, milliseconds.
+    #[arg(long, default_value_t = DISCOVERY_TIMEOUT.as_millis() as u64,
+          value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    timeout_ms: u64,
+}
+
+/// Succeeds when at least one radio answers.
+pub fn run(args: Args, json: bool) -> anyhow::Result<Report> {
+    let target = args.addr.map_or(Target::Broadcast, Target::Address);
+    let timeout = Duration::from_millis(args.timeout_ms);
+    let found = discover(target, args.discovery_port, timeout).context("cannot look for radios")?;
+    if found.is_empty() {
+        let place = args.addr.map_or("on any network".to_owned(), |addr| format!("at {addr}"));
+        anyhow::bail!(
+            "no radio answers {place} (UDP port {}): check its power, cable and address, or start \
+             one with `millstream radio --addr 127.0.0.2` and ask for it with --addr 127.0.0.2",
+            args.discovery_port
+        );
+    }
+    if !json {
+        found.iter().for_each(show);
+    }
+    Report::done(json!({ "radios": found.iter().map(to_json).collect::<Vec<_>>() }))
+}
+
+fn show(device: &DeviceInfo) {
+    let held = if device.is_claimed() { ", claimed by another program" } else { "" };
+    println!(
+        "{:<15} {} (type {}, serial {}, name {}){held}",
+        device.address.to_string(),
+        device.field("product"),
+        device.field("type"),
+        device.field("serial"),
+        device.field("name"),
+    );
+}
+
+fn to_json(device: &DeviceInfo) -> Value {
+    json!({ "addr": device.address, "claimed": device.is_claimed(), "fields": device.fields })
+}

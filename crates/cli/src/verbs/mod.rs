@@ -1,0 +1,7 @@
+//! One file a verb.
+
+pub mod demo;
+pub mod find;
+pub mod radio;
+pub mod run;
+pub mod rx;

@@ -1,0 +1,109 @@
+//! `millstream radio`: an emulated radio, served until somebody ends it.
+
+use crate::interrupt;
+use crate::live::Live;
+use crate::output::Report;
+use millstream_emulator::{ANTENNA_FORMS, Radio, RadioConfig};
+use serde_json::{Map, json};
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
+
+/// Serves an emulated E320 that stock UHD tools accept.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Address of all its ports; on one machine use 127.0.0.2 and so on.
+    #[arg(long, value_name = "IPV4", default_value = "127.0.0.2")]
+    pub addr: Ipv4Addr,
+
+    /// What the receive channels hear; give it twice for two different antennas.
+    #[arg(long, value_name = "SPEC", long_help = antenna_help())]
+    pub rx_antenna: Vec<String>,
+
+    /// Serial number shown to hosts.
+    #[arg(long, default_value = "MS0001")]
+    pub serial: String,
+
+    /// Name shown to hosts.
+    #[arg(long, default_value = "millstream")]
+    pub name: String,
+
+    /// Seconds of device time per second of wall time; 0.1 runs ten times slower.
+    #[arg(long, default_value_t = 1.0)]
+    pub time_scale: f64,
+
+    /// Samples per channel that wait while the host grants no credit, before an overrun.
+    #[arg(long, default_value_t = RadioConfig::default().rx_buffer_samples)]
+    pub rx_buffer_samples: u64,
+
+    /// UDP port of discovery and echo.
+    #[arg(long, default_value_t = millstream_wire::mpm::DISCOVERY_PORT)]
+    pub discovery_port: u16,
+
+    /// TCP port of remote procedure calls.
+    #[arg(long, default_value_t = millstream_wire::mpm::RPC_PORT)]
+    pub rpc_port: u16,
+
+    /// UDP port of CHDR packets; 0 takes any free one.
+    #[arg(long, default_value_t = RadioConfig::default().chdr_port)]
+    pub chdr_port: u16,
+
+    /// The link below its UDP ports.
+    #[arg(long, default_value = "udp")]
+    pub link: String,
+
+    /// End after this many seconds; until SIGINT or SIGTERM otherwise.
+    #[arg(long, value_name = "SECONDS")]
+    pub duration: Option<f64>,
+}
+
+fn antenna_help() -> String {
+    format!(
+        "What the receive channels hear; give it twice for two different antennas: {ANTENNA_FORMS}"
+    )
+}
+
+impl Args {
+    fn config(&self) -> RadioConfig {
+        RadioConfig {
+            addr: self.addr,
+            discovery_port: self.discovery_port,
+            rpc_port: self.rpc_port,
+            chdr_port: self.chdr_port,
+            serial: self.serial.clone(),
+            name: self.name.clone(),
+            rx_antennas: self.rx_antenna.clone(),
+            time_scale: self.time_scale,
+            rx_buffer_samples: self.rx_buffer_samples,
+            link: self.link.clone(),
+            ..RadioConfig::default()
+        }
+    }
+}
+
+/// Serves until asked to end; the results are the radio's counters.
+pub fn run(args: Args) -> anyhow::Result<Report> {
+    let radio = Radio::start(args.config())?;
+    // Scripts wait for this line.
+    eprintln!("ready: E320 {} at {}, CHDR on {}", args.serial, args.addr, radio.chdr_addr());
+    let started = Instant::now();
+    let mut live = Live::on_terminal_only();
+    while !interrupt::asked() {
+        std::thread::sleep(Duration::from_millis(50));
+        let now = Instant::now();
+        if args.duration.is_some_and(|limit| (now - started).as_secs_f64() >= limit) {
+            break;
+        }
+        live.show(now, || status(&radio.counters().entries()));
+    }
+    live.end();
+    let counters = radio.stop();
+    let counters: Map<_, _> =
+        counters.entries().iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
+    Report::done(json!({ "counters": counters }))
+}
+
+/// Every counter that has counted something.
+fn status(entries: &[(&str, u64)]) -> String {
+    let busy = entries.iter().filter(|(_, value)| *value > 0);
+    busy.map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join("  ")
+}
