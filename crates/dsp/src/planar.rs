@@ -89,8 +89,8 @@ mod tests {
 
     #[test]
     fn mixing_a_tone_to_zero_leaves_a_constant() {
-        let tone =
-            |n: usize| Sample::from_polar(0.5, (0.7 * n as f64).rem_euclid(6.283_185_307) as f32);
+        let phase = |n: usize| (0.7 * n as f64).rem_euclid(std::f64::consts::TAU) as f32;
+        let tone = |n: usize| Sample::from_polar(0.5, phase(n));
         let samples: Vec<Sample> = (0..5003).map(tone).collect();
         let mut mixer = Mixer::new(-0.7);
         let (mut re, mut im) = (Vec::new(), Vec::new());

@@ -42,6 +42,11 @@ impl Decoders {
         }
     }
 
+    /// Says what Z2 of every coder was just before the first symbol.
+    pub fn set_last_z2(&mut self, last_z2: [bool; TRELLIS_CODERS]) {
+        self.last_z2 = last_z2.map(u8::from);
+    }
+
     /// Takes turns of twelve symbols, the first of each turn from coder `first`.
     ///
     /// # Panics

@@ -1,7 +1,9 @@
 //! Carrier recovery on the pilot.
 //!
-//! Around the pilot the signal is double-sideband, so its data is in phase with the pilot and the
-//! quadrature part of a block's mean is the phase error.
+//! Close to the pilot the signal is double-sideband, so its data is in phase with the pilot, and the
+//! quadrature part of a narrow band around the pilot is the phase error. The narrow band is a
+//! triangular mean over two blocks: data away from the pilot has a quadrature part that grows with
+//! distance, and a plain mean would let too much of it in.
 
 use millstream_dsp::loop_filter::{LoopFilter, LoopGains};
 use millstream_dsp::rotator::{LANES, Rotator, wrap_rad};
@@ -25,13 +27,16 @@ const PULL_LIMIT_HZ: f64 = 3000.0;
 pub struct Carrier {
     /// Pilot phase at the next symbol.
     phase_rad: f64,
-    /// Nominal turn of the pilot per symbol.
+    /// Turn of a pilot in its place per nominal symbol interval, and per present one.
+    base_rad: f64,
     nominal_rad: f64,
     filter: LoopFilter,
     update_rate_hz: f64,
     updates: u32,
     /// Phase step that the loop asks for, spread over the next block.
     pull_rad: f64,
+    /// The last block weighted by a rising ramp: first half of the triangle.
+    rising: (f32, f32),
 }
 
 impl Carrier {
@@ -43,11 +48,13 @@ impl Carrier {
         let gains = LoopGains::new(ACQUIRE_BANDWIDTH_HZ, update_rate_hz);
         Self {
             phase_rad: 0.0,
+            base_rad: nominal_rad,
             nominal_rad,
             filter: LoopFilter::new(gains, limit),
             update_rate_hz,
             updates: 0,
             pull_rad: 0.0,
+            rising: (0.0, 0.0),
         }
     }
 
@@ -57,10 +64,15 @@ impl Carrier {
         self.filter.set_gains(LoopGains::new(ACQUIRE_BANDWIDTH_HZ, self.update_rate_hz));
     }
 
-    /// The pilot's frequency relative to nominal.
+    /// The pilot's turn per symbol.
     #[must_use]
-    pub fn offset_hz(&self) -> f64 {
-        self.filter.rate() * self.update_rate_hz / std::f64::consts::TAU
+    pub fn turn_rad(&self) -> f64 {
+        self.nominal_rad + self.filter.rate() / BLOCK_SYMBOLS as f64
+    }
+
+    /// Says that symbols are taken at `interval` nominal intervals from now on.
+    pub fn set_interval(&mut self, interval: f64) {
+        self.nominal_rad = self.base_rad * interval;
     }
 
     /// Says that the next symbol is taken `symbols` later than it would have been.
@@ -69,14 +81,17 @@ impl Carrier {
     }
 
     /// Turns a block of symbols in place by the pilot's phase, and updates the loop.
-    /// Returns the mean of the block, in which the pilot should be real.
+    /// Returns the mean around the end of the block before, in which the pilot should be real.
     pub fn process(
         &mut self,
         re: &mut [f32; BLOCK_SYMBOLS],
         im: &mut [f32; BLOCK_SYMBOLS],
     ) -> (f32, f32) {
         let turn = self.nominal_rad + self.pull_rad / BLOCK_SYMBOLS as f64;
-        let (mean_re, mean_im) = derotate(Rotator::new(-self.phase_rad, -turn), re, im);
+        let [all, rising] = derotate(Rotator::new(-self.phase_rad, -turn), re, im);
+        let mean_re = self.rising.0 + all.0 - rising.0;
+        let mean_im = self.rising.1 + all.1 - rising.1;
+        self.rising = rising;
         self.phase_rad = wrap_rad(self.phase_rad + turn * BLOCK_SYMBOLS as f64);
         let error = f64::from(mean_im).atan2(f64::from(mean_re));
         self.pull_rad = self.filter.update(error);
@@ -88,13 +103,24 @@ impl Carrier {
     }
 }
 
+/// The ramp across a block, from 0 to 1, over the number of symbols.
+static RAMP: [f32; BLOCK_SYMBOLS] = {
+    let mut ramp = [0.0; BLOCK_SYMBOLS];
+    let mut k = 0;
+    while k < BLOCK_SYMBOLS {
+        ramp[k] = (k as f32 + 0.5) / (BLOCK_SYMBOLS * BLOCK_SYMBOLS) as f32;
+        k += 1;
+    }
+    ramp
+};
+
 multiversion! {
-    /// Multiplies a block by the oscillator and gives its mean.
+    /// Multiplies a block by the oscillator; gives its mean and its mean weighted by the ramp.
     fn derotate(
         rotator: Rotator,
         re: &mut [f32; BLOCK_SYMBOLS],
         im: &mut [f32; BLOCK_SYMBOLS],
-    ) -> (f32, f32) = derotate_body;
+    ) -> [(f32, f32); 2] = derotate_body;
 }
 
 #[inline(always)]
@@ -102,22 +128,24 @@ fn derotate_body<const FMA: bool>(
     mut rotator: Rotator,
     re: &mut [f32; BLOCK_SYMBOLS],
     im: &mut [f32; BLOCK_SYMBOLS],
-) -> (f32, f32) {
-    let (mut sum_re, mut sum_im) = ([0.0; LANES], [0.0; LANES]);
+) -> [(f32, f32); 2] {
+    let mut sums = [[0.0; LANES]; 4];
     let rows = re.as_chunks_mut::<LANES>().0.iter_mut().zip(im.as_chunks_mut::<LANES>().0);
-    for (re, im) in rows {
+    for ((re, im), ramp) in rows.zip(RAMP.as_chunks::<LANES>().0) {
         for lane in 0..LANES {
             let (cos, sin) = (rotator.cos[lane], rotator.sin[lane]);
             let turned_re = madd::<FMA>(re[lane], cos, -(im[lane] * sin));
             let turned_im = madd::<FMA>(re[lane], sin, im[lane] * cos);
             (re[lane], im[lane]) = (turned_re, turned_im);
-            sum_re[lane] += turned_re;
-            sum_im[lane] += turned_im;
+            sums[0][lane] += turned_re;
+            sums[1][lane] += turned_im;
+            sums[2][lane] = madd::<FMA>(turned_re, ramp[lane], sums[2][lane]);
+            sums[3][lane] = madd::<FMA>(turned_im, ramp[lane], sums[3][lane]);
         }
         rotator.advance();
     }
-    let mean = |sums: [f32; LANES]| sums.iter().sum::<f32>() / BLOCK_SYMBOLS as f32;
-    (mean(sum_re), mean(sum_im))
+    let [re, im, ramp_re, ramp_im] = sums.map(|lanes| lanes.iter().sum::<f32>());
+    [(re / BLOCK_SYMBOLS as f32, im / BLOCK_SYMBOLS as f32), (ramp_re, ramp_im)]
 }
 
 #[cfg(test)]
@@ -139,7 +167,8 @@ mod tests {
                 last = carrier.process(&mut re, &mut im);
             }
             assert!((last.0 - 1.0).abs() < 1e-3 && last.1.abs() < 1e-3, "{offset_hz}: {last:?}");
-            assert!((carrier.offset_hz() - offset_hz).abs() < 1.0, "{}", carrier.offset_hz());
+            let error_hz = (carrier.turn_rad() - turn) / std::f64::consts::TAU * symbol_rate_hz;
+            assert!(error_hz.abs() < 1.0, "{error_hz}");
         }
     }
 }

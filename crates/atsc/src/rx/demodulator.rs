@@ -90,6 +90,7 @@ impl Demodulator {
     pub fn adjust(&mut self, shift: f64, rate: f64) {
         self.step = self.sample_rate_hz / SYMBOL_RATE_HZ * (1.0 + rate);
         self.at = (self.at + shift * self.step).max(self.bank.half() as f64);
+        self.carrier.set_interval(1.0 + rate);
         self.carrier.skip(shift);
     }
 
@@ -102,7 +103,9 @@ impl Demodulator {
     /// The pilot's offset from its place.
     #[must_use]
     pub fn pilot_offset_hz(&self) -> f64 {
-        self.offset_hz + self.carrier.offset_hz()
+        let symbol_rate_hz = self.sample_rate_hz / self.step;
+        let pilot_hz = self.carrier.turn_rad() / TAU * symbol_rate_hz;
+        self.offset_hz + pilot_hz - PILOT_OFFSET_HZ
     }
 
     /// Pilot amplitude over the data's root mean square; nominally 1.25 / 4.58 = 0.27.

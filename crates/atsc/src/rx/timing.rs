@@ -11,7 +11,7 @@ use millstream_dsp::loop_filter::{LoopFilter, LoopGains};
 const UPDATE_RATE_HZ: f64 = SYMBOL_RATE_HZ / SEGMENT_SYMBOLS as f64;
 
 /// Loop bandwidths, each from this many segments on.
-const GEARS: [(u32, f64); 3] = [(0, 150.0), (200, 50.0), (1000, 15.0)];
+const GEARS: [(u32, f64); 4] = [(0, 400.0), (60, 150.0), (300, 50.0), (1200, 15.0)];
 
 /// The largest clock error followed: 150 ppm, in symbols per segment.
 const RATE_LIMIT: f64 = 150e-6 * SEGMENT_SYMBOLS as f64;

@@ -49,6 +49,7 @@ impl TrellisDecoder {
     pub fn process(&mut self, segment: &Segment, on_block: &mut dyn FnMut(&CodeBlock)) {
         if segment.restart() {
             *self = Self::new();
+            self.decoders.set_last_z2(precoder_state(segment));
         }
         let SegmentKind::Data(index) = segment.kind() else { return };
         let first = first_coder(index);
@@ -66,11 +67,11 @@ impl TrellisDecoder {
     }
 
     fn end_group(&mut self, on_block: &mut dyn FnMut(&CodeBlock)) {
-        let decided = self.decoders.oldest_bytes();
         if self.filled < DELAY_GROUPS {
             self.filled += 1;
             return;
         }
+        let decided = self.decoders.oldest_bytes();
         // Bytes went to the coders in the turn order of the segment where the group begins.
         let first = first_coder(self.group * GROUP_SYMBOLS / DATA_SYMBOLS);
         self.group = (self.group + 1) % FIELD_GROUPS;
@@ -85,6 +86,13 @@ impl TrellisDecoder {
             }
         }
     }
+}
+
+/// Z2 of every coder's last symbol in the field before: a field sync ends with these symbols.
+fn precoder_state(field_sync: &Segment) -> [bool; TRELLIS_CODERS] {
+    let first = first_coder(FIELD_DATA_SEGMENTS - 1);
+    let last = field_sync.symbols.last_chunk::<TRELLIS_CODERS>().expect("a longer array");
+    std::array::from_fn(|coder| last[(coder + TRELLIS_CODERS - first) % TRELLIS_CODERS] > 0.0)
 }
 
 impl Default for TrellisDecoder {
@@ -106,7 +114,8 @@ mod tests {
         let mut decoder = TrellisDecoder::new();
         let mut sent = Vec::new();
         let mut received = Vec::new();
-        let mut segment = [0.0; SEGMENT_SYMBOLS];
+        // The coders start with Z2 at zero: levels below zero.
+        let mut segment = [-7.0; SEGMENT_SYMBOLS];
         for field in 0..3 {
             let sync = SegmentKind::FieldSync(Parity::First);
             let sync = Segment::new(sync, field == 0, &segment);

@@ -1,11 +1,12 @@
 //! Packets to segments of symbols: randomiser, Reed-Solomon, interleaver, trellis, syncs.
 
-use crate::code::interleaver::Interleaver;
+use crate::code::interleaver::{Interleaver, TOTAL_DELAY_BYTES};
 use crate::code::trellis::{SymbolBits, TrellisEncoder, UNIT_BYTES, UNIT_SEGMENTS, level};
 use crate::code::{randomizer, rs};
 use crate::field::{PRECODE_SYMBOLS, Parity, SEGMENT_SYNC, field_sync};
 use crate::params::{
-    CODEWORD_BYTES, DATA_SYMBOLS, FIELD_DATA_SEGMENTS, PACKET_BYTES, SEGMENT_SYMBOLS, SYNC_SYMBOLS,
+    CODEWORD_BYTES, DATA_SYMBOLS, FIELD_DATA_SEGMENTS, PACKET_BYTES, PAYLOAD_BYTES,
+    SEGMENT_SYMBOLS, SYNC_SYMBOLS,
 };
 
 /// Builds the frames of the transmission, segment by segment, as symbol levels without pilot.
@@ -27,7 +28,7 @@ impl FrameBuilder {
         Self {
             parity: Parity::First,
             sent: None,
-            interleaver: Interleaver::new(),
+            interleaver: running_interleaver(),
             trellis: TrellisEncoder::new(),
             coded: Box::new([[0; DATA_SYMBOLS]; UNIT_SEGMENTS]),
             precode: [crate::params::SYNC_LEVEL; PRECODE_SYMBOLS],
@@ -79,6 +80,21 @@ impl FrameBuilder {
         self.interleaver.process(&mut bytes);
         self.trellis.encode_unit(first_segment, &bytes, &mut self.coded);
     }
+}
+
+/// An interleaver that looks as if it had always run: full of randomised null packets. (Zeros would
+/// make a start of the signal that is anything but random, which receivers rely on.)
+fn running_interleaver() -> Interleaver {
+    let mut interleaver = Interleaver::new();
+    for segment in
+        FIELD_DATA_SEGMENTS - TOTAL_DELAY_BYTES.div_ceil(CODEWORD_BYTES)..FIELD_DATA_SEGMENTS
+    {
+        let mut payload = [0xFF; PAYLOAD_BYTES];
+        randomizer::apply(segment, &mut payload);
+        let mut codeword = rs::encode(&payload);
+        interleaver.process(&mut codeword);
+    }
+    interleaver
 }
 
 impl Default for FrameBuilder {

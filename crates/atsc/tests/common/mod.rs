@@ -1,0 +1,134 @@
+//! What the receiver's tests share: numbered packets, impairments, and the comparison.
+
+#![allow(dead_code, reason = "each test uses its part")]
+
+use millstream_atsc::Sample;
+use millstream_atsc::rx::{Receiver, RxConfig};
+use millstream_atsc::tx::{Transmitter, TxConfig};
+use std::path::PathBuf;
+
+pub type Packet = [u8; 188];
+
+/// Pseudo-random numbers from a seed.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ z >> 31
+    }
+
+    /// Uniform in 0..1.
+    pub fn uniform(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Complex normal of unit mean square.
+    pub fn noise(&mut self) -> Sample {
+        let radius = (-(1.0 - self.uniform()).ln()).sqrt();
+        Sample::from_polar(radius as f32, (self.uniform() * std::f64::consts::TAU) as f32)
+    }
+}
+
+/// Packet `n` of the endless stream of a seed: its number, then random bytes.
+pub fn numbered(seed: u64, n: u64) -> Packet {
+    let mut random = Random(seed ^ n.wrapping_mul(0xD6E8_FEB8_6659_FD93));
+    let mut packet: Packet = std::array::from_fn(|_| random.next() as u8);
+    packet[..4].copy_from_slice(&[0x47, 0x1F, 0xFF, 0x10]);
+    packet[4..12].copy_from_slice(&n.to_be_bytes());
+    packet
+}
+
+/// Checks that packets are those of the stream, in order and without gap; gives the first's number.
+pub fn check_numbered(seed: u64, packets: &[Packet]) -> u64 {
+    let first = packets.first().expect("no packet was received");
+    let start = u64::from_be_bytes(first[4..12].try_into().unwrap());
+    for (i, packet) in packets.iter().enumerate() {
+        assert!(*packet == numbered(seed, start + i as u64), "packet {i} of seed {seed} is wrong");
+    }
+    start
+}
+
+/// How a signal is spoilt on its way.
+#[derive(Clone, Copy, Debug)]
+pub struct Channel {
+    pub sample_rate_hz: f64,
+    pub offset_hz: f64,
+    /// Sender's sample clock error: positive if its symbols come faster.
+    pub clock_ppm: f64,
+    /// Carrier to noise in the sample rate's bandwidth taken as 5.38 MHz; none without noise.
+    pub cn_db: Option<f64>,
+    pub gain: f32,
+}
+
+impl Default for Channel {
+    fn default() -> Self {
+        Self { sample_rate_hz: 6.25e6, offset_hz: 0.0, clock_ppm: 0.0, cn_db: None, gain: 1.0 }
+    }
+}
+
+/// `seconds` of the numbered stream of `seed` through a channel.
+pub fn signal(seed: u64, seconds: f64, channel: Channel) -> Vec<Sample> {
+    const RMS: f32 = 0.2;
+    let Channel { sample_rate_hz, offset_hz, clock_ppm, cn_db, gain } = channel;
+    let tx_rate = sample_rate_hz / (1.0 + clock_ppm * 1e-6);
+    let config = TxConfig { sample_rate_hz: tx_rate, rms: RMS };
+    let mut transmitter = Transmitter::new(config).unwrap();
+    let mut samples = vec![Sample::default(); (seconds * sample_rate_hz) as usize];
+    let mut n = 0;
+    let mut next = |packet: &mut Packet| {
+        *packet = numbered(seed, n);
+        n += 1;
+    };
+    transmitter.generate(&mut next, &mut samples);
+    let mut random = Random(seed);
+    let noise_power = cn_db
+        .map_or(0.0, |cn| 10f64.powf(-cn / 10.0) * f64::from(RMS * RMS) * sample_rate_hz / 5.381e6);
+    let noise_rms = noise_power.sqrt() as f32;
+    for (i, sample) in samples.iter_mut().enumerate() {
+        let cycles = (offset_hz / sample_rate_hz * i as f64).fract();
+        *sample *= Sample::from_polar(gain, (cycles * std::f64::consts::TAU) as f32);
+        if noise_rms > 0.0 {
+            *sample += random.noise() * noise_rms * gain;
+        }
+    }
+    samples
+}
+
+/// A new receiver.
+pub fn receiver(sample_rate_hz: f64) -> Receiver {
+    Receiver::new(RxConfig { sample_rate_hz }).unwrap()
+}
+
+/// Every packet that a receiver makes of the samples.
+pub fn receive(receiver: &mut Receiver, samples: &[Sample]) -> Vec<Packet> {
+    let mut packets = Vec::new();
+    receiver.process(samples, &mut |packet| packets.push(*packet));
+    packets
+}
+
+/// A file of the captures, or none (with the reason printed) where they are not.
+pub fn capture(name: &str) -> Option<PathBuf> {
+    let default = || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data"));
+    let folder = std::env::var_os("MILLSTREAM_CAPTURES").map_or_else(default, PathBuf::from);
+    let path = folder.join(name);
+    if !path.exists() {
+        println!("skipped: there is no {} (set MILLSTREAM_CAPTURES)", path.display());
+        return None;
+    }
+    Some(path)
+}
+
+/// A file of interleaved 16-bit samples.
+pub fn read_sc16(path: &std::path::Path) -> Vec<Sample> {
+    let bytes = std::fs::read(path).unwrap();
+    let part = |pair: [u8; 2]| f32::from(i16::from_le_bytes(pair)) / 32_768.0;
+    bytes
+        .as_chunks::<4>()
+        .0
+        .iter()
+        .map(|[a, b, c, d]| Sample::new(part([*a, *b]), part([*c, *d])))
+        .collect()
+}

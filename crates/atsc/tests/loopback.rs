@@ -1,0 +1,104 @@
+//! Transmitter to receiver: rates, offsets, clock errors, noise, breaks.
+
+mod common;
+
+use common::{Channel, Random, check_numbered, receive, receiver, signal};
+use millstream_atsc::Sample;
+use millstream_atsc::monitor::{LockState, Status};
+
+/// Receives a tenth of a second and checks every packet.
+fn run(seed: u64, channel: Channel) -> Status {
+    let mut receiver = receiver(channel.sample_rate_hz);
+    let packets = receive(&mut receiver, &signal(seed, 0.1, channel));
+    let first = check_numbered(seed, &packets);
+    let status = receiver.monitor().status();
+    println!("seed {seed}, {channel:?}: {} packets from {first} on; {status:?}", packets.len());
+    // The signal starts with a field sync that comes too early; the next one is 24 ms later.
+    assert_eq!(first % 312, 0, "the first packet of a field comes first");
+    assert!(packets.len() > 500, "only {} packets", packets.len());
+    assert_eq!((status.state, status.uncorrected_packets), (LockState::Locked, 0));
+    status
+}
+
+#[test]
+fn packets_return_at_every_sample_rate() {
+    for sample_rate_hz in [6.0e6, 6.25e6, 8e6, 10.762e6, 20e6, 25e6] {
+        let status = run(1, Channel { sample_rate_hz, ..Channel::default() });
+        assert_eq!(status.corrected_bytes, 0, "{sample_rate_hz} Hz");
+        // Still settling after a tenth of a second; 45 dB in the end.
+        assert!(status.mer_db.unwrap() > 36.0, "{sample_rate_hz} Hz: {:?} dB", status.mer_db);
+    }
+}
+
+#[test]
+fn offsets_of_carrier_and_clock_are_followed_and_measured() {
+    for (offset_hz, clock_ppm) in
+        [(-55e3, 0.0), (50e3, 20.0), (1e3, -20.0), (300.0, 100.0), (-300.0, -100.0)]
+    {
+        let status = run(2, Channel { offset_hz, clock_ppm, ..Channel::default() });
+        // A sender whose clock is fast also has its pilot too low.
+        let pilot_hz = offset_hz - 2_690_559.4 * clock_ppm * 1e-6;
+        let measured = status.pilot_offset_hz.unwrap();
+        assert!((measured - pilot_hz).abs() < 10.0, "{measured} for {pilot_hz} Hz");
+        let measured = status.clock_offset_ppm.unwrap();
+        assert!((measured - clock_ppm).abs() < 2.0, "{measured} for {clock_ppm} ppm");
+    }
+}
+
+#[test]
+fn noise_down_to_18_db_is_received_without_a_wrong_packet() {
+    for (seed, cn_db) in [(3, 30.0), (4, 22.0), (5, 18.0)] {
+        let status = run(seed, Channel { cn_db: Some(cn_db), ..Channel::default() });
+        let mer_db = status.mer_db.unwrap();
+        assert!((mer_db - cn_db).abs() < 2.0, "{mer_db} dB for {cn_db} dB");
+    }
+}
+
+#[test]
+fn level_does_not_matter() {
+    for gain in [1e-3, 30.0] {
+        run(6, Channel { gain, ..Channel::default() });
+    }
+}
+
+#[test]
+fn an_echo_is_equalised() {
+    let mut samples = signal(7, 0.15, Channel { cn_db: Some(28.0), ..Channel::default() });
+    // Minus 8 dB, 1.6 microseconds late.
+    for n in (10..samples.len()).rev() {
+        let late = samples[n - 10];
+        samples[n] += late * Sample::from_polar(0.4, 2.0);
+    }
+    let mut receiver = receiver(6.25e6);
+    let packets = receive(&mut receiver, &samples);
+    check_numbered(7, &packets);
+    assert!(packets.len() > 900, "only {} packets", packets.len());
+}
+
+#[test]
+fn after_a_break_the_receiver_locks_again_and_packets_are_right() {
+    let samples = signal(8, 0.3, Channel::default());
+    let mut random = Random(8);
+    // A hole of a few samples, and a stretch of noise.
+    for (skip, noise) in [(1234, 0), (0, 300_000)] {
+        let mut receiver = receiver(6.25e6);
+        let mut packets = receive(&mut receiver, &samples[..900_000]);
+        let before = packets.len();
+        let gap: Vec<Sample> = (0..noise).map(|_| random.noise() * 0.2).collect();
+        packets.extend(receive(&mut receiver, &gap));
+        packets.extend(receive(&mut receiver, &samples[900_000 + skip..]));
+        let status = receiver.monitor().status();
+        println!("skip {skip}, noise {noise}: {status:?}");
+        assert_eq!(status.state, LockState::Locked);
+        assert_eq!(status.relocks, 1);
+        check_numbered(8, &packets[..before]);
+        // What is wrong is marked, and after the last marked packet everything is right.
+        let marked = packets.iter().rposition(|p| p[1] & 0x80 != 0).map_or(before, |i| i + 1);
+        assert!(packets.len() - marked > 500, "{} after {marked}", packets.len());
+        let unmarked: Vec<_> = packets[marked..].to_vec();
+        let fresh = unmarked
+            .iter()
+            .position(|p| u64::from_be_bytes(p[4..12].try_into().unwrap()) % 312 == 0);
+        check_numbered(8, &unmarked[fresh.expect("a field starts")..]);
+    }
+}
