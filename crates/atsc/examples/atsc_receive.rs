@@ -1,4 +1,5 @@
-//! Receives a recording: `atsc_receive IN OUT.ts RATE_HZ [sc16|cf32]`; prints the receiver's status.
+//! Receives a recording: `atsc_receive IN OUT.ts RATE_HZ [sc16|cf32]`; prints the receiver's
+//! status.
 
 use millstream_atsc::Sample;
 use millstream_atsc::rx::{Receiver, RxConfig};

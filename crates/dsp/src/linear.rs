@@ -1,8 +1,8 @@
 //! Symmetric positive definite systems.
 
-/// Solves `a x = b` in place by Cholesky's method; `a` is `n` by `n`, row by row, of which the lower
-/// triangle is read and overwritten. On success `b` holds `x`; false if `a` is not positive definite
-/// (`a` and `b` are then spoilt).
+/// Solves `a x = b` in place by Cholesky's method; `a` is `n` by `n`, row by row, of which the
+/// lower triangle is read and overwritten. On success `b` holds `x`; false if `a` is not positive
+/// definite (`a` and `b` are then spoilt).
 ///
 /// # Panics
 /// If `a` does not hold `b.len()` squared values.

@@ -17,7 +17,7 @@ pub fn has_avx2_fma() -> bool {
 /// `a * b + c`, fused when `FMA` is set.
 ///
 /// The fused form must only be chosen where the target has the instruction: elsewhere it is a
-/// slow library call. [`multiversion!`] passes the right constant.
+/// slow library call. [`multiversion!`](crate::multiversion) passes the right constant.
 #[inline(always)]
 #[must_use]
 pub fn madd<const FMA: bool>(a: f32, b: f32, c: f32) -> f32 {

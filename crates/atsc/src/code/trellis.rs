@@ -1,10 +1,10 @@
 //! The trellis coder and its precoder (A/53 Part 2, clause 5.4.2).
 //!
 //! Twelve identical coders take turns symbol by symbol, and the turn order moves on by four coders
-//! with every data segment. Each coder takes whole bytes, two bits per symbol, high bits first; twelve
-//! bytes at a time go to the coders in the turn order of the segment in which their symbols begin.
-//! Of the pair (X2, X1), X2 passes the precoder (Z2 = X2 + Z2 of the coder's
-//! previous symbol) and X1 drives the four-state code: Z1 = X1, Z0 is the second delay element.
+//! with every data segment. Each coder takes whole bytes, two bits per symbol, high bits first;
+//! twelve bytes at a time go to the coders in the turn order of the segment in which their symbols
+//! begin. Of the pair (X2, X1), X2 passes the precoder (Z2 = X2 + Z2 of the coder's previous
+//! symbol) and X1 drives the four-state code: Z1 = X1, Z0 is the second delay element.
 
 use crate::params::{DATA_SYMBOLS, TRELLIS_CODERS};
 

@@ -231,4 +231,18 @@ mod tests {
             assert_eq!(received[7..], sent[..43], "first coder {first}");
         }
     }
+
+    #[test]
+    fn the_fast_copy_decides_as_the_plain_one() {
+        let mut symbols = coded(&bytes(100));
+        for (n, symbol) in symbols.iter_mut().enumerate() {
+            *symbol += ((n * 7919) % 1009) as f32 / 300.0 - 1.7;
+        }
+        let (mut fast, mut plain) = (Decoders::new(), Decoders::new());
+        for turns in symbols.chunks_exact(4 * TRELLIS_CODERS) {
+            fast.push(4, turns);
+            run_body::<false>(&mut plain, 4, turns);
+            assert_eq!(fast.oldest_bytes(), plain.oldest_bytes());
+        }
+    }
 }

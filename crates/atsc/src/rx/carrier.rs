@@ -1,7 +1,7 @@
 //! Carrier recovery on the pilot.
 //!
-//! Close to the pilot the signal is double-sideband, so its data is in phase with the pilot, and the
-//! quadrature part of a narrow band around the pilot is the phase error. The narrow band is a
+//! Close to the pilot the signal is double-sideband, so its data is in phase with the pilot, and
+//! the quadrature part of a narrow band around the pilot is the phase error. The narrow band is a
 //! triangular mean over two blocks: data away from the pilot has a quadrature part that grows with
 //! distance, and a plain mean would let too much of it in.
 

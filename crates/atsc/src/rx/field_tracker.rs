@@ -4,8 +4,8 @@ use crate::field::{MIDDLE_PN63_START, PN63, PN511, PN511_LEVELS, PN511_START, Pa
 use crate::params::{FIELD_DATA_SEGMENTS, SEGMENT_SYMBOLS, SYNC_LEVEL};
 use crate::segment::{Segment, SegmentKind};
 
-/// Correlation with the long sequence, relative to nominal, that makes a field sync: data alone has a
-/// deviation of 0.04.
+/// Correlation with the long sequence, relative to nominal, that makes a field sync: data alone has
+/// a deviation of 0.04.
 const THRESHOLD: f32 = 0.4;
 
 /// Field syncs in a row that may be missed before the lock is given up.

@@ -1,8 +1,8 @@
 //! The search for the segment sync.
 //!
 //! Symbols are added up over 16 segments, by their position modulo 832: data averages out, the
-//! sync stays. Three such looks in a row whose positions agree give the sync's place to a fraction of
-//! a symbol and the error of the symbol clock.
+//! sync stays. Three such looks in a row whose positions agree give the sync's place to a fraction
+//! of a symbol and the error of the symbol clock.
 
 use crate::params::SEGMENT_SYMBOLS;
 

@@ -1,8 +1,8 @@
 //! Symbol timing recovery on the segment sync.
 //!
 //! Within the four sync symbols the neighbours are known, so their mean slopes against timing are
-//! known, and where timing is right the unknown data around them does not reach in: the detector's own
-//! noise vanishes at its zero.
+//! known, and where timing is right the unknown data around them does not reach in: the detector's
+//! own noise vanishes at its zero.
 
 use crate::params::{SEGMENT_SYMBOLS, SYMBOL_RATE_HZ, SYNC_SYMBOLS};
 use millstream_dsp::loop_filter::{LoopFilter, LoopGains};

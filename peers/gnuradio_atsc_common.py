@@ -1,0 +1,59 @@
+"""Shared by the GNU Radio peers: numbered streams, our example programs, the comparison."""
+
+import os
+import random
+import subprocess
+
+from common import ROOT, skip
+
+PACKET = 188
+SYMBOL_RATE_HZ = 4.5e6 / 286 * 684
+CARGO = os.environ.get("CARGO", "cargo")
+
+try:
+    from gnuradio import gr  # noqa: F401 (the peers use it)
+    import gnuradio.dtv  # noqa: F401
+except ImportError as error:
+    skip(f"no GNU Radio with dtv ({error}; Debian package gnuradio)")
+
+
+def numbered_stream(seed, packets):
+    """Null packets of random bytes, each with its number: every packet is unique."""
+    randomness = random.Random(seed)
+    header = bytes([0x47, 0x1F, 0xFF, 0x10])
+    return b"".join(header + n.to_bytes(8, "big") + randomness.randbytes(PACKET - 12)
+                    for n in range(packets))
+
+
+def example(name, *arguments):
+    """Runs one of our example programs; its output."""
+    command = [CARGO, "run", "--quiet", "--release", "-p", "millstream-atsc", "--example", name,
+               "--", *map(str, arguments)]
+    try:
+        done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    except FileNotFoundError:
+        skip(f"no {CARGO}")
+    if done.returncode != 0:
+        raise SystemExit(f"{name} ended with {done.returncode}")
+    return done.stdout
+
+
+def split(stream):
+    return [stream[i:i + PACKET] for i in range(0, len(stream) - PACKET + 1, PACKET)]
+
+
+def compare(sent, got, least, spare):
+    """Every packet from the first right one on has to be the next one sent, until `spare` packets
+    before the end of what was sent at the latest; and there have to be `least` of them."""
+    places = {packet: n for n, packet in enumerate(sent)}
+    first = next((i for i, packet in enumerate(got) if packet in places), None)
+    if first is None:
+        raise SystemExit(f"FAILED: none of {len(got)} packets was sent")
+    start = places[got[first]]
+    count = min(len(got) - first, len(sent) - start)
+    wrong = sum(a != b for a, b in zip(got[first:], sent[start:]))
+    print(f"{len(got)} packets out; right from packet {first} on, which is number {start} sent: "
+          f"{count} packets, {wrong} wrong")
+    if wrong or count < least or start + count < len(sent) - spare:
+        raise SystemExit(f"FAILED: expected 0 wrong, at least {least} right, "
+                         f"and to reach packet {len(sent) - spare} of {len(sent)}")
