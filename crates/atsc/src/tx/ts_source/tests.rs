@@ -98,3 +98,25 @@ fn a_clock_that_jumps_keeps_the_last_rate() {
     let expected = 400.0 * SLOT_TICKS * 2.0 / CLOCK_HZ;
     assert!((source.duration_s() - expected).abs() < 1e-4, "{}", source.duration_s());
 }
+
+proptest::proptest! {
+    #[test]
+    fn hostile_packets_neither_panic_nor_stop_the_multiplex(
+        mut bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 188 * 12),
+        pids in proptest::collection::vec(0..3u8, 12),
+    ) {
+        // Few packet identifiers and adaptation fields throughout, so that clocks are found.
+        for (packet, pid) in bytes.chunks_mut(188).zip(pids) {
+            packet[..3].copy_from_slice(&[0x47, packet[1] & 0xE0, pid]);
+            packet[3] |= 0x20;
+            packet[4] |= 7;
+            packet[5] |= 0x10;
+        }
+        if let Ok(mut source) = TsSource::new(&bytes, true) {
+            for (packet, supply) in play(&mut source, 200) {
+                proptest::prop_assert_eq!(packet[0], 0x47);
+                proptest::prop_assert_ne!(supply, Supply::Ended);
+            }
+        }
+    }
+}
