@@ -11,6 +11,8 @@ use std::time::Duration;
 const CHUNK_SAMPLES: usize = 1 << 14;
 /// How far the source runs ahead, seconds.
 const AHEAD_S: f64 = 0.25;
+/// How far at most, chunks (32 MiB): at the highest rates no generator is fast enough anyway.
+const AHEAD_CHUNKS_MAX: usize = 512;
 /// Jumps in time up to this long are heard as a gap; after a longer one the source just goes on.
 const GAP_MAX_S: f64 = 1.0;
 /// The first samples after a change of rate may be waited for, as the source has just begun.
@@ -95,8 +97,7 @@ impl Antenna for LiveAntenna {
 impl Source {
     /// Starts the thread; `None` when the system has none to give.
     fn start(generator: Generator, rate_hz: f64) -> Option<Self> {
-        let chunks = (AHEAD_S * rate_hz / CHUNK_SAMPLES as f64).ceil() as usize + 2;
-        let (full_tx, full) = sync_channel(chunks);
+        let (full_tx, full) = sync_channel(chunks_ahead(rate_hz));
         let (empty, empty_rx) = channel();
         let thread = std::thread::Builder::new()
             .name("ms-antenna".to_owned())
@@ -157,6 +158,11 @@ impl Drop for Source {
     }
 }
 
+fn chunks_ahead(rate_hz: f64) -> usize {
+    let chunks = (AHEAD_S * rate_hz / CHUNK_SAMPLES as f64).ceil() + 2.0;
+    (chunks as usize).min(AHEAD_CHUNKS_MAX)
+}
+
 /// The body of the source's thread: ends when nobody listens any more.
 fn generate(mut generator: Generator, full: &SyncSender<Vec<Sc16>>, empty: &Receiver<Vec<Sc16>>) {
     loop {
@@ -215,6 +221,13 @@ mod tests {
             }
         }
         assert!(seen.iter().zip(3..).all(|(&seen, want)| seen == want));
+    }
+
+    #[test]
+    fn the_queue_is_bounded_at_any_rate() {
+        for (rate_hz, chunks) in [(1e3, 3), (6.25e6, 98), (500e6, 512), (f64::MAX, 512)] {
+            assert_eq!(chunks_ahead(rate_hz), chunks, "{rate_hz}");
+        }
     }
 
     #[test]

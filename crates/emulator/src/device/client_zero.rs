@@ -29,7 +29,7 @@ pub(crate) fn read(address: u32) -> Option<u32> {
         regs::EDGE_COUNT | regs::ADJACENCY => Some(EDGES as u32),
         regs::DEVICE_INFO => Some(u32::from(regs::device_type::E320) << 16),
         regs::CTRL_ENDPOINTS => Some(CONTROL_ENDPOINTS.into()),
-        _ if address > regs::ADJACENCY => edge((address - regs::ADJACENCY) / 4 - 1),
+        _ if address > regs::ADJACENCY => edge(address - regs::ADJACENCY),
         _ => indexed(address / regs::INDEX_STRIDE, address % regs::INDEX_STRIDE),
     }
 }
@@ -58,12 +58,13 @@ pub(crate) enum Request {
     ResetRadioData,
 }
 
-/// Edges: endpoint i to radio port i, and back.
-fn edge(number: u32) -> Option<u32> {
-    let channel = (number / 2) as u8;
-    if usize::from(channel) >= CHANNELS {
+/// Edges: endpoint i to radio port i, and back. `offset` counts bytes from the length of the list.
+fn edge(offset: u32) -> Option<u32> {
+    if !offset.is_multiple_of(4) || offset as usize > 4 * EDGES {
         return None;
     }
+    let number = offset / 4 - 1;
+    let channel = (number / 2) as u8;
     let endpoint = (1 + u16::from(channel), 0);
     let radio = (RADIO_INDEX, channel);
     let ((src_index, src_port), (dst_index, dst_port)) =
@@ -128,7 +129,11 @@ mod tests {
 
     #[test]
     fn what_does_not_exist_is_none() {
-        for address in [0x14, 0x3C, 0x100, 0x4C, 0xffff, 0xf_fffc] {
+        // Also between the words of the adjacency list, and where a short edge number wraps.
+        let wrapped = regs::ADJACENCY + 4 * 513;
+        for address in
+            [0x14, 0x3C, 0x100, 0x4C, 0xffff, 0x1_0001, 0x1_0003, 0x1_0005, wrapped, 0xf_fffc]
+        {
             assert_eq!(read(address), None, "{address:#x}");
         }
         assert_eq!(write(0x04, 1), None);

@@ -112,20 +112,20 @@ impl Device {
     pub fn advance(&mut self, now_ns: u64) -> u64 {
         let now = self.keeper.clock().tick_at(now_ns);
         self.run_radio_commands(now);
-        let mut deadline_ns = match self.radio_commands.waits_for() {
-            Some(due) => self.deadline_ns(self.keeper.tick_of(due, now).unwrap_or(now)),
-            None => u64::MAX,
-        };
+        let due = self.radio_commands.waits_for();
+        // What is due never, or only after the host sets the time, has no deadline.
+        let due = due.and_then(|due| self.keeper.tick_of(due, now));
+        let mut deadline_ns = due.map_or(u64::MAX, |tick| self.deadline_ns(tick));
         for channel in 0..CHANNELS {
             self.run_receiver(channel, now);
             let next = match self.send_samples(channel, now) {
-                Next::Again => return now_ns,
+                Next::Again => Some(now),
                 Next::AtTick(tick) => Some(tick),
                 Next::Idle => None,
             };
             let event = self.radio.channels[channel].rx.next_event(&self.keeper);
             if let Some(tick) = next.into_iter().chain(event).min() {
-                deadline_ns = deadline_ns.min(self.deadline_ns(tick));
+                deadline_ns = deadline_ns.min(self.deadline_ns(tick).max(now_ns));
             }
         }
         deadline_ns

@@ -113,8 +113,7 @@ impl RxChannel {
             self.end_segment(self.last().end);
         }
         let &(command, arrived) = self.commands.front()?;
-        // A full packet buffer of short bursts: wait until some of them are sent.
-        if self.segments.len() == SEGMENTS_MAX {
+        if self.is_full_of_bursts() {
             return None;
         }
         // Decided by when the radio could first look at the command, not by when this code ran.
@@ -167,6 +166,9 @@ impl RxChannel {
             return Some(segment.end.min(segment.next.saturating_add(room + 1)));
         }
         let &(command, arrived) = self.commands.front()?;
+        if self.is_full_of_bursts() {
+            return None;
+        }
         let seen = arrived.max(self.idle_from);
         command.start.and_then(|timestamp| keeper.tick_of(timestamp, seen)).or(Some(seen))
     }
@@ -182,6 +184,11 @@ impl RxChannel {
         let end = segment.next + room.max(1);
         self.end_segment(end);
         Some(RxEvent::Overrun { tick: end })
+    }
+
+    /// Whether commands have to wait until some of the short bursts before them are sent.
+    fn is_full_of_bursts(&self) -> bool {
+        self.segments.len() == SEGMENTS_MAX
     }
 
     /// Samples that wait in front of the growing segment.

@@ -199,3 +199,16 @@ fn many_short_bursts_wait_for_room_instead_of_growing() {
     assert_eq!(channel.segments.len(), SEGMENTS_MAX);
     assert_eq!(channel.free_slots(), 0);
 }
+
+#[test]
+fn a_buffer_full_of_short_bursts_wants_no_attention() {
+    let mut channel = RxChannel::new(BUFFER);
+    for burst in 0..SEGMENTS_MAX as u64 + 2 {
+        assert!(channel.push(finite(1), burst));
+        events(&mut channel, burst + 1);
+    }
+    assert_eq!(channel.segments.len(), SEGMENTS_MAX);
+    assert_eq!(channel.next_event(&keeper()), None, "only sending makes room");
+    drain(&mut channel, 100);
+    assert_eq!(events(&mut channel, 100).len(), 2, "the bursts that waited");
+}

@@ -269,3 +269,35 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_command_of_the_far_future_burns_no_time() {
+    let mut bench = Bench::new();
+    bench.connect();
+    bench.now_ns = 1_000 * US;
+    for at in [1 << 40, 1 << 63, (1 << 63) + 5_000, u64::MAX] {
+        assert!(bench.write(0x1040, 5, Some(at)).is_none(), "it is not due");
+        let deadline_ns = bench.device.advance(bench.now_ns);
+        assert!(deadline_ns > bench.now_ns + 1_000_000_000, "{at:#x}: {deadline_ns}");
+        bench.device.obey(Order::Reset(bench.device.keeper));
+        bench.connect();
+    }
+}
+
+#[test]
+fn a_channel_that_lags_does_not_starve_the_other() {
+    let mut bench = Bench::new();
+    bench.connect();
+    bench.open_stream(1 << 30);
+    // Single samples: far more packets than one turn sends.
+    bench.write(0x1028, 1, None);
+    bench.write(0x1014, 2, None);
+    bench.now_ns = 4_000 * US;
+    // A timed command for the other channel is due now.
+    bench.write(0x10a0, 4_100, None);
+    bench.write(0x1094, 0x8000_0002, None);
+    bench.now_ns = 4_200 * US;
+    let deadline_ns = bench.device.advance(bench.now_ns);
+    assert_eq!(deadline_ns, bench.now_ns, "the first channel has more to send");
+    assert_eq!(bench.counters.snapshot().rx_commands, 2, "the second one has started");
+}
