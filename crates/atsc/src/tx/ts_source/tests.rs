@@ -107,7 +107,8 @@ proptest::proptest! {
     ) {
         // Few packet identifiers and adaptation fields throughout, so that clocks are found.
         for (packet, pid) in bytes.chunks_mut(188).zip(pids) {
-            packet[..3].copy_from_slice(&[0x47, packet[1] & 0xE0, pid]);
+            (packet[0], packet[2]) = (0x47, pid);
+            packet[1] &= 0xE0;
             packet[3] |= 0x20;
             packet[4] |= 7;
             packet[5] |= 0x10;
