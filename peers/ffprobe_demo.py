@@ -3,16 +3,16 @@
 
 The expected picture is decoded by ffmpeg from the transport stream that was sent, so both sides of the comparison are
 pictures that ffmpeg made: one from before the radio path, one from behind it.
+Exit status: 0 it is, 1 it is not, 77 skipped because ffmpeg is not there.
 """
 import json
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-MILLSTREAM = os.environ.get("MILLSTREAM", os.path.join(ROOT, "target/release/millstream"))
+from common import MILLSTREAM, ROOT, skip
+
 SENT = os.path.join(ROOT, "crates/cli/assets/test-picture.ts")
 # Bars of the test picture: a point in each, away from text and edges (1280x720), and its colour in RGB.
 BARS = {"grey": (80, 60), "white": (228, 60), "yellow": (367, 60), "cyan": (505, 60), "green": (640, 60),
@@ -35,8 +35,9 @@ def at(raw, point):
 
 def main():
     if not (shutil.which("ffprobe") and shutil.which("ffmpeg")):
-        print("skipped: ffmpeg is not installed")
-        return 77
+        skip("no ffprobe and ffmpeg (Debian package ffmpeg)")
+    if not os.access(MILLSTREAM, os.X_OK):
+        skip(f"no {MILLSTREAM} (run make build)")
     with tempfile.TemporaryDirectory() as folder:
         out, png = os.path.join(folder, "demo.ts"), os.path.join(folder, "demo.png")
         # Half speed: CI machines are shared, and this asks for correctness, not for speed.
@@ -60,8 +61,7 @@ def main():
                 assert max(abs(a - b) for a, b in zip(want, have)) <= TOLERANCE, f"{where}: {name} is {have}, sent {want}"
         print(f"ffprobe: {video['codec_name']} {video['width']}x{video['height']}, {streams['audio']['codec_name']}; "
               f"{results['signal_s']:.2f} s of signal; {len(BARS)} colour bars agree; ledger {results['ledger']}")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
