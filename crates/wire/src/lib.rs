@@ -1,4 +1,5 @@
-//! Packet formats of networked radios: CHDR, RFNoC management and control, MPM discovery.
+//! Packet formats of networked radios: CHDR, RFNoC management and control, MPM discovery, and where
+//! a MessagePack message of MPM's remote procedure calls ends.
 //!
 //! Everything a radio or a host says over UDP is taken apart and put together here, and nowhere
 //! else: this crate is the only place where bytes from the network are given a meaning. It does
@@ -66,6 +67,7 @@ mod epid;
 mod error;
 pub mod mgmt;
 pub mod mpm;
+pub mod msgpack;
 pub mod regs;
 pub mod stream;
 

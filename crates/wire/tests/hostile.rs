@@ -13,6 +13,7 @@ fn exercise_all(bytes: &[u8]) {
     exercise::ctrl(bytes);
     exercise::mgmt(bytes);
     exercise::mpm(bytes);
+    exercise::msgpack(bytes);
 }
 
 fn packet_type() -> impl Strategy<Value = PacketType> {

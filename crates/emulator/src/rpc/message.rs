@@ -1,6 +1,10 @@
 //! MessagePack-RPC messages (facts section 3).
 
+use millstream_wire::msgpack::Limits;
 use rmpv::Value;
+
+/// How large a request may be. The longest real one is `init` with its argument map.
+pub const LIMITS: Limits = Limits { bytes: 16 * 1024, depth: 8, items: 1024 };
 
 /// A call: `[0, msgid, "method", [args…]]`.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,7 +17,7 @@ pub struct Request {
     pub args: Vec<Value>,
 }
 
-/// Reads one complete object; `None` when it is no request.
+/// Reads one object that a scan within [`LIMITS`] found complete; `None` when it is no request.
 pub fn decode(mut bytes: &[u8]) -> Option<Request> {
     let Value::Array(parts) = rmpv::decode::read_value(&mut bytes).ok()? else { return None };
     let [kind, msgid, method, args] = <[Value; 4]>::try_from(parts).ok()?;
@@ -35,6 +39,51 @@ pub fn encode_reply(out: &mut Vec<u8>, msgid: u64, answer: Result<Value, String>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use millstream_wire::msgpack::{Scan, scan};
+    use proptest::prelude::*;
+
+    fn value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Nil),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<u64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            "[a-z]{0,300}".prop_map(Value::from),
+            prop::collection::vec(any::<u8>(), 0..300).prop_map(Value::Binary),
+            prop::collection::vec(any::<u8>(), 0..20).prop_map(|data| Value::Ext(7, data)),
+        ];
+        leaf.prop_recursive(4, 32, 5, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..20).prop_map(Value::Array),
+                prop::collection::vec((inner.clone(), inner), 0..5).prop_map(Value::Map),
+            ]
+        })
+    }
+
+    // The scan and the decoder are written independently: they must agree where an object ends.
+    proptest! {
+        #[test]
+        fn an_object_ends_where_the_encoder_stopped(value in value(), tail in any::<[u8; 3]>()) {
+            let mut bytes = encoded(value);
+            prop_assume!(bytes.len() < LIMITS.bytes);
+            let length = bytes.len();
+            for cut in [0, length / 2, length - 1] {
+                prop_assert_eq!(scan(&bytes[..cut], &LIMITS), Ok(Scan::NeedMore));
+            }
+            bytes.extend(tail);
+            prop_assert_eq!(scan(&bytes, &LIMITS), Ok(Scan::Complete(length)));
+        }
+
+        #[test]
+        fn what_is_complete_can_be_decoded(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
+            if let Ok(Scan::Complete(length)) = scan(&bytes, &LIMITS) {
+                let mut rest = &bytes[..length];
+                prop_assert!(rmpv::decode::read_value(&mut rest).is_ok());
+                prop_assert!(rest.is_empty());
+            }
+        }
+    }
 
     fn encoded(value: Value) -> Vec<u8> {
         let mut out = Vec::new();

@@ -1,7 +1,6 @@
 //! The management port: MessagePack-RPC over TCP (facts section 3).
 
 mod claim;
-mod framing;
 mod message;
 mod methods;
 mod server;

@@ -1,9 +1,10 @@
 //! The TCP side of the management port: one thread, a bounded number of connections.
 
-use super::framing::object_len;
+use super::message::LIMITS;
 use super::{Mpm, message};
 use crate::counters::Counters;
 use crate::time::monotonic_ns;
+use millstream_wire::msgpack::{Scan, scan};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -125,7 +126,9 @@ impl Connection {
             }
             Err(error) => !is_transient(&error),
         };
-        while let Some(length) = object_len(&self.unread).map_err(|_| End::Malformed)? {
+        while let Scan::Complete(length) =
+            scan(&self.unread, &LIMITS).map_err(|_| End::Malformed)?
+        {
             let request = message::decode(&self.unread[..length]).ok_or(End::Malformed)?;
             self.unread.drain(..length);
             self.heard_ns = monotonic_ns();

@@ -1,17 +1,16 @@
 //! One connection with one call outstanding.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, SocketAddrV4, TcpStream};
 use std::time::{Duration, Instant};
 
+use millstream_wire::msgpack::{Limits, Scan, scan};
 use rmpv::Value;
-use rmpv::decode::read_value_with_max_depth;
 
-use super::deadline::DeadlineReader;
 use super::{CALL_TIMEOUT, RESPONSE_BYTES_MAX, RpcError};
 
-/// Deepest nesting of a response. The deepest real one has three levels.
-const DEPTH_MAX: usize = 16;
+/// How large a response may be. The deepest real one has three levels; the longest are logs.
+const LIMITS: Limits = Limits { bytes: RESPONSE_BYTES_MAX, depth: 8, items: 1 << 16 };
 
 /// A connection to a device's RPC server.
 #[derive(Debug)]
@@ -19,6 +18,9 @@ pub struct RpcClient {
     stream: TcpStream,
     address: SocketAddrV4,
     next_id: u32,
+    /// What has arrived and is no complete response yet. A call that timed out leaves the start of
+    /// its late answer here.
+    unread: Vec<u8>,
 }
 
 impl RpcClient {
@@ -33,7 +35,7 @@ impl RpcClient {
             Ok(stream)
         };
         let stream = connect().map_err(|source| RpcError::Connect { address, source })?;
-        Ok(Self { stream, address, next_id: 0 })
+        Ok(Self { stream, address, next_id: 0, unread: Vec::new() })
     }
 
     /// The server's address.
@@ -44,7 +46,8 @@ impl RpcClient {
     /// Calls `method` and waits for its result up to `timeout`.
     ///
     /// # Errors
-    /// Any [`RpcError`]. After one other than [`RpcError::Remote`] the connection is of no use.
+    /// Any [`RpcError`]. After [`RpcError::Broken`] and [`RpcError::Protocol`] the connection is of
+    /// no use.
     pub fn call(
         &mut self,
         method: &str,
@@ -56,12 +59,10 @@ impl RpcClient {
         let request = Value::Array(vec![0.into(), id.into(), method.into(), arguments.into()]);
         let until = Instant::now() + timeout;
         self.send(&request, timeout).map_err(|source| self.broken(method, source, timeout))?;
-        let mut reader =
-            DeadlineReader { stream: &self.stream, until, bytes_left: RESPONSE_BYTES_MAX };
         loop {
-            let response = read_value_with_max_depth(&mut reader, DEPTH_MAX)
-                .map_err(|error| self.unreadable(method, error, timeout))?;
-            let (answered, outcome) = take_apart(response)
+            let (answered, outcome) = self
+                .receive(method, until, timeout)?
+                .and_then(take_apart)
                 .ok_or_else(|| self.protocol(method, "something that is no response"))?;
             // An older id answers a call that was given up.
             if answered == u64::from(id) {
@@ -71,6 +72,44 @@ impl RpcClient {
                     message,
                 });
             }
+        }
+    }
+
+    /// The next object of the stream; nothing where it cannot be decoded.
+    fn receive(
+        &mut self,
+        method: &str,
+        until: Instant,
+        timeout: Duration,
+    ) -> Result<Option<Value>, RpcError> {
+        loop {
+            let scanned = scan(&self.unread, &LIMITS)
+                .map_err(|error| self.protocol(method, format!("bytes of no use ({error})")))?;
+            if let Scan::Complete(length) = scanned {
+                let value = rmpv::decode::read_value(&mut &self.unread[..length]).ok();
+                self.unread.drain(..length);
+                return Ok(value);
+            }
+            self.read(until).map_err(|source| self.broken(method, source, timeout))?;
+        }
+    }
+
+    /// Reads what is there, or waits for it until a point in time, however slowly it drips.
+    fn read(&mut self, until: Instant) -> io::Result<()> {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        let mut chunk = [0; 4096];
+        match self.stream.read(&mut chunk) {
+            Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => {
+                self.unread.extend_from_slice(&chunk[..count]);
+                Ok(())
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+            Err(error) => Err(error),
         }
     }
 
@@ -94,19 +133,6 @@ impl RpcClient {
                 RpcError::Timeout { method, address, timeout_ms }
             }
             _ => RpcError::Broken { method, address, source },
-        }
-    }
-
-    fn unreadable(&self, method: &str, error: rmpv::decode::Error, timeout: Duration) -> RpcError {
-        use rmpv::decode::Error;
-        match error {
-            Error::InvalidMarkerRead(source) | Error::InvalidDataRead(source) => {
-                if source.kind() == io::ErrorKind::InvalidData {
-                    return self.protocol(method, source.to_string());
-                }
-                self.broken(method, source, timeout)
-            }
-            Error::DepthLimitExceeded => self.protocol(method, "too deep a structure"),
         }
     }
 }

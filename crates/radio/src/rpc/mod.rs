@@ -2,7 +2,6 @@
 
 mod claim;
 mod client;
-mod deadline;
 mod value;
 
 pub use claim::{Claim, RECLAIM_PERIOD};
@@ -20,7 +19,7 @@ pub const CALL_TIMEOUT: Duration = Duration::from_secs(2);
 pub const INIT_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Largest response that is read, bytes.
-pub const RESPONSE_BYTES_MAX: u64 = 1 << 20;
+pub const RESPONSE_BYTES_MAX: usize = 1 << 20;
 
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]

@@ -9,6 +9,7 @@ use millstream_wire::chdr::{self, DataRepr, Header, Packet};
 use millstream_wire::ctrl::CtrlRepr;
 use millstream_wire::mgmt::{self, Forward, MAX_OPS, MgmtRepr, NodeInfo, Op};
 use millstream_wire::mpm::{self, Reply, Request};
+use millstream_wire::msgpack::{Limits, Scan, scan};
 use millstream_wire::stream::{CommandRepr, StatusRepr};
 use millstream_wire::{Error, Width};
 
@@ -164,4 +165,22 @@ pub fn mpm(bytes: &[u8]) {
     let mut buf = [0xAA; mpm::MAX_REPLY_LEN];
     let len = mpm::emit_reply(&fields, &mut buf).unwrap();
     assert!(Reply::parse(&buf[..len]).unwrap().fields().eq(fields));
+}
+
+/// The MessagePack scanner: what is complete stays so, and what is refused stays refused, however
+/// many bytes follow.
+pub fn msgpack(bytes: &[u8]) {
+    const LIMITS: Limits = Limits { bytes: 512, depth: 6, items: 64 };
+    let whole = scan(bytes, &LIMITS);
+    // What shorter pieces of the stream gave must fit together with that.
+    for cut in 0..bytes.len().min(600) {
+        match scan(&bytes[..cut], &LIMITS) {
+            Ok(Scan::NeedMore) => assert!(cut < LIMITS.bytes),
+            verdict => return assert_eq!(verdict, whole, "{cut}"),
+        }
+    }
+    if let Ok(Scan::Complete(length)) = whole {
+        assert!(length > 0 && length <= bytes.len().min(LIMITS.bytes));
+        assert_eq!(scan(&bytes[..length], &LIMITS), whole);
+    }
 }
