@@ -111,7 +111,8 @@ impl Plan {
     /// # Errors
     /// [`PlanError::Syntax`] with line and reason.
     pub fn from_toml(text: &str) -> Result<Self, PlanError> {
-        toml::from_str(text).map_err(|error| PlanError::Syntax(error.to_string()))
+        toml::from_str(text)
+            .map_err(|error| PlanError::Syntax(error.to_string().trim_end().to_owned()))
     }
 
     /// Writes the plan as TOML.

@@ -1,7 +1,7 @@
 //! Items into a file.
 
 use crate::{Block, BlockError, Context, In, Item, PortVisitor, Work};
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -21,6 +21,9 @@ pub struct FileSinkError {
 fn hint(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull => "; free some space, or write elsewhere",
+        io::ErrorKind::ResourceBusy => {
+            "; this graph or another program reads or writes it: write elsewhere"
+        }
         io::ErrorKind::NotFound => "; make its folder first",
         _ => "",
     }
@@ -29,7 +32,10 @@ fn hint(error: &io::Error) -> &'static str {
 /// Writes items into a file as they lie in memory.
 ///
 /// The file gets its name when everything is written: until then it is called `NAME.part`, so
-/// a file of that name is always a whole one. Pipes and devices are written directly.
+/// a file of that name is always a whole one. After a failure the part remains. Without a single
+/// item there is no file, and one that was there before remains. A file that somebody reads or
+/// writes through these blocks is refused (advisory locks, flock(2)). Pipes and devices are
+/// written directly.
 ///
 /// Ports: `in`.
 #[derive(Debug)]
@@ -48,17 +54,30 @@ impl<T: Item + bytemuck::NoUninit> FileSink<T> {
         Self { input: In::new(), path: path.to_owned(), part: None }
     }
 
+    /// What the file at `path` is called until it is whole.
+    #[must_use]
+    pub fn part_of(path: &Path) -> PathBuf {
+        let mut name = path.as_os_str().to_owned();
+        name.push(".part");
+        name.into()
+    }
+
     fn create(&self) -> io::Result<(PathBuf, BufWriter<File>)> {
         let (part, file) = match fs::metadata(&self.path) {
             Ok(data) if data.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
             Ok(data) if !data.is_file() => {
                 (self.path.clone(), File::options().write(true).open(&self.path)?)
             }
-            _ => {
-                let mut name = self.path.as_os_str().to_owned();
-                name.push(".part");
-                let file = File::create(&name)?;
-                (name.into(), file)
+            found => {
+                if found.is_ok() {
+                    refuse_if_used(&File::options().write(true).open(&self.path)?)?;
+                }
+                let part = Self::part_of(&self.path);
+                // Not truncated before it is known to be nobody else's.
+                let file = File::options().write(true).create(true).truncate(false).open(&part)?;
+                refuse_if_used(&file)?;
+                file.set_len(0)?;
+                (part, file)
             }
         };
         Ok((part, BufWriter::with_capacity(BUFFER_BYTES, file)))
@@ -67,7 +86,13 @@ impl<T: Item + bytemuck::NoUninit> FileSink<T> {
     fn finish_file(&mut self) -> io::Result<()> {
         let Some((part, mut file)) = self.part.take() else { return Ok(()) };
         file.flush()?;
-        if part == self.path { Ok(()) } else { fs::rename(part, &self.path) }
+        if part == self.path {
+            return Ok(());
+        }
+        match file.get_ref().metadata()?.len() {
+            0 => fs::remove_file(part),
+            _ => fs::rename(part, &self.path),
+        }
     }
 
     fn fail(&self, source: io::Error) -> BlockError {
@@ -101,6 +126,27 @@ impl<T: Item + bytemuck::NoUninit> Block for FileSink<T> {
     }
 }
 
+impl<T: Item> Drop for FileSink<T> {
+    /// After a failure: what was written remains, an empty file does not.
+    fn drop(&mut self) {
+        let Some((part, mut file)) = self.part.take() else { return };
+        // The failure has been told already; this one would follow from it.
+        let _ = file.flush();
+        if part != self.path && file.get_ref().metadata().is_ok_and(|data| data.len() == 0) {
+            let _ = fs::remove_file(part);
+        }
+    }
+}
+
+/// Locks the file until it is closed, unless somebody else has it locked.
+fn refuse_if_used(file: &File) -> io::Result<()> {
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(io::ErrorKind::ResourceBusy.into()),
+        // Some file systems have no locks: then nobody can have one.
+        Err(TryLockError::Error(_)) | Ok(()) => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,6 +166,53 @@ mod tests {
         let expected: Vec<u8> = [1i16, 2, 3, -1].iter().flat_map(|x| x.to_ne_bytes()).collect();
         assert_eq!(fs::read(&path).unwrap(), expected);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no part is left");
+    }
+
+    #[test]
+    fn without_an_item_there_is_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.bin");
+        fs::write(&path, "old").unwrap();
+        let mut mock = Mock::new(FileSink::<u8>::new(&path));
+        mock.end("in");
+        mock.run().unwrap();
+        drop(mock);
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no part is left");
+    }
+
+    #[test]
+    fn after_a_failure_the_part_remains_if_it_holds_anything() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, items) in [("empty", &[][..]), ("some", &[7u8, 8])] {
+            let mut mock = Mock::new(FileSink::<u8>::new(&folder.path().join(name)));
+            mock.feed("in", items);
+            mock.run().unwrap();
+        }
+        let left: Vec<_> =
+            fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().path()).collect();
+        assert_eq!(left, [folder.path().join("some.part")]);
+        assert_eq!(fs::read(&left[0]).unwrap(), [7, 8]);
+    }
+
+    #[test]
+    fn a_file_that_is_read_or_written_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.sc16");
+        fs::write(&path, [0; 64]).unwrap();
+        let source = crate::blocks::FileSource::open(&path, None).unwrap();
+        let error = Mock::new(FileSink::<u8>::new(&path)).run().unwrap_err().to_string();
+        let expected = "; this graph or another program reads or writes it: write elsewhere";
+        assert!(error.ends_with(expected), "{error}");
+        drop(source);
+        let mut first = Mock::new(FileSink::<u8>::new(&path));
+        first.feed("in", &[1u8]);
+        first.run().unwrap();
+        let error = Mock::new(FileSink::<u8>::new(&path)).run().unwrap_err().to_string();
+        assert!(error.ends_with(expected), "{error}");
+        first.end("in");
+        first.run().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), [1]);
     }
 
     #[test]

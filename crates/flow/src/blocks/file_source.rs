@@ -150,6 +150,8 @@ impl FileSource {
         if metadata.is_file() {
             check_size(&path, metadata.len(), format)?;
         }
+        // Keeps a file sink from replacing what is being read. Not every file system has locks.
+        let _ = file.try_lock_shared();
         let buffer = vec![0; CHUNK_BYTES].into_boxed_slice();
         Ok(Self { output: Out::new(), path, file, format, buffer, held: 0, samples: 0 })
     }

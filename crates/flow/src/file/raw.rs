@@ -46,7 +46,8 @@ struct RawParameter {
 }
 
 pub(super) fn parse(name: &str, text: &str) -> Result<GraphFile, Problem> {
-    let raw: RawFile = toml::from_str(text).map_err(|error| Problem::Syntax(error.to_string()))?;
+    let raw: RawFile = toml::from_str(text)
+        .map_err(|error| Problem::Syntax(error.to_string().trim_end().to_owned()))?;
     let parameters = raw.parameters.into_iter().map(|(name, value)| {
         let parameter = parameter(&name, value)?;
         Ok((name, parameter))
