@@ -18,12 +18,16 @@ pub const DISCOVERY_TIMEOUT: Duration = Duration::from_millis(500);
 /// Replies taken in one search: a flood of them ends here.
 const REPLIES_MAX: usize = 1024;
 
+/// Where on this machine a search looks.
+const LOOPBACK: [Ipv4Addr; 2] = [Ipv4Addr::LOCALHOST, Ipv4Addr::new(127, 0, 0, 2)];
+
 /// Where to look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     /// One address. The search ends with the first reply.
     Address(Ipv4Addr),
-    /// Every network this machine is part of, and the machine itself.
+    /// Every network this machine is part of, and on the machine itself 127.0.0.1 and the usual
+    /// address of an emulated radio, 127.0.0.2: loopback has no broadcast.
     Broadcast,
 }
 
@@ -91,7 +95,7 @@ fn addresses(target: Target) -> Result<Vec<(Ipv4Addr, Ipv4Addr)>, RadioError> {
         return Ok(vec![(Ipv4Addr::UNSPECIFIED, address)]);
     }
     let all = interfaces::list().map_err(RadioError::Interfaces)?;
-    let mut pairs = vec![(Ipv4Addr::UNSPECIFIED, Ipv4Addr::LOCALHOST)];
+    let mut pairs: Vec<_> = LOOPBACK.map(|address| (Ipv4Addr::UNSPECIFIED, address)).into();
     pairs.extend(all.iter().filter_map(|one| Some((one.address, one.broadcast?))));
     Ok(pairs)
 }
@@ -135,7 +139,11 @@ mod tests {
 
     /// A device that answers one request with each of `replies`.
     fn device(replies: Vec<Vec<u8>>) -> (u16, thread::JoinHandle<()>) {
-        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        device_at(Ipv4Addr::LOCALHOST, replies)
+    }
+
+    fn device_at(address: Ipv4Addr, replies: Vec<Vec<u8>>) -> (u16, thread::JoinHandle<()>) {
+        let socket = UdpSocket::bind((address, 0)).unwrap();
         let port = socket.local_addr().unwrap().port();
         let thread = thread::spawn(move || {
             let mut buffer = [0; 64];
@@ -165,10 +173,13 @@ mod tests {
 
     #[test]
     fn a_broadcast_search_reaches_a_device_on_this_machine() {
-        let (port, thread) = device(vec![b"USRP-MPM;serial=LOCAL".to_vec()]);
-        let found = discover(Target::Broadcast, port, Duration::from_millis(300)).unwrap();
-        thread.join().unwrap();
-        assert!(found.iter().any(|one| one.field("serial") == "LOCAL"));
+        for address in LOOPBACK {
+            let (port, thread) = device_at(address, vec![b"USRP-MPM;serial=LOCAL".to_vec()]);
+            let found = discover(Target::Broadcast, port, Duration::from_millis(300)).unwrap();
+            thread.join().unwrap();
+            let local = |one: &DeviceInfo| one.field("serial") == "LOCAL";
+            assert_eq!(found.iter().find(|one| local(one)).unwrap().address, address);
+        }
     }
 
     #[test]
