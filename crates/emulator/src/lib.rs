@@ -31,7 +31,6 @@
 //! | `mailbox`, `counters` | what crosses threads |
 
 #[cfg(test)]
-mod alloc_count;
 pub mod antenna;
 mod config;
 mod counters;

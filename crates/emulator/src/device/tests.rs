@@ -2,6 +2,7 @@
 
 use super::test_bench::*;
 use super::*;
+use millstream_testkit::allocations;
 use millstream_wire::chdr::{DataRepr, Packet};
 use millstream_wire::ctrl::Status;
 use millstream_wire::stream::{CommandOp, CommandRepr, StatusRepr};
@@ -79,13 +80,13 @@ fn streaming_allocates_nothing() {
     bench.run(1_000);
     bench.device.outbox = Outbox::new(Box::new(Nowhere), bench.counters.clone());
     let (allocations, packets) =
-        (crate::alloc_count::allocations(), bench.counters.snapshot().rx_packets);
+        (allocations(), bench.counters.snapshot().rx_packets);
     for _ in 0..10_000 {
         let deadline_ns = bench.device.advance(bench.now_ns);
         bench.now_ns = bench.now_ns.max(deadline_ns);
     }
     assert!(bench.counters.snapshot().rx_packets > packets + 4_000);
-    assert_eq!(crate::alloc_count::allocations(), allocations);
+    assert_eq!(allocations(), allocations);
 }
 
 #[test]

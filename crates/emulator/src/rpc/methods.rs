@@ -175,9 +175,10 @@ impl Mpm {
     fn start_session(&mut self, args: &[Value], now_ns: u64) -> Answer {
         self.expire_claim(now_ns);
         let session = text(args, 0).unwrap_or("unnamed");
-        let token = self.claim.claim(session, now_ns).map_err(|holder| {
-            format!("the radio is claimed by {holder}; wait until it ends or is silent for 5 s")
-        })?;
+        let token = self
+            .claim
+            .claim(session, now_ns)
+            .map_err(|holder| format!("the radio is claimed by {holder}"))?;
         self.reset(now_ns);
         Ok(Value::from(token))
     }
