@@ -30,7 +30,6 @@
 //! | [`antenna`] | what a channel hears |
 //! | `mailbox`, `counters` | what crosses threads |
 
-#[cfg(test)]
 pub mod antenna;
 mod config;
 mod counters;
