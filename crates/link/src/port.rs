@@ -61,7 +61,8 @@ pub trait PortRx: Send {
     /// When `index` is not below the number that [`PortRx::recv_batch`] returned last.
     fn datagram(&self, index: usize) -> Datagram<'_>;
 
-    /// Drops below the port because its queue was full, since it was opened.
+    /// Drops below the port because its queue was full, since it was opened. Known when the next
+    /// datagram arrives, or a wait ends without one.
     ///
     /// Exact without [`Capabilities::coalescing`]; with it the kernel counts a train that it drops
     /// as one, so the number of datagrams lies between this and this times the longest train.

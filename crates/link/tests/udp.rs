@@ -138,6 +138,23 @@ fn a_datagram_wakes_a_waiting_receiver() {
 }
 
 #[test]
+fn nothing_is_missed_between_quiet_and_busy_times() {
+    for link in LINKS {
+        let (mut a, mut b) = (port("udp:gso=off", &big()), port(link, &big()));
+        // Fewer and more messages than one call of the kernel can bring, with quiet in between.
+        for (turn, wanted) in [0, 1, 3, 200, 1, 0, 70, 500, 2].into_iter().enumerate() {
+            let content = train(wanted * 300);
+            a.tx.send_train(&content, 300, b.local).unwrap();
+            let got = collect(&mut b, wanted);
+            assert!(got.iter().map(|got| &got.0[..]).eq(content.chunks(300)), "{link}, {turn}");
+            assert_eq!(b.rx.recv_batch(Duration::from_millis(2)).unwrap(), 0);
+            assert_eq!(b.rx.recv_batch(Duration::ZERO).unwrap(), 0);
+        }
+        assert_eq!(b.rx.queue_drops(), 0);
+    }
+}
+
+#[test]
 fn nobody_listening_costs_the_sender_nothing() {
     let (mut a, gone) = (port("udp", &big()), port("udp", &big()).local);
     for _ in 0..5 {

@@ -31,6 +31,11 @@ pub(super) struct UdpRx {
     /// The next message to split, and how far into it.
     cursor: (usize, usize),
     drops: u64,
+    /// The kernel has been asked for its counter since the last datagram came. An empty queue does
+    /// not overflow, so there is nothing new to learn.
+    drops_asked: bool,
+    /// The queue was empty lately: to wait first saves a call that would bring nothing.
+    wait_first: bool,
 }
 
 impl UdpRx {
@@ -43,6 +48,8 @@ impl UdpRx {
             filled: 0,
             cursor: (0, 0),
             drops: 0,
+            drops_asked: false,
+            wait_first: false,
         }
     }
 
@@ -78,6 +85,16 @@ impl UdpRx {
         }
     }
 
+    /// Nothing is queued that could carry the kernel's counter: ask for it.
+    fn ask_for_drops(&mut self) {
+        if !self.drops_asked
+            && let Ok(drops) = sockopt::drops_now(self.socket.as_fd())
+        {
+            self.note_drops(drops);
+            self.drops_asked = true;
+        }
+    }
+
     /// Receives what is waiting; zero when nothing is.
     fn poll_socket(&mut self) -> io::Result<usize> {
         loop {
@@ -85,6 +102,7 @@ impl UdpRx {
                 Ok(count) => {
                     self.filled = count;
                     self.cursor = (0, 0);
+                    self.drops_asked = false;
                     self.split();
                     return Ok(self.lent.len());
                 }
@@ -129,23 +147,25 @@ impl PortRx for UdpRx {
             self.split();
             return Ok(self.lent.len());
         }
-        let mut count = self.poll_socket()?;
-        if count > 0 || timeout.is_zero() {
-            return Ok(count);
+        if timeout.is_zero() || !self.wait_first {
+            let count = self.poll_socket()?;
+            if count > 0 || timeout.is_zero() {
+                return Ok(count);
+            }
         }
         // A time too long for the clock is no deadline at all.
         let deadline = Instant::now().checked_add(timeout);
-        while count == 0 {
-            if !self.wait(deadline)? {
-                // Nothing is queued that could carry the counter: ask for it.
-                if let Ok(drops) = sockopt::drops_now(self.socket.as_fd()) {
-                    self.note_drops(drops);
-                }
-                return Ok(0);
+        self.wait_first = true;
+        while self.wait(deadline)? {
+            let count = self.poll_socket()?;
+            if count > 0 {
+                // All slots full: more is waiting, and the next call need not ask whether it is.
+                self.wait_first = self.filled < self.slots.count();
+                return Ok(count);
             }
-            count = self.poll_socket()?;
         }
-        Ok(count)
+        self.ask_for_drops();
+        Ok(0)
     }
 
     fn datagram(&self, index: usize) -> Datagram<'_> {

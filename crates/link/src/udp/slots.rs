@@ -20,7 +20,7 @@ pub(super) struct Shape {
 
 impl Shape {
     /// A coalesced message may be as long as a UDP payload can be; without coalescing a slot holds
-    /// one datagram. Both arenas stay within an L2 cache of 2 MiB.
+    /// one datagram. Up to 32 KiB per datagram both arenas stay within an L2 cache of 2 MiB.
     pub fn for_datagrams(datagram_bytes_max: usize, coalescing: bool) -> Self {
         if coalescing {
             Self { slots: 16, slot_bytes: PAYLOAD_BYTES_MAX.next_multiple_of(64), datagrams: 256 }
@@ -59,6 +59,11 @@ impl Slots {
             vectors: vec![vector; shape.slots].into(),
             heads: vec![head; shape.slots].into(),
         }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.heads.len()
     }
 
     /// Receives as many messages as are waiting and fit, without waiting for any.

@@ -109,7 +109,8 @@ impl PortTx for UdpTx {
         segment_bytes: usize,
         to: SocketAddrV4,
     ) -> io::Result<()> {
-        if segment_bytes == 0 || segment_bytes > PAYLOAD_BYTES_MAX {
+        // Port 0 the kernel refuses too, but as if it could not segment.
+        if segment_bytes == 0 || segment_bytes > PAYLOAD_BYTES_MAX || to.port() == 0 {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let to = raw_address(to);
@@ -196,6 +197,16 @@ mod tests {
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
         }
         tx.send_train(&[], 10, to).unwrap();
+    }
+
+    #[test]
+    fn an_impossible_destination_does_not_end_segmentation() {
+        let capabilities =
+            Capabilities { segmentation: true, ..Capabilities::new(PAYLOAD_BYTES_MAX, 1) };
+        let mut tx = UdpTx::new(Arc::new(bound().into()), capabilities);
+        let to = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+        assert!(tx.send_train(&[0; 100], 10, to).is_err());
+        assert!(tx.capabilities().segmentation);
     }
 
     fn bound() -> UdpSocket {
