@@ -1,5 +1,6 @@
 //! Discovery and echo (facts section 2).
 
+use crate::broadcast::Broadcasts;
 use crate::counters::Counters;
 use millstream_link::port::Port;
 use millstream_wire::mpm::{MAX_REPLY_LEN, Request, emit_reply};
@@ -13,6 +14,7 @@ const TICK: Duration = Duration::from_millis(50);
 /// Answers whoever looks for radios; [`Discovery::run`] is the body of its thread.
 pub(crate) struct Discovery {
     pub port: Port,
+    pub broadcasts: Broadcasts,
     pub serial: String,
     pub name: String,
     /// Whether a session holds the radio; the RPC thread keeps it up to date.
@@ -24,7 +26,9 @@ impl Discovery {
     /// Answers until `stop` is set.
     pub fn run(mut self, stop: &AtomicBool) {
         let mut reply = [0; MAX_REPLY_LEN];
+        let mut question = [0; MAX_REPLY_LEN];
         while !stop.load(Ordering::Relaxed) {
+            self.answer_broadcasts(&mut question, &mut reply);
             let Ok(count) = self.port.rx.recv_batch(TICK) else {
                 // The interface may be gone; it may come back.
                 std::thread::sleep(TICK);
@@ -49,6 +53,22 @@ impl Discovery {
                 if self.port.tx.send(answer, datagram.source).is_err() {
                     self.counters.discovery_send_errors.inc();
                 }
+            }
+        }
+    }
+
+    /// Tells those who ask everybody. Echo is for those who know the address.
+    fn answer_broadcasts(&mut self, question: &mut [u8], reply: &mut [u8]) {
+        let mut askers = Vec::new();
+        self.broadcasts.each(question, |datagram, source| match Request::parse(datagram) {
+            Ok(Request::Discover) => askers.push(source),
+            _ => self.counters.discovery_malformed.inc(),
+        });
+        for asker in askers {
+            self.counters.discovery_requests.inc();
+            let answer = self.describe(reply);
+            if self.port.tx.send(answer, asker).is_err() {
+                self.counters.discovery_send_errors.inc();
             }
         }
     }

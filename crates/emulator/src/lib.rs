@@ -31,6 +31,7 @@
 //! | `mailbox`, `counters` | what crosses threads |
 
 pub mod antenna;
+mod broadcast;
 mod config;
 mod counters;
 mod device;

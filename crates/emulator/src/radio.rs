@@ -1,6 +1,7 @@
 //! Starting and stopping a radio: its ports and its threads.
 
 use crate::antenna::{self, Antenna};
+use crate::broadcast::Broadcasts;
 use crate::config::CHANNELS;
 use crate::counters::Counters;
 use crate::device::{Device, Parts};
@@ -84,7 +85,8 @@ impl Radio {
             counters: counters.clone(),
         });
         let (serial, name) = (config.serial, config.name);
-        let responder = Discovery { port: discovery, serial, name, claimed, counters };
+        let broadcasts = Broadcasts::beside(discovery.local);
+        let responder = Discovery { port: discovery, broadcasts, serial, name, claimed, counters };
         running.spawn("ms-device", move |stop| run_device(device, chdr.rx, &order_rx, stop))?;
         running.spawn("ms-rpc", move |stop| server.run(stop))?;
         running.spawn("ms-discovery", move |stop| responder.run(stop))?;

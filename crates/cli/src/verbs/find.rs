@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Lists the radios that answer.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Ask this address only; every network of this machine otherwise.
+    /// Ask this address only; otherwise every network of this machine, and the machine itself.
     #[arg(long, value_name = "IPV4")]
     addr: Option<Ipv4Addr>,
 
@@ -25,34 +25,36 @@ pub struct Args {
 }
 
 /// Succeeds when at least one radio answers.
-pub fn run(args: Args, json: bool) -> anyhow::Result<Report> {
+pub fn run(args: Args) -> anyhow::Result<Report> {
     let target = args.addr.map_or(Target::Broadcast, Target::Address);
     let timeout = Duration::from_millis(args.timeout_ms);
     let found = discover(target, args.discovery_port, timeout).context("cannot look for radios")?;
     if found.is_empty() {
         let place = args.addr.map_or("on any network".to_owned(), |addr| format!("at {addr}"));
+        let ask = match args.addr {
+            Some(_) => "",
+            None => "; one behind a router, or on another loopback address, wants --addr",
+        };
         anyhow::bail!(
-            "no radio answers {place} (UDP port {}): check its power, cable and address, or start \
-             one with `millstream radio --addr 127.0.0.2` and ask for it with --addr 127.0.0.2",
+            "no radio answers {place} (UDP port {}): check its power, cable and address{ask}; \
+             without a radio, start an emulated one with `millstream radio`",
             args.discovery_port
         );
     }
-    if !json {
-        found.iter().for_each(show);
-    }
-    Report::done(json!({ "radios": found.iter().map(to_json).collect::<Vec<_>>() }))
+    let text = found.iter().map(line).collect();
+    Ok(Report::done(text, json!({ "radios": found.iter().map(to_json).collect::<Vec<_>>() })))
 }
 
-fn show(device: &DeviceInfo) {
+fn line(device: &DeviceInfo) -> String {
     let held = if device.is_claimed() { ", claimed by another program" } else { "" };
-    println!(
-        "{:<15} {} (type {}, serial {}, name {}){held}",
+    format!(
+        "{:<15} {} (type {}, serial {}, name {}){held}\n",
         device.address.to_string(),
         device.field("product"),
         device.field("type"),
         device.field("serial"),
         device.field("name"),
-    );
+    )
 }
 
 fn to_json(device: &DeviceInfo) -> Value {

@@ -1,0 +1,31 @@
+//! Searching for emulated radios without knowing their addresses.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use millstream_emulator::{Radio, RadioConfig};
+use millstream_radio::{Target, discover};
+
+#[test]
+fn every_radio_on_this_machine_hears_a_broadcast() {
+    let [_, _, high, low] = std::process::id().to_be_bytes();
+    let addresses = [1, 2].map(|n| Ipv4Addr::new(127, 90 + n, high, low.max(1)));
+    // A discovery port of their own keeps radios of other tests out.
+    let discovery_port = 40_000 + u16::from(low);
+    let radios = addresses.map(|addr| {
+        // A device that answers on several networks counts once, by its serial number.
+        let serial = format!("FIND{}", addr.octets()[1]);
+        let ports = RadioConfig { discovery_port, rpc_port: 0, chdr_port: 0, ..Default::default() };
+        let config = RadioConfig { addr, serial, ..ports };
+        Radio::start(config).unwrap()
+    });
+
+    let found = discover(Target::Broadcast, discovery_port, Duration::from_millis(800)).unwrap();
+
+    let mut heard: Vec<_> = found.iter().map(|device| device.address).collect();
+    heard.sort();
+    assert_eq!(heard, addresses);
+    for radio in radios {
+        assert!(radio.stop().discovery_requests >= 1);
+    }
+}
