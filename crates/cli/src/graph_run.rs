@@ -2,12 +2,15 @@
 
 use crate::interrupt;
 use crate::live::Live;
-use anyhow::Context;
+use crate::output::describe;
+use anyhow::{Context, anyhow};
 use millstream_atsc::blocks::Monitors;
+use millstream_flow::blocks::FileSink;
 use millstream_flow::{BlockStats, Graph, Plan, Registry, Snapshot};
 use millstream_radio::Cause;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Every type of block that this program knows, and where its receivers report.
@@ -39,6 +42,7 @@ pub fn run(
     live: &mut Live,
     status: impl Fn(Duration, &Snapshot) -> String,
 ) -> anyhow::Result<Run> {
+    interrupt::install();
     let started = Instant::now();
     let running = graph.start(plan).context("cannot start the graph")?;
     let stopper = running.stopper();
@@ -55,6 +59,14 @@ pub fn run(
     let elapsed_s = started.elapsed().as_secs_f64();
     let cpu_s = millstream_sys::usage::process_cpu_time().as_secs_f64();
     Ok(Run { interrupted: interrupt::asked(), elapsed_s, cpu_s, snapshot })
+}
+
+/// Adds to the error of a failed run where that is which a file sink had written of `path` by then.
+pub fn with_part(error: anyhow::Error, path: &Path) -> anyhow::Error {
+    let part = FileSink::<u8>::part_of(path);
+    let kept = part.metadata().is_ok_and(|data| data.is_file() && data.len() > 0);
+    let what = describe(&error);
+    if kept { anyhow!("{what}; what came before is in {}", part.display()) } else { error }
 }
 
 /// The ledger of one stream, read from the counters of its source block.
@@ -86,6 +98,16 @@ impl LedgerReport {
     /// Samples lost by any cause.
     pub fn lost_total(&self) -> u64 {
         self.lost.values().sum()
+    }
+
+    /// What to say when it does not balance.
+    pub fn defect(&self) -> String {
+        let Self { expected, delivered, .. } = self;
+        format!(
+            "the sample ledger does not balance: {expected} expected, {delivered} delivered, {} lost; \
+             this is a defect, please report it",
+            self.lost_total()
+        )
     }
 
     /// One line for people.

@@ -3,6 +3,9 @@
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
+/// Columns of a terminal that does not tell.
+const COLUMNS: usize = 80;
+
 /// A status line on standard error.
 pub struct Live {
     terminal: bool,
@@ -34,7 +37,7 @@ impl Live {
         let mut err = std::io::stderr().lock();
         // A status line that cannot be written is no reason to stop.
         let _ = if self.terminal {
-            write!(err, "\r\x1b[2K{}", text())
+            write!(err, "\r\x1b[2K{}", fit(&text(), columns()))
         } else {
             writeln!(err, "{}", text())
         };
@@ -45,7 +48,7 @@ impl Live {
     /// Leaves the last text standing and goes on below it.
     pub fn end(&mut self) {
         if self.shown && self.terminal {
-            eprintln!();
+            crate::output::note("");
         }
         self.shown = false;
     }
@@ -54,5 +57,33 @@ impl Live {
 impl Drop for Live {
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+fn columns() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr());
+    size.ok().map_or(COLUMNS, |size| match size.ws_col {
+        0 => COLUMNS,
+        columns => columns.into(),
+    })
+}
+
+/// What stays on one line: a line that wraps cannot be rewritten in place. The last column stays
+/// free, since terminals differ in where the cursor goes from there.
+fn fit(text: &str, columns: usize) -> &str {
+    let end = text.char_indices().nth(columns.saturating_sub(1));
+    end.map_or(text, |(end, _)| &text[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fit;
+
+    #[test]
+    fn a_line_never_reaches_the_last_column() {
+        assert_eq!(fit("abcd", 5), "abcd");
+        assert_eq!(fit("abcd", 4), "abc");
+        assert_eq!(fit("äöü", 2), "ä");
+        assert_eq!(fit("abcd", 0), "");
     }
 }

@@ -3,21 +3,21 @@
 mod graph_run;
 mod interrupt;
 mod live;
+mod numbers;
 mod output;
 mod sigmf;
 mod signal;
 mod verbs;
 
 use clap::{Parser, Subcommand};
-use output::Document;
 use std::process::ExitCode;
 
 /// Radio samples from the network to a decoded result, with every lost sample accounted for.
 #[derive(Parser)]
 #[command(name = "millstream", version, propagate_version = true)]
 struct Cli {
-    /// Print one JSON document {command, environment, results} on standard output.
-    #[arg(long, global = true)]
+    /// Print one JSON document {command, environment, results or error} on standard output.
+    #[arg(long, global = true, display_order = 900)]
     json: bool,
 
     #[command(subcommand)]
@@ -39,26 +39,16 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    interrupt::install();
-    let mut document = Document::for_command(std::env::args());
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return output::refuse(&error),
+    };
     let outcome = match cli.verb {
-        Verb::Demo(args) => verbs::demo::run(args, cli.json),
-        Verb::Find(args) => verbs::find::run(args, cli.json),
+        Verb::Demo(args) => verbs::demo::run(args),
+        Verb::Find(args) => verbs::find::run(args),
         Verb::Radio(args) => verbs::radio::run(args),
-        Verb::Rx(args) => verbs::rx::run(args, cli.json),
-        Verb::Run(args) => verbs::run::run(args, cli.json),
+        Verb::Rx(args) => verbs::rx::run(args),
+        Verb::Run(args) => verbs::run::run(args),
     };
-    let code = match &outcome {
-        Ok(report) if report.ok => ExitCode::SUCCESS,
-        Ok(_) | Err(_) => ExitCode::FAILURE,
-    };
-    if let Err(error) = &outcome {
-        eprintln!("millstream: {error:#}");
-    }
-    if cli.json {
-        document.finish(outcome);
-        document.print();
-    }
-    code
+    output::finish(outcome, cli.json)
 }

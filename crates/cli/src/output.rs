@@ -1,34 +1,39 @@
-//! What a verb hands back, and the one JSON document that `--json` prints.
+//! What a verb hands back, and how it reaches people (text on standard output, the reason of a failure
+//! on standard error) or programs (`--json`: one document on standard output, whatever happened).
 
 use millstream_sys::Environment;
 use serde::Serialize;
 use serde_json::Value;
+use std::fmt::Display;
+use std::io::{self, ErrorKind, Write};
 use std::path::Path;
+use std::process::ExitCode;
 use std::time::SystemTime;
+
+/// Exit status of a command line that cannot be understood.
+const USAGE_STATUS: u8 = 2;
 
 /// What a verb found out.
 pub struct Report {
-    /// The job was done: the exit status follows it.
-    pub ok: bool,
-    /// The verb's own figures.
+    /// For people: whole lines.
+    pub text: String,
+    /// For programs: the verb's own figures.
     pub results: Value,
+    /// Why the job was not done although it ran to its end; `None` when it was.
+    pub failure: Option<String>,
 }
 
 impl Report {
     /// The job was done.
-    pub fn done(results: impl Serialize) -> anyhow::Result<Self> {
-        Self::new(true, results)
-    }
-
-    /// The job ran to its end; `ok` says whether it succeeded.
-    pub fn new(ok: bool, results: impl Serialize) -> anyhow::Result<Self> {
-        Ok(Self { ok, results: serde_json::to_value(results)? })
+    pub fn done(text: String, results: Value) -> Self {
+        Self { text, results, failure: None }
     }
 }
 
-/// The document of `--json`: one object on standard output, whatever happened.
+/// The document of `--json`. `error` is there when the exit status is not 0; `results` are there
+/// as soon as there are any.
 #[derive(Serialize)]
-pub struct Document {
+struct Document {
     command: Vec<String>,
     environment: Environment,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,36 +42,109 @@ pub struct Document {
     error: Option<String>,
 }
 
-impl Document {
-    /// Starts the document of this invocation.
-    pub fn for_command(arguments: impl Iterator<Item = String>) -> Self {
-        let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-        Self {
-            command: arguments.collect(),
-            environment: Environment::read(Path::new("/"), &now),
-            results: None,
-            error: None,
-        }
+/// Tells how a verb ended; the exit status says whether the job was done.
+pub fn finish(outcome: anyhow::Result<Report>, json: bool) -> ExitCode {
+    let (text, results, failure) = match outcome {
+        Ok(report) => (report.text, Some(report.results), report.failure),
+        Err(error) => (String::new(), None, Some(describe(&error))),
+    };
+    let status = u8::from(failure.is_some());
+    let written = if json { write_json(results, failure.clone()) } else { write(&text) };
+    // After the text, which it judges.
+    if let Some(failure) = failure {
+        note(format_args!("millstream: {failure}"));
     }
+    settle(written, status)
+}
 
-    /// Adds how it ended.
-    pub fn finish(&mut self, outcome: anyhow::Result<Report>) {
-        match outcome {
-            Ok(report) => self.results = Some(report.results),
-            Err(error) => self.error = Some(format!("{error:#}")),
-        }
+/// Tells that the command line cannot be understood, or gives the help that was asked for.
+pub fn refuse(error: &clap::Error) -> ExitCode {
+    // Clap knows where it belongs and how to colour it; nobody may be listening.
+    let _ = error.print();
+    let json = std::env::args_os().any(|argument| argument == "--json");
+    match (error.use_stderr(), json) {
+        (false, _) => ExitCode::SUCCESS,
+        (true, false) => ExitCode::from(USAGE_STATUS),
+        (true, true) => settle(write_json(None, Some(essence(error))), USAGE_STATUS),
     }
+}
 
-    /// Prints the document.
-    pub fn print(&self) {
-        match serde_json::to_string_pretty(self) {
-            Ok(text) => println!("{text}"),
-            Err(error) => eprintln!("millstream: cannot write the JSON document: {error}"),
+/// A line on standard error; that nobody reads it is no reason to stop.
+pub fn note(line: impl Display) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// An error and its causes in one line. Many errors of this project quote their cause already.
+pub fn describe(error: &anyhow::Error) -> String {
+    error.chain().fold(String::new(), |mut text, cause| {
+        let cause = cause.to_string();
+        if !text.contains(cause.trim_end()) {
+            text.push_str(if text.is_empty() { "" } else { ": " });
+            text.push_str(cause.trim_end());
         }
-    }
+        text
+    })
 }
 
 /// A number as people like to read it: whole, or with three decimals.
 pub fn short(value: f64) -> String {
     if value == value.trunc() { format!("{value:.0}") } else { format!("{value:.3}") }
+}
+
+/// Clap's first paragraph, which names the problem; usage and hints follow it.
+fn essence(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let first = text.split("\n\n").next().unwrap_or_default();
+    let lines = first.trim_start_matches("error: ").lines().map(str::trim);
+    lines.collect::<Vec<_>>().join(" ")
+}
+
+fn write_json(results: Option<Value>, error: Option<String>) -> io::Result<()> {
+    let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    let document = Document {
+        command: std::env::args_os().map(|one| one.to_string_lossy().into_owned()).collect(),
+        environment: Environment::read(Path::new("/"), &now),
+        results,
+        error,
+    };
+    write(&format!("{}\n", serde_json::to_string_pretty(&document)?))
+}
+
+fn write(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+fn settle(written: io::Result<()>, status: u8) -> ExitCode {
+    match written {
+        // A reader that has read enough, such as `head`, is no failure.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            note(format_args!("millstream: cannot write to standard output: {error}"));
+            ExitCode::from(status.max(1))
+        }
+        _ => ExitCode::from(status),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::{Context, anyhow};
+
+    #[test]
+    fn a_cause_that_is_quoted_already_is_not_repeated() {
+        let error = Err::<(), _>(anyhow!("disk full\n"))
+            .context("cannot write x: disk full; free some space")
+            .context("block `file` failed")
+            .unwrap_err();
+        let expected = "block `file` failed: cannot write x: disk full; free some space";
+        assert_eq!(describe(&error), expected);
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!(short(3.0), "3");
+        assert_eq!(short(2.5), "2.500");
+    }
 }

@@ -2,7 +2,8 @@
 
 use crate::interrupt;
 use crate::live::Live;
-use crate::output::Report;
+use crate::numbers::positive;
+use crate::output::{Report, note};
 use millstream_emulator::{ANTENNA_FORMS, Radio, RadioConfig};
 use serde_json::{Map, json};
 use std::net::Ipv4Addr;
@@ -28,7 +29,8 @@ pub struct Args {
     pub name: String,
 
     /// Seconds of device time per second of wall time; 0.1 runs ten times slower.
-    #[arg(long, default_value_t = 1.0)]
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = positive,
+          allow_negative_numbers = true)]
     pub time_scale: f64,
 
     /// Samples per channel that wait while the host grants no credit, before an overrun.
@@ -52,7 +54,7 @@ pub struct Args {
     pub link: String,
 
     /// End after this many seconds; until SIGINT or SIGTERM otherwise.
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = positive, allow_negative_numbers = true)]
     pub duration: Option<f64>,
 }
 
@@ -82,9 +84,11 @@ impl Args {
 
 /// Serves until asked to end; the results are the radio's counters.
 pub fn run(args: Args) -> anyhow::Result<Report> {
+    interrupt::install();
     let radio = Radio::start(args.config())?;
     // Scripts wait for this line.
-    eprintln!("ready: E320 {} at {}, CHDR on {}", args.serial, args.addr, radio.chdr_addr());
+    let (serial, addr, chdr) = (&args.serial, args.addr, radio.chdr_addr());
+    note(format_args!("ready: E320 {serial} at {addr}, CHDR on {chdr}"));
     let started = Instant::now();
     let mut live = Live::on_terminal_only();
     while !interrupt::asked() {
@@ -97,13 +101,16 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     }
     live.end();
     let counters = radio.stop();
+    let entries = counters.entries();
+    let text = format!("served: {}\n", status(&entries));
     let counters: Map<_, _> =
-        counters.entries().iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
-    Report::done(json!({ "counters": counters }))
+        entries.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
+    Ok(Report::done(text, json!({ "counters": counters })))
 }
 
 /// Every counter that has counted something.
 fn status(entries: &[(&str, u64)]) -> String {
     let busy = entries.iter().filter(|(_, value)| *value > 0);
-    busy.map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join("  ")
+    let text = busy.map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join("  ");
+    if text.is_empty() { "nobody has asked for anything".to_owned() } else { text }
 }

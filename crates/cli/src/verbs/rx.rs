@@ -3,6 +3,7 @@
 
 use crate::graph_run::{self, LedgerReport};
 use crate::live::Live;
+use crate::numbers::positive;
 use crate::output::Report;
 use crate::sigmf::{self, Recording};
 use anyhow::Context;
@@ -15,7 +16,8 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-/// Records samples from a radio to a file.
+/// Records samples from a radio to a file. The file is called FILE.part until it is whole; when the
+/// radio stops answering, that is what remains. SIGINT ends a recording in order.
 #[derive(clap::Args)]
 pub struct Args {
     /// The device: addr=IPV4[,rpc_port=N][,discovery_port=N][,link=LINK].
@@ -23,32 +25,33 @@ pub struct Args {
     args: DeviceArgs,
 
     /// Sample rate, Hz.
-    #[arg(long)]
+    #[arg(long, value_name = "HZ", value_parser = positive, allow_negative_numbers = true)]
     rate: f64,
 
     /// How many samples to record.
-    #[arg(long, value_name = "N", conflicts_with = "duration")]
+    #[arg(long, value_name = "N", conflicts_with = "duration",
+          value_parser = clap::value_parser!(u64).range(1..))]
     nsamps: Option<u64>,
 
     /// How many seconds to record; until SIGINT when neither is given.
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = positive, allow_negative_numbers = true)]
     duration: Option<f64>,
 
     /// Receive channel, from 0.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0)]
     channel: usize,
 
     /// Where to write: .sc16 and .cf32 are raw, .sigmf-meta or .sigmf-data make a SigMF recording.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
 
-    /// Samples in the file: sc16 as on the wire, or cf32. From the extension by default.
+    /// Samples in the file: what the extension says by default, sc16 in SigMF.
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
 }
 
 /// Formats of a recording.
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     /// Interleaved little-endian 16-bit I and Q, as on the wire.
     Sc16,
@@ -57,6 +60,13 @@ enum Format {
 }
 
 impl Format {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Sc16 => "sc16",
+            Self::Cf32 => "cf32",
+        }
+    }
+
     /// SigMF's name of it.
     fn datatype(self) -> &'static str {
         match self {
@@ -87,17 +97,28 @@ impl Target {
                 out.display()
             ),
         };
+        if let (Some(given), Some(implied)) = (format, implied)
+            && given != implied
+        {
+            anyhow::bail!(
+                "{}: the name says {}, but --format says {}: change one of them",
+                out.display(),
+                implied.name(),
+                given.name()
+            );
+        }
         let data = if meta.is_some() { out.with_extension("sigmf-data") } else { out.to_owned() };
         Ok(Self { data, meta, format: format.or(implied).unwrap_or(Format::Sc16) })
     }
 }
 
-/// Records until the end asked for, or until somebody ends it; succeeds when the ledger balances.
-pub fn run(args: Args, json: bool) -> anyhow::Result<Report> {
+/// Records until the end asked for, or until somebody ends it; succeeds when that end was reached and
+/// the ledger balances.
+pub fn run(args: Args) -> anyhow::Result<Report> {
     let target = Target::of(&args.out, args.format)?;
     let mut device = Device::open(args.args.clone())?;
     let rate_hz = device.set_rate(args.rate)?;
-    let samples = samples_wanted(&args, rate_hz)?;
+    let samples = samples_wanted(&args, rate_hz);
     let stream = device.rx_stream(RxArgs::new(args.channel))?;
     let hardware = format!("{} at {}", device.info().product(), device.address());
 
@@ -109,7 +130,8 @@ pub fn run(args: Args, json: bool) -> anyhow::Result<Report> {
     let mut live = Live::new();
     let show = |elapsed, snapshot: &Snapshot| status(elapsed, snapshot, samples);
     let began = std::time::SystemTime::now();
-    let run = graph_run::run(graph, &plan(), &mut live, show)?;
+    let run = graph_run::run(graph, &plan(), &mut live, show)
+        .map_err(|error| graph_run::with_part(error, &target.data))?;
     let ledger = run
         .snapshot
         .block("radio")
@@ -122,30 +144,37 @@ pub fn run(args: Args, json: bool) -> anyhow::Result<Report> {
             Recording { datatype, rate_hz, hardware: &hardware, began, segments: &segments };
         sigmf::write_meta(meta, &recording)?;
     }
-    if !json {
-        println!("{}: {} segments; {}", target.data.display(), segments.len(), ledger.summary());
-    }
-    let ok = ledger.balances;
-    Report::new(
-        ok,
-        json!({
-            "data": target.data, "meta": target.meta, "rate_hz": rate_hz,
-            "segments": segments.len(), "ledger": ledger, "run": run,
+    let data = target.data.display().to_string();
+    let count = segments.len();
+    let plural = if count == 1 { "" } else { "s" };
+    Ok(Report {
+        text: format!("{data}: {count} segment{plural}; {}\n", ledger.summary()),
+        failure: failure(run.interrupted, samples, &ledger, &data),
+        results: json!({
+            "data": data, "meta": target.meta.map(|meta| meta.display().to_string()),
+            "rate_hz": rate_hz, "segments": count, "ledger": ledger, "run": run,
         }),
-    )
+    })
 }
 
-fn samples_wanted(args: &Args, rate_hz: f64) -> anyhow::Result<Option<u64>> {
-    let samples = match (args.nsamps, args.duration) {
-        (Some(samples), _) => Some(samples),
-        (None, Some(seconds)) if seconds.is_finite() && seconds > 0.0 => {
-            Some((seconds * rate_hz).round() as u64)
-        }
-        (None, Some(seconds)) => anyhow::bail!("--duration {seconds}: give more than 0 seconds"),
-        (None, None) => None,
-    };
-    anyhow::ensure!(samples != Some(0), "nothing to record: ask for at least one sample");
-    Ok(samples)
+fn failure(
+    interrupted: bool,
+    wanted: Option<u64>,
+    ledger: &LedgerReport,
+    data: &str,
+) -> Option<String> {
+    if !ledger.balances {
+        return Some(ledger.defect());
+    }
+    let wanted = wanted.filter(|wanted| interrupted && ledger.expected < *wanted)?;
+    let delivered = ledger.delivered;
+    Some(format!("interrupted: {data} has {delivered} of the {wanted} samples asked for"))
+}
+
+/// At least one sample, or no end.
+fn samples_wanted(args: &Args, rate_hz: f64) -> Option<u64> {
+    let of_seconds = |seconds: f64| ((seconds * rate_hz).round() as u64).max(1);
+    args.nsamps.or(args.duration.map(of_seconds))
 }
 
 fn connect<T: WireSample + bytemuck::NoUninit>(
@@ -188,4 +217,55 @@ fn status(elapsed: Duration, snapshot: &Snapshot, samples: Option<u64>) -> Strin
         ledger.delivered,
         ledger.lost_total()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(
+        out: &str,
+        format: Option<Format>,
+    ) -> Result<(String, Option<String>, Format), String> {
+        let name = |path: PathBuf| path.display().to_string();
+        Target::of(Path::new(out), format)
+            .map(|target| (name(target.data), target.meta.map(name), target.format))
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_name_says_how_to_write() {
+        use Format::{Cf32, Sc16};
+        assert_eq!(target("a/b.sc16", None), Ok(("a/b.sc16".into(), None, Sc16)));
+        assert_eq!(target("b.fc32", None), Ok(("b.fc32".into(), None, Cf32)));
+        assert_eq!(target("/dev/null", Some(Cf32)), Ok(("/dev/null".into(), None, Cf32)));
+        let pair = |format| Ok(("b.sigmf-data".into(), Some("b.sigmf-meta".into()), format));
+        assert_eq!(target("b.sigmf-meta", None), pair(Sc16));
+        assert_eq!(target("b.sigmf-data", Some(Cf32)), pair(Cf32));
+    }
+
+    #[test]
+    fn a_name_that_says_nothing_or_something_else_is_refused() {
+        let error = target("b.wav", None).unwrap_err();
+        assert!(error.ends_with("or give --format sc16 or --format cf32"), "{error}");
+        let error = target("b.sc16", Some(Format::Cf32)).unwrap_err();
+        let expected = "b.sc16: the name says sc16, but --format says cf32: change one of them";
+        assert_eq!(error, expected);
+    }
+
+    #[test]
+    fn only_an_end_that_was_asked_for_can_be_missed() {
+        let ledger = LedgerReport {
+            expected: 10,
+            delivered: 9,
+            lost: [("discarded", 1)].into(),
+            balances: true,
+        };
+        let failure = |interrupted, wanted| failure(interrupted, wanted, &ledger, "x.sc16");
+        assert_eq!(failure(true, None), None);
+        assert_eq!(failure(true, Some(10)), None, "all were there when it was interrupted");
+        let short = "interrupted: x.sc16 has 9 of the 20 samples asked for";
+        assert_eq!(failure(true, Some(20)).as_deref(), Some(short));
+        assert_eq!(failure(false, Some(20)), None);
+    }
 }

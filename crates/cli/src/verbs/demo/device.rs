@@ -1,10 +1,11 @@
 //! The emulated radio of the demo: a process of its own, so that nothing but the network is shared.
 
-use anyhow::Context;
-use std::io::{BufRead, BufReader, Read};
+use anyhow::{Context, anyhow};
+use std::fs::File;
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::Ipv4Addr;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -13,11 +14,10 @@ const BUFFER_SAMPLES: u64 = 1 << 22;
 /// How long the radio has to end by itself.
 const STOP_TIME: Duration = Duration::from_secs(3);
 
-/// A radio process; dropping it ends the process and removes what was made for it.
+/// A radio process; dropping it ends the process.
 pub struct EmulatedRadio {
     child: Child,
     addr: Ipv4Addr,
-    scratch: Option<PathBuf>,
 }
 
 impl EmulatedRadio {
@@ -25,27 +25,11 @@ impl EmulatedRadio {
     /// it listens.
     pub fn start(ts: Option<&Path>, fallback: &[u8], time_scale: f64) -> anyhow::Result<Self> {
         let pid = std::process::id();
-        let scratch = match ts {
-            Some(_) => None,
-            None => {
-                let path = std::env::temp_dir().join(format!("millstream-demo-{pid}.ts"));
-                std::fs::write(&path, fallback)
-                    .with_context(|| format!("cannot write {}", path.display()))?;
-                Some(path)
-            }
-        };
         // Every address of 127/8 is this machine: one per process keeps several demos apart.
         let [_, _, high, low] = pid.to_be_bytes();
         let addr = Ipv4Addr::new(127, 83, high, low.max(1));
-        let antenna = ts.or(scratch.as_deref()).expect("one of both is there");
-        let spawned = spawn(addr, antenna, time_scale);
-        let mut radio = match spawned {
-            Ok(child) => Self { child, addr, scratch },
-            Err(error) => {
-                remove(scratch.as_deref());
-                return Err(error);
-            }
-        };
+        let child = spawn(addr, ts, fallback, time_scale)?;
+        let mut radio = Self { child, addr };
         let stderr = radio.child.stderr.take().context("the radio process has no output")?;
         wait_until_ready(stderr)?;
         Ok(radio)
@@ -59,6 +43,14 @@ impl EmulatedRadio {
     /// Its process.
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// The better reason of a failed reception: that this process has ended by itself.
+    pub fn explain(mut self, error: anyhow::Error) -> anyhow::Error {
+        match self.child.try_wait() {
+            Ok(Some(status)) => anyhow!("the emulated radio ended before its time ({status})"),
+            _ => error,
+        }
     }
 
     /// Ends the process, gently first.
@@ -78,18 +70,19 @@ impl Drop for EmulatedRadio {
         // Both do nothing when it has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
-        remove(self.scratch.as_deref());
     }
 }
 
-fn remove(path: Option<&Path>) {
-    if let Some(path) = path {
-        // A file in the temporary folder that is gone already is what we want.
-        let _ = std::fs::remove_file(path);
-    }
-}
-
-fn spawn(addr: Ipv4Addr, antenna: &Path, time_scale: f64) -> anyhow::Result<Child> {
+fn spawn(
+    addr: Ipv4Addr,
+    ts: Option<&Path>,
+    fallback: &[u8],
+    time_scale: f64,
+) -> anyhow::Result<Child> {
+    let (stdin, antenna) = match ts {
+        Some(path) => (Stdio::null(), path.to_str().context("--ts: the name must be UTF-8")?),
+        None => (in_memory(fallback)?.into(), "/dev/stdin"),
+    };
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let mut command = Command::new(program);
     command
@@ -98,20 +91,37 @@ fn spawn(addr: Ipv4Addr, antenna: &Path, time_scale: f64) -> anyhow::Result<Chil
         .args(["--rx-buffer-samples", &BUFFER_SAMPLES.to_string()])
         .args(["--time-scale", &time_scale.to_string()])
         .arg("--rx-antenna")
-        .arg(format!("atsc:{}", antenna.display()))
-        .stdin(Stdio::null())
+        .arg(format!("atsc:{antenna}"))
+        // Ctrl-C is for the receiver, which then ends the radio.
+        .process_group(0)
+        .stdin(stdin)
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
-    let die_with_us = || {
+    let parent = std::process::id();
+    let die_with_us = move || {
         // SAFETY: plain system call. If this process dies in whatever way, the radio ends too.
-        match unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) } {
-            0 => Ok(()),
-            _ => Err(std::io::Error::last_os_error()),
+        if unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } != 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        // It may have died just before.
+        if std::os::unix::process::parent_id() == parent {
+            Ok(())
+        } else {
+            Err(ErrorKind::Other.into())
         }
     };
-    // SAFETY: the closure makes one async-signal-safe system call and allocates nothing.
+    // SAFETY: the closure makes async-signal-safe system calls and allocates nothing.
     unsafe { command.pre_exec(die_with_us) };
     command.spawn().context("cannot start the emulated radio")
+}
+
+/// A file without a name: nothing is left of it, however this program ends.
+fn in_memory(content: &[u8]) -> anyhow::Result<File> {
+    let flags = rustix::fs::MemfdFlags::CLOEXEC;
+    let file = rustix::fs::memfd_create("test-picture.ts", flags).map(File::from);
+    let mut file = file.context("cannot make a file in memory")?;
+    file.write_all(content).context("cannot write a file in memory")?;
+    Ok(file)
 }
 
 /// Reads until the radio says that it listens; what it says later goes to our own standard error.
@@ -121,7 +131,8 @@ fn wait_until_ready(stderr: ChildStderr) -> anyhow::Result<()> {
     loop {
         let mut line = String::new();
         if lines.read_line(&mut line)? == 0 {
-            anyhow::bail!("the emulated radio did not start: {}", said.trim());
+            let reason = said.trim().trim_start_matches("millstream: ");
+            anyhow::bail!("the emulated radio did not start: {reason}");
         }
         if line.starts_with("ready") {
             break;
@@ -132,7 +143,8 @@ fn wait_until_ready(stderr: ChildStderr) -> anyhow::Result<()> {
     std::thread::Builder::new().name("ms-demo-radio".to_owned()).spawn(move || {
         let mut rest = [0; 4096];
         while let Ok(count @ 1..) = lines.read(&mut rest) {
-            eprint!("{}", String::from_utf8_lossy(&rest[..count]));
+            // Nobody may be listening.
+            let _ = std::io::stderr().write_all(&rest[..count]);
         }
     })?;
     Ok(())

@@ -8,13 +8,14 @@ mod picture;
 
 use crate::graph_run::{self, LedgerReport, Run};
 use crate::live::Live;
-use crate::output::Report;
+use crate::numbers::positive;
+use crate::output::{Report, describe, note};
 use crate::signal::SignalReport;
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use device::EmulatedRadio;
 use millstream_flow::{GraphFile, Snapshot};
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// A test picture, a running clock and a tone; made by scripts/make-test-picture.sh.
@@ -33,61 +34,64 @@ pub struct Args {
     #[arg(long, value_name = "FILE.ts")]
     ts: Option<PathBuf>,
 
-    /// Seconds of signal to stream.
-    #[arg(long, default_value_t = 8.0)]
+    /// Seconds of signal to stream, from 0.1; success needs 2 decoded ones.
+    #[arg(long, value_name = "SECONDS", default_value_t = 8.0, value_parser = positive,
+          allow_negative_numbers = true)]
     seconds: f64,
 
     /// Sample rate, Hz.
-    #[arg(long, default_value_t = 6.25e6)]
+    #[arg(long, value_name = "HZ", default_value_t = 6.25e6, value_parser = positive,
+          allow_negative_numbers = true)]
     rate: f64,
 
     /// Seconds of radio time per second of wall time; below 1 for a machine that is too slow.
-    #[arg(long, default_value_t = 1.0)]
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = positive,
+          allow_negative_numbers = true)]
     time_scale: f64,
 
     /// The decoded transport stream.
     #[arg(long, value_name = "FILE.ts", default_value = "demo.ts")]
     out: PathBuf,
 
-    /// One decoded picture.
+    /// One decoded picture, through ffmpeg.
     #[arg(long, value_name = "FILE.png", default_value = "demo.png")]
     picture: PathBuf,
 }
 
 /// Succeeds when enough signal was decoded without an error and no sample was lost.
-pub fn run(args: Args, json: bool) -> anyhow::Result<Report> {
+pub fn run(args: Args) -> anyhow::Result<Report> {
     anyhow::ensure!(
         (0.1..=3600.0).contains(&args.seconds),
         "--seconds {}: give 0.1 to 3600 seconds of signal",
         args.seconds
     );
     let radio = EmulatedRadio::start(args.ts.as_deref(), TEST_PICTURE, args.time_scale)?;
-    eprintln!("radio   E320 emulated by process {} at {}", radio.pid(), radio.addr());
+    note(format_args!("radio   E320 emulated by process {} at {}", radio.pid(), radio.addr()));
     let samples = (args.seconds * args.rate).round() as u64;
-    let (run, signal) = receive(&args, &radio, samples)?;
+    let (run, signal) = match receive(&args, &radio, samples) {
+        Ok(received) => received,
+        Err(error) => return Err(graph_run::with_part(radio.explain(error), &args.out)),
+    };
     radio.stop();
 
     let ledger = source_ledger(&run.snapshot)?;
-    let picture = picture::extract(&args.out, &args.picture);
+    let picture = match signal.status.packets {
+        0 => Err(anyhow!("nothing was decoded")),
+        _ => picture::extract(&args.out, &args.picture),
+    };
     let verdict = judge(&run, &ledger, &signal);
-    if !json {
-        summarise(&args, &run, &ledger, &signal, &picture);
-        if let Err(reason) = &verdict {
-            println!("FAILED  {reason}");
-        }
-    }
     let results: Value = json!({
         "ok": verdict.is_ok(),
-        "failure": verdict.as_ref().err(),
-        "transport_stream": args.out,
+        "transport_stream": args.out.display().to_string(),
         "signal_s": signal.status.packets as f64 / PACKETS_PER_SECOND,
-        "picture": picture.as_ref().ok(),
-        "picture_missing": picture.as_ref().err().map(|error| format!("{error:#}")),
+        "picture": picture.as_ref().ok().map(|path| path.display().to_string()),
+        "picture_missing": picture.as_ref().err().map(describe),
         "signal": signal,
         "ledger": ledger,
         "run": run,
     });
-    Report::new(verdict.is_ok(), results)
+    let text = summary(&args, &run, &ledger, &signal, &picture);
+    Ok(Report { text, results, failure: verdict.err() })
 }
 
 fn receive(
@@ -100,7 +104,7 @@ fn receive(
         format!("args=addr={}", radio.addr()),
         format!("rate={}", args.rate),
         format!("samples={samples}"),
-        format!("out={}", args.out.display()),
+        format!("out={}", args.out.to_str().context("--out: the name must be UTF-8")?),
     ];
     let (registry, monitors) = graph_run::registry();
     let graph = file.build(&registry, &set)?;
@@ -122,12 +126,8 @@ fn status(elapsed: Duration, snapshot: &Snapshot, signal: Option<&SignalReport>)
     let seconds = elapsed.as_secs_f64();
     let Ok(ledger) = source_ledger(snapshot) else { return String::new() };
     let rate = ledger.delivered as f64 / seconds.max(1e-3) / 1e6;
-    let signal = signal.map_or(String::new(), SignalReport::summary);
-    format!(
-        "{seconds:5.1} s  {rate:5.2} MS/s  {signal}  ledger: {} samples, {} lost",
-        ledger.delivered,
-        ledger.lost_total()
-    )
+    let signal = signal.map_or(String::new(), SignalReport::brief);
+    format!("{seconds:4.1} s  {rate:5.2} MS/s  {signal}  {} samples lost", ledger.lost_total())
 }
 
 /// What the demo promises.
@@ -137,7 +137,7 @@ fn judge(run: &Run, ledger: &LedgerReport, signal: &SignalReport) -> Result<(), 
         return Err("interrupted before its end".to_owned());
     }
     if !ledger.balances {
-        return Err("the sample ledger does not balance: this is a defect, please report it".into());
+        return Err(ledger.defect());
     }
     if ledger.lost_total() > 0 {
         return Err(format!(
@@ -158,29 +158,28 @@ fn judge(run: &Run, ledger: &LedgerReport, signal: &SignalReport) -> Result<(), 
     Ok(())
 }
 
-fn summarise(
+fn summary(
     args: &Args,
     run: &Run,
     ledger: &LedgerReport,
     signal: &SignalReport,
     picture: &anyhow::Result<PathBuf>,
-) {
-    let signal_s = signal.status.packets as f64 / PACKETS_PER_SECOND;
-    println!("ledger  {}", ledger.summary());
-    println!("signal  {}", signal.summary());
-    println!(
-        "stream  {}: {} transport packets, {signal_s:.2} s of signal",
-        args.out.display(),
-        signal.status.packets
-    );
-    println!("cpu     {:.2} s in {:.2} s (receiving side)", run.cpu_s, run.elapsed_s);
-    match picture {
-        Ok(path) => println!("picture {}", path.display()),
-        Err(reason) => println!("picture none: {reason:#}"),
+) -> String {
+    let (out, packets) = (args.out.display(), signal.status.packets);
+    let signal_s = packets as f64 / PACKETS_PER_SECOND;
+    let picture = match picture {
+        Ok(path) => path.display().to_string(),
+        Err(reason) => format!("none: {}", describe(reason)),
+    };
+    let mut lines = vec![
+        format!("ledger  {}", ledger.summary()),
+        format!("signal  {}", signal.summary()),
+        format!("stream  {out}: {packets} transport packets, {signal_s:.2} s of signal"),
+        format!("cpu     {:.2} s in {:.2} s (receiving side)", run.cpu_s, run.elapsed_s),
+        format!("picture {picture}"),
+    ];
+    if packets > 0 {
+        lines.push(format!("play it ffplay {out}   or   mpv {out}   or   vlc {out}"));
     }
-    println!("play it {}", play_hint(&args.out));
-}
-
-fn play_hint(path: &Path) -> String {
-    format!("ffplay {0}   or   mpv {0}   or   vlc {0}", path.display())
+    lines.join("\n") + "\n"
 }

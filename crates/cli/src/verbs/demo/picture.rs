@@ -29,11 +29,13 @@ pub fn extract(stream: &Path, picture: &Path) -> anyhow::Result<PathBuf> {
                 picture.display()
             )
         })?;
+    let said = String::from_utf8_lossy(&output.stderr);
     anyhow::ensure!(
         output.status.success() && picture.exists(),
-        "ffmpeg found no picture in {}: {}",
+        "ffmpeg made no {} from {} (less than 2 s of signal may hold no picture): {}",
+        picture.display(),
         stream.display(),
-        String::from_utf8_lossy(&output.stderr).trim()
+        said.lines().next().unwrap_or("it gives no reason")
     );
     Ok(picture.to_owned())
 }

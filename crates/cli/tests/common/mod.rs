@@ -1,0 +1,215 @@
+//! Runs the built command the way a person or a script would. Nothing here depends on the machine's
+//! speed: every wait is for an event, and its bound only ends a test that has failed.
+#![allow(dead_code, reason = "every test file uses a part of it")]
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read};
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// No event takes this long.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How an invocation ended.
+#[derive(Debug)]
+pub struct Outcome {
+    pub status: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Outcome {
+    /// The one document that `--json` must print.
+    pub fn json(&self) -> Value {
+        let document: Value = serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("not one JSON document ({error}): {self:?}"));
+        assert!(document["command"].is_array(), "{document}");
+        assert!(document["environment"]["kernel_release"].is_string(), "{document}");
+        assert_eq!(document.get("error").is_some(), self.status != Some(0), "{document}");
+        document
+    }
+
+    /// Fails with this status, a reason that contains `part` as its last line, and no panic.
+    #[track_caller]
+    pub fn fails(&self, status: i32, part: &str) -> &Self {
+        assert_eq!(self.status, Some(status), "{self:?}");
+        assert!(self.stderr.contains(part), "no \"{part}\" in {self:?}");
+        assert!(!self.stderr.contains("panicked"), "{self:?}");
+        self
+    }
+
+    #[track_caller]
+    pub fn succeeds(&self) -> &Self {
+        assert_eq!(self.status, Some(0), "{self:?}");
+        self
+    }
+}
+
+/// An address of this machine that no other test uses: every one of 127/8 is.
+pub fn address() -> Ipv4Addr {
+    static NEXT: AtomicU8 = AtomicU8::new(100);
+    let [_, _, high, low] = std::process::id().to_be_bytes();
+    Ipv4Addr::new(127, NEXT.fetch_add(1, Ordering::Relaxed), high, low.clamp(1, 254))
+}
+
+/// An invocation in `folder`.
+pub fn command(folder: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_millstream"));
+    command.current_dir(folder).args(args);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Runs it to its end.
+pub fn millstream(folder: &Path, args: &[&str]) -> Outcome {
+    Running::start(command(folder, args)).wait()
+}
+
+/// A process, what it says, and its end with the test.
+pub struct Running {
+    child: Child,
+    stdout: Option<JoinHandle<String>>,
+    stderr: Option<JoinHandle<String>>,
+    lines: std::sync::mpsc::Receiver<String>,
+}
+
+impl Running {
+    pub fn start(mut command: Command) -> Self {
+        let mut child = command.spawn().unwrap();
+        let stdout = child.stdout.take().map(|mut out| {
+            std::thread::spawn(move || {
+                let mut text = String::new();
+                out.read_to_string(&mut text).unwrap();
+                text
+            })
+        });
+        let (sender, lines) = std::sync::mpsc::channel();
+        let stderr = child.stderr.take().map(|err| {
+            std::thread::spawn(move || {
+                let mut text = String::new();
+                for line in BufReader::new(err).lines() {
+                    let line = line.unwrap();
+                    text += &format!("{line}\n");
+                    let _ = sender.send(line);
+                }
+                text
+            })
+        });
+        Self { child, stdout, stderr, lines }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The first line on standard error that starts like this.
+    #[track_caller]
+    pub fn line(&self, start: &str) -> String {
+        loop {
+            let line = self.lines.recv_timeout(PATIENCE);
+            let line = line.unwrap_or_else(|error| panic!("no line \"{start}\": {error}"));
+            if line.starts_with(start) {
+                return line;
+            }
+        }
+    }
+
+    pub fn signal(&self, signal: i32) {
+        // SAFETY: plain system call on a process that has not been waited for.
+        assert_eq!(unsafe { libc::kill(self.child.id() as i32, signal) }, 0);
+    }
+
+    pub fn wait(mut self) -> Outcome {
+        eventually("the end of the process", || self.child.try_wait().unwrap().is_some());
+        let text = |thread: Option<JoinHandle<String>>| {
+            thread.map_or(String::new(), |thread| thread.join().unwrap())
+        };
+        Outcome {
+            status: self.child.wait().unwrap().code(),
+            stdout: text(self.stdout.take()),
+            stderr: text(self.stderr.take()),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits until it is so.
+#[track_caller]
+pub fn eventually(what: &str, mut so: impl FnMut() -> bool) {
+    let until = Instant::now() + PATIENCE;
+    while !so() {
+        assert!(Instant::now() < until, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Whether the process runs; one that has ended and waits to be collected does not.
+pub fn is_alive(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
+    state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
+}
+
+/// Names in a folder, sorted.
+pub fn names(folder: &Path) -> Vec<String> {
+    let name = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name();
+    let mut names: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| name(entry).into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+/// Waits until a recording is under way.
+pub fn growing(part: &Path) {
+    eventually("samples in the file", || part.metadata().is_ok_and(|data| data.len() > 0));
+}
+
+/// A graph of this repository.
+pub fn graph(name: &str) -> String {
+    format!("{}/../../graphs/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// An emulated radio with a large buffer, so that a busy machine loses no sample.
+pub struct Radio {
+    pub addr: Ipv4Addr,
+    pub chdr_port: u16,
+    pub running: Running,
+}
+
+impl Radio {
+    pub fn start(folder: &Path, args: &[&str]) -> Self {
+        let addr = address();
+        let addr_text = addr.to_string();
+        let mut all = vec!["radio", "--json", "--addr", &addr_text, "--chdr-port", "0"];
+        all.extend(["--rx-buffer-samples", "8388608"]);
+        all.extend(args);
+        let running = Running::start(command(folder, &all));
+        let ready = running.line("ready");
+        let chdr_port = ready.rsplit(':').next().unwrap().parse().unwrap();
+        Self { addr, chdr_port, running }
+    }
+
+    /// Device arguments of it.
+    pub fn args(&self) -> String {
+        format!("addr={}", self.addr)
+    }
+
+    /// Ends it and gives its counters.
+    pub fn stop(self) -> Value {
+        self.running.signal(libc::SIGTERM);
+        let outcome = self.running.wait();
+        outcome.succeeds().json()["results"]["counters"].take()
+    }
+}
