@@ -15,6 +15,9 @@ use crate::control::{ChannelEvents, Control};
 /// Samples that one finite command can ask for: 48 bits of radio words.
 pub const FINITE_SAMPLES_MAX: u64 = (1 << 48) - 1;
 
+/// How often the two halves of the time are read before giving up.
+const TIME_TRIES: u32 = 4;
+
 /// A receive channel: the registers of a radio block that concern it, and what it reports.
 ///
 /// One lease of it at a time may be out: two streams would take each other's samples.
@@ -105,16 +108,19 @@ impl RxChannel {
     /// The radio's time, ticks.
     ///
     /// # Errors
-    /// Those of [`Control::read`].
+    /// Those of [`Control::read`]; [`RadioError::Unusable`] for a time that is none.
     pub fn time_ticks(&self) -> Result<u64, RadioError> {
-        // The halves are two reads: take them again if the upper one moved in between.
-        loop {
+        // The halves are two reads: take them again if the upper one moved in between, which it
+        // does once in 2³² ticks.
+        for _ in 0..TIME_TRIES {
             let high = self.control.read(self.port, TIME_HI)?;
             let low = self.control.read(self.port, TIME_LO)?;
             if self.control.read(self.port, TIME_HI)? == high {
                 return Ok(u64::from(high) << 32 | u64::from(low));
             }
         }
+        let reason = "the upper half of its time changes with every read".to_owned();
+        Err(RadioError::Unusable { address: *self.control.device().ip(), reason })
     }
 
     /// Ends whatever runs; the current packet ends with EOB.
@@ -163,5 +169,39 @@ impl Drop for RxChannel {
 impl std::fmt::Debug for RxChannel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "channel {} of the radio at port {}", self.channel, self.port)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::fake_pair;
+    use millstream_wire::ctrl::{CtrlRepr, DataWords, Status};
+    use millstream_wire::{Epid, Width, chdr};
+
+    #[test]
+    fn a_time_that_never_settles_is_an_error() {
+        let (port, mut device) = fake_pair();
+        let address = device.address();
+        let control = Control::new(port, address, Width::W64, Epid(1), Epid(2)).unwrap();
+        let server = std::thread::spawn(move || {
+            for value in 0..3 * TIME_TRIES {
+                let (bytes, from) = device.receive();
+                let packet = chdr::Packet::parse(&bytes, Width::W64).unwrap();
+                let request = CtrlRepr::parse(&packet).unwrap();
+                let mut answer = [0; 64];
+                let ack = request.ack(0, Status::Ok, DataWords::one(value));
+                let length = ack.emit(Width::W64, &mut answer).unwrap();
+                device.send(&answer[..length], from);
+            }
+        });
+        let (control, leased) = (Arc::new(control), Arc::default());
+        let events = control.watch(2, 0);
+        let (port, channel, samples_per_word, is_lease) = (2, 0, 1, false);
+        let channel =
+            RxChannel { control, events, port, channel, samples_per_word, leased, is_lease };
+        let text = channel.time_ticks().unwrap_err().to_string();
+        assert!(text.contains("changes with every read"), "{text}");
+        server.join().unwrap();
     }
 }

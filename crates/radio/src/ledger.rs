@@ -56,7 +56,7 @@ impl fmt::Display for Cause {
     }
 }
 
-/// Samples of one stream, by what became of them.
+/// Samples of one stream, by what became of them, modulo 2⁶⁴.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ledger {
     /// Samples that the stream should have brought so far.
@@ -72,7 +72,7 @@ pub struct Ledger {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the sample ledger does not balance: {expected} expected, but {delivered} delivered, {held} \
-     held and {lost} lost make {}", delivered + held + lost
+     held and {lost} lost make {}", delivered.wrapping_add(*held).wrapping_add(*lost)
 )]
 #[non_exhaustive]
 pub struct Imbalance {
@@ -94,7 +94,7 @@ impl Ledger {
 
     /// Samples lost by any cause.
     pub fn lost_total(&self) -> u64 {
-        self.lost.iter().sum()
+        self.lost.iter().fold(0, |sum, lost| sum.wrapping_add(*lost))
     }
 
     /// Every cause with the samples it took, also those that took none.
@@ -109,7 +109,7 @@ impl Ledger {
     pub fn balance(&self) -> Result<(), Imbalance> {
         let Self { expected, delivered, held, .. } = *self;
         let lost = self.lost_total();
-        if expected == delivered + held + lost {
+        if expected == delivered.wrapping_add(held).wrapping_add(lost) {
             return Ok(());
         }
         Err(Imbalance { expected, delivered, held, lost })
@@ -117,11 +117,11 @@ impl Ledger {
 
     /// The sums of several streams.
     pub fn merge(&mut self, other: &Self) {
-        self.expected += other.expected;
-        self.delivered += other.delivered;
-        self.held += other.held;
-        for (sum, more) in self.lost.iter_mut().zip(other.lost) {
-            *sum += more;
+        self.expected = self.expected.wrapping_add(other.expected);
+        self.delivered = self.delivered.wrapping_add(other.delivered);
+        self.held = self.held.wrapping_add(other.held);
+        for (cause, samples) in other.losses() {
+            self.lose(cause, samples);
         }
     }
 
@@ -143,7 +143,8 @@ impl Ledger {
     }
 
     pub(crate) fn lose(&mut self, cause: Cause, samples: u64) {
-        self.lost[cause as usize] += samples;
+        let lost = &mut self.lost[cause as usize];
+        *lost = lost.wrapping_add(samples);
     }
 }
 

@@ -29,9 +29,10 @@ const TRIES: u32 = 2;
 /// # Errors
 /// [`RadioError::Silent`] when not even the smallest comes back.
 pub fn probe(port: &mut Port, device: SocketAddrV4, bytes_max: usize) -> Result<usize, RadioError> {
-    let (mut fits, mut too_long) = (DATAGRAM_BYTES_MIN, bytes_max / 4 * 4 + 4);
-    if echoes(port, device, bytes_max / 4 * 4)? {
-        fits = bytes_max / 4 * 4;
+    let most = bytes_max.max(DATAGRAM_BYTES_MIN) / 4 * 4;
+    let (mut fits, mut too_long) = (DATAGRAM_BYTES_MIN, most + 4);
+    if echoes(port, device, most)? {
+        fits = most;
     } else if !echoes(port, device, DATAGRAM_BYTES_MIN)? {
         let wait_ms = ECHO_WAIT.as_millis() as u64;
         return Err(RadioError::Silent {
@@ -120,6 +121,8 @@ mod tests {
             (1498, DATAGRAM_BYTES_MAX, 1472),
             (1000, DATAGRAM_BYTES_MAX, 1000),
             (551, DATAGRAM_BYTES_MAX, 548),
+            // A link that promises less than IPv4 does.
+            (548, 100, 548),
         ] {
             assert_eq!(probe_path(limit, usize::MAX, bytes_max).unwrap(), want, "{limit}");
         }

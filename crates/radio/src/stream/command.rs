@@ -10,8 +10,10 @@ use crate::channel::FINITE_SAMPLES_MAX;
 /// Tries of a start command. It is not simply repeated, because it might have been heard.
 const START_TRIES: u32 = 5;
 
-/// How long the port must be quiet before a start command is tried again.
+/// How long the port must be quiet before a start command is tried again, and how long that is
+/// waited for: others may send to it without end.
 const QUIET: Duration = Duration::from_millis(50);
+const QUIET_TIMEOUT: Duration = Duration::from_millis(500);
 
 impl RxStreamer {
     /// Starts to receive until [`RxStreamer::stop`], at the device's time `at` or at once.
@@ -49,7 +51,7 @@ impl RxStreamer {
     }
 
     fn start(&mut self, samples: Option<u64>, at: Option<u64>) -> Result<(), RxError> {
-        if self.run != Run::Idle || self.held.is_some() {
+        if self.is_running() || self.held.is_some() {
             return Err(RxError::Running);
         }
         self.pass_over_strays(Duration::ZERO)?;
@@ -86,8 +88,12 @@ impl RxStreamer {
 
     /// Takes leftovers of an earlier burst off the port, until it has been quiet for `quiet`.
     fn pass_over_strays(&mut self, quiet: Duration) -> Result<(), RxError> {
+        let until = Instant::now() + QUIET_TIMEOUT;
         loop {
             self.inspect_batch()?;
+            if Instant::now() >= until {
+                return Ok(());
+            }
             let received = self.port.rx.recv_batch(quiet);
             let count = received.map_err(|error| self.receive_error(error))?;
             self.batch = (0, count);

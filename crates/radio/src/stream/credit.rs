@@ -51,8 +51,9 @@ impl Credit {
 
     /// Counts a packet whose buffer is free again.
     pub fn release(&mut self, flow_bytes: usize) {
-        self.consumed_bytes += flow_bytes as u64;
-        self.consumed_packets += 1;
+        // Totals come from the sender, who may have put nonsense into them.
+        self.consumed_bytes = self.consumed_bytes.wrapping_add(flow_bytes as u64);
+        self.consumed_packets = self.consumed_packets.wrapping_add(1);
     }
 
     /// Takes over the sender's totals, which include packets that got lost. The command itself is
@@ -117,10 +118,16 @@ mod tests {
         assert!(credit.is_due());
         let report = credit.report(Epid(2), Epid(3));
         assert_eq!((report.count_packets, report.count_bytes), (11, 264));
+        credit.resync(u64::MAX, u64::MAX);
+        credit.release(24);
+        let report = credit.report(Epid(2), Epid(3));
+        assert_eq!((report.count_packets, report.count_bytes), (0, 23), "nonsense wraps");
+        credit.resync(200, 4800);
+        credit.report(Epid(2), Epid(3));
         credit.resync(2, 48);
         assert!(credit.is_due());
         credit.reset();
         let report = credit.report(Epid(2), Epid(3));
-        assert_eq!((report.count_packets, report.count_bytes, report.seq), (0, 0, 1));
+        assert_eq!((report.count_packets, report.count_bytes, report.seq), (0, 0, 3));
     }
 }

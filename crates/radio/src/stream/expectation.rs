@@ -4,6 +4,8 @@ use super::tracker::{Arrival, Gap};
 
 /// The expected side of the ledger. It measures from the start of a burst to the end of its newest
 /// packet, and so does not depend on the counting of packets and gaps.
+///
+/// It counts modulo 2⁶⁴, as the ledger does: a device whose time runs wild can go round.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Expectation {
     /// Samples of everything before the current span.
@@ -22,14 +24,14 @@ impl Expectation {
 
     /// Samples of the current burst so far.
     pub fn total(&self) -> u64 {
-        self.before + self.span
+        self.before.wrapping_add(self.span)
     }
 
     /// A packet came, behind `gap`.
     pub fn arrive(&mut self, arrival: &Arrival, gap: Option<&Gap>, ticks_per_sample: u64) {
         let missing = gap.map_or(0, |gap| gap.in_packets + gap.unsent);
         let Some(ticks) = arrival.ticks else {
-            self.span += missing + arrival.samples;
+            self.span = self.span.wrapping_add(missing + arrival.samples);
             return;
         };
         // A gap of nothing is a clock that was set back.
@@ -38,12 +40,12 @@ impl Expectation {
         }
         let start =
             *self.start.get_or_insert(ticks.wrapping_sub(missing.wrapping_mul(ticks_per_sample)));
-        self.span = ticks.wrapping_sub(start) / ticks_per_sample + arrival.samples;
+        self.span = (ticks.wrapping_sub(start) / ticks_per_sample).wrapping_add(arrival.samples);
     }
 
     /// Samples that will not come any more although they were asked for.
     pub fn add(&mut self, samples: u64) {
-        (self.before, self.span, self.start) = (self.total() + samples, 0, None);
+        (self.before, self.span, self.start) = (self.total().wrapping_add(samples), 0, None);
     }
 }
 

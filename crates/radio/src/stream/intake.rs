@@ -39,6 +39,7 @@ impl RxStreamer {
             self.counters.foreign += 1;
             return Ok(());
         }
+        self.heard = true;
         let packet = match Packet::parse(datagram.payload, self.path.width) {
             Ok(packet) => packet,
             Err(_) => return self.malformed(),
@@ -163,11 +164,9 @@ impl RxStreamer {
                 self.credit.resync(repr.packets, repr.bytes);
                 self.release(flow_bytes)
             }
-            // The device did not hear the answer to the handshake.
-            CommandOp::Init => {
-                self.credit.reset();
-                self.report()
-            }
+            // The device did not hear the answer to the handshake, or this is a second copy. In
+            // either case the count since the handshake is right as it is.
+            CommandOp::Init => self.report(),
             CommandOp::Ping => {
                 self.credit.release(flow_bytes);
                 self.report()

@@ -59,6 +59,8 @@ impl Losses {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stream::expectation::Expectation;
+    use crate::stream::tracker::{Arrival, Tracker, Verdict};
 
     fn book(losses: &mut Losses, gap: Gap, drops: u64) -> [u64; 4] {
         let mut ledger = Ledger::default();
@@ -69,6 +71,34 @@ mod tests {
 
     fn gap(packets: u64, in_packets: u64, unsent: u64) -> Gap {
         Gap { packets, in_packets, unsent }
+    }
+
+    #[test]
+    fn a_device_whose_time_runs_wild_leaves_a_ledger_that_balances() {
+        let mut tracker = Tracker::new(10, 1);
+        let (mut expectation, mut losses) = (Expectation::default(), Losses::new(10, 1));
+        let (mut ledger, mut ticks) = (Ledger::default(), 0u64);
+        expectation.begin(None);
+        for step in 0..200_000u64 {
+            // Almost as far ahead as is believed, now and then back by as much.
+            let jump = (1 << 48) - step;
+            ticks = if step % 7 == 6 { ticks.wrapping_sub(jump) } else { ticks.wrapping_add(jump) };
+            let seq = if step % 7 == 6 { tracker.next_seq() } else { (step * 3) as u16 };
+            let arrival = Arrival { seq, ticks: Some(ticks), samples: 10 };
+            let gap = match tracker.judge(&arrival) {
+                Verdict::Next => None,
+                Verdict::After(gap) => Some(gap),
+                _ => continue,
+            };
+            expectation.arrive(&arrival, gap.as_ref(), 1);
+            ledger.expected = expectation.total();
+            ledger.hold(10);
+            ledger.deliver(10);
+            if let Some(gap) = gap {
+                losses.book(&gap, 0, &mut ledger);
+            }
+            assert_eq!(ledger.balance(), Ok(()), "step {step}");
+        }
     }
 
     #[test]

@@ -143,12 +143,15 @@ impl RxStreamer {
         let received = self.port.rx.recv_batch(left.min(SLICE));
         let count = received.map_err(|error| self.receive_error(error))?;
         self.batch = (0, count);
-        if count == 0 {
+        self.heard = false;
+        let found = self.inspect_batch()?;
+        if self.heard {
+            self.last_heard = Instant::now();
+        } else {
+            // Whatever else there is at the port, the device is silent.
             self.idle()?;
-            return Ok(self.pending.is_some());
         }
-        self.last_heard = Instant::now();
-        self.inspect_batch()
+        Ok(found || self.pending.is_some())
     }
 }
 

@@ -27,7 +27,7 @@ const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
 /// A receive stream of one channel, on a port of its own.
 ///
 /// It does not know its link. In the steady state it allocates nothing, takes no lock, and makes
-/// one system call per batch of packets and one per credit report.
+/// one system call per batch of packets, one per wait for them, and one per credit report.
 pub struct RxStreamer {
     pub(super) port: Port,
     pub(super) path: StreamPath,
@@ -61,6 +61,8 @@ pub struct RxStreamer {
 
     pub(super) silence_max: Duration,
     pub(super) last_heard: Instant,
+    /// The current batch had something from the device.
+    pub(super) heard: bool,
     pub(super) last_idle: Instant,
 }
 
@@ -153,6 +155,7 @@ impl RxStreamer {
             run_ticks: 0,
             silence_max,
             last_heard: now,
+            heard: false,
             last_idle: now,
             channel,
         })
@@ -193,9 +196,10 @@ impl RxStreamer {
         self.port.rx.queue_drops()
     }
 
-    /// Whether samples may still come: something was started and its burst has not ended.
+    /// Whether something may still come: samples of a burst that has not ended, or the report of
+    /// how it ended.
     pub fn is_running(&self) -> bool {
-        self.run != Run::Idle
+        self.run != Run::Idle || self.pending.is_some()
     }
 
     /// Stops, discards what is still on its way, and returns the final ledger.

@@ -76,6 +76,12 @@ impl Tracker {
         (self.next_seq, self.seen, self.restarted) = (0, 0, true);
     }
 
+    /// The sequence number that follows.
+    #[cfg(test)]
+    pub fn next_seq(&self) -> u16 {
+        self.next_seq
+    }
+
     /// Judges a packet. One that is [`Verdict::Next`] or [`Verdict::After`] counts as arrived.
     pub fn judge(&mut self, arrival: &Arrival) -> Verdict {
         let missing = arrival.seq.wrapping_sub(self.next_seq);
