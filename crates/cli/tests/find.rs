@@ -29,5 +29,19 @@ fn nobody_there_says_what_to_do() {
     // No radio anywhere listens on this port.
     let outcome =
         millstream(Path::new("/"), &["find", "--discovery-port", "9", "--timeout-ms", "20"]);
-    outcome.fails(1, "another loopback address, wants --addr");
+    outcome.fails(1, "one behind a router wants --addr");
+}
+
+#[test]
+fn radios_on_this_machine_are_found_without_an_address() {
+    // A port of our own: other tests serve radios on the usual one.
+    let port = (20_000 + std::process::id() % 10_000).to_string();
+    let serve =
+        |serial| Radio::start(Path::new("/"), &["--serial", serial, "--discovery-port", &port]);
+    let (first, second) = (serve("ONE"), serve("TWO"));
+    let outcome = millstream(Path::new("/"), &["find", "--discovery-port", &port]);
+    let found = &outcome.succeeds().stdout;
+    assert!(found.contains("serial ONE,") && found.contains("serial TWO,"), "{found}");
+    first.stop();
+    second.stop();
 }

@@ -31,10 +31,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let found = discover(target, args.discovery_port, timeout).context("cannot look for radios")?;
     if found.is_empty() {
         let place = args.addr.map_or("on any network".to_owned(), |addr| format!("at {addr}"));
-        let ask = match args.addr {
-            Some(_) => "",
-            None => "; one behind a router, or on another loopback address, wants --addr",
-        };
+        let ask = if args.addr.is_none() { "; one behind a router wants --addr" } else { "" };
         anyhow::bail!(
             "no radio answers {place} (UDP port {}): check its power, cable and address{ask}; \
              without a radio, start an emulated one with `millstream radio`",
