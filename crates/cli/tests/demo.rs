@@ -15,7 +15,7 @@ fn demo(folder: &Path, more: &[&str]) -> (Running, u32) {
 #[test]
 fn the_whole_path_decodes_without_an_error() {
     let folder = tempfile::tempdir().unwrap();
-    let more = ["--seconds", "2.2", "--time-scale", "0.5"];
+    let more = ["--seconds", "2.2", "--time-scale", "0.25"];
     let (running, radio) = demo(folder.path(), &more);
     let document = running.wait().succeeds().json();
     let results = &document["results"];
@@ -23,6 +23,7 @@ fn the_whole_path_decodes_without_an_error() {
     assert_eq!((&ledger["expected"], &ledger["balances"]), (&13_750_000.into(), &true.into()));
     assert_eq!(ledger["delivered"], ledger["expected"], "{ledger}");
     assert_eq!(results["signal"]["uncorrected_packets"], 0);
+    assert_eq!(results["radio"]["rx_starved_samples"], 0);
     assert!(results["signal_s"].as_f64() >= Some(2.0), "{results}");
     let stream = std::fs::read(folder.path().join("demo.ts")).unwrap();
     let (packets, rest) = stream.as_chunks::<188>();
@@ -42,7 +43,8 @@ fn the_whole_path_decodes_without_an_error() {
 #[test]
 fn less_signal_than_needed_is_a_failure_with_figures() {
     let folder = tempfile::tempdir().unwrap();
-    let outcome = millstream(folder.path(), &["demo", "--seconds", "0.3", "--json"]);
+    let outcome =
+        millstream(folder.path(), &["demo", "--seconds", "0.3", "--time-scale", "0.1", "--json"]);
     let document = outcome.fails(1, "s of signal were decoded, 2 needed").json();
     assert_eq!(document["results"]["ok"], false);
     assert_eq!(document["results"]["ledger"]["balances"], true);
@@ -65,6 +67,20 @@ fn a_stream_that_cannot_be_sent_is_told_by_name() {
     assert_eq!(names(folder.path()), ["empty.ts", "no.ts"]);
     millstream(folder.path(), &["demo", "--seconds", "1e9"]).fails(1, "give 0.1 to 3600 seconds");
     millstream(folder.path(), &["demo", "--out", "no/x.ts"]).fails(1, "; make its folder first");
+}
+
+#[test]
+fn no_file_is_written_over_another_of_the_same_demo() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("demo.ts"), [0; 188]).unwrap();
+    for (more, part) in [
+        (["--ts", "demo.ts"], "./demo.ts is what --ts transmits: give another --out"),
+        (["--picture", "./demo.ts"], "--out and --picture are both ./demo.ts: change one"),
+    ] {
+        let demo = [&["demo", "--out", "./demo.ts"], &more[..]].concat();
+        millstream(folder.path(), &demo).fails(1, part);
+    }
+    assert_eq!(std::fs::read(folder.path().join("demo.ts")).unwrap(), [0; 188]);
 }
 
 #[test]

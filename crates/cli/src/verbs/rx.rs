@@ -166,6 +166,9 @@ fn failure(
     if !ledger.balances {
         return Some(ledger.defect());
     }
+    if !interrupted && ledger.delivered == 0 {
+        return Some("no sample came: check the rate, the cable and the firewall".to_owned());
+    }
     let wanted = wanted.filter(|wanted| interrupted && ledger.expected < *wanted)?;
     let delivered = ledger.delivered;
     Some(format!("interrupted: {data} has {delivered} of the {wanted} samples asked for"))
@@ -267,5 +270,8 @@ mod tests {
         let short = "interrupted: x.sc16 has 9 of the 20 samples asked for";
         assert_eq!(failure(true, Some(20)).as_deref(), Some(short));
         assert_eq!(failure(false, Some(20)), None);
+        let nothing = LedgerReport { delivered: 0, lost: [("discarded", 10)].into(), ..ledger };
+        let text = super::failure(false, Some(10), &nothing, "x.sc16").unwrap();
+        assert!(text.starts_with("no sample came: "), "{text}");
     }
 }

@@ -1,6 +1,7 @@
 //! The emulated radio of the demo: a process of its own, so that nothing but the network is shared.
 
 use anyhow::{Context, anyhow};
+use serde_json::Value;
 use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::Ipv4Addr;
@@ -53,14 +54,22 @@ impl EmulatedRadio {
         }
     }
 
-    /// Ends the process, gently first.
-    pub fn stop(self) {
-        drop(self);
+    /// Ends the process, and gives the counters that it leaves.
+    pub fn stop(mut self) -> anyhow::Result<Value> {
+        self.end();
+        let mut text = String::new();
+        let mut stdout = self.child.stdout.take().context("the radio process has no output")?;
+        stdout.read_to_string(&mut text).context("cannot read what the radio leaves")?;
+        let mut document: Value =
+            serde_json::from_str(&text).context("the emulated radio did not end in order")?;
+        Ok(document["results"]["counters"].take())
     }
-}
 
-impl Drop for EmulatedRadio {
-    fn drop(&mut self) {
+    /// Gently first.
+    fn end(&mut self) {
+        if !matches!(self.child.try_wait(), Ok(None)) {
+            return;
+        }
         // SAFETY: plain system call; the child has not been waited for, so its number is still its own.
         unsafe { libc::kill(self.child.id() as libc::pid_t, libc::SIGTERM) };
         let until = Instant::now() + STOP_TIME;
@@ -70,6 +79,12 @@ impl Drop for EmulatedRadio {
         // Both do nothing when it has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+impl Drop for EmulatedRadio {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
@@ -86,7 +101,7 @@ fn spawn(
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let mut command = Command::new(program);
     command
-        .args(["radio", "--serial", "DEMO", "--chdr-port", "0"])
+        .args(["radio", "--json", "--serial", "DEMO", "--chdr-port", "0"])
         .args(["--addr", &addr.to_string()])
         .args(["--rx-buffer-samples", &BUFFER_SAMPLES.to_string()])
         .args(["--time-scale", &time_scale.to_string()])
@@ -95,7 +110,8 @@ fn spawn(
         // Ctrl-C is for the receiver, which then ends the radio.
         .process_group(0)
         .stdin(stdin)
-        .stdout(Stdio::null())
+        // Its counters at the end, which a pipe holds.
+        .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let parent = std::process::id();
     let die_with_us = move || {

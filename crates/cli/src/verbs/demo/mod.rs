@@ -15,7 +15,7 @@ use anyhow::{Context, anyhow};
 use device::EmulatedRadio;
 use millstream_flow::{GraphFile, Snapshot};
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A test picture, a running clock and a tone; made by scripts/make-test-picture.sh.
@@ -65,6 +65,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         "--seconds {}: give 0.1 to 3600 seconds of signal",
         args.seconds
     );
+    check_files(&args)?;
     let radio = EmulatedRadio::start(args.ts.as_deref(), TEST_PICTURE, args.time_scale)?;
     note(format_args!("radio   E320 emulated by process {} at {}", radio.pid(), radio.addr()));
     let samples = (args.seconds * args.rate).round() as u64;
@@ -72,14 +73,14 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         Ok(received) => received,
         Err(error) => return Err(graph_run::with_part(radio.explain(error), &args.out)),
     };
-    radio.stop();
+    let counters = radio.stop()?;
 
     let ledger = source_ledger(&run.snapshot)?;
     let picture = match signal.status.packets {
         0 => Err(anyhow!("nothing was decoded")),
         _ => picture::extract(&args.out, &args.picture),
     };
-    let verdict = judge(&run, &ledger, &signal);
+    let verdict = judge(&run, &ledger, &signal, &counters);
     let results: Value = json!({
         "ok": verdict.is_ok(),
         "transport_stream": args.out.display().to_string(),
@@ -88,10 +89,28 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         "picture_missing": picture.as_ref().err().map(describe),
         "signal": signal,
         "ledger": ledger,
+        "radio": counters,
         "run": run,
     });
     let text = summary(&args, &run, &ledger, &signal, &picture);
     Ok(Report { text, results, failure: verdict.err() })
+}
+
+/// No file may be written over another one of the same demo: feeding `demo.ts` back in is likely.
+fn check_files(args: &Args) -> anyhow::Result<()> {
+    let (out, picture) = (args.out.display(), args.picture.display());
+    anyhow::ensure!(args.out != args.picture, "--out and --picture are both {out}: change one");
+    let Some(ts) = &args.ts else { return Ok(()) };
+    let is_ts = |path: &Path| {
+        let (path, ts) = (path.canonicalize(), ts.canonicalize());
+        matches!((path, ts), (Ok(path), Ok(ts)) if path == ts)
+    };
+    anyhow::ensure!(!is_ts(&args.out), "{out} is what --ts transmits: give another --out");
+    anyhow::ensure!(
+        !is_ts(&args.picture),
+        "{picture} is what --ts transmits: give another --picture"
+    );
+    Ok(())
 }
 
 fn receive(
@@ -131,7 +150,12 @@ fn status(elapsed: Duration, snapshot: &Snapshot, signal: Option<&SignalReport>)
 }
 
 /// What the demo promises.
-fn judge(run: &Run, ledger: &LedgerReport, signal: &SignalReport) -> Result<(), String> {
+fn judge(
+    run: &Run,
+    ledger: &LedgerReport,
+    signal: &SignalReport,
+    radio: &Value,
+) -> Result<(), String> {
     let signal_s = signal.status.packets as f64 / PACKETS_PER_SECOND;
     if run.interrupted {
         return Err("interrupted before its end".to_owned());
@@ -144,6 +168,13 @@ fn judge(run: &Run, ledger: &LedgerReport, signal: &SignalReport) -> Result<(), 
             "{} samples were lost: this machine was too busy; close other programs or try \
              --time-scale 0.5",
             ledger.lost_total()
+        ));
+    }
+    let starved = radio["rx_starved_samples"].as_u64().unwrap_or(0);
+    if starved > 0 {
+        return Err(format!(
+            "the emulated transmitter was late for {starved} samples: this machine was too busy; \
+             close other programs or try --time-scale 0.5"
         ));
     }
     if signal.status.uncorrected_packets > 0 {
