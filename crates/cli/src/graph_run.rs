@@ -104,8 +104,8 @@ impl LedgerReport {
     pub fn defect(&self) -> String {
         let Self { expected, delivered, .. } = self;
         format!(
-            "the sample ledger does not balance: {expected} expected, {delivered} delivered, {} lost; \
-             this is a defect, please report it",
+            "the sample ledger does not balance: {expected} expected, {delivered} delivered, \
+             {} lost; this is a defect, please report it",
             self.lost_total()
         )
     }

@@ -1,4 +1,5 @@
-//! The live line: rewritten in place on a terminal, a line every second elsewhere. Always standard error.
+//! The live line: rewritten in place on a terminal, a line every second elsewhere. Always standard
+//! error.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};

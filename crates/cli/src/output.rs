@@ -1,5 +1,6 @@
-//! What a verb hands back, and how it reaches people (text on standard output, the reason of a failure
-//! on standard error) or programs (`--json`: one document on standard output, whatever happened).
+//! What a verb hands back, and how it reaches people (text on standard output, the reason of a
+//! failure on standard error) or programs (`--json`: one document on standard output, whatever
+//! happened).
 
 use millstream_sys::Environment;
 use serde::Serialize;

@@ -26,7 +26,7 @@ impl SignalReport {
         monitors.all().into_iter().map(report).collect()
     }
 
-    /// Why nothing can be done with what was received; `None` when there is at least one good packet.
+    /// Why nothing can be done with what was received; `None` with at least one good packet.
     pub fn failure(&self) -> Option<String> {
         let Status { state, packets, uncorrected_packets: bad, .. } = self.status;
         if packets > bad {

@@ -11,8 +11,8 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Runs a flowgraph until its sources end or SIGINT. A file that it writes is called NAME.part until
-/// it is whole; after a failure that is what remains of it.
+/// Runs a flowgraph until its sources end or SIGINT. A file that it writes is called NAME.part
+/// until it is whole; after a failure that is what remains of it.
 #[derive(clap::Args)]
 pub struct Args {
     /// The graph file, for example graphs/atsc-rx.toml.

@@ -1,5 +1,5 @@
-//! `millstream rx`: records a radio's samples. Reception and disk are partitions of their own, with a
-//! ring between them, so that a slow disk costs no sample until the ring is full.
+//! `millstream rx`: records a radio's samples. Reception and disk are partitions of their own, with
+//! a ring between them, so that a slow disk costs no sample until the ring is full.
 
 use crate::graph_run::{self, LedgerReport};
 use crate::live::Live;
@@ -112,8 +112,8 @@ impl Target {
     }
 }
 
-/// Records until the end asked for, or until somebody ends it; succeeds when that end was reached and
-/// the ledger balances.
+/// Records until the end asked for, or until somebody ends it; succeeds when that end was reached
+/// and the ledger balances.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let target = Target::of(&args.out, args.format)?;
     let mut device = Device::open(args.args.clone())?;

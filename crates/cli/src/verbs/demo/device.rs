@@ -22,8 +22,8 @@ pub struct EmulatedRadio {
 }
 
 impl EmulatedRadio {
-    /// Starts a radio whose antenna hears `ts`, or `fallback` when no file is given, and waits until
-    /// it listens.
+    /// Starts a radio whose antenna hears `ts`, or `fallback` when no file is given, and waits
+    /// until it listens.
     pub fn start(ts: Option<&Path>, fallback: &[u8], time_scale: f64) -> anyhow::Result<Self> {
         let pid = std::process::id();
         // Every address of 127/8 is this machine: one per process keeps several demos apart.
@@ -70,7 +70,7 @@ impl EmulatedRadio {
         if !matches!(self.child.try_wait(), Ok(None)) {
             return;
         }
-        // SAFETY: plain system call; the child has not been waited for, so its number is still its own.
+        // SAFETY: plain system call; the child has not been waited for: its number is its own.
         unsafe { libc::kill(self.child.id() as libc::pid_t, libc::SIGTERM) };
         let until = Instant::now() + STOP_TIME;
         while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < until {

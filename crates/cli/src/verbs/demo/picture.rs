@@ -23,8 +23,8 @@ pub fn extract(stream: &Path, picture: &Path) -> anyhow::Result<PathBuf> {
         .output()
         .with_context(|| {
             format!(
-                "ffmpeg is not there; install it (apt-get install ffmpeg) and run: ffmpeg -i {} -ss \
-                 {AT_S} -frames:v 1 {}",
+                "ffmpeg is not there; install it (apt-get install ffmpeg) and run: ffmpeg -i {} \
+                 -ss {AT_S} -frames:v 1 {}",
                 stream.display(),
                 picture.display()
             )
