@@ -16,7 +16,7 @@ use std::process::ExitCode;
 #[derive(Parser)]
 #[command(name = "millstream", version, propagate_version = true)]
 struct Cli {
-    /// Print one JSON document {command, environment, results or error} on standard output.
+    /// Print one JSON document {command, environment, results, error if it failed}.
     #[arg(long, global = true, display_order = 900)]
     json: bool,
 
@@ -24,17 +24,13 @@ struct Cli {
     verb: Verb,
 }
 
+/// Each verb describes itself where its arguments are.
 #[derive(Subcommand)]
 enum Verb {
-    /// The main job: emulated radio > stream > ATSC receiver > video file. No root, no hardware.
     Demo(verbs::demo::Args),
-    /// Lists the radios that answer.
     Find(verbs::find::Args),
-    /// Serves an emulated radio that stock UHD tools accept.
     Radio(verbs::radio::Args),
-    /// Records samples from a radio to a file.
     Rx(verbs::rx::Args),
-    /// Runs a flowgraph.
     Run(verbs::run::Args),
 }
 

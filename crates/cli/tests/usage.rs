@@ -15,6 +15,13 @@ fn every_verb_has_help_and_json() {
         assert!(outcome.succeeds().stdout.contains("--json"), "{outcome:?}");
         assert_eq!(outcome.stderr, "");
     }
+    for verb in ["rx", "run"] {
+        let outcome = millstream(folder, &[verb, "--help"]);
+        assert!(outcome.stdout.contains(".part until it is whole"), "{outcome:?}");
+    }
+    let all = millstream(folder, &["--help"]).stdout;
+    let listed = |verb: &&str| all.lines().any(|line| line.starts_with(&format!("  {verb} ")));
+    assert!(VERBS.iter().all(listed), "{all}");
 }
 
 #[test]

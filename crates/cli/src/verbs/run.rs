@@ -11,7 +11,9 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Runs a flowgraph until its sources end or SIGINT. A file that it writes is called NAME.part
+/// Runs a flowgraph.
+///
+/// It ends when its sources do, or in order on SIGINT. A file that it writes is called NAME.part
 /// until it is whole; after a failure that is what remains of it.
 #[derive(clap::Args)]
 pub struct Args {

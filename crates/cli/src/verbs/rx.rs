@@ -16,12 +16,17 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-/// Records samples from a radio to a file. The file is called FILE.part until it is whole; when the
-/// radio stops answering, that is what remains. SIGINT ends a recording in order.
+/// Records samples from a radio to a file.
+///
+/// The file is called FILE.part until it is whole; when the radio stops answering, that is what
+/// remains. SIGINT ends a recording in order.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The device: addr=IPV4[,rpc_port=N][,discovery_port=N][,link=LINK].
-    #[arg(long, value_name = "ARGS")]
+    #[arg(
+        long,
+        value_name = "ARGS",
+        help = "The device: addr=IPV4[,rpc_port=N][,discovery_port=N][,link=LINK]"
+    )]
     args: DeviceArgs,
 
     /// Sample rate, Hz.
