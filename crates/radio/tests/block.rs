@@ -4,28 +4,13 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Action, Meddler, device, patient, radio, ramp};
-use millstream_emulator::RunningRadio;
+use common::{Action, Meddler, SPP, args, device, meddled, patient, radio, ramp};
 use millstream_flow::blocks::{NullSink, VectorSink};
 use millstream_flow::{
     BlockStats, Graph, GraphFile, Mock, Plan, Registry, RunError, WaitMode, Work,
 };
 use millstream_radio::block::{RadioSource, Segment, register};
-use millstream_radio::{Cause, Complex32, Device, RxArgs, RxEvent};
-
-const SPP: u64 = 500;
-
-fn args() -> RxArgs {
-    RxArgs::new(0).with_samples_per_packet(SPP as u32)
-}
-
-fn meddled(meddler: Meddler) -> (RunningRadio, Device) {
-    let (radio, mut args) = radio(patient());
-    args.open_port = Some(meddler.open_port());
-    let mut device = Device::open(args).expect("the device opens");
-    device.set_rate(2e6).expect("the rate is taken");
-    (radio, device)
-}
+use millstream_radio::{Cause, Complex32, RxEvent};
 
 /// Everything on one thread.
 fn plan(graph: &Graph) -> Plan {
@@ -71,7 +56,7 @@ fn a_block_alone_brings_the_wires_samples_and_one_segment() {
 fn each_gap_begins_a_segment_and_is_booked() {
     let lost = |n| matches!(n, 10..15 | 40);
     let meddler = Meddler::data(move |n, _| if lost(n) { Action::Drop } else { Action::Pass });
-    let (_radio, device) = meddled(meddler);
+    let (_radio, device) = meddled(meddler, 2e6);
     let stream = device.rx_stream(args()).unwrap();
     let (source, segments) = RadioSource::<Complex32>::new(device, stream, Some(100 * SPP));
     let (sink, collected) = VectorSink::<Complex32>::new();
@@ -115,7 +100,7 @@ fn a_capture_that_the_device_cuts_short_is_a_gap_too() {
         last[7] |= 0x02;
         if n == 50 { Action::Replace(last) } else { Action::Pass }
     });
-    let (_radio, device) = meddled(meddler);
+    let (_radio, device) = meddled(meddler, 2e6);
     let stream = device.rx_stream(args()).unwrap();
     let (source, _segments) = RadioSource::<Complex32>::new(device, stream, Some(100 * SPP));
     let mut graph = Graph::new();

@@ -6,6 +6,17 @@ use millstream_wire::stream::{MAX_CAPACITY_BYTES, PACKETS_UNLIMITED, StatusRepr}
 /// Reports per capacity, as UHD does.
 const REPORTS: u64 = 32;
 
+/// What a datagram costs the queue, bytes: the memory that it lies in. Little more than twice the
+/// length of a long one, dozens of times that of a short one.
+///
+/// Measured on Linux 6.18, from 20 to 8016 bytes: the buffer (datagram, headers of any link and
+/// `skb_shared_info`) rounded up to a power of two and its `sk_buff`, or the smallest buffer with
+/// the datagram beside it.
+fn queue_cost_bytes(packet_bytes: usize) -> usize {
+    let in_one = (packet_bytes + 450).next_power_of_two() + 256;
+    in_one.max(832 + packet_bytes)
+}
+
 /// The receiver's side of one stream's flow control. Counts are cumulative since the last
 /// handshake.
 #[derive(Debug, Clone)]
@@ -18,13 +29,16 @@ pub(super) struct Credit {
 }
 
 impl Credit {
-    /// `queue_bytes` is what the receive queue holds.
+    /// `queue_bytes` is what the receive queue holds, `packet_bytes` the length of a full packet.
     ///
-    /// A datagram may cost the queue a little more than twice its length (a kernel buffer of the
-    /// next power of two and its descriptor), and the queue is counted at twice: an eighth stays
-    /// unused.
-    pub fn new(queue_bytes: usize) -> Self {
-        let capacity_bytes = (queue_bytes as u64 / 8 * 7).clamp(1, MAX_CAPACITY_BYTES);
+    /// The queue is counted at twice what it holds (socket(7)), and a quarter of it may be charged
+    /// for what has been read already: the kernel gives that back in lots. One packet has room in
+    /// any case.
+    pub fn new(queue_bytes: usize, packet_bytes: usize) -> Self {
+        let (usable, length) = (queue_bytes as u64 / 4 * 6, packet_bytes as u64);
+        let length = length.next_multiple_of(8);
+        let packets = usable / queue_cost_bytes(packet_bytes) as u64;
+        let capacity_bytes = packets.saturating_mul(length).clamp(length, MAX_CAPACITY_BYTES);
         Self { capacity_bytes, consumed_bytes: 0, consumed_packets: 0, reported_bytes: 0, seq: 0 }
     }
 
@@ -91,8 +105,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn short_packets_get_a_smaller_window() {
+        let window = |packet_bytes| Credit::new(8 << 20, packet_bytes).capacity_bytes();
+        // 12 of 16 MiB may be used.
+        assert_eq!(window(8016), (12 << 20) / 16_640 * 8016);
+        assert_eq!(window(1472), (12 << 20) / 2304 * 1472);
+        assert_eq!(window(54), (12 << 20) / 886 * 56);
+        assert_eq!(Credit::new(0, 20).capacity_bytes(), 24);
+    }
+
+    #[test]
     fn a_report_is_due_once_per_period() {
-        let mut credit = Credit::new(8 * 320);
+        let mut credit = Credit { capacity_bytes: 7 * 320, ..Credit::new(0, 8) };
         assert_eq!((credit.capacity_bytes, credit.period_bytes()), (7 * 320, 70));
         let mut reports = 0;
         for _ in 0..70 {
@@ -111,7 +135,7 @@ mod tests {
 
     #[test]
     fn the_senders_totals_replace_ours() {
-        let mut credit = Credit::new(8 * 320);
+        let mut credit = Credit { capacity_bytes: 7 * 320, ..Credit::new(0, 8) };
         credit.release(24);
         credit.resync(10, 240);
         credit.release(24);

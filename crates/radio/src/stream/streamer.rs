@@ -124,7 +124,8 @@ impl RxStreamer {
     ) -> Result<Self, RadioError> {
         let samples_per_packet = samples_per_packet(&path, &channel, args);
         let capabilities = port.rx.capabilities();
-        let mut credit = Credit::new(capabilities.recv_queue_bytes);
+        let packet_bytes = packet_bytes(&path, samples_per_packet);
+        let mut credit = Credit::new(capabilities.recv_queue_bytes, packet_bytes);
         channel.stop()?;
         handshake::open(&mut port, &path, &mut credit)?;
         channel.set_samples_per_packet(samples_per_packet)?;
@@ -256,10 +257,15 @@ fn packets_per_train(samples_per_packet: u32) -> u64 {
     (TRAIN_BYTES_MAX / packet_bytes).clamp(1, TRAIN_PACKETS_MAX)
 }
 
+/// Bytes of a packet with time and so many samples.
+fn packet_bytes(path: &StreamPath, samples: u32) -> usize {
+    let timed = DataRepr { timestamp: Some(0), ..DataRepr::default() };
+    timed.header_len(path.width) + samples as usize * SC16_LEN
+}
+
 /// As many samples as fit the path, or fewer if asked for; whole radio words.
 fn samples_per_packet(path: &StreamPath, channel: &RxChannel, args: &RxArgs) -> u32 {
-    let timed = DataRepr { timestamp: Some(0), ..DataRepr::default() };
-    let room = path.frame_bytes.saturating_sub(timed.header_len(path.width));
+    let room = path.frame_bytes.saturating_sub(packet_bytes(path, 0));
     let most = u32::try_from(room / SC16_LEN).unwrap_or(u32::MAX);
     let wanted = args.samples_per_packet.unwrap_or(most).min(most);
     let word = channel.samples_per_word();

@@ -9,7 +9,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use millstream_emulator::{Radio, RadioConfig, RunningRadio};
-use millstream_radio::{Complex32, Device, DeviceArgs, RxEvent, RxStreamer};
+use millstream_radio::{Complex32, Device, DeviceArgs, RxArgs, RxEvent, RxStreamer};
 
 /// Far longer than anything takes, so that a failing test ends.
 pub const PATIENCE: Duration = Duration::from_secs(10);
@@ -42,6 +42,22 @@ pub fn device(rate_hz: f64) -> (RunningRadio, Device) {
     let (radio, args) = radio(patient());
     let mut device = Device::open(args).expect("the device opens");
     assert_eq!(device.set_rate(rate_hz).expect("the rate is taken"), rate_hz);
+    (radio, device)
+}
+
+/// Samples of a full packet where faults are counted in packets.
+pub const SPP: u64 = 500;
+
+pub fn args() -> RxArgs {
+    RxArgs::new(0).with_samples_per_packet(SPP as u32)
+}
+
+/// A device behind a port that meddles.
+pub fn meddled(meddler: Meddler, rate_hz: f64) -> (RunningRadio, Device) {
+    let (radio, mut args) = radio(patient());
+    args.open_port = Some(meddler.open_port());
+    let mut device = Device::open(args).expect("the device opens");
+    device.set_rate(rate_hz).expect("the rate is taken");
     (radio, device)
 }
 
