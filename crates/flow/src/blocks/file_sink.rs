@@ -43,6 +43,9 @@ pub struct FileSink<T: Item> {
     /// Items.
     pub input: In<T>,
     path: PathBuf,
+    /// Somebody used the file when this block was made. A source of the same graph may have read a
+    /// short one to its end, and let go of it, before this block starts.
+    used: bool,
     /// Where the bytes go until the end, and the open file.
     part: Option<(PathBuf, BufWriter<File>)>,
 }
@@ -51,7 +54,10 @@ impl<T: Item + bytemuck::NoUninit> FileSink<T> {
     /// Writes to `path`. The file is created when the graph starts.
     #[must_use]
     pub fn new(path: &Path) -> Self {
-        Self { input: In::new(), path: path.to_owned(), part: None }
+        let regular = fs::metadata(path).is_ok_and(|data| data.is_file());
+        let file = if regular { File::options().write(true).open(path).ok() } else { None };
+        let used = file.is_some_and(|file| refuse_if_used(&file).is_err());
+        Self { input: In::new(), path: path.to_owned(), used, part: None }
     }
 
     /// What the file at `path` is called until it is whole.
@@ -68,6 +74,7 @@ impl<T: Item + bytemuck::NoUninit> FileSink<T> {
             Ok(data) if !data.is_file() => {
                 (self.path.clone(), File::options().write(true).open(&self.path)?)
             }
+            _ if self.used => return Err(io::ErrorKind::ResourceBusy.into()),
             found => {
                 if found.is_ok() {
                     refuse_if_used(&File::options().write(true).open(&self.path)?)?;
@@ -201,10 +208,13 @@ mod tests {
         let path = folder.path().join("a.sc16");
         fs::write(&path, [0; 64]).unwrap();
         let source = crate::blocks::FileSource::open(&path, None).unwrap();
+        let mut early = Mock::new(FileSink::<u8>::new(&path));
         let error = Mock::new(FileSink::<u8>::new(&path)).run().unwrap_err().to_string();
         let expected = "; this graph or another program reads or writes it: write elsewhere";
         assert!(error.ends_with(expected), "{error}");
         drop(source);
+        let error = early.run().unwrap_err().to_string();
+        assert!(error.ends_with(expected), "read to its end before the start: {error}");
         let mut first = Mock::new(FileSink::<u8>::new(&path));
         first.feed("in", &[1u8]);
         first.run().unwrap();
