@@ -13,16 +13,13 @@ const TRANSPORT_PORT: u8 = 0;
 const PORTS: u8 = 1 + CHANNELS as u8;
 const NO_ROUTE: u8 = 0xff;
 
-/// Host endpoints remembered; a session has a handful, and a reset forgets them.
-const HOSTS_MAX: usize = 1024;
-
 /// The nodes in front of the endpoints, and what they have been told.
 pub(crate) struct Fabric {
     /// The id stated in information responses; RPC sets it.
     pub device_id: u16,
     /// Crossbar output port by endpoint id.
     routes: Box<[u8]>,
-    /// UDP address by host endpoint id, from ADVERTISE.
+    /// UDP address by host endpoint id, from ADVERTISE. Bounded by the ids that there are.
     hosts: HashMap<Epid, SocketAddrV4>,
 }
 
@@ -103,9 +100,7 @@ impl Fabric {
     fn transport(&mut self, op: Op, src_epid: Epid, source: SocketAddrV4) -> Option<Op> {
         match op {
             Op::Advertise => {
-                if self.hosts.len() < HOSTS_MAX || self.hosts.contains_key(&src_epid) {
-                    self.hosts.insert(src_epid, source);
-                }
+                self.hosts.insert(src_epid, source);
                 None
             }
             Op::InfoReq => Some(self.info(Node::Transport { subtype: 0 })),
@@ -219,11 +214,13 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_bounded() {
+    fn a_crowd_of_strangers_takes_nobodys_place() {
         let mut parts = parts();
         for epid in 0..=u16::MAX {
             ask(&mut parts, epid, &[&[Op::Advertise, Op::Return]]);
         }
-        assert_eq!(parts.0.hosts.len(), HOSTS_MAX);
+        let route = Op::CfgWrite { address: u16::MAX, value: 0 };
+        ask(&mut parts, u16::MAX, &[PASS, &[route, Op::Return]]);
+        assert_eq!(parts.0.host(Epid(u16::MAX)), Some(HOST));
     }
 }
