@@ -17,6 +17,16 @@ fn plan(graph: &Graph) -> Plan {
     Plan::single(graph, WaitMode::Park)
 }
 
+/// A graph of the source and a sink that keeps nothing.
+fn into_nothing(source: RadioSource<Complex32>) -> (Graph, Plan) {
+    let mut graph = Graph::new();
+    graph.add("tuner", source).unwrap();
+    graph.add("sink", NullSink::<Complex32>::new()).unwrap();
+    graph.connect("tuner", "sink").unwrap();
+    let plan = plan(&graph);
+    (graph, plan)
+}
+
 fn metric(stats: &BlockStats, name: &str) -> u64 {
     stats.metric(name).unwrap_or_else(|| panic!("no metric {name}")) as u64
 }
@@ -103,11 +113,7 @@ fn a_capture_that_the_device_cuts_short_is_a_gap_too() {
     let (_radio, device) = meddled(meddler, 2e6);
     let stream = device.rx_stream(args()).unwrap();
     let (source, _segments) = RadioSource::<Complex32>::new(device, stream, Some(100 * SPP));
-    let mut graph = Graph::new();
-    graph.add("tuner", source).unwrap();
-    graph.add("sink", NullSink::<Complex32>::new()).unwrap();
-    graph.connect("tuner", "sink").unwrap();
-    let plan = plan(&graph);
+    let (graph, plan) = into_nothing(source);
     let snapshot = graph.run(&plan).unwrap();
     let stats = snapshot.block("tuner").unwrap();
     assert_eq!(balance(stats), 49 * SPP);
@@ -119,11 +125,7 @@ fn stopping_the_graph_stops_the_radio_and_closes_the_ledger() {
     let (radio, device) = device(2e6);
     let stream = device.rx_stream(args()).unwrap();
     let (source, segments) = RadioSource::<Complex32>::new(device, stream, None);
-    let mut graph = Graph::new();
-    graph.add("tuner", source).unwrap();
-    graph.add("sink", NullSink::<Complex32>::new()).unwrap();
-    graph.connect("tuner", "sink").unwrap();
-    let plan = plan(&graph);
+    let (graph, plan) = into_nothing(source);
     let running = graph.start(&plan).unwrap();
     while running.snapshot().block("sink").unwrap().items_in < 100 * SPP {
         assert!(!running.is_finished(), "a source without end goes on");
@@ -148,11 +150,7 @@ fn a_device_that_dies_fails_its_block_by_name() {
     let address = radio.chdr_addr().to_string();
     let stream = device.rx_stream(args()).unwrap();
     let (source, _segments) = RadioSource::<Complex32>::new(device, stream, None);
-    let mut graph = Graph::new();
-    graph.add("tuner", source).unwrap();
-    graph.add("sink", NullSink::<Complex32>::new()).unwrap();
-    graph.connect("tuner", "sink").unwrap();
-    let plan = plan(&graph);
+    let (graph, plan) = into_nothing(source);
     let running = graph.start(&plan).unwrap();
     while running.snapshot().block("sink").unwrap().items_in < 10 * SPP {
         std::thread::sleep(Duration::from_millis(5));
