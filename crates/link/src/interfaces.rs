@@ -44,10 +44,20 @@ fn interface(entry: &libc::ifaddrs) -> Option<Interface> {
         return None;
     }
     let address = ipv4(entry.ifa_addr)?;
-    let broadcast = if has(libc::IFF_BROADCAST) { ipv4(entry.ifa_ifu) } else { None };
+    let told = if has(libc::IFF_BROADCAST) { ipv4(entry.ifa_ifu) } else { None };
+    let broadcast = told.map(|told| broadcast(told, address, ipv4(entry.ifa_netmask)));
     // SAFETY: `ifa_name` is a NUL-terminated string that lives as long as the list.
     let name = unsafe { CStr::from_ptr(entry.ifa_name) }.to_string_lossy().into_owned();
     Some(Interface { name, address, broadcast })
+}
+
+/// The broadcast address that the interface was given; where it was given none (`ip addr add` without
+/// `brd`), the last one of its network.
+fn broadcast(told: Ipv4Addr, address: Ipv4Addr, netmask: Option<Ipv4Addr>) -> Ipv4Addr {
+    match netmask {
+        Some(netmask) if told.is_unspecified() => address | !netmask,
+        _ => told,
+    }
 }
 
 fn ipv4(address: *const libc::sockaddr) -> Option<Ipv4Addr> {
@@ -70,5 +80,14 @@ mod tests {
         let all = list().unwrap();
         let lo = all.iter().find(|i| i.address.is_loopback()).expect("loopback is up");
         assert_eq!(lo.broadcast, None, "{lo:?}");
+    }
+
+    #[test]
+    fn a_broadcast_address_that_was_not_given_follows_from_the_network() {
+        let [address, netmask, none] =
+            ["10.1.2.3", "255.255.252.0", "0.0.0.0"].map(|a| a.parse().unwrap());
+        assert_eq!(broadcast(none, address, Some(netmask)), Ipv4Addr::new(10, 1, 3, 255));
+        let told = Ipv4Addr::new(10, 1, 2, 255);
+        assert_eq!(broadcast(told, address, Some(netmask)), told);
     }
 }

@@ -79,7 +79,7 @@ fn local_address(socket: &Socket) -> io::Result<SocketAddrV4> {
 fn bind_error(address: SocketAddrV4, source: io::Error) -> LinkError {
     let hint = match source.raw_os_error() {
         Some(libc::EADDRINUSE) => {
-            let who = holder::of_udp_port(address.port()).unwrap_or_else(|| {
+            let who = holder::of_udp_port(address).unwrap_or_else(|| {
                 format!("find its owner with: ss -ulpn 'sport = :{}'", address.port())
             });
             format!("the port is in use: {who}; stop it, or choose another address")
