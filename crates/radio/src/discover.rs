@@ -27,7 +27,9 @@ const LOOPBACK: [Ipv4Addr; 2] = [Ipv4Addr::LOCALHOST, Ipv4Addr::new(127, 255, 25
 pub enum Target {
     /// One address. The search ends with the first reply.
     Address(Ipv4Addr),
-    /// Every network this machine is part of, and the machine itself.
+    /// This machine only: nothing leaves it.
+    Local,
+    /// This machine, and every network that it is part of.
     Broadcast,
 }
 
@@ -71,8 +73,10 @@ pub fn discover(
         match port.tx.send(mpm::DISCOVERY_REQUEST, to) {
             Ok(()) => asked.push(port),
             // One network that cannot be reached must not hide the others.
-            Err(_) if target == Target::Broadcast => {}
-            Err(source) => return Err(io_error("send to", to)(source)),
+            Err(source) if matches!(target, Target::Address(_)) => {
+                return Err(io_error("send to", to)(source));
+            }
+            Err(_) => {}
         }
     }
     let until = Instant::now() + timeout;
@@ -94,8 +98,11 @@ fn addresses(target: Target) -> Result<Vec<(Ipv4Addr, Ipv4Addr)>, RadioError> {
     if let Target::Address(address) = target {
         return Ok(vec![(Ipv4Addr::UNSPECIFIED, address)]);
     }
-    let all = interfaces::list().map_err(RadioError::Interfaces)?;
     let mut pairs: Vec<_> = LOOPBACK.map(|address| (Ipv4Addr::UNSPECIFIED, address)).into();
+    if target == Target::Local {
+        return Ok(pairs);
+    }
+    let all = interfaces::list().map_err(RadioError::Interfaces)?;
     pairs.extend(all.iter().filter_map(|one| Some((one.address, one.broadcast?))));
     Ok(pairs)
 }
@@ -168,9 +175,9 @@ mod tests {
     }
 
     #[test]
-    fn a_broadcast_search_reaches_a_device_on_this_machine() {
+    fn a_local_search_reaches_a_device_on_this_machine() {
         let (port, thread) = device(vec![b"USRP-MPM;serial=LOCAL".to_vec()]);
-        let found = discover(Target::Broadcast, port, Duration::from_millis(300)).unwrap();
+        let found = discover(Target::Local, port, Duration::from_millis(300)).unwrap();
         thread.join().unwrap();
         assert!(found.iter().any(|one| one.field("serial") == "LOCAL"));
     }

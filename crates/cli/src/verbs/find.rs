@@ -14,6 +14,10 @@ pub struct Args {
     #[arg(long, value_name = "IPV4")]
     addr: Option<Ipv4Addr>,
 
+    /// Ask this machine only: nothing is sent to its networks.
+    #[arg(long, conflicts_with = "addr")]
+    local: bool,
+
     /// UDP port of discovery.
     #[arg(long, default_value_t = millstream_wire::mpm::DISCOVERY_PORT)]
     discovery_port: u16,
@@ -26,12 +30,16 @@ pub struct Args {
 
 /// Succeeds when at least one radio answers.
 pub fn run(args: Args) -> anyhow::Result<Report> {
-    let target = args.addr.map_or(Target::Broadcast, Target::Address);
+    let (target, place, ask) = match args.addr {
+        Some(addr) => (Target::Address(addr), format!("at {addr}"), ""),
+        None if args.local => (Target::Local, "on this machine".to_owned(), ""),
+        None => {
+            (Target::Broadcast, "on any network".to_owned(), "; one behind a router wants --addr")
+        }
+    };
     let timeout = Duration::from_millis(args.timeout_ms);
     let found = discover(target, args.discovery_port, timeout).context("cannot look for radios")?;
     if found.is_empty() {
-        let place = args.addr.map_or("on any network".to_owned(), |addr| format!("at {addr}"));
-        let ask = if args.addr.is_none() { "; one behind a router wants --addr" } else { "" };
         anyhow::bail!(
             "no radio answers {place} (UDP port {}): check its power, cable and address{ask}; \
              without a radio, start an emulated one with `millstream radio`",
