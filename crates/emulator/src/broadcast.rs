@@ -1,7 +1,7 @@
 //! Hearing hosts that ask everybody.
 //!
 //! A port bound to one address is not given datagrams sent to a broadcast address, so those are
-//! listened to beside it. Several radios on one machine share these ports and all hear the question.
+//! listened to beside it. Several radios on one machine share these ports and all hear them.
 
 use millstream_link::interfaces;
 use socket2::{Domain, Protocol, Socket, Type};

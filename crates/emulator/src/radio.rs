@@ -31,7 +31,7 @@ pub struct Radio;
 /// | --- | --- | --- |
 /// | `ms-discovery` | discovery and echo | its UDP port |
 /// | `ms-rpc` | remote procedure calls, the claim | `poll` on its TCP sockets |
-/// | `ms-device` | CHDR packets in, samples out on the sample clock | its UDP port, up to the next deadline |
+/// | `ms-device` | CHDR in, samples out on the sample clock | its UDP port, up to a deadline |
 ///
 /// A live antenna adds one thread per channel that streams from it.
 #[derive(Debug)]

@@ -51,8 +51,8 @@ fn interface(entry: &libc::ifaddrs) -> Option<Interface> {
     Some(Interface { name, address, broadcast })
 }
 
-/// The broadcast address that the interface was given; where it was given none (`ip addr add` without
-/// `brd`), the last one of its network.
+/// The broadcast address that the interface was given; where it was given none (`ip addr add`
+/// without `brd`), the last one of its network.
 fn broadcast(told: Ipv4Addr, address: Ipv4Addr, netmask: Option<Ipv4Addr>) -> Ipv4Addr {
     match netmask {
         Some(netmask) if told.is_unspecified() => address | !netmask,

@@ -18,8 +18,8 @@ pub const DISCOVERY_TIMEOUT: Duration = Duration::from_millis(500);
 /// Replies taken in one search: a flood of them ends here.
 const REPLIES_MAX: usize = 1024;
 
-/// Where on this machine a search looks: a device that holds every address, and, by broadcast, those
-/// that hold any of 127/8 (Linux broadcasts on the loopback network although it names no address).
+/// Where on this machine a search looks: a device that holds every address, and, by broadcast,
+/// those at any of 127/8 (Linux broadcasts on loopback although the interface names no address).
 const LOOPBACK: [Ipv4Addr; 2] = [Ipv4Addr::LOCALHOST, Ipv4Addr::new(127, 255, 255, 255)];
 
 /// Where to look.

@@ -14,8 +14,8 @@ struct Counting;
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-// SAFETY: every call goes to the system's allocator unchanged. Counting touches a plain cell of this
-// thread, without a destructor, so it allocates nothing and is allowed at any time.
+// SAFETY: every call goes to the system's allocator unchanged. Counting touches a plain cell of
+// this thread, without a destructor, so it allocates nothing and is allowed at any time.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));

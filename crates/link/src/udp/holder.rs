@@ -3,8 +3,8 @@
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-/// The process that holds the UDP port at `wanted`, as `NAME (process PID)`. None when it cannot be seen, as is
-/// the case for other users' processes.
+/// The process that holds the UDP port at `wanted`, as `NAME (process PID)`. None when it cannot be
+/// seen, as is the case for other users' processes.
 pub(super) fn of_udp_port(wanted: SocketAddrV4) -> Option<String> {
     let table = fs::read_to_string("/proc/net/udp").ok()?;
     let inode = table.lines().skip(1).find_map(|line| inode_if_bound(line, wanted))?;
@@ -23,8 +23,8 @@ pub(super) fn of_udp_port(wanted: SocketAddrV4) -> Option<String> {
     None
 }
 
-/// The inode in a line of `/proc/net/udp` whose local address keeps others from binding `wanted`: the
-/// same port, and the same address or either of them every address.
+/// The inode in a line of `/proc/net/udp` whose local address keeps others from binding `wanted`:
+/// the same port, and the same address or either of them every address.
 fn inode_if_bound(line: &str, wanted: SocketAddrV4) -> Option<&str> {
     let mut fields = line.split_whitespace();
     let (address, port) = fields.nth(1)?.split_once(':')?;
