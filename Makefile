@@ -11,7 +11,7 @@ help:
 	@echo "make test        all tests of our own, with loom models"
 	@echo "make test-peers  against programs that nobody here wrote: UHD, GNU Radio, ffprobe"
 	@echo "make fuzz        every fuzz target for FUZZ_SECONDS (10)"
-	@echo "make lint        rustfmt, clippy and rustdoc, warnings are errors"
+	@echo "make lint        rustfmt, clippy, rustdoc and tidy; warnings are errors"
 
 demo: build
 	@scripts/need.sh --optional ffmpeg
