@@ -27,7 +27,7 @@ test: rust
 	scripts/test.sh
 
 test-peers: build
-	@scripts/need.sh --optional uhd-host python3-uhd gnuradio python3-numpy ffmpeg
+	@scripts/need.sh --optional uhd-host python3-uhd gnuradio python3-numpy ffmpeg iproute2
 	peers/run-all.sh
 
 fuzz: rust
