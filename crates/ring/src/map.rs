@@ -107,6 +107,9 @@ impl DoubleMap {
             .filter(|bytes| *bytes <= isize::MAX as usize / 4)
             .ok_or_else(too_large)?;
         let huge = backing == Backing::Huge;
+        if !huge && available_bytes().is_some_and(|available| capacity_bytes as u64 > available) {
+            return Err(too_large());
+        }
         let file = memory_file(capacity_bytes, huge).map_err(fail("memfd_create"))?;
 
         // One page more than needed, so that the base can be aligned to the page.
@@ -148,6 +151,14 @@ impl Drop for DoubleMap {
         let unmapped = unsafe { munmap(self.reserved.as_ptr(), self.reserved_bytes) };
         debug_assert!(unmapped.is_ok(), "munmap of an own mapping cannot fail");
     }
+}
+
+/// Memory that can be had without swapping (proc_meminfo(5)). The kernel would not refuse more: it
+/// promises the pages, and kills a process when they are not there.
+fn available_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let rest = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    rest.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
 fn memory_file(bytes: usize, huge: bool) -> io::Result<OwnedFd> {
@@ -202,7 +213,10 @@ mod tests {
 
     #[test]
     fn an_impossible_size_is_an_error_that_says_what_to_do() {
-        let error = DoubleMap::new(usize::MAX, false).unwrap_err().to_string();
-        assert!(error.contains("ask for smaller buffers"), "{error}");
+        // The second could be mapped, and would end in the hands of the out-of-memory killer.
+        for bytes in [usize::MAX, 32 << 40] {
+            let error = DoubleMap::new(bytes, false).unwrap_err().to_string();
+            assert!(error.contains("(size: out of memory); ask for smaller buffers"), "{error}");
+        }
     }
 }
