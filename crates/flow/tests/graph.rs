@@ -112,6 +112,14 @@ fn plans_that_do_not_fit() {
         refuse(vec![partition("p", &[], None), partition("p", &["head"], None)], None),
         "there are two partitions called `p`; give each its own name"
     );
+    for (name, shown) in [("", r#""""#), ("a\0b", r#""a\0b""#), ("a\u{1b}[2J", r#""a\u{1b}[2J""#)] {
+        assert_eq!(
+            refuse(vec![partition(name, &["head"], None)], None),
+            format!(
+                "a partition is called {shown}; write at least one character, none of them control"
+            )
+        );
+    }
     assert_eq!(
         refuse(vec![partition("p", &["head"], Some(4096))], None),
         format!("partition `p` wants CPU 4096; this process may use CPUs {allowed}")

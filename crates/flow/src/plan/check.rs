@@ -32,6 +32,9 @@ pub enum PlanError {
     /// Two partitions of one name.
     #[error("there are two partitions called `{0}`; give each its own name")]
     DuplicatePartition(String),
+    /// A name that no thread can have.
+    #[error("a partition is called {0:?}; write at least one character, none of them control")]
+    PartitionName(String),
     /// A CPU that cannot be had.
     #[error("partition `{partition}` wants CPU {cpu}; this process may use CPUs {allowed}")]
     Cpu {
@@ -101,6 +104,9 @@ impl Plan {
     fn check_machine(&self, allowed: &CpuSet) -> Result<(), PlanError> {
         for (index, partition) in self.partitions.iter().enumerate() {
             let name = &partition.name;
+            if name.is_empty() || name.chars().any(char::is_control) {
+                return Err(PlanError::PartitionName(name.clone()));
+            }
             if self.partitions[..index].iter().any(|other| other.name == *name) {
                 return Err(PlanError::DuplicatePartition(name.clone()));
             }
