@@ -3,9 +3,13 @@
 mod common;
 
 use common::{Add, Kind, Nibble, Ticker, Trouble};
-use millstream_flow::blocks::{Head, NullSink, NullSource, Throttle, VectorSink, VectorSource};
+use millstream_flow::blocks::{FileSource, Head, NullSink, NullSource, SampleFormat};
+use millstream_flow::blocks::{Throttle, VectorSink, VectorSource};
 use millstream_flow::{Block, BlockError, Context, Out, PortVisitor, Work};
 use millstream_flow::{Graph, Partition, Plan, RunError, WaitMode};
+use num_complex::Complex;
+use std::io::Write;
+use std::path::Path;
 use std::time::Duration;
 
 /// Each block on a thread of its own: the plan with the most to go wrong.
@@ -221,6 +225,26 @@ fn stop_wakes_a_graph_that_sleeps() {
     assert!(!running.is_finished());
     running.stopper().stop();
     running.wait().unwrap();
+}
+
+#[test]
+fn stop_ends_a_source_whose_pipe_is_silent() {
+    let (pipe, mut writer) = std::io::pipe().unwrap();
+    let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&pipe));
+    let mut graph = Graph::new();
+    let format = Some(SampleFormat::Sc16);
+    graph.add("source", FileSource::open(Path::new(&path), format).unwrap()).unwrap();
+    graph.add("sink", NullSink::<Complex<f32>>::new()).unwrap();
+    graph.connect("source", "sink").unwrap();
+    let running = graph.start(&Plan::default()).unwrap();
+    // One sample and a half: the rest never comes, and the writer never goes.
+    writer.write_all(&[0; 6]).unwrap();
+    while running.snapshot().block("sink").unwrap().items_in < 1 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    running.stopper().stop();
+    running.wait().unwrap();
+    drop(writer);
 }
 
 #[test]

@@ -2,9 +2,11 @@
 
 use crate::{Block, BlockError, Context, Out, PortVisitor, Work};
 use num_complex::Complex;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Bytes read at a time.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -104,7 +106,8 @@ pub enum FileSourceError {
     },
 }
 
-/// Reads complex samples from a raw I/Q file, then ends.
+/// Reads complex samples from a raw I/Q file, then ends. From a pipe it takes what is there, and
+/// holds up nobody while there is nothing.
 ///
 /// Ports: `out`.
 #[derive(Debug)]
@@ -113,6 +116,8 @@ pub struct FileSource {
     pub output: Out<Complex<f32>>,
     path: PathBuf,
     file: File,
+    /// A pipe or device, whose reads may wait without end.
+    may_wait: bool,
     format: SampleFormat,
     buffer: Box<[u8]>,
     /// Bytes at the start of `buffer` that are not converted yet (less than a sample).
@@ -153,7 +158,16 @@ impl FileSource {
         // Keeps a file sink from replacing what is being read. Not every file system has locks.
         let _ = file.try_lock_shared();
         let buffer = vec![0; CHUNK_BYTES].into_boxed_slice();
-        Ok(Self { output: Out::new(), path, file, format, buffer, held: 0, samples: 0 })
+        let may_wait = !metadata.is_file();
+        Ok(Self { output: Out::new(), path, file, may_wait, format, buffer, held: 0, samples: 0 })
+    }
+
+    /// Whether a read would return at once, or does so within `patience`.
+    fn is_readable(&self, patience: Duration) -> bool {
+        let timeout = Timespec::try_from(patience).ok();
+        let mut files = [PollFd::new(&self.file, PollFlags::IN)];
+        // An interrupted wait is a short one; any other failure is the read's to tell.
+        !matches!(poll(&mut files, timeout.as_ref()), Ok(0) | Err(rustix::io::Errno::INTR))
     }
 
     /// Reads what fits `room` samples into the buffer; returns the bytes there, zero at the
@@ -182,10 +196,13 @@ impl Block for FileSource {
         ports.output("out", &mut self.output);
     }
 
-    fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
+    fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
         let room = self.output.slice_mut().len();
         if room == 0 {
             return Ok(Work::Continue);
+        }
+        if self.may_wait && !self.is_readable(context.may_block) {
+            return Ok(Work::Again(Duration::ZERO));
         }
         let bytes = self.fill(room)?;
         if bytes == 0 {
@@ -207,7 +224,7 @@ impl Block for FileSource {
         self.buffer.copy_within(whole..bytes, 0);
         self.held = bytes - whole;
         // A pipe may give less than a sample at a time.
-        Ok(if samples == 0 { Work::Again(std::time::Duration::ZERO) } else { Work::Continue })
+        Ok(if samples == 0 { Work::Again(Duration::ZERO) } else { Work::Continue })
     }
 }
 
