@@ -33,6 +33,7 @@ fn what_is_no_graph_is_told() {
         ("none.toml", "none.toml: cannot be read: No such file"),
         (".", ".: cannot be read: Is a directory"),
         ("text.toml", "text.toml: TOML parse error at line 1"),
+        ("/dev/zero", "/dev/zero: cannot be read: more than 4 MiB are no graph or plan"),
         ("bytes.toml", "bytes.toml: cannot be read: stream did not contain valid UTF-8"),
     ] {
         millstream(path, &["run", name]).fails(1, part);

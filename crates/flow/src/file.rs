@@ -50,7 +50,12 @@ pub use error::{GraphFileError, Problem};
 use crate::plan::Plan;
 use crate::registry::Value;
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
+
+/// No graph or plan is longer; a device such as `/dev/zero` never ends.
+const MAX_BYTES: u64 = 4 << 20;
 
 /// A graph file, read and not yet built.
 #[derive(Clone, Debug)]
@@ -81,6 +86,20 @@ struct BlockEntry {
     values: BTreeMap<String, Value>,
 }
 
+/// Reads the text of a graph or plan.
+///
+/// # Errors
+/// It cannot be read, is not UTF-8, or has more than 4 MiB.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let bytes = File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
+    if bytes as u64 > MAX_BYTES {
+        let reason = "more than 4 MiB are no graph or plan";
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, reason));
+    }
+    Ok(text)
+}
+
 impl GraphFile {
     /// Reads a file.
     ///
@@ -88,7 +107,7 @@ impl GraphFile {
     /// [`GraphFileError`]: it cannot be read, or does not have the form of a graph.
     pub fn read(path: &Path) -> Result<Self, GraphFileError> {
         let name = path.display().to_string();
-        match std::fs::read_to_string(path) {
+        match read_text(path) {
             Ok(text) => Self::parse(&name, &text),
             Err(error) => Err(Problem::Read(error).of(&name)),
         }

@@ -77,7 +77,7 @@ fn failure(run: &Run, ledgers: &[LedgerReport], signals: &[SignalReport]) -> Opt
 }
 
 fn read_plan(path: &PathBuf) -> anyhow::Result<Plan> {
-    let text = std::fs::read_to_string(path)
+    let text = millstream_flow::file::read_text(path)
         .with_context(|| format!("cannot read the plan {}", path.display()))?;
     Plan::from_toml(&text).with_context(|| format!("plan {}", path.display()))
 }
