@@ -75,12 +75,15 @@ fn no_file_is_written_over_another_of_the_same_demo() {
     std::fs::write(folder.path().join("demo.ts"), [0; 188]).unwrap();
     for (more, part) in [
         (["--ts", "demo.ts"], "./demo.ts is what --ts transmits: give another --out"),
+        (["--picture", "demo.ts"], "--out and --picture are both ./demo.ts: change one"),
         (["--picture", "./demo.ts"], "--out and --picture are both ./demo.ts: change one"),
     ] {
         let demo = [&["demo", "--out", "./demo.ts"], &more[..]].concat();
         millstream(folder.path(), &demo).fails(1, part);
     }
     assert_eq!(std::fs::read(folder.path().join("demo.ts")).unwrap(), [0; 188]);
+    let demo = ["demo", "--out", "./new.ts", "--picture", "new.ts"];
+    millstream(folder.path(), &demo).fails(1, "--out and --picture are both ./new.ts: change one");
 }
 
 #[test]

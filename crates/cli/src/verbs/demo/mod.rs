@@ -99,7 +99,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
 /// No file may be written over another one of the same demo: feeding `demo.ts` back in is likely.
 fn check_files(args: &Args) -> anyhow::Result<()> {
     let (out, picture) = (args.out.display(), args.picture.display());
-    anyhow::ensure!(args.out != args.picture, "--out and --picture are both {out}: change one");
+    let (a, b) = (place(&args.out), place(&args.picture));
+    anyhow::ensure!(a != b, "--out and --picture are both {out}: change one");
     let Some(ts) = &args.ts else { return Ok(()) };
     let is_ts = |path: &Path| {
         let (path, ts) = (path.canonicalize(), ts.canonicalize());
@@ -111,6 +112,16 @@ fn check_files(args: &Args) -> anyhow::Result<()> {
         "{picture} is what --ts transmits: give another --picture"
     );
     Ok(())
+}
+
+/// Where a file is or would be: two spellings of one name are the same.
+fn place(path: &Path) -> PathBuf {
+    let spelled = || {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new(".")).canonicalize().ok()?;
+        Some(folder.join(path.file_name()?))
+    };
+    path.canonicalize().ok().or_else(spelled).unwrap_or_else(|| path.to_owned())
 }
 
 fn receive(
