@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Outcome, Radio, Running, address, command, growing, millstream, names};
+use common::{Outcome, Radio, Running, address, command, eventually, growing, millstream, names};
 use std::net::TcpListener;
 use std::path::Path;
 
@@ -127,6 +127,26 @@ fn an_interrupted_recording_is_whole_up_to_there() {
         }
         assert_eq!(names(folder.path()), ["x.sigmf-data", "x.sigmf-meta"]);
     }
+    radio.stop();
+}
+
+#[test]
+fn a_recording_without_a_sample_leaves_an_older_one_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let radio = Radio::start(folder.path(), &["--time-scale", "1e-6"]);
+    for name in ["x.sigmf-data", "x.sigmf-meta"] {
+        std::fs::write(folder.path().join(name), "old").unwrap();
+    }
+    let recording = start(folder.path(), &radio, "x.sigmf-meta", &[]);
+    eventually("the start", || folder.path().join("x.sigmf-data.part").exists());
+    recording.signal(libc::SIGINT);
+    let document = recording.wait().json();
+    assert_eq!(document["results"]["ledger"]["delivered"], 0, "{document}");
+    assert!(document["results"]["meta"].is_null(), "{document}");
+    for name in ["x.sigmf-data", "x.sigmf-meta"] {
+        assert_eq!(std::fs::read(folder.path().join(name)).unwrap(), b"old", "{name}");
+    }
+    assert_eq!(names(folder.path()), ["x.sigmf-data", "x.sigmf-meta"]);
     radio.stop();
 }
 

@@ -143,7 +143,9 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         .and_then(LedgerReport::of)
         .context("the radio source published no ledger")?;
     let segments: Vec<Segment> = segments.try_iter().collect();
-    if let Some(meta) = &target.meta {
+    // Without a sample there is no data file, and an older one keeps what describes it.
+    let meta = target.meta.filter(|_| ledger.delivered > 0);
+    if let Some(meta) = &meta {
         let datatype = target.format.datatype();
         let recording =
             Recording { datatype, rate_hz, hardware: &hardware, began, segments: &segments };
@@ -156,7 +158,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         text: format!("{data}: {count} segment{plural}; {}\n", ledger.summary()),
         failure: failure(run.interrupted, samples, &ledger, &data),
         results: json!({
-            "data": data, "meta": target.meta.map(|meta| meta.display().to_string()),
+            "data": data, "meta": meta.map(|meta| meta.display().to_string()),
             "rate_hz": rate_hz, "segments": count, "ledger": ledger, "run": run,
         }),
     })
