@@ -140,6 +140,11 @@ fn blocks_that_cannot_be_made() {
         "g.toml: block `source`: format = `mp3`: expected sc16, cf32 or auto"
     );
     assert_eq!(
+        refuse("factor = \"${factor}\"", "factor = 1e39"),
+        "g.toml: block `half`: factor = `1000000000000000000000000000000000000000`: \
+         expected a number that a 32-bit float can hold"
+    );
+    assert_eq!(
         refuse("count = \"${count}\"", "count = [1]"),
         "g.toml: block `first`, count: expected text, a number, or true or false, found array"
     );

@@ -110,6 +110,9 @@ fn throttle(parameters: &Parameters) -> Made {
 
 fn multiply_const(parameters: &Parameters) -> Made {
     let factor = parameters.number("factor") as f32;
+    if !factor.is_finite() {
+        return Err(parameters.wrong("factor", "a number that a 32-bit float can hold"));
+    }
     match parameters.text("item") {
         "f32" => Ok(Box::new(MultiplyConst::new(factor))),
         "cf32" => Ok(Box::new(MultiplyConst::new(Complex::new(factor, 0.0)))),
