@@ -95,7 +95,7 @@ impl Carrier {
         self.phase_rad = wrap_rad(self.phase_rad + turn * BLOCK_SYMBOLS as f64);
         let error = f64::from(mean_im).atan2(f64::from(mean_re));
         self.pull_rad = self.filter.update(error);
-        self.updates += 1;
+        self.updates = self.updates.saturating_add(1);
         if self.updates == ACQUIRE_UPDATES {
             self.filter.set_gains(LoopGains::new(TRACK_BANDWIDTH_HZ, self.update_rate_hz));
         }
@@ -170,5 +170,14 @@ mod tests {
             let error_hz = (carrier.turn_rad() - turn) / std::f64::consts::TAU * symbol_rate_hz;
             assert!(error_hz.abs() < 1.0, "{error_hz}");
         }
+    }
+
+    #[test]
+    fn the_count_of_updates_ends_without_overflow() {
+        // It takes twelve hours to get there.
+        let mut carrier = Carrier::new(-1.0, 10.76e6);
+        carrier.updates = u32::MAX;
+        carrier.process(&mut [1.0; BLOCK_SYMBOLS], &mut [0.0; BLOCK_SYMBOLS]);
+        assert_eq!(carrier.updates, u32::MAX);
     }
 }
