@@ -19,6 +19,10 @@ const KAISER_BETA: f64 = 2.0;
 /// Phases per pair of symbols: images of the interpolation stay below -75 dB.
 const PHASES: u32 = 128;
 
+/// Samples closer than this (in pairs of symbols) to the end of what is there wait for more: far
+/// above what rounding can move their times by.
+const EDGE: f64 = 1e-9;
+
 /// Samples computed together.
 const GROUP: usize = 64;
 
@@ -74,7 +78,7 @@ impl Shaper {
 
     /// Writes as many samples as the symbols taken so far allow; returns their number.
     pub fn produce(&mut self, out: &mut [Sample]) -> usize {
-        let end = (self.real.len() - self.bank.half()) as f64;
+        let end = (self.real.len() - self.bank.half()) as f64 - EDGE;
         let ready = ((end - self.at) / self.step).ceil().max(0.0) as usize;
         let count = ready.min(out.len());
         let span = Span { at: self.at, step: self.step };
@@ -194,5 +198,20 @@ mod tests {
         let worst = fast.iter().zip(&plain).map(|(a, b)| (a - b).norm()).fold(0.0, f32::max);
         // Fused multiply-add rounds once instead of twice: a few units of the largest sum.
         assert!(worst < 1e-6, "{worst}");
+    }
+
+    #[test]
+    fn samples_that_fall_on_the_edge_of_what_is_there_wait_for_more() {
+        // Rates in simple ratios to the symbol rate meet the edge again and again, each time with
+        // another rounding error.
+        let mut out = vec![Sample::default(); 4096];
+        for (p, q) in (2..8).map(|q| (q + 1, q)) {
+            let mut shaper = Shaper::new(SYMBOL_RATE_HZ * f64::from(p) / f64::from(q), 0.2);
+            for n in 0..200 {
+                let count = 1 + (n * 977) % out.len();
+                while shaper.produce(&mut out[..count]) == count {}
+                shaper.push(&[1.0; SEGMENT_SYMBOLS]);
+            }
+        }
     }
 }
