@@ -14,7 +14,7 @@ const PIDS: usize = 8192;
 pub struct Restamper {
     /// Ticks of 27 MHz added to every stamp in this repetition.
     offset: u64,
-    repetition: u32,
+    repetition: u64,
     /// For each packet identifier: the last counter sent, and what is added in this repetition.
     counters: Vec<Counter>,
 }
@@ -23,7 +23,7 @@ pub struct Restamper {
 struct Counter {
     last: Option<u8>,
     add: u8,
-    repetition: u32,
+    repetition: u64,
 }
 
 impl Restamper {
@@ -162,7 +162,19 @@ mod tests {
             packet[4] = start;
             let mut restamper = Restamper::new();
             restamper.repeat(300);
+            let before = packet;
             restamper.apply(&mut packet, 0);
+            assert_eq!(packet, before, "adaptation field of {start}");
         }
+    }
+
+    #[test]
+    fn repetitions_are_counted_for_years() {
+        let mut restamper = Restamper::new();
+        restamper.repetition = u32::MAX.into();
+        restamper.repeat(300);
+        let mut packet = pes(1, 1);
+        restamper.apply(&mut packet, 0);
+        assert_eq!(read_stamp(&packet[13..]), 2);
     }
 }

@@ -98,7 +98,7 @@ pub struct TsSource {
     next: usize,
     /// Packets of the multiplex so far.
     slot: u64,
-    /// When the current repetition starts, in ticks of the multiplex.
+    /// What the file's clock says when the current repetition starts, less what it said at first.
     base: f64,
 }
 
@@ -153,14 +153,21 @@ impl TsSource {
     /// Seconds that one repetition takes.
     #[must_use]
     pub fn duration_s(&self) -> f64 {
-        self.duration_ticks() / CLOCK_HZ
+        let ticks = match self.mode {
+            TsMode::Stuffed => self.clock_ticks(),
+            TsMode::Unchanged | TsMode::Untimed => self.packets.len() as f64 * SLOT_TICKS,
+        };
+        ticks / CLOCK_HZ
     }
 
-    fn duration_ticks(&self) -> f64 {
+    /// What one repetition takes by the file's own clock, if it has one.
+    fn clock_ticks(&self) -> f64 {
         let count = self.packets.len();
         match self.mode {
-            TsMode::Stuffed => self.timeline.time(count) - self.timeline.time(0),
-            TsMode::Unchanged | TsMode::Untimed => count as f64 * SLOT_TICKS,
+            TsMode::Untimed => count as f64 * SLOT_TICKS,
+            TsMode::Unchanged | TsMode::Stuffed => {
+                self.timeline.time(count) - self.timeline.time(0)
+            }
         }
     }
 
@@ -173,9 +180,10 @@ impl TsSource {
                 write_null(packet);
                 return Supply::Ended;
             }
-            let duration = self.duration_ticks();
-            self.base += duration;
-            self.restamper.repeat(duration.round() as u64);
+            // Rounded as a whole, so that no error adds up over the repetitions.
+            let before = self.base.round();
+            self.base += self.clock_ticks();
+            self.restamper.repeat((self.base.round() - before) as u64);
             self.next = 0;
         }
         let mut moved = 0.0;

@@ -99,6 +99,21 @@ fn a_clock_that_jumps_keeps_the_last_rate() {
     assert!((source.duration_s() - expected).abs() < 1e-4, "{}", source.duration_s());
 }
 
+#[test]
+fn the_clock_runs_on_at_the_files_rate_over_many_repetitions() {
+    // Clocks 11 ppm fast and 13 ppm slow of the channel's, which is sent unchanged; one repetition
+    // is no whole number of ticks of the slower.
+    for ticks in [2094.0, 2093.95] {
+        let mut source = TsSource::new(&stream(41, ticks, 0), true).unwrap();
+        assert_eq!(source.mode(), TsMode::Unchanged);
+        for (slot, (packet, _)) in play(&mut source, 100_000).iter().enumerate() {
+            let Some(reference) = pcr::read(packet) else { continue };
+            let error = reference as f64 - slot as f64 * ticks;
+            assert!(error.abs() < 2.0, "{ticks}, slot {slot}: {error} ticks");
+        }
+    }
+}
+
 proptest::proptest! {
     #[test]
     fn hostile_packets_neither_panic_nor_stop_the_multiplex(
