@@ -102,3 +102,23 @@ fn after_a_break_the_receiver_locks_again_and_packets_are_right() {
         check_numbered(8, &unmarked[fresh.expect("a field starts")..]);
     }
 }
+
+#[test]
+fn after_a_break_the_clock_is_found_anew_as_at_the_start() {
+    use LockState::{Locked, Pilot, SegmentSync};
+    for clock_ppm in [-110.0, 110.0] {
+        let samples = signal(9, 0.3, Channel { clock_ppm, ..Channel::default() });
+        let mut random = Random(9);
+        let mut receiver = receiver(6.25e6);
+        receive(&mut receiver, &samples[..700_000]);
+        let before = receiver.monitor().status();
+        assert_eq!(before.state, LockState::Locked);
+        let gap: Vec<Sample> = (0..60_000).map(|_| random.noise() * 0.2).collect();
+        receive(&mut receiver, &gap);
+        receive(&mut receiver, &samples[700_000..]);
+        let events = receiver.monitor().events_since(0);
+        println!("{events:?}");
+        let states: Vec<LockState> = events.iter().map(|event| event.state).collect();
+        assert_eq!(states, [Pilot, SegmentSync, Locked, Pilot, SegmentSync, Locked]);
+    }
+}
