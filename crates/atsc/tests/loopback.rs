@@ -122,3 +122,17 @@ fn after_a_break_the_clock_is_found_anew_as_at_the_start() {
         assert_eq!(states, [Pilot, SegmentSync, Locked, Pilot, SegmentSync, Locked]);
     }
 }
+
+#[test]
+fn one_wild_sample_costs_packets_but_not_the_lock() {
+    for (place, wild) in [(900_000, 1e2), (901_234, 1e4), (902_345, 9e8)] {
+        let mut samples = signal(10, 0.3, Channel::default());
+        samples[place] = Sample::new(wild, -wild);
+        let mut receiver = receiver(6.25e6);
+        let packets = receive(&mut receiver, &samples);
+        let status = receiver.monitor().status();
+        println!("{wild}: {} packets, {status:?}", packets.len());
+        assert_eq!(status.relocks, 0, "a sample of {wild}");
+        assert!(status.uncorrected_packets < 60, "a sample of {wild}: {status:?}");
+    }
+}

@@ -14,6 +14,10 @@ const ACQUIRE_WEIGHT: f32 = 1.0 / 32.0;
 const MEAN_BLOCKS: u32 = 512;
 const POWER_BLOCKS: u32 = 2048;
 
+/// How far symbols may lie from their mean while tracking, over their root mean square (data
+/// reaches 1.5, and echoes and noise little more): an impulse must not spoil what comes after it.
+const LIMIT: f32 = 5.0;
+
 /// Least input power taken for a signal: bounds the gain on silence.
 const LEAST_POWER: f32 = 1e-24;
 
@@ -52,12 +56,13 @@ impl Level {
     /// Levels one block, whose mean the carrier recovery has measured.
     pub fn process(&mut self, symbols: &mut [f32; BLOCK_SYMBOLS], block_mean: f32) {
         let [mean_weight, power_weight] = self.weights();
-        self.mean += mean_weight * (block_mean - self.mean);
+        let limit = self.limit();
+        self.mean += mean_weight * (block_mean - self.mean).clamp(-limit, limit);
         let mean = self.mean;
         let mut sums = [0.0; 8];
         for eight in symbols.as_chunks_mut::<8>().0 {
             for (x, sum) in eight.iter_mut().zip(&mut sums) {
-                *x -= mean;
+                *x = (*x - mean).clamp(-limit, limit);
                 *sum += *x * *x;
             }
         }
@@ -66,6 +71,12 @@ impl Level {
         let gain = (DATA_POWER / self.power.max(LEAST_POWER)).sqrt();
         symbols.iter_mut().for_each(|x| *x *= gain);
         self.blocks = self.blocks.saturating_add(1);
+    }
+
+    /// The largest distance from the mean that counts.
+    fn limit(&self) -> f32 {
+        let tracking = self.blocks >= ACQUIRE_BLOCKS;
+        if tracking { LIMIT * self.power.max(LEAST_POWER).sqrt() } else { f32::MAX }
     }
 
     /// First a plain start, then quick averages, then ever longer ones.
