@@ -96,7 +96,7 @@ impl Lock {
 }
 
 /// The parity of a field sync, if the segment is one.
-fn detect(symbols: &[f32; SEGMENT_SYMBOLS]) -> Option<Parity> {
+pub(super) fn detect(symbols: &[f32; SEGMENT_SYMBOLS]) -> Option<Parity> {
     let long = correlation(&symbols[PN511_START..PN511_START + PN511], &*PN511_LEVELS);
     if long < THRESHOLD * SYNC_LEVEL * SYNC_LEVEL {
         return None;
