@@ -176,6 +176,9 @@ impl FileSource {
         let end = self.buffer.len().min(room.saturating_mul(self.format.sample_bytes()));
         loop {
             match self.file.read(&mut self.buffer[self.held..end]) {
+                Ok(0) if self.held == 0 && self.samples == 0 => {
+                    return Err(FileSourceError::Empty { path: self.path.clone() });
+                }
                 Ok(0) if self.held == 0 => return Ok(0),
                 Ok(0) => {
                     let whole = self.samples * self.format.sample_bytes() as u64;
@@ -344,6 +347,13 @@ mod tests {
                 .ends_with("sample 7 is not a finite number; it is damaged, or no cf32 file"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_pipe_or_device_without_a_sample_is_empty_too() {
+        let source = FileSource::open(Path::new("/dev/null"), Some(SampleFormat::Sc16));
+        let error = Mock::new(source.unwrap()).run().unwrap_err().to_string();
+        assert_eq!(error, "/dev/null is empty");
     }
 
     #[test]
