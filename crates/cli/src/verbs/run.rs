@@ -8,7 +8,7 @@ use anyhow::Context;
 use millstream_flow::{BlockStats, GraphFile, Plan, Snapshot};
 use serde_json::json;
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Runs a flowgraph.
@@ -76,7 +76,7 @@ fn failure(run: &Run, ledgers: &[LedgerReport], signals: &[SignalReport]) -> Opt
     signals.iter().filter(|_| !run.interrupted).find_map(SignalReport::failure)
 }
 
-fn read_plan(path: &PathBuf) -> anyhow::Result<Plan> {
+fn read_plan(path: &Path) -> anyhow::Result<Plan> {
     let text = millstream_flow::file::read_text(path)
         .with_context(|| format!("cannot read the plan {}", path.display()))?;
     Plan::from_toml(&text).with_context(|| format!("plan {}", path.display()))
