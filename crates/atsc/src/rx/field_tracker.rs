@@ -5,7 +5,8 @@ use crate::params::{FIELD_DATA_SEGMENTS, SEGMENT_SYMBOLS, SYNC_LEVEL};
 use crate::segment::{Segment, SegmentKind};
 
 /// Correlation with the long sequence, relative to nominal, that makes a field sync: data alone has
-/// a deviation of 0.04.
+/// a deviation of 0.04. Symbols above their nominal level are measured against their own, because
+/// after silence the gain may be far too high for a while.
 const THRESHOLD: f32 = 0.4;
 
 /// Field syncs in a row that may be missed before the lock is given up.
@@ -97,8 +98,10 @@ impl Lock {
 
 /// The parity of a field sync, if the segment is one.
 pub(super) fn detect(symbols: &[f32; SEGMENT_SYMBOLS]) -> Option<Parity> {
-    let long = correlation(&symbols[PN511_START..PN511_START + PN511], &*PN511_LEVELS);
-    if long < THRESHOLD * SYNC_LEVEL * SYNC_LEVEL {
+    let sequence = &symbols[PN511_START..PN511_START + PN511];
+    let level = correlation(sequence, sequence).sqrt().max(SYNC_LEVEL);
+    let long = correlation(sequence, &*PN511_LEVELS);
+    if long < THRESHOLD * SYNC_LEVEL * level {
         return None;
     }
     let middle = MIDDLE_PN63_START..MIDDLE_PN63_START + PN63;
@@ -138,6 +141,9 @@ mod tests {
         let deviation = (DATA_POWER / PN511 as f32).sqrt() * SYNC_LEVEL;
         assert!(THRESHOLD * SYNC_LEVEL * SYNC_LEVEL > 9.0 * deviation);
         assert!(run(&mut FieldTracker::new(), 5000).iter().all(|s| *s == FieldStep::Unlocked));
+        let loud = |n: usize| data(n).map(|x| x * 10.0);
+        assert!((0..5000).all(|n| detect(&loud(n)).is_none()));
+        assert_eq!(detect(&field_sync(Parity::Second).map(|x| x * 10.0)), Some(Parity::Second));
     }
 
     #[test]
