@@ -5,6 +5,9 @@ set -euo pipefail
 optional=false
 if [ "${1:-}" = --optional ]; then optional=true; shift; fi
 
+# Elsewhere than on Debian the packages have other names; what is missing then shows by itself.
+command -v dpkg-query >/dev/null || exit 0
+
 missing=()
 for package in "$@"; do
   [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || missing+=("$package")
