@@ -99,7 +99,7 @@ pub struct Status {
     /// Symbol clock of the sender relative to the receiver's sample clock, positive if faster; none
     /// before lock.
     pub clock_offset_ppm: Option<f64>,
-    /// Samples taken.
+    /// Samples taken, in whole chunks of 2048; what is left at the end of a stream is not received.
     pub samples: u64,
     /// Samples that were not finite numbers, taken as zero.
     pub bad_samples: u64,
