@@ -104,8 +104,8 @@ impl Drop for Claim {
 
 /// Renews the claim until told to stop, then gives it back.
 ///
-/// One answer may stay out: a busy machine is no lost device, and with two the device has dropped the
-/// claim by itself.
+/// One answer may stay out: a busy machine is no lost device, and with two the device has dropped
+/// the claim by itself.
 fn keep(
     mut client: RpcClient,
     token: &Value,
