@@ -35,6 +35,7 @@ fuzz: rust
 	fuzz/run.sh $(or $(FUZZ_SECONDS),10)
 
 lint: rust
+	@scripts/need.sh gcc libc6-dev python3
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	scripts/tidy.py
