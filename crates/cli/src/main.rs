@@ -27,6 +27,7 @@ struct Cli {
 /// Each verb describes itself where its arguments are.
 #[derive(Subcommand)]
 enum Verb {
+    Bench(verbs::bench::Args),
     Demo(verbs::demo::Args),
     Find(verbs::find::Args),
     Radio(verbs::radio::Args),
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         Err(error) => return output::refuse(&error),
     };
     let outcome = match cli.verb {
+        Verb::Bench(args) => verbs::bench::run(args),
         Verb::Demo(args) => verbs::demo::run(args),
         Verb::Find(args) => verbs::find::run(args),
         Verb::Radio(args) => verbs::radio::run(args),

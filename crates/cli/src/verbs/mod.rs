@@ -1,5 +1,6 @@
 //! One file a verb.
 
+pub mod bench;
 pub mod demo;
 pub mod find;
 pub mod radio;

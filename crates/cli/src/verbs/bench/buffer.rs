@@ -1,0 +1,178 @@
+//! `millstream bench buffer`: the buffer law as a calculator. Worst-case latency × rate = buffer.
+
+use crate::numbers::positive;
+use crate::output::Report;
+use anyhow::Context;
+use millstream_lab::histogram::Histogram;
+use millstream_lab::picture::short_time;
+use millstream_lab::{Link, LinkBudget, WireFormat, buffer};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// Calculates buffers: worst-case latency × rate = buffer, whichever is not known.
+///
+/// Give a latency, a buffer or both; with both it says whether the buffer holds, and the exit
+/// status says so too. The latency may come from a measured histogram.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  millstream bench buffer --rate 250e6 --latency 300e-6
+  millstream bench buffer --rate 250e6 --samples 65536
+  millstream bench buffer --rate 250e6 --samples 65536 --latency 80e-6
+  millstream bench buffer --rate 25e6 --histogram latency.json --probability 1e-4
+  millstream bench buffer --rate 250e6 --latency 80e-6 --channels 2 --link 20e9 --mtu 9000")]
+pub struct Args {
+    /// Samples per second of a channel.
+    #[arg(long, value_name = "HZ", value_parser = positive, allow_negative_numbers = true)]
+    rate: f64,
+
+    /// The worst latency that the buffer has to cover, seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = positive, allow_negative_numbers = true,
+          conflicts_with = "histogram")]
+    latency: Option<f64>,
+
+    /// The buffer of a channel, samples.
+    #[arg(long, value_name = "N", required_unless_present_any = ["latency", "histogram"],
+          value_parser = clap::value_parser!(u64).range(1..))]
+    samples: Option<u64>,
+
+    /// A measured latency: the document of `millstream latency … --json`.
+    #[arg(long, value_name = "FILE.json", requires = "probability")]
+    histogram: Option<PathBuf>,
+
+    /// The share of latencies that may exceed the buffer, for example 1e-6.
+    #[arg(long, value_name = "P", value_parser = positive, allow_negative_numbers = true,
+          requires = "histogram")]
+    probability: Option<f64>,
+
+    /// Samples on the wire.
+    #[arg(long, value_name = "FORMAT", default_value = "sc16")]
+    format: Format,
+
+    /// Channels that share the link.
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u64).range(1..=1024))]
+    channels: u64,
+
+    /// Speed of the link, bits per second; the sum when there are several.
+    #[arg(long, value_name = "BIT/S", default_value_t = 10e9, value_parser = positive,
+          allow_negative_numbers = true)]
+    link: f64,
+
+    /// Largest IP packet of the link, bytes.
+    #[arg(long, value_name = "BYTES", default_value_t = 9000,
+          value_parser = clap::value_parser!(u64).range(1..=65_535))]
+    mtu: u64,
+}
+
+/// Wire formats by name.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Format {
+    /// 16 bits of I and 16 of Q.
+    Sc16,
+    /// 12 and 12.
+    Sc12,
+    /// 8 and 8.
+    Sc8,
+}
+
+impl From<Format> for WireFormat {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::Sc16 => Self::Sc16,
+            Format::Sc12 => Self::Sc12,
+            Format::Sc8 => Self::Sc8,
+        }
+    }
+}
+
+/// Fails when the buffer that was given does not hold.
+pub fn run(args: Args) -> anyhow::Result<Report> {
+    let format = WireFormat::from(args.format);
+    let link = Link { bits_per_s: args.link, mtu_bytes: args.mtu };
+    let budget = LinkBudget::new(args.rate, args.channels, format, link)?;
+    let latency_s = latency_s(&args)?;
+    let wanted = latency_s.map(|latency_s| buffer::samples_for(latency_s, args.rate));
+
+    let mut text = String::new();
+    let rate_mhz = args.rate / 1e6;
+    if let (Some(latency_s), Some(wanted)) = (latency_s, wanted) {
+        let latency = short_time((latency_s * 1e9).round() as u64);
+        let size = size(format.bytes(wanted));
+        let _ = writeln!(text, "{latency} at {rate_mhz} MS/s take {wanted} samples ({size})");
+    }
+    let slack_s = args.samples.map(|samples| buffer::slack_s(samples, args.rate));
+    if let (Some(samples), Some(slack_s)) = (args.samples, slack_s) {
+        let (size, slack) =
+            (size(format.bytes(samples)), short_time((slack_s * 1e9).round() as u64));
+        let _ = writeln!(text, "{samples} samples ({size}) last {slack} at {rate_mhz} MS/s");
+    }
+    let holds = wanted.zip(args.samples).map(|(wanted, samples)| samples >= wanted);
+    let rate_max_hz = latency_s.zip(args.samples).map(|(l, s)| buffer::rate_max_hz(s, l));
+    text += &link_text(&args, &budget);
+    let failure = match holds {
+        Some(false) => Some(format!(
+            "the buffer does not hold: up to {:.1} MS/s it would",
+            rate_max_hz.unwrap_or_default() / 1e6
+        )),
+        Some(true) => {
+            text += "the buffer holds\n";
+            None
+        }
+        None => None,
+    };
+    let results = json!({
+        "rate_hz": args.rate, "latency_s": latency_s, "probability": args.probability,
+        "samples_needed": wanted, "bytes_needed": wanted.map(|samples| format.bytes(samples)),
+        "samples": args.samples, "bytes": args.samples.map(|samples| format.bytes(samples)),
+        "slack_s": slack_s, "holds": holds, "rate_max_hz": rate_max_hz,
+        "format": format, "channels": args.channels, "link": link, "budget": budget,
+    });
+    Ok(Report { text, results, failure })
+}
+
+fn link_text(args: &Args, budget: &LinkBudget) -> String {
+    let (channels, link_gb) = (args.channels, args.link / 1e9);
+    let over = if budget.wire_share > 1.0 { ": too much" } else { "" };
+    format!(
+        "{channels} of them over {link_gb} Gb/s: samples {:.1} %, with headers {:.1} % in {:.0} \
+         packets/s of {} samples{over}; up to {:.1} MS/s each fit\n",
+        budget.payload_share * 100.0,
+        budget.wire_share * 100.0,
+        budget.packets_per_s,
+        budget.samples_per_packet,
+        budget.rate_max_hz / 1e6,
+    )
+}
+
+/// The latency given, or the one that a histogram and a probability say.
+fn latency_s(args: &Args) -> anyhow::Result<Option<f64>> {
+    let (Some(path), Some(probability)) = (&args.histogram, args.probability) else {
+        return Ok(args.latency);
+    };
+    let histogram = read_histogram(path)?;
+    let (_, latency_ns) = buffer::samples_for_probability(&histogram, probability, args.rate)?;
+    Ok(Some(latency_ns as f64 / 1e9))
+}
+
+/// A histogram by itself, or the one in a document of `--json`.
+fn read_histogram(path: &Path) -> anyhow::Result<Histogram> {
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("cannot read the histogram {}", path.display()))?;
+    let document: Value =
+        serde_json::from_str(&text).with_context(|| format!("{} holds no JSON", path.display()))?;
+    let inner = document.pointer("/results/histogram").unwrap_or(&document);
+    let histogram = serde_json::from_value(inner.clone());
+    histogram.with_context(|| {
+        format!(
+            "{} holds no histogram: give what `millstream latency radio --json` printed",
+            path.display()
+        )
+    })
+}
+
+/// Bytes as people say them.
+fn size(bytes: u64) -> String {
+    let kib = bytes as f64 / 1024.0;
+    if kib < 1024.0 { format!("{kib:.0} KiB") } else { format!("{:.1} MiB", kib / 1024.0) }
+}

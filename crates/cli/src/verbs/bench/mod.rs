@@ -1,0 +1,26 @@
+//! `millstream bench`: what this machine sustains. One file a measurement.
+
+mod buffer;
+
+use crate::output::Report;
+use clap::Subcommand;
+
+/// Measures what this machine sustains, and what follows from it.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+/// Each measurement describes itself where its arguments are.
+#[derive(Subcommand)]
+enum What {
+    Buffer(buffer::Args),
+}
+
+/// Runs one measurement.
+pub fn run(args: Args) -> anyhow::Result<Report> {
+    match args.what {
+        What::Buffer(args) => buffer::run(args),
+    }
+}

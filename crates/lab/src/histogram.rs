@@ -1,0 +1,209 @@
+//! Latencies as a distribution: classes of equal relative width, exact extremes, one increment per
+//! value and no allocation after the first.
+
+use serde::{Deserialize, Serialize};
+
+/// Classes between a power of two and the next.
+const CLASSES_PER_OCTAVE: u64 = 64;
+/// Powers of two below which each value has a class of its own.
+const EXACT_BITS: u32 = CLASSES_PER_OCTAVE.trailing_zeros();
+/// Classes of all 64-bit values.
+const CLASSES: usize = ((64 - EXACT_BITS as usize) + 1) * CLASSES_PER_OCTAVE as usize;
+
+/// Largest relative width of a class: a quantile is at most this share above the true value.
+pub const RESOLUTION: f64 = 1.0 / CLASSES_PER_OCTAVE as f64;
+
+/// A distribution of latencies in nanoseconds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Stored", into = "Stored")]
+pub struct Histogram {
+    classes: Box<[u64]>,
+    count: u64,
+    min_ns: u64,
+    max_ns: u64,
+}
+
+/// How a histogram is written down: classes that hold something, by their upper edge.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Stored {
+    min_ns: u64,
+    max_ns: u64,
+    /// Largest value of the class, nanoseconds; how many values it holds.
+    classes_ns: Vec<(u64, u64)>,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self { classes: vec![0; CLASSES].into(), count: 0, min_ns: u64::MAX, max_ns: 0 }
+    }
+}
+
+impl Histogram {
+    /// Counts one latency.
+    pub fn record(&mut self, value_ns: u64) {
+        self.record_many(value_ns, 1);
+    }
+
+    /// Counts the same latency `times` times.
+    pub fn record_many(&mut self, value_ns: u64, times: u64) {
+        if times == 0 {
+            return;
+        }
+        self.classes[class_of(value_ns)] += times;
+        self.count += times;
+        self.min_ns = self.min_ns.min(value_ns);
+        self.max_ns = self.max_ns.max(value_ns);
+    }
+
+    /// Latencies counted.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The smallest; 0 when nothing was counted.
+    pub fn min_ns(&self) -> u64 {
+        if self.count == 0 { 0 } else { self.min_ns }
+    }
+
+    /// The largest; 0 when nothing was counted.
+    pub fn max_ns(&self) -> u64 {
+        self.max_ns
+    }
+
+    /// The latency that a share `quantile` (0 to 1) does not exceed: the upper edge of its class,
+    /// but never beyond the largest that was counted. 0 when nothing was counted.
+    pub fn quantile_ns(&self, quantile: f64) -> u64 {
+        // A share such as 1 - 1e-6 is not exact in binary: a hair above a whole number is that.
+        let wanted = (self.count as f64 * quantile * (1.0 - 4.0 * f64::EPSILON)).ceil();
+        let wanted = (wanted as u64).clamp(1, self.count.max(1));
+        let mut below = 0;
+        for (class, &count) in self.classes.iter().enumerate() {
+            below += count;
+            if below >= wanted {
+                return upper_edge(class).clamp(self.min_ns, self.max_ns);
+            }
+        }
+        self.max_ns
+    }
+
+    /// Adds another histogram's values.
+    pub fn merge(&mut self, other: &Self) {
+        for (mine, theirs) in self.classes.iter_mut().zip(&other.classes) {
+            *mine += theirs;
+        }
+        self.count += other.count;
+        self.min_ns = self.min_ns.min(other.min_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
+
+    /// Classes that hold something, ascending: their largest value and how many values they hold.
+    pub fn classes(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let held = self.classes.iter().enumerate().filter(|(_, count)| **count > 0);
+        held.map(|(class, &count)| (upper_edge(class), count))
+    }
+}
+
+impl From<Stored> for Histogram {
+    fn from(stored: Stored) -> Self {
+        let mut histogram = Self::default();
+        for (value_ns, times) in stored.classes_ns {
+            let value_ns = value_ns.clamp(stored.min_ns, stored.max_ns.max(stored.min_ns));
+            histogram.record_many(value_ns, times);
+        }
+        if histogram.count > 0 {
+            histogram.min_ns = stored.min_ns.min(histogram.min_ns);
+            histogram.max_ns = stored.max_ns.max(histogram.max_ns);
+        }
+        histogram
+    }
+}
+
+impl From<Histogram> for Stored {
+    fn from(histogram: Histogram) -> Self {
+        let (min_ns, max_ns) = (histogram.min_ns(), histogram.max_ns());
+        Self { min_ns, max_ns, classes_ns: histogram.classes().collect() }
+    }
+}
+
+fn class_of(value: u64) -> usize {
+    if value < CLASSES_PER_OCTAVE {
+        return value as usize;
+    }
+    let octave = u64::BITS - 1 - value.leading_zeros() - EXACT_BITS;
+    // The top bit is dropped: it is what the octave says.
+    let within = (value >> octave) - CLASSES_PER_OCTAVE;
+    ((u64::from(octave) + 1) * CLASSES_PER_OCTAVE + within) as usize
+}
+
+fn upper_edge(class: usize) -> u64 {
+    let class = class as u64;
+    if class < CLASSES_PER_OCTAVE {
+        return class;
+    }
+    let octave = class / CLASSES_PER_OCTAVE - 1;
+    let within = class % CLASSES_PER_OCTAVE + CLASSES_PER_OCTAVE;
+    (((u128::from(within) + 1) << octave) - 1) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_lies_in_its_class_and_classes_are_narrow() {
+        let around = |bit: u32| [(1u64 << bit) - 1, 1 << bit, (1 << bit) + 1];
+        for value in (0..64).flat_map(around).chain([u64::MAX, u64::MAX - 1, 999_999]) {
+            let class = class_of(value);
+            assert!(value <= upper_edge(class), "{value}");
+            assert!(class == 0 || value > upper_edge(class - 1), "{value}");
+            let width = upper_edge(class) - value;
+            assert!(width as f64 <= value as f64 * RESOLUTION, "{value}: {width}");
+        }
+        assert_eq!(class_of(u64::MAX), CLASSES - 1);
+    }
+
+    #[test]
+    fn quantiles_of_a_known_distribution() {
+        let mut histogram = Histogram::default();
+        assert_eq!((histogram.quantile_ns(0.5), histogram.max_ns(), histogram.min_ns()), (0, 0, 0));
+        (1..=100).for_each(|value| histogram.record(value * 1000));
+        for (quantile, exact) in [(0.0, 1000), (0.5, 50_000), (0.99, 99_000), (1.0, 100_000)] {
+            let found = histogram.quantile_ns(quantile) as f64;
+            let exact = f64::from(exact);
+            assert!((exact..=exact * (1.0 + RESOLUTION)).contains(&found), "{quantile}: {found}");
+        }
+        assert_eq!((histogram.min_ns(), histogram.max_ns()), (1000, 100_000));
+    }
+
+    #[test]
+    fn two_halves_make_the_whole() {
+        let (mut all, mut even, mut odd) =
+            (Histogram::default(), Histogram::default(), Histogram::default());
+        for value in 0..10_000u64 {
+            all.record(value * value);
+            if value % 2 == 0 { even.record(value * value) } else { odd.record(value * value) }
+        }
+        even.merge(&odd);
+        assert_eq!(even, all);
+    }
+
+    #[test]
+    fn what_is_written_can_be_read_back() {
+        let mut histogram = Histogram::default();
+        for value in [3, 77, 1_000_003, 1_000_005, u64::MAX] {
+            histogram.record(value);
+        }
+        let text = serde_json::to_string(&histogram).unwrap();
+        assert_eq!(serde_json::from_str::<Histogram>(&text).unwrap(), histogram);
+        let empty = serde_json::to_string(&Histogram::default()).unwrap();
+        assert_eq!(serde_json::from_str::<Histogram>(&empty).unwrap(), Histogram::default());
+    }
+
+    #[test]
+    fn strange_text_makes_a_valid_histogram() {
+        let text = r#"{"min_ns": 50, "max_ns": 10, "classes_ns": [[7, 2], [900, 0], [99, 1]]}"#;
+        let histogram: Histogram = serde_json::from_str(text).unwrap();
+        assert_eq!(histogram.count(), 3);
+        assert_eq!(histogram.quantile_ns(1.0), 50);
+    }
+}
