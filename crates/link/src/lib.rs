@@ -15,6 +15,7 @@
 //! ```
 
 mod error;
+pub mod fault;
 pub mod interfaces;
 pub mod port;
 pub mod registry;

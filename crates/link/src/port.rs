@@ -85,6 +85,12 @@ pub trait PortTx: Send {
         segment_bytes: usize,
         to: SocketAddrV4,
     ) -> io::Result<()>;
+
+    /// Sends what middleware has kept back and is due; the time until more is due, if anything is
+    /// kept. A port that keeps nothing back does nothing here.
+    fn release(&mut self) -> Option<Duration> {
+        None
+    }
 }
 
 /// Both halves of an open port. The halves may move to different threads.

@@ -1,0 +1,48 @@
+//! Faults on demand: middleware that wraps either half of any port and loses, repeats, delays or
+//! damages the datagrams that rules choose.
+//!
+//! A [`Switch`] holds the rules of one direction. Rules come and go while traffic flows, from any
+//! thread. While none can act, a wrapped half costs one relaxed load per call and copies nothing;
+//! otherwise only what a rule changes or keeps back is copied.
+//!
+//! ```
+//! use millstream_link::fault::{Effect, Rule, Select, Switch};
+//! use millstream_link::{open, port::PortOptions};
+//! use std::net::{Ipv4Addr, SocketAddrV4};
+//! use std::time::{Duration, Instant};
+//!
+//! let start = Instant::now();
+//! let switch = Switch::new(move || start.elapsed().as_nanos() as u64);
+//! let any = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+//! let mut port = open("udp", any, &PortOptions::default())?;
+//! port.tx = switch.wrap_tx(port.tx);
+//! let rule = Rule::new(|bytes| bytes.starts_with(b"a"), Effect::Lose);
+//! let id = switch.add(rule.select(Select { count: Some(1), ..Select::default() }))?;
+//! for payload in [b"a1", b"b1", b"a2"] {
+//!     port.tx.send(payload, port.local)?;
+//! }
+//! assert_eq!(port.rx.recv_batch(Duration::from_secs(1))?, 2);
+//! assert_eq!(switch.tally(id).unwrap().hit, 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | module | idea |
+//! | --- | --- |
+//! | `rule` | which datagrams, and what happens to them: pure, time is an argument |
+//! | `switch` | the rules of one direction, shared with the halves |
+//! | `held` | datagrams that come later, bounded |
+//! | `rx`, `tx` | the wrapped halves |
+
+mod held;
+mod random;
+mod rule;
+mod rx;
+mod switch;
+mod tx;
+
+pub use held::{HELD_MAX, REORDER_NS_MAX};
+pub use rule::{Effect, Predicate, Rule, Select, Tally};
+pub use switch::{RULES_MAX, RuleId, Switch, TooManyRules};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,236 @@
+//! A rule: which datagrams, and what happens to them. No clock and no randomness of its own.
+
+use std::ops::Range;
+
+use super::random::Random;
+
+/// Looks at a datagram's bytes, which nobody has checked, and says whether the rule concerns it.
+pub type Predicate = Box<dyn Fn(&[u8]) -> bool + Send>;
+
+/// What happens to a datagram.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Effect {
+    /// It never arrives.
+    Lose,
+    /// It arrives, and so many copies arrive directly behind it.
+    Duplicate {
+        /// Copies beside the original.
+        copies: u32,
+    },
+    /// It arrives behind so many later datagrams that match the rule, or
+    /// [`REORDER_NS_MAX`](super::REORDER_NS_MAX) later if they do not come.
+    Reorder {
+        /// Datagrams that overtake it.
+        datagrams: u32,
+    },
+    /// It arrives this much later.
+    Delay {
+        /// By how much, nanoseconds.
+        ns: u64,
+    },
+    /// Bits of it are flipped, at places that the rule's seed decides.
+    Corrupt {
+        /// How many; two flips of one bit undo each other.
+        bits: u32,
+        /// Which bytes may be hit; what the datagram does not have is left out.
+        bytes: Range<usize>,
+    },
+    /// Its tail is cut off.
+    Truncate {
+        /// Bytes that are left at most.
+        bytes: usize,
+    },
+}
+
+/// Which of the datagrams that match are hit: behind `skip` of them every `every`th, at most
+/// `count`, each with `probability`, between two times.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Select {
+    /// Matches that pass first.
+    pub skip: u64,
+    /// 1 hits all, 3 the third, sixth, …; 0 counts as 1.
+    pub every: u64,
+    /// Hits at most; `None` for no end.
+    pub count: Option<u64>,
+    /// Chance of each hit, 0 to 1.
+    pub probability: f64,
+    /// Decides chances and places of flipped bits.
+    pub seed: u64,
+    /// Nothing is hit, and nothing counted, before this time and from `until_ns` on: nanoseconds of
+    /// the switch's clock.
+    pub from_ns: u64,
+    /// See `from_ns`.
+    pub until_ns: u64,
+}
+
+impl Default for Select {
+    fn default() -> Self {
+        Self {
+            skip: 0,
+            every: 1,
+            count: None,
+            probability: 1.0,
+            seed: 1,
+            from_ns: 0,
+            until_ns: u64::MAX,
+        }
+    }
+}
+
+/// What a rule did so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Tally {
+    /// Datagrams that matched while the rule could act.
+    pub matched: u64,
+    /// Datagrams that it acted on.
+    pub hit: u64,
+    /// Datagrams and copies that are kept back now.
+    pub held: u64,
+    /// Datagrams and copies that should have come later and never will: too many were held, or the
+    /// port refused them.
+    pub overflowed: u64,
+    /// It can act no more: its count is reached or its time is over, and nothing is held.
+    pub done: bool,
+}
+
+/// Which datagrams, and what happens to them.
+pub struct Rule {
+    matches: Predicate,
+    effect: Effect,
+    select: Select,
+    random: Random,
+    pub(super) tally: Tally,
+}
+
+impl Rule {
+    /// A rule for every datagram that `matches`.
+    pub fn new(matches: impl Fn(&[u8]) -> bool + Send + 'static, effect: Effect) -> Self {
+        let select = Select::default();
+        let random = Random::new(select.seed);
+        Self { matches: Box::new(matches), effect, select, random, tally: Tally::default() }
+    }
+
+    /// The same for some of them.
+    #[must_use]
+    pub fn select(self, select: Select) -> Self {
+        Self { random: Random::new(select.seed), select, ..self }
+    }
+
+    /// Whether the rule concerns a datagram; counts it.
+    pub(super) fn take(&mut self, bytes: &[u8], now_ns: u64) -> bool {
+        let in_time = (self.select.from_ns..self.select.until_ns).contains(&now_ns);
+        let takes = !self.tally.done && in_time && (self.matches)(bytes);
+        self.tally.matched += u64::from(takes);
+        takes
+    }
+
+    /// Whether the datagram just taken is hit; counts it.
+    pub(super) fn hit(&mut self) -> bool {
+        let Select { skip, every, count, probability, .. } = self.select;
+        let Some(behind) = self.tally.matched.checked_sub(skip).filter(|&behind| behind > 0) else {
+            return false;
+        };
+        let open = count.is_none_or(|count| self.tally.hit < count);
+        let hit = open && behind.is_multiple_of(every.max(1)) && self.random.chance(probability);
+        self.tally.hit += u64::from(hit);
+        hit
+    }
+
+    /// Notes whether anything is left to do.
+    pub(super) fn settle(&mut self, now_ns: u64) {
+        let spent = self.select.count.is_some_and(|count| self.tally.hit >= count);
+        let over = now_ns >= self.select.until_ns;
+        self.tally.done = (spent || over) && self.tally.held == 0;
+    }
+
+    pub(super) fn effect(&self) -> &Effect {
+        &self.effect
+    }
+
+    pub(super) fn draw(&mut self) -> u64 {
+        self.random.next()
+    }
+}
+
+/// A change of a datagram's bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Change {
+    Flip { seed: u64, bits: u32, bytes: Range<usize> },
+    Cut { bytes: usize },
+}
+
+impl Change {
+    pub fn apply(&self, datagram: &mut Vec<u8>) {
+        match self {
+            Self::Cut { bytes } => datagram.truncate(*bytes),
+            Self::Flip { seed, bits, bytes } => {
+                let end = bytes.end.min(datagram.len());
+                let Some(part) = datagram.get_mut(bytes.start..end) else { return };
+                if part.is_empty() {
+                    return;
+                }
+                let mut random = Random::new(*seed);
+                for _ in 0..*bits {
+                    let bit = random.below(part.len() as u64 * 8);
+                    part[(bit / 8) as usize] ^= 1 << (bit % 8);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hits(select: Select, datagrams: u64) -> Vec<u64> {
+        let mut rule = Rule::new(|_| true, Effect::Lose).select(select);
+        let mut hit = |now| rule.take(b"", now) && rule.hit();
+        (0..datagrams).filter(|&now| hit(now)).collect()
+    }
+
+    #[test]
+    fn skip_every_and_count_choose_exactly() {
+        let base = Select::default;
+        assert_eq!(hits(base(), 3), [0, 1, 2]);
+        assert_eq!(hits(Select { skip: 2, ..base() }, 5), [2, 3, 4]);
+        assert_eq!(hits(Select { every: 3, ..base() }, 10), [2, 5, 8]);
+        assert_eq!(hits(Select { skip: 1, every: 3, count: Some(2), ..base() }, 20), [3, 6]);
+        assert_eq!(hits(Select { every: 0, count: Some(1), ..base() }, 5), [0]);
+    }
+
+    #[test]
+    fn outside_of_its_time_a_rule_neither_hits_nor_counts() {
+        let select = Select { from_ns: 10, until_ns: 15, every: 2, ..Select::default() };
+        assert_eq!(hits(select, 30), [11, 13]);
+    }
+
+    #[test]
+    fn chances_repeat_with_their_seed() {
+        let select = |seed| Select { probability: 0.25, seed, ..Select::default() };
+        let first = hits(select(7), 4_000);
+        assert_eq!(first, hits(select(7), 4_000));
+        assert_ne!(first, hits(select(8), 4_000));
+        assert!((800..1_200).contains(&first.len()), "{}", first.len());
+    }
+
+    #[test]
+    fn flipped_bits_stay_in_their_range_and_repeat() {
+        for length in [0usize, 1, 7, 8, 20] {
+            let flip = Change::Flip { seed: 3, bits: 1, bytes: 4..8 };
+            let (mut once, mut again) = (vec![0u8; length], vec![0u8; length]);
+            flip.apply(&mut once);
+            flip.apply(&mut again);
+            assert_eq!(once, again);
+            let flipped: u32 = once.iter().map(|byte| byte.count_ones()).sum();
+            assert_eq!(flipped, u32::from(length > 4), "{length}");
+            assert!(once.iter().enumerate().all(|(at, &b)| b == 0 || (4..8).contains(&at)));
+        }
+        let mut cut = vec![1; 10];
+        Change::Cut { bytes: 12 }.apply(&mut cut);
+        Change::Cut { bytes: 3 }.apply(&mut cut);
+        assert_eq!(cut, [1; 3]);
+    }
+}

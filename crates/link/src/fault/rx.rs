@@ -1,0 +1,130 @@
+//! The receive half behind a switch.
+
+use std::io;
+use std::time::Duration;
+
+use super::held::{Due, Held, Kept};
+use super::switch::{Switch, Verdict};
+use crate::port::{Capabilities, Datagram, PortRx};
+
+/// Where a lent datagram lies.
+#[derive(Debug, Clone, Copy)]
+enum Lent {
+    Inner(usize),
+    Own(usize),
+}
+
+pub(super) struct FaultRx {
+    inner: Box<dyn PortRx>,
+    switch: Switch,
+    held: Held,
+    /// Nothing stands between the inner half and its user in the current batch.
+    direct: bool,
+    lent: Vec<Lent>,
+    own: Vec<Kept>,
+    /// The inner batch: the next to judge, and how many there are.
+    next: usize,
+    count: usize,
+}
+
+impl FaultRx {
+    pub fn new(inner: Box<dyn PortRx>, switch: Switch) -> Self {
+        let lent = Vec::with_capacity(inner.capabilities().batch_max);
+        let (held, own) = (Held::default(), Vec::new());
+        Self { inner, switch, held, direct: true, lent, own, next: 0, count: 0 }
+    }
+
+    fn recv_judged(&mut self, timeout: Duration) -> io::Result<usize> {
+        let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+        let until_ns = self.switch.now_ns().saturating_add(timeout_ns);
+        let mut polled = false;
+        loop {
+            self.lend();
+            let now_ns = self.switch.now_ns();
+            if !self.lent.is_empty() || (polled && now_ns >= until_ns) {
+                return Ok(self.lent.len());
+            }
+            let wake_ns = self.held.next_ns().map_or(until_ns, |due_ns| due_ns.min(until_ns));
+            let wait = Duration::from_nanos(wake_ns.saturating_sub(now_ns));
+            (self.next, self.count) = (0, 0);
+            self.count = self.inner.recv_batch(wait)?;
+            polled = true;
+        }
+    }
+
+    /// Lends what is due and what the rules let through of the inner batch.
+    fn lend(&mut self) {
+        let room = self.inner.capabilities().batch_max;
+        while self.lent.len() < room {
+            let now_ns = self.switch.now_ns();
+            if let Some((kept, _)) = self.held.pop_due(&self.switch, now_ns) {
+                self.lend_own(kept);
+            } else if self.next < self.count {
+                self.next += 1;
+                self.take(self.next - 1, now_ns);
+            } else {
+                break;
+            }
+        }
+    }
+
+    /// Does what the rules say with datagram `index` of the inner batch.
+    fn take(&mut self, index: usize, now_ns: u64) {
+        let Datagram { payload, source } = self.inner.datagram(index);
+        let datagram = (payload, source);
+        match self.switch.judge(payload, now_ns) {
+            Verdict::Pass => self.lent.push(Lent::Inner(index)),
+            Verdict::Lose => {}
+            Verdict::Copies(copies, rule) => {
+                for _ in 0..copies {
+                    self.held.keep(&self.switch, rule, Due::NEXT, datagram);
+                }
+                self.lent.push(Lent::Inner(index));
+            }
+            Verdict::Later(due, rule) => {
+                self.held.keep(&self.switch, rule, due, datagram);
+            }
+            Verdict::Change(change) => {
+                let mut kept = self.held.copy(payload, source);
+                change.apply(&mut kept.bytes);
+                self.lend_own(kept);
+            }
+        }
+    }
+
+    fn lend_own(&mut self, kept: Kept) {
+        self.lent.push(Lent::Own(self.own.len()));
+        self.own.push(kept);
+    }
+}
+
+impl PortRx for FaultRx {
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn recv_batch(&mut self, timeout: Duration) -> io::Result<usize> {
+        self.lent.clear();
+        self.own.drain(..).for_each(|kept| self.held.give_back(kept));
+        let busy = self.next < self.count || !self.held.is_empty();
+        self.direct = !busy && !self.switch.is_live();
+        if self.direct { self.inner.recv_batch(timeout) } else { self.recv_judged(timeout) }
+    }
+
+    fn datagram(&self, index: usize) -> Datagram<'_> {
+        if self.direct {
+            return self.inner.datagram(index);
+        }
+        match self.lent[index] {
+            Lent::Inner(index) => self.inner.datagram(index),
+            Lent::Own(index) => {
+                let Kept { bytes, peer } = &self.own[index];
+                Datagram { payload: bytes, source: *peer }
+            }
+        }
+    }
+
+    fn queue_drops(&self) -> u64 {
+        self.inner.queue_drops()
+    }
+}

@@ -1,0 +1,211 @@
+//! The rules of one direction, shared between whoever switches them and the wrapped halves.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::held::{Due, REORDER_NS_MAX};
+use super::rule::{Change, Effect, Rule, Tally};
+use super::rx::FaultRx;
+use super::tx::FaultTx;
+use crate::port::{PortRx, PortTx};
+
+/// Rules that one switch holds at most, those that are done included.
+pub const RULES_MAX: usize = 64;
+
+/// Names a rule of one switch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RuleId(u64);
+
+/// A switch holds [`RULES_MAX`] rules already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("there are {RULES_MAX} rules already: remove some first")]
+pub struct TooManyRules;
+
+/// The rules of one direction. Clones share them; any number of halves may be wrapped.
+///
+/// For each datagram all rules count, in the order they were added; the first that selects it acts.
+#[derive(Clone)]
+pub struct Switch {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    /// Whether any rule can act or holds something.
+    live: AtomicBool,
+    rules: Mutex<Rules>,
+    clock: Box<dyn Fn() -> u64 + Send + Sync>,
+}
+
+#[derive(Default)]
+struct Rules {
+    list: Vec<(RuleId, Rule)>,
+    next_id: u64,
+}
+
+/// What a half has to do with a datagram.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Pass,
+    Lose,
+    /// It passes, and so many copies come behind it.
+    Copies(u32, RuleId),
+    Later(Due, RuleId),
+    Change(Change),
+}
+
+impl Switch {
+    /// A switch without rules. `clock` gives nanoseconds that never run backwards; it is asked only
+    /// while a rule can act.
+    pub fn new(clock: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
+        let live = AtomicBool::new(false);
+        let shared = Shared { live, rules: Mutex::default(), clock: Box::new(clock) };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Puts this switch's rules between a receive half and its user.
+    #[must_use]
+    pub fn wrap_rx(&self, inner: Box<dyn PortRx>) -> Box<dyn PortRx> {
+        Box::new(FaultRx::new(inner, self.clone()))
+    }
+
+    /// Puts this switch's rules between a user and its transmit half. Who uses rules that keep
+    /// datagrams back must call [`PortTx::release`] regularly.
+    #[must_use]
+    pub fn wrap_tx(&self, inner: Box<dyn PortTx>) -> Box<dyn PortTx> {
+        Box::new(FaultTx::new(inner, self.clone()))
+    }
+
+    /// Adds a rule; it acts from the next datagram on.
+    ///
+    /// # Errors
+    /// [`TooManyRules`].
+    pub fn add(&self, rule: Rule) -> Result<RuleId, TooManyRules> {
+        let mut rules = self.lock();
+        if rules.list.len() == RULES_MAX {
+            return Err(TooManyRules);
+        }
+        rules.next_id += 1;
+        let id = RuleId(rules.next_id);
+        rules.list.push((id, rule));
+        self.settle(&mut rules, self.now_ns());
+        Ok(id)
+    }
+
+    /// Removes a rule; what it holds is let through at once. What it did, if there is such a rule.
+    pub fn remove(&self, id: RuleId) -> Option<Tally> {
+        let mut rules = self.lock();
+        let index = rules.list.iter().position(|(other, _)| *other == id)?;
+        let (_, rule) = rules.list.remove(index);
+        self.settle(&mut rules, self.now_ns());
+        Some(rule.tally)
+    }
+
+    /// Removes all rules.
+    pub fn clear(&self) {
+        let mut rules = self.lock();
+        rules.list.clear();
+        self.settle(&mut rules, 0);
+    }
+
+    /// What a rule did so far.
+    pub fn tally(&self, id: RuleId) -> Option<Tally> {
+        let mut rules = self.lock();
+        self.settle(&mut rules, self.now_ns());
+        rules.find(id).map(|rule| rule.tally)
+    }
+
+    pub(super) fn is_live(&self) -> bool {
+        self.shared.live.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn now_ns(&self) -> u64 {
+        (self.shared.clock)()
+    }
+
+    /// Shows a datagram to the rules.
+    pub(super) fn judge(&self, datagram: &[u8], now_ns: u64) -> Verdict {
+        let mut rules = self.lock();
+        let mut verdict = Verdict::Pass;
+        for (id, rule) in &mut rules.list {
+            if rule.take(datagram, now_ns) && verdict == Verdict::Pass && rule.hit() {
+                verdict = verdict_of(*id, rule, now_ns);
+            }
+        }
+        self.settle(&mut rules, now_ns);
+        verdict
+    }
+
+    /// Whether a rule has taken so many datagrams, or is gone, so that what it holds is free.
+    pub(super) fn has_taken(&self, id: RuleId, matched: u64) -> bool {
+        self.lock().find(id).is_none_or(|rule| rule.tally.matched >= matched)
+    }
+
+    /// A half keeps a datagram of this rule back.
+    pub(super) fn note_held(&self, id: RuleId) {
+        if let Some(rule) = self.lock().find(id) {
+            rule.tally.held += 1;
+            rule.tally.done = false;
+        }
+        self.shared.live.store(true, Ordering::Relaxed);
+    }
+
+    /// A held datagram has left.
+    pub(super) fn note_released(&self, id: RuleId) {
+        let mut rules = self.lock();
+        if let Some(rule) = rules.find(id) {
+            rule.tally.held -= 1;
+        }
+        self.settle(&mut rules, self.now_ns());
+    }
+
+    /// A datagram that should have come later never will.
+    pub(super) fn note_overflow(&self, id: RuleId) {
+        if let Some(rule) = self.lock().find(id) {
+            rule.tally.overflowed += 1;
+        }
+    }
+
+    fn settle(&self, rules: &mut Rules, now_ns: u64) {
+        rules.list.iter_mut().for_each(|(_, rule)| rule.settle(now_ns));
+        let live = rules.list.iter().any(|(_, rule)| !rule.tally.done);
+        self.shared.live.store(live, Ordering::Relaxed);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Rules> {
+        // A predicate that panicked leaves counts that are at most one off.
+        self.shared.rules.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Switch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let live = self.is_live();
+        f.debug_struct("Switch").field("live", &live).finish_non_exhaustive()
+    }
+}
+
+impl Rules {
+    fn find(&mut self, id: RuleId) -> Option<&mut Rule> {
+        self.list.iter_mut().find(|(other, _)| *other == id).map(|(_, rule)| rule)
+    }
+}
+
+fn verdict_of(id: RuleId, rule: &mut Rule, now_ns: u64) -> Verdict {
+    match *rule.effect() {
+        Effect::Lose => Verdict::Lose,
+        Effect::Duplicate { copies } => Verdict::Copies(copies, id),
+        Effect::Reorder { datagrams } => {
+            let matched = rule.tally.matched.saturating_add(datagrams.into());
+            Verdict::Later(Due { ns: now_ns.saturating_add(REORDER_NS_MAX), matched }, id)
+        }
+        Effect::Delay { ns } => {
+            Verdict::Later(Due { ns: now_ns.saturating_add(ns), matched: u64::MAX }, id)
+        }
+        Effect::Truncate { bytes } => Verdict::Change(Change::Cut { bytes }),
+        Effect::Corrupt { bits, ref bytes } => {
+            let bytes = bytes.clone();
+            Verdict::Change(Change::Flip { seed: rule.draw(), bits, bytes })
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The transmit half behind a switch.
+
+use std::io;
+use std::net::SocketAddrV4;
+use std::time::Duration;
+
+use super::held::{Due, Held};
+use super::switch::{Switch, Verdict};
+use crate::port::{Capabilities, PortTx};
+
+pub(super) struct FaultTx {
+    inner: Box<dyn PortTx>,
+    switch: Switch,
+    held: Held,
+}
+
+impl FaultTx {
+    pub fn new(inner: Box<dyn PortTx>, switch: Switch) -> Self {
+        Self { inner, switch, held: Held::default() }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.held.is_empty() && !self.switch.is_live()
+    }
+
+    /// Judges the datagrams of a train one by one. What passes leaves in trains as long as possible.
+    fn send_judged(
+        &mut self,
+        train: &[u8],
+        segment_bytes: usize,
+        to: SocketAddrV4,
+    ) -> io::Result<()> {
+        // Sent so far, and judged so far.
+        let (mut sent, mut end) = (0, 0);
+        for datagram in train.chunks(segment_bytes) {
+            let start = end;
+            end += datagram.len();
+            let now_ns = self.switch.now_ns();
+            let verdict = self.switch.judge(datagram, now_ns);
+            let passes = matches!(verdict, Verdict::Pass | Verdict::Copies(..));
+            if !passes {
+                self.send_run(&train[sent..start], segment_bytes, to)?;
+                sent = end;
+            }
+            match verdict {
+                Verdict::Pass | Verdict::Lose => {}
+                Verdict::Copies(copies, rule) => {
+                    for _ in 0..copies {
+                        self.held.keep(&self.switch, rule, Due::NEXT, (datagram, to));
+                    }
+                }
+                Verdict::Later(due, rule) => {
+                    self.held.keep(&self.switch, rule, due, (datagram, to));
+                }
+                Verdict::Change(change) => {
+                    let mut kept = self.held.copy(datagram, to);
+                    change.apply(&mut kept.bytes);
+                    let outcome = self.inner.send(&kept.bytes, to);
+                    self.held.give_back(kept);
+                    outcome?;
+                }
+            }
+            while let Some((kept, rule)) = self.held.pop_due(&self.switch, now_ns) {
+                self.send_run(&train[sent..end], segment_bytes, to)?;
+                sent = end;
+                if self.inner.send(&kept.bytes, kept.peer).is_err() {
+                    self.switch.note_overflow(rule);
+                }
+                self.held.give_back(kept);
+            }
+        }
+        self.send_run(&train[sent..], segment_bytes, to)
+    }
+
+    fn send_run(&mut self, run: &[u8], segment_bytes: usize, to: SocketAddrV4) -> io::Result<()> {
+        match run.len() {
+            0 => Ok(()),
+            length if length <= segment_bytes => self.inner.send(run, to),
+            _ => self.inner.send_train(run, segment_bytes, to),
+        }
+    }
+}
+
+impl PortTx for FaultTx {
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn send(&mut self, payload: &[u8], to: SocketAddrV4) -> io::Result<()> {
+        // An empty datagram is no train of one.
+        if self.is_idle() || payload.is_empty() {
+            return self.inner.send(payload, to);
+        }
+        self.release();
+        self.send_judged(payload, payload.len(), to)
+    }
+
+    fn send_train(
+        &mut self,
+        train: &[u8],
+        segment_bytes: usize,
+        to: SocketAddrV4,
+    ) -> io::Result<()> {
+        // The inner half knows what it refuses.
+        if self.is_idle() || segment_bytes == 0 {
+            return self.inner.send_train(train, segment_bytes, to);
+        }
+        self.release();
+        self.send_judged(train, segment_bytes, to)
+    }
+
+    fn release(&mut self) -> Option<Duration> {
+        if self.held.is_empty() {
+            return None;
+        }
+        let now_ns = self.switch.now_ns();
+        while let Some((kept, rule)) = self.held.pop_due(&self.switch, now_ns) {
+            if self.inner.send(&kept.bytes, kept.peer).is_err() {
+                self.switch.note_overflow(rule);
+            }
+            self.held.give_back(kept);
+        }
+        let due_ns = self.held.next_ns()?;
+        Some(Duration::from_nanos(due_ns.saturating_sub(now_ns)))
+    }
+}
