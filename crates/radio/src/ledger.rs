@@ -24,17 +24,20 @@ pub enum Cause {
     LateCommand,
     /// They arrived, but the consumer had closed the stream.
     Discarded,
+    /// Another channel of the group lost these moments, so this one gave them up too.
+    Alignment,
 }
 
 impl Cause {
     /// Every cause, in the order of a ledger's table.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::DeviceOverrun,
         Self::NetworkLoss,
         Self::HostQueueDrop,
         Self::Malformed,
         Self::LateCommand,
         Self::Discarded,
+        Self::Alignment,
     ];
 
     /// A stable name for tables and JSON.
@@ -46,6 +49,7 @@ impl Cause {
             Self::Malformed => "malformed",
             Self::LateCommand => "late_command",
             Self::Discarded => "discarded",
+            Self::Alignment => "alignment",
         }
     }
 }
@@ -136,10 +140,10 @@ impl Ledger {
         self.delivered += samples;
     }
 
-    /// Held samples will not be wanted.
-    pub(crate) fn discard(&mut self, samples: u64) {
+    /// Held samples will not be wanted, for `cause`.
+    pub(crate) fn discard(&mut self, cause: Cause, samples: u64) {
         self.held -= samples;
-        self.lose(Cause::Discarded, samples);
+        self.lose(cause, samples);
     }
 
     pub(crate) fn lose(&mut self, cause: Cause, samples: u64) {
@@ -174,7 +178,7 @@ mod tests {
         let mut ledger = Ledger { expected: 100, ..Ledger::default() };
         ledger.hold(60);
         ledger.deliver(50);
-        ledger.discard(10);
+        ledger.discard(Cause::Discarded, 10);
         ledger.lose(Cause::NetworkLoss, 40);
         assert_eq!(ledger.balance(), Ok(()));
         assert_eq!(ledger.lost_total(), 50);

@@ -55,4 +55,6 @@ pub use discover::{DeviceInfo, Target, discover};
 pub use error::RadioError;
 pub use ledger::{Cause, Imbalance, Ledger};
 pub use num_complex::Complex32;
-pub use stream::{RxArgs, RxCounters, RxError, RxEvent, RxMetadata, RxStreamer};
+pub use stream::{
+    GroupMetadata, RxArgs, RxCounters, RxError, RxEvent, RxGroup, RxMetadata, RxStreamer,
+};

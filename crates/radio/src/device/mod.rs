@@ -16,7 +16,7 @@ use crate::channel::RxChannel;
 use crate::client_zero::ClientZero;
 use crate::control::Control;
 use crate::rpc::as_f64;
-use crate::stream::{RxArgs, RxStreamer, StreamPath};
+use crate::stream::{RxArgs, RxError, RxGroup, RxStreamer, StreamPath};
 use crate::topology::{Endpoint, Topology};
 use crate::{DeviceArgs, RadioError};
 
@@ -120,6 +120,30 @@ impl Device {
         self.session.time_ticks()
     }
 
+    /// The device's time at its latest PPS edge, ticks.
+    ///
+    /// # Errors
+    /// [`RadioError::Rpc`].
+    pub fn time_last_pps(&self) -> Result<u64, RadioError> {
+        self.session.last_pps_ticks()
+    }
+
+    /// Sets the device's time at once, ticks. Streams that run see a jump of time.
+    ///
+    /// # Errors
+    /// [`RadioError::Rpc`].
+    pub fn set_time_now(&self, ticks: u64) -> Result<(), RadioError> {
+        self.session.set_time(ticks, false)
+    }
+
+    /// Sets the time that the device takes at its next PPS edge, ticks.
+    ///
+    /// # Errors
+    /// [`RadioError::Rpc`].
+    pub fn set_time_next_pps(&self, ticks: u64) -> Result<(), RadioError> {
+        self.session.set_time(ticks, true)
+    }
+
     /// Opens a receive stream on its own port.
     ///
     /// # Errors
@@ -146,6 +170,16 @@ impl Device {
             ..PortOptions::default()
         })?;
         RxStreamer::open(port, path, lease, &args, self.args.silence_max)
+    }
+
+    /// Opens several channels that are received together: the same moments on all of them.
+    ///
+    /// # Errors
+    /// Those of [`Device::rx_stream`]; [`RxError::BadGroup`] without channels.
+    pub fn rx_group(&self, channels: &[RxArgs]) -> Result<RxGroup, RxError> {
+        let streams: Result<Vec<_>, _> =
+            channels.iter().map(|args| self.rx_stream(*args)).collect();
+        RxGroup::new(streams?)
     }
 
     /// An endpoint id that no port of this session has had: the device keeps a route for each.

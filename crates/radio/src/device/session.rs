@@ -125,10 +125,26 @@ impl Session {
         self.claim.call("set_tick_period", &[0.into(), period.into()]).map(drop)
     }
 
+    /// The time of the only timekeeper, ticks.
     pub(super) fn time_ticks(&self) -> Result<u64, RadioError> {
+        self.timekeeper_ticks(false)
+    }
+
+    /// Its time at the latest PPS edge, ticks.
+    pub(super) fn last_pps_ticks(&self) -> Result<u64, RadioError> {
+        self.timekeeper_ticks(true)
+    }
+
+    fn timekeeper_ticks(&self, at_last_pps: bool) -> Result<u64, RadioError> {
         let method = "get_timekeeper_time";
-        let answer = self.claim.call(method, &[0.into(), false.into()])?;
+        let answer = self.claim.call(method, &[0.into(), at_last_pps.into()])?;
         Ok(as_u64(&answer).ok_or_else(|| self.protocol(method, "no number"))?)
+    }
+
+    /// Sets it, at once or at the next PPS edge.
+    pub(super) fn set_time(&self, ticks: u64, at_next_pps: bool) -> Result<(), RadioError> {
+        let arguments = [0.into(), ticks.into(), at_next_pps.into()];
+        Ok(self.claim.call("set_timekeeper_time", &arguments).map(drop)?)
     }
 
     /// What the device says about itself.

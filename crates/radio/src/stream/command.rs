@@ -30,12 +30,18 @@ impl RxStreamer {
     /// [`RxError::Running`], [`RxError::BadLength`]; [`RxError::Radio`] when the device does not
     /// answer.
     pub fn start_finite(&mut self, samples: u64, at: Option<u64>) -> Result<(), RxError> {
+        self.check_length(samples)?;
+        self.start(Some(samples), at)
+    }
+
+    /// Whether a capture of so many samples is possible.
+    pub(super) fn check_length(&self, samples: u64) -> Result<(), RxError> {
         let multiple = self.channel.samples_per_word();
         let most = FINITE_SAMPLES_MAX;
         if samples == 0 || samples > most || !samples.is_multiple_of(multiple.into()) {
             return Err(RxError::BadLength { samples, multiple, most });
         }
-        self.start(Some(samples), at)
+        Ok(())
     }
 
     /// Stops. What is on its way still comes; receive until the end of the burst.
@@ -50,7 +56,7 @@ impl RxStreamer {
         Ok(())
     }
 
-    fn start(&mut self, samples: Option<u64>, at: Option<u64>) -> Result<(), RxError> {
+    pub(super) fn start(&mut self, samples: Option<u64>, at: Option<u64>) -> Result<(), RxError> {
         if self.is_running() || self.held.is_some() {
             return Err(RxError::Running);
         }
@@ -60,6 +66,7 @@ impl RxStreamer {
         self.expectation.begin(at);
         self.awaited = at;
         self.recovery = None;
+        self.restart_wanted = None;
         self.run_ticks = at.unwrap_or(0);
         self.run = samples.map_or(Run::Continuous, Run::Finite);
         Ok(())

@@ -100,9 +100,9 @@ impl RxStreamer {
         let ticks = repr.timestamp;
         let (ends_burst, then) = self.burst_after(&arrival, gap.as_ref(), repr.eob);
         self.held = Some(Held { index, at, end, ticks, flow_bytes, ends_burst, then });
-        if repr.eob && self.run == Run::Continuous {
-            self.counters.overruns += 1;
-            return self.restart_after_overrun();
+        // While a new start is awaited, this is the end of what ran before it.
+        if repr.eob && self.run == Run::Continuous && self.recovery.is_none() {
+            return self.overran();
         }
         Ok(())
     }
@@ -112,8 +112,11 @@ impl RxStreamer {
         self.expectation.arrive(arrival, gap, TICKS_PER_SAMPLE);
         self.ledger.expected = self.expectation.total();
         self.ledger.hold(arrival.samples);
-        let overrun = self.recovery.take().is_some();
-        self.awaited = None;
+        let recovered = self.recovery.take_if(|recovery| recovery.is_over(arrival.ticks));
+        let overrun = recovered.is_some();
+        if self.recovery.is_none() {
+            self.awaited = None;
+        }
         let Some(gap) = gap else {
             self.losses.clear_malformed();
             if overrun {
@@ -123,7 +126,10 @@ impl RxStreamer {
             }
             return;
         };
-        self.losses.book(gap, self.port.rx.queue_drops(), &mut self.ledger);
+        let unsent = recovered.map_or(Cause::DeviceOverrun, |recovery| recovery.cause);
+        self.losses.book(gap, unsent, self.port.rx.queue_drops(), &mut self.ledger);
+        // A gap of nothing is a clock that was set back.
+        self.epoch += u64::from(*gap == Gap::default());
         let samples = gap.in_packets + gap.unsent;
         let event = if overrun || (gap.packets == 0 && samples > 0) {
             RxEvent::Overrun { samples }

@@ -34,8 +34,9 @@ impl Losses {
     /// Books `gap`. `queue_drops` is the port's counter now.
     ///
     /// Packets that came damaged are known one by one, then those that the queue dropped; what is
-    /// left of the missing packets was lost on the way. What the device never sent is its own.
-    pub fn book(&mut self, gap: &Gap, queue_drops: u64, ledger: &mut Ledger) {
+    /// left of the missing packets was lost on the way. What the device never sent has a cause of
+    /// its own, `unsent`.
+    pub fn book(&mut self, gap: &Gap, unsent: Cause, queue_drops: u64, ledger: &mut Ledger) {
         self.drops += queue_drops.saturating_sub(self.drops_seen);
         self.drops_seen = self.drops_seen.max(queue_drops);
 
@@ -52,7 +53,7 @@ impl Losses {
             left -= samples;
         }
         ledger.lose(Cause::NetworkLoss, left);
-        ledger.lose(Cause::DeviceOverrun, gap.unsent);
+        ledger.lose(unsent, gap.unsent);
     }
 }
 
@@ -64,7 +65,7 @@ mod tests {
 
     fn book(losses: &mut Losses, gap: Gap, drops: u64) -> [u64; 4] {
         let mut ledger = Ledger::default();
-        losses.book(&gap, drops, &mut ledger);
+        losses.book(&gap, Cause::DeviceOverrun, drops, &mut ledger);
         [Cause::DeviceOverrun, Cause::NetworkLoss, Cause::HostQueueDrop, Cause::Malformed]
             .map(|cause| ledger.lost(cause))
     }
@@ -95,7 +96,7 @@ mod tests {
             ledger.hold(10);
             ledger.deliver(10);
             if let Some(gap) = gap {
-                losses.book(&gap, 0, &mut ledger);
+                losses.book(&gap, Cause::DeviceOverrun, 0, &mut ledger);
             }
             assert_eq!(ledger.balance(), Ok(()), "step {step}");
         }

@@ -151,6 +151,21 @@ pub enum RxError {
         /// How many were tried.
         attempts: u32,
     },
+    /// Streams that cannot be received together.
+    #[error("these streams cannot form a group: {reason}")]
+    BadGroup {
+        /// Why.
+        reason: &'static str,
+    },
+    /// Channels are aligned by time, and this device sends none.
+    #[error(
+        "the packets of the device at {address} carry no time, so its channels cannot be aligned: \
+         receive each channel by itself"
+    )]
+    NoTime {
+        /// The device's CHDR address.
+        address: SocketAddrV4,
+    },
     /// Anything else.
     #[error(transparent)]
     Radio(#[from] RadioError),

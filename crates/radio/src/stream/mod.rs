@@ -9,6 +9,7 @@
 mod command;
 mod credit;
 mod expectation;
+mod group;
 mod handshake;
 mod intake;
 mod losses;
@@ -18,6 +19,7 @@ mod recv;
 mod streamer;
 mod tracker;
 
+pub use group::{GroupMetadata, RxGroup};
 pub use handshake::StreamPath;
 pub use meta::{RxArgs, RxCounters, RxError, RxEvent, RxMetadata};
 pub use streamer::RxStreamer;

@@ -38,8 +38,7 @@ impl RxStreamer {
             self.report()?;
             let quiet = now.duration_since(self.last_heard) >= REPORT_AGAIN;
             if quiet && self.lost_the_end_of_an_overrun() {
-                self.counters.overruns += 1;
-                return self.restart_after_overrun();
+                return self.overran();
             }
         }
         if let Run::Stopping(since) = self.run
@@ -67,7 +66,7 @@ impl RxStreamer {
     fn late_command(&mut self) -> Result<(), RxError> {
         self.late_commands_seen = self.channel.events().late_commands();
         match (self.run, self.recovery) {
-            (Run::Continuous, Some(recovery)) => self.start_again(recovery.attempts),
+            (Run::Continuous, Some(recovery)) => self.restart(recovery.attempts),
             (Run::Finite(left), _) => {
                 self.lose_rest(left, Cause::LateCommand);
                 self.end_burst(RxEvent::LateCommand);
@@ -127,7 +126,8 @@ impl RxStreamer {
     fn lose_tail(&mut self, samples: u64) {
         let packets = samples.div_ceil(self.samples_per_packet.into());
         let gap = Gap { packets, in_packets: samples, unsent: 0 };
-        self.losses.book(&gap, self.port.rx.queue_drops(), &mut self.ledger);
+        let drops = self.port.rx.queue_drops();
+        self.losses.book(&gap, Cause::DeviceOverrun, drops, &mut self.ledger);
         self.expectation.add(samples);
         self.ledger.expected = self.expectation.total();
         self.end_burst(RxEvent::SequenceGap { packets, samples });
@@ -135,9 +135,9 @@ impl RxStreamer {
 
     /// The device ended the burst because it could not send: start it again. The gap shows,
     /// exactly, in the time of the first packet that comes.
-    pub(super) fn restart_after_overrun(&mut self) -> Result<(), RxError> {
-        self.channel.stop()?;
-        self.start_again(0)
+    pub(super) fn overran(&mut self) -> Result<(), RxError> {
+        self.counters.overruns += 1;
+        self.restart(0)
     }
 
     /// The device lives, but all of its credit is lost on the way, and no rule of the protocol
@@ -148,21 +148,43 @@ impl RxStreamer {
         handshake::open(&mut self.port, &self.path, &mut self.credit)?;
         self.batch = (0, 0);
         self.tracker.restart();
-        self.start_again(0)
+        self.restart(0)
     }
 
-    fn start_again(&mut self, attempts: u32) -> Result<(), RxError> {
-        if attempts == RESTART_TRIES {
-            self.run = Run::Idle;
-            return Err(RxError::NotRestarted { attempts });
+    /// Starts again after so many attempts; a member of a group waits for the others.
+    fn restart(&mut self, attempts: u32) -> Result<(), RxError> {
+        if self.in_group {
+            self.restart_wanted = Some(attempts);
+            return Ok(());
         }
+        check_attempts(attempts).inspect_err(|_| self.run = Run::Idle)?;
+        self.channel.stop()?;
+        let start = self.channel.time_ticks()?.wrapping_add(self.restart_lead(attempts));
+        self.start_again(start, attempts + 1, Cause::DeviceOverrun)
+    }
+
+    /// How far ahead of the device's time the next start lies, ticks.
+    pub(super) fn restart_lead(&self, attempts: u32) -> u64 {
         let lead_ms = RESTART_LEAD_MS * f64::from(1u32 << attempts);
-        let lead = (self.path.rate_hz * lead_ms / 1e3).ceil() as u64;
-        let start = self.channel.time_ticks()?.wrapping_add(lead);
+        (self.path.rate_hz * lead_ms / 1e3).ceil() as u64
+    }
+
+    /// Goes on at `start`; what is missing until then is booked under `cause`.
+    pub(super) fn start_again(
+        &mut self,
+        start: u64,
+        attempts: u32,
+        cause: Cause,
+    ) -> Result<(), RxError> {
         self.command(None, Some(start))?;
-        self.recovery = Some(Recovery { attempts: attempts + 1 });
+        self.recovery = Some(Recovery { attempts, start, cause });
         self.awaited = Some(start);
         self.run_ticks = start;
         Ok(())
     }
+}
+
+/// Whether another attempt to start again is left.
+pub(super) fn check_attempts(attempts: u32) -> Result<(), RxError> {
+    if attempts < RESTART_TRIES { Ok(()) } else { Err(RxError::NotRestarted { attempts }) }
 }

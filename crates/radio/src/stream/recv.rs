@@ -39,16 +39,7 @@ impl RxStreamer {
         out: &mut [[i16; 2]],
         timeout: Duration,
     ) -> Result<RxMetadata, RxError> {
-        self.recv_with(out, timeout, |wire, out| {
-            let (words, _) = wire.as_chunks::<SC16_LEN>();
-            for (sample, word) in out.iter_mut().zip(words) {
-                *sample = [
-                    i16::from_le_bytes([word[0], word[1]]),
-                    i16::from_le_bytes([word[2], word[3]]),
-                ];
-            }
-            words.len().min(out.len())
-        })
+        self.recv_with(out, timeout, copy_sc16)
     }
 
     fn recv_with<T>(
@@ -95,9 +86,9 @@ impl RxStreamer {
     }
 
     /// Converts as much of the held packet as there is room for, and lets it go when it is used up.
-    fn hand_out<T>(
+    pub(super) fn hand_out<T>(
         &mut self,
-        mut held: Held,
+        held: Held,
         out: &mut [T],
         meta: &mut RxMetadata,
         convert: &impl Fn(&[u8], &mut [T]) -> usize,
@@ -109,23 +100,29 @@ impl RxStreamer {
         }
         meta.samples += samples;
         self.ledger.deliver(samples as u64);
+        meta.end_of_burst |= self.pass(held, samples)?;
+        Ok(())
+    }
+
+    /// Goes on by `samples` in the held packet and lets it go when it is used up. True when the
+    /// burst ended with it and nothing else is to be said about that.
+    pub(super) fn pass(&mut self, mut held: Held, samples: usize) -> Result<bool, RxError> {
         held.at += samples * SC16_LEN;
         held.ticks = held.ticks.map(|t| t.wrapping_add(samples as u64 * TICKS_PER_SAMPLE));
         if held.at < held.end {
             self.held = Some(held);
-            return Ok(());
+            return Ok(false);
         }
         self.held = None;
-        if held.then != RxEvent::None {
-            let (event, ends_burst) = (held.then, held.ends_burst);
+        let (event, ends_burst) = (held.then, held.ends_burst);
+        if event != RxEvent::None {
             self.pending = Some(Pending { event, ticks: held.ticks, ends_burst });
-        } else if held.ends_burst {
-            meta.end_of_burst = true;
         }
-        if held.ends_burst {
+        if ends_burst {
             self.run = Run::Idle;
         }
-        self.release(held.flow_bytes)
+        self.release(held.flow_bytes)?;
+        Ok(ends_burst && event == RxEvent::None)
     }
 
     fn deliver_pending(&mut self, pending: &Pending) -> RxMetadata {
@@ -155,8 +152,17 @@ impl RxStreamer {
     }
 }
 
+/// Copies the wire's samples as `[I, Q]`; how many.
+pub(super) fn copy_sc16(wire: &[u8], out: &mut [[i16; 2]]) -> usize {
+    let (words, _) = wire.as_chunks::<SC16_LEN>();
+    for (sample, word) in out.iter_mut().zip(words) {
+        *sample = [i16::from_le_bytes([word[0], word[1]]), i16::from_le_bytes([word[2], word[3]])];
+    }
+    words.len().min(out.len())
+}
+
 /// A time-out too long for the clock is a year.
-fn deadline(timeout: Duration) -> Instant {
+pub(super) fn deadline(timeout: Duration) -> Instant {
     const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
     Instant::now() + timeout.min(YEAR)
 }

@@ -14,7 +14,7 @@ use super::meta::{RxArgs, RxCounters, RxEvent};
 use super::tracker::Tracker;
 use crate::channel::RxChannel;
 use crate::convert::Converter;
-use crate::{Ledger, RadioError};
+use crate::{Cause, Ledger, RadioError};
 
 /// Longest train that one drop of a coalescing queue can take: bytes, and packets of the kernel's
 /// segmentation (`UDP_MAX_SEGMENTS`).
@@ -54,6 +54,12 @@ pub struct RxStreamer {
     /// The time of a start that has not brought its first packet.
     pub(super) awaited: Option<u64>,
     pub(super) recovery: Option<Recovery>,
+    /// A member of a group starts again only together with the others.
+    pub(super) in_group: bool,
+    /// A member has to start again, after so many attempts.
+    pub(super) restart_wanted: Option<u32>,
+    /// How often the device's clock was set back.
+    pub(super) epoch: u64,
     pub(super) late_commands_seen: u64,
     pub(super) overruns_seen: u64,
     /// The device's time since which overruns concern the current run, ticks.
@@ -107,6 +113,17 @@ pub(super) enum Run {
 pub(super) struct Recovery {
     /// Start commands so far.
     pub attempts: u32,
+    /// The time it was started at.
+    pub start: u64,
+    /// What is missing until then is booked under this.
+    pub cause: Cause,
+}
+
+impl Recovery {
+    /// Whether a packet of this time is of the new run and not of the one before.
+    pub fn is_over(&self, ticks: Option<u64>) -> bool {
+        ticks.is_none_or(|ticks| ticks.wrapping_sub(self.start) < 1 << 63)
+    }
 }
 
 impl RxStreamer {
@@ -151,6 +168,9 @@ impl RxStreamer {
             run: Run::Idle,
             awaited: None,
             recovery: None,
+            in_group: false,
+            restart_wanted: None,
+            epoch: 0,
             late_commands_seen: channel.events().late_commands(),
             overruns_seen: channel.events().overruns(),
             run_ticks: 0,
@@ -211,13 +231,13 @@ impl RxStreamer {
         self.ledger.clone()
     }
 
-    fn end(&mut self) {
+    pub(super) fn end(&mut self) {
         let until = Instant::now() + FINISH_TIMEOUT;
         let mut alive = self.run == Run::Idle || self.stop().is_ok();
         loop {
             if let Some(held) = self.held.take() {
                 let samples = (held.end - held.at) / SC16_LEN;
-                self.ledger.discard(samples as u64);
+                self.ledger.discard(Cause::Discarded, samples as u64);
                 if held.ends_burst {
                     self.run = Run::Idle;
                 }
@@ -247,6 +267,9 @@ impl std::fmt::Debug for RxStreamer {
             .finish_non_exhaustive()
     }
 }
+
+/// Bytes of a sample on the wire.
+pub(super) const SAMPLE_BYTES: usize = SC16_LEN;
 
 /// Ticks per sample of the E3xx family.
 pub(super) const TICKS_PER_SAMPLE: u64 = 1;

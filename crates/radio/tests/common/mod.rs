@@ -1,6 +1,7 @@
 //! An emulated radio for the tests, and a way to meddle with its packets.
 #![allow(dead_code, unused_imports, reason = "each test program uses a part of it")]
 
+pub mod group;
 mod meddle;
 
 pub use meddle::{Action, Meddler, is_data};

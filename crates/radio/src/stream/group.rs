@@ -1,0 +1,321 @@
+//! Several receive streams as one: the same moments on all of them, or on none.
+//!
+//! ```text
+//! member 0 ─▶ front ─┐   align: a member behind the others gives up      convert n samples of
+//! member 1 ─▶ front ─┼─▶ what it has before the latest front     ─▶      each into its slice
+//! member 2 ─▶ front ─┘   (ledger: `alignment`)
+//! ```
+//!
+//! One thread serves all members. It waits at the port of a member that has nothing: the others
+//! have their samples already, and nothing can be handed out before that one does. What arrives
+//! meanwhile lies in the receive queues, within each member's credit.
+
+mod align;
+mod restart;
+
+use std::time::{Duration, Instant};
+
+use num_complex::Complex32;
+
+use super::meta::{RxCounters, RxError, RxEvent};
+use super::recv::deadline;
+use super::streamer::{Run, RxStreamer};
+use crate::Ledger;
+use crate::convert::Converter;
+use align::Front;
+
+/// Time between the command and the start of a group that is not told when, milliseconds.
+const START_LEAD_MS: f64 = 50.0;
+
+/// What one `recv` of a group brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct GroupMetadata {
+    /// Samples written to each of the caller's slices: the same moments on all channels, without a
+    /// gap.
+    pub samples: usize,
+    /// Time of the first sample, ticks; after a gap, without samples, the time at which all
+    /// channels go on.
+    pub time_ticks: Option<u64>,
+    /// The burst is over on all channels.
+    pub end_of_burst: bool,
+    /// What happened; comes without samples. A gap counts the samples missing on *every* channel,
+    /// exactly, and the packets that were lost on any.
+    pub event: RxEvent,
+    /// The member to which it happened first.
+    pub channel: usize,
+}
+
+/// Receive streams of one or several devices that run together.
+///
+/// They start at one device time, so several devices must agree on it first (see
+/// [`crate::Device::set_time_next_pps`]). When a member loses samples, the others give up the same
+/// moments: each ledger books them under its own cause, `alignment` where the samples had come.
+/// After an overrun all members start again at one time.
+///
+/// In the steady state nothing is allocated.
+#[derive(Debug)]
+pub struct RxGroup {
+    members: Vec<RxStreamer>,
+    /// A burst has begun, and its end has not been reported.
+    running: bool,
+    /// The time at which the next sample is due, once it is known.
+    due: Option<u64>,
+    /// Samples of a finite capture that are still to come.
+    left: Option<u64>,
+    /// What happened to members since the last samples.
+    trouble: Option<Trouble>,
+}
+
+/// The reason of the next gap.
+#[derive(Debug, Clone, Copy)]
+struct Trouble {
+    channel: usize,
+    event: RxEvent,
+    packets: u64,
+}
+
+impl RxGroup {
+    /// A group of idle streams. [`crate::Device::rx_group`] does this for channels of one device.
+    ///
+    /// # Errors
+    /// [`RxError::BadGroup`] without members, or when one runs or has another rate than the first.
+    pub fn new(mut members: Vec<RxStreamer>) -> Result<Self, RxError> {
+        let bad = |reason| Err(RxError::BadGroup { reason });
+        let Some(first) = members.first() else { return bad("it has no member") };
+        let rate_hz = first.rate_hz();
+        if members.iter().any(|member| member.rate_hz() != rate_hz) {
+            return bad("its members have different sample rates");
+        }
+        if members.iter().any(|member| member.is_running() || member.held.is_some()) {
+            return bad("a member is running already");
+        }
+        for member in &mut members {
+            member.in_group = true;
+        }
+        Ok(Self { members, running: false, due: None, left: None, trouble: None })
+    }
+
+    /// The members, in the order of the slices.
+    pub fn members(&self) -> &[RxStreamer] {
+        &self.members
+    }
+
+    /// What was counted at the members' ports.
+    pub fn counters(&self) -> impl Iterator<Item = &RxCounters> {
+        self.members.iter().map(RxStreamer::counters)
+    }
+
+    /// The members' ledgers; each balances.
+    pub fn ledgers(&self) -> impl Iterator<Item = &Ledger> {
+        self.members.iter().map(RxStreamer::ledger)
+    }
+
+    /// Samples, and ticks, per second.
+    pub fn rate_hz(&self) -> f64 {
+        self.members[0].rate_hz()
+    }
+
+    /// Whether something may still come.
+    pub fn is_running(&self) -> bool {
+        self.running
+    }
+
+    /// Starts all members at the device time `at`, or a little ahead of now, until
+    /// [`RxGroup::stop`].
+    ///
+    /// # Errors
+    /// Those of [`RxStreamer::start_continuous`]; no member runs then.
+    pub fn start_continuous(&mut self, at: Option<u64>) -> Result<(), RxError> {
+        self.start(None, at)
+    }
+
+    /// Starts all members at the device time `at`, or a little ahead of now, for `samples` samples
+    /// each.
+    ///
+    /// # Errors
+    /// Those of [`RxStreamer::start_finite`]; no member runs then.
+    pub fn start_finite(&mut self, samples: u64, at: Option<u64>) -> Result<(), RxError> {
+        self.members.iter().try_for_each(|member| member.check_length(samples))?;
+        self.start(Some(samples), at)
+    }
+
+    fn start(&mut self, samples: Option<u64>, at: Option<u64>) -> Result<(), RxError> {
+        if self.running {
+            return Err(RxError::Running);
+        }
+        let at = match at {
+            Some(at) => at,
+            None => self.latest_ticks()?.wrapping_add(self.lead_ticks()),
+        };
+        for index in 0..self.members.len() {
+            if let Err(error) = self.members[index].start(samples, Some(at)) {
+                self.members[..index].iter_mut().for_each(RxStreamer::end);
+                return Err(error);
+            }
+        }
+        (self.running, self.due, self.left) = (true, Some(at), samples);
+        self.trouble = None;
+        Ok(())
+    }
+
+    /// Stops all members. What is on its way still comes; receive until the end of the burst.
+    ///
+    /// # Errors
+    /// [`RxError::Radio`] when a device does not answer; the other members are stopped.
+    pub fn stop(&mut self) -> Result<(), RxError> {
+        let mut outcome = Ok(());
+        for member in &mut self.members {
+            if member.run != Run::Idle {
+                outcome = outcome.and(member.stop());
+            }
+        }
+        outcome
+    }
+
+    /// Receives complex floats: samples of the same moments into each slice, in the order of the
+    /// members, as many as the shortest holds.
+    ///
+    /// Returns early for a gap, the end of the burst, or at the end of `timeout`.
+    ///
+    /// # Errors
+    /// Those of [`RxStreamer::recv`]; [`RxError::NoTime`] when a device sends no time stamps.
+    ///
+    /// # Panics
+    /// When there are not as many slices as members.
+    pub fn recv(
+        &mut self,
+        outs: &mut [&mut [Complex32]],
+        timeout: Duration,
+    ) -> Result<GroupMetadata, RxError> {
+        self.recv_with(outs, timeout, |converter, scale, wire, out| {
+            converter.sc16_to_fc32(wire, out, scale)
+        })
+    }
+
+    /// Receives the wire's own 16-bit samples as `[I, Q]`, otherwise like [`RxGroup::recv`].
+    ///
+    /// # Errors
+    /// Those of [`RxGroup::recv`].
+    ///
+    /// # Panics
+    /// When there are not as many slices as members.
+    pub fn recv_sc16(
+        &mut self,
+        outs: &mut [&mut [[i16; 2]]],
+        timeout: Duration,
+    ) -> Result<GroupMetadata, RxError> {
+        self.recv_with(outs, timeout, |_, _, wire, out| super::recv::copy_sc16(wire, out))
+    }
+
+    fn recv_with<T>(
+        &mut self,
+        outs: &mut [&mut [T]],
+        timeout: Duration,
+        convert: impl Fn(Converter, f32, &[u8], &mut [T]) -> usize,
+    ) -> Result<GroupMetadata, RxError> {
+        assert_eq!(outs.len(), self.members.len(), "one slice per member");
+        let room = outs.iter().map(|out| out.len()).min().unwrap_or(0);
+        let mut meta = GroupMetadata::default();
+        let mut until = None;
+        loop {
+            match self.front()? {
+                Front::Samples { ticks, .. } if self.due != Some(ticks) => {
+                    return Ok(if meta.samples > 0 { meta } else { self.gap(ticks) });
+                }
+                Front::Samples { samples, .. } if meta.samples < room || samples == 0 => {
+                    let samples = samples.min(room - meta.samples);
+                    self.hand_out(outs, samples, &mut meta, &convert)?;
+                    if meta.end_of_burst {
+                        return Ok(meta);
+                    }
+                }
+                Front::Ended => return Ok(if meta.samples > 0 { meta } else { self.end_burst() }),
+                Front::Samples { .. } => return Ok(meta),
+                Front::Nothing(_) if meta.samples == room && room > 0 => return Ok(meta),
+                Front::Nothing(index) => {
+                    let until = *until.get_or_insert_with(|| deadline(timeout));
+                    if !self.members[index].advance(until)? && Instant::now() >= until {
+                        if meta.samples == 0 {
+                            meta.event = RxEvent::Timeout;
+                        }
+                        return Ok(meta);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Converts `samples` samples of every member's held packet.
+    fn hand_out<T>(
+        &mut self,
+        outs: &mut [&mut [T]],
+        samples: usize,
+        meta: &mut GroupMetadata,
+        convert: &impl Fn(Converter, f32, &[u8], &mut [T]) -> usize,
+    ) -> Result<(), RxError> {
+        for (member, out) in self.members.iter_mut().zip(outs) {
+            let out = &mut out[meta.samples..][..samples];
+            let (converter, scale) = (member.converter, member.scale);
+            member.hand_over(out, &|wire: &[u8], out: &mut [T]| {
+                convert(converter, scale, wire, out)
+            })?;
+        }
+        if meta.samples == 0 {
+            meta.time_ticks = self.due;
+        }
+        meta.samples += samples;
+        self.due = self.due.map(|due| due.wrapping_add(samples as u64));
+        self.left = self.left.map(|left| left.saturating_sub(samples as u64));
+        // What else there is to say about the end comes alone.
+        if self.members.iter().all(RxStreamer::is_over) && self.left.is_none_or(|left| left == 0) {
+            (meta.end_of_burst, self.running) = (true, false);
+        }
+        Ok(())
+    }
+
+    /// All members go on at `ticks`.
+    fn gap(&mut self, ticks: u64) -> GroupMetadata {
+        let ahead = self.due.map_or(0, |due| ticks.wrapping_sub(due));
+        // Behind: a clock that was set back.
+        let samples = if ahead < 1 << 63 { ahead } else { 0 };
+        self.due = Some(ticks);
+        self.left = self.left.map(|left| left.saturating_sub(samples));
+        let (channel, event) = self.explain(samples);
+        GroupMetadata { time_ticks: Some(ticks), event, channel, ..GroupMetadata::default() }
+    }
+
+    /// The burst is over on all members, perhaps before its time.
+    fn end_burst(&mut self) -> GroupMetadata {
+        self.running = false;
+        let missing = self.left.take().unwrap_or(0);
+        let quiet = self.trouble.is_none() && missing == 0;
+        let (channel, event) = if quiet { (0, RxEvent::None) } else { self.explain(missing) };
+        GroupMetadata { end_of_burst: true, event, channel, ..GroupMetadata::default() }
+    }
+
+    /// The member at fault, and the event with what all members miss.
+    fn explain(&mut self, samples: u64) -> (usize, RxEvent) {
+        let Some(Trouble { channel, event, packets }) = self.trouble.take() else {
+            return (0, RxEvent::SequenceGap { packets: 0, samples });
+        };
+        let event = match event {
+            RxEvent::Overrun { .. } => RxEvent::Overrun { samples },
+            RxEvent::LateCommand => RxEvent::LateCommand,
+            _ => RxEvent::SequenceGap { packets, samples },
+        };
+        (channel, event)
+    }
+
+    /// Stops, discards what is still on its way, and returns the final ledgers.
+    pub fn finish(mut self) -> Vec<Ledger> {
+        // All are stopped before the first is waited for.
+        let _ = self.stop();
+        self.members.drain(..).map(RxStreamer::finish).collect()
+    }
+
+    /// How far ahead of the device's time a group starts, ticks.
+    fn lead_ticks(&self) -> u64 {
+        (self.rate_hz() * START_LEAD_MS / 1e3).ceil() as u64
+    }
+}

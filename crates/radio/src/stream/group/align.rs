@@ -1,0 +1,168 @@
+//! Bringing the members to the same moment.
+
+use super::{RxGroup, Trouble};
+use crate::Cause;
+use crate::stream::meta::{RxError, RxEvent};
+use crate::stream::streamer::{Held, Pending, Run, RxStreamer, SAMPLE_BYTES};
+
+/// What a group can hand out next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Front {
+    /// So many samples of every member, from this time on.
+    Samples { ticks: u64, samples: usize },
+    /// This member has nothing yet.
+    Nothing(usize),
+    /// The burst is over on all members.
+    Ended,
+}
+
+/// What a member has next.
+enum Next {
+    Samples(Held),
+    Trouble(Pending),
+    Nothing,
+    Ended,
+}
+
+/// A moment of a member's stream: how often its clock was set back, and its time, ticks.
+type Moment = (u64, u64);
+
+impl RxGroup {
+    /// Drops what only some members have, until all are at the same moment or one has nothing.
+    pub(super) fn front(&mut self) -> Result<Front, RxError> {
+        loop {
+            let (mut latest, mut samples) = (None::<Moment>, usize::MAX);
+            let (mut aligned, mut ended) = (true, 0);
+            for index in 0..self.members.len() {
+                let Some(next) = self.next_of(index)? else { return Ok(Front::Nothing(index)) };
+                let Next::Samples(held) = next else {
+                    ended += 1;
+                    continue;
+                };
+                let member = &self.members[index];
+                let ticks = held.ticks.ok_or(RxError::NoTime { address: member.path.device })?;
+                let moment = (member.epoch, ticks);
+                aligned &= latest.is_none_or(|latest| latest == moment);
+                latest = Some(latest.map_or(moment, |latest| later(latest, moment)));
+                samples = samples.min((held.end - held.at) / SAMPLE_BYTES);
+            }
+            match latest {
+                None => return Ok(Front::Ended),
+                Some(_) if ended > 0 => self.give_up_all()?,
+                Some((_, ticks)) if aligned => return Ok(Front::Samples { ticks, samples }),
+                Some(latest) => self.give_up_until(latest)?,
+            }
+            // Giving up may free the last packet of an overrun burst.
+            self.restart_if_wanted()?;
+        }
+    }
+
+    /// What a member has next, or none when it has to wait. Trouble is noted on the way.
+    fn next_of(&mut self, index: usize) -> Result<Option<Next>, RxError> {
+        loop {
+            let next = self.members[index].next()?;
+            self.restart_if_wanted()?;
+            match next {
+                Next::Trouble(pending) => self.note(index, pending.event),
+                Next::Nothing => return Ok(None),
+                next => return Ok(Some(next)),
+            }
+        }
+    }
+
+    /// Remembers the first reason of the next gap, and every lost packet. An overrun outweighs
+    /// lost packets, and a late command both.
+    fn note(&mut self, channel: usize, event: RxEvent) {
+        let weight = |event: &RxEvent| match event {
+            RxEvent::LateCommand => 3,
+            RxEvent::Overrun { .. } => 2,
+            RxEvent::SequenceGap { .. } => 1,
+            RxEvent::None | RxEvent::Timeout => 0,
+        };
+        if weight(&event) == 0 {
+            return;
+        }
+        let trouble = self.trouble.get_or_insert(Trouble { channel, event, packets: 0 });
+        if weight(&event) > weight(&trouble.event) {
+            (trouble.channel, trouble.event) = (channel, event);
+        }
+        if let RxEvent::SequenceGap { packets, .. } = event {
+            trouble.packets += packets;
+        }
+    }
+
+    /// A member has ended, so nothing of the others can be handed out any more.
+    fn give_up_all(&mut self) -> Result<(), RxError> {
+        for member in &mut self.members {
+            if member.run == Run::Continuous {
+                member.stop()?;
+            }
+            if let Some(held) = member.held {
+                member.give_up(held, usize::MAX)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn give_up_until(&mut self, latest: Moment) -> Result<(), RxError> {
+        for member in &mut self.members {
+            let Some(held) = member.held else { continue };
+            let Some(ticks) = held.ticks else { continue };
+            if (member.epoch, ticks) == latest {
+                continue;
+            }
+            // Behind by an epoch, all of it is of another time.
+            let behind =
+                if member.epoch == latest.0 { latest.1.wrapping_sub(ticks) } else { u64::MAX };
+            member.give_up(held, usize::try_from(behind).unwrap_or(usize::MAX))?;
+        }
+        Ok(())
+    }
+}
+
+impl RxStreamer {
+    fn next(&mut self) -> Result<Next, RxError> {
+        loop {
+            if let Some(pending) = self.pending.take() {
+                return Ok(Next::Trouble(pending));
+            }
+            if let Some(held) = self.held {
+                return Ok(Next::Samples(held));
+            }
+            if self.run == Run::Idle {
+                return Ok(Next::Ended);
+            }
+            if !self.inspect_batch()? {
+                return Ok(Next::Nothing);
+            }
+        }
+    }
+
+    /// Passes over up to `samples` samples of the held packet, because another member lacks them.
+    fn give_up(&mut self, held: Held, samples: usize) -> Result<(), RxError> {
+        let samples = samples.min((held.end - held.at) / SAMPLE_BYTES);
+        self.ledger.discard(Cause::Alignment, samples as u64);
+        self.pass(held, samples).map(drop)
+    }
+
+    /// Converts samples of the held packet into all of `out`.
+    pub(super) fn hand_over<T>(
+        &mut self,
+        out: &mut [T],
+        convert: &impl Fn(&[u8], &mut [T]) -> usize,
+    ) -> Result<(), RxError> {
+        let Some(held) = self.held else { return Ok(()) };
+        self.hand_out(held, out, &mut super::super::meta::RxMetadata::default(), convert)
+    }
+
+    /// The burst is over, and nothing is left to say about it.
+    pub(super) fn is_over(&self) -> bool {
+        !self.is_running() && self.held.is_none()
+    }
+}
+
+/// The later of two moments. Within an epoch, time goes round modulo 2⁶⁴.
+fn later(a: Moment, b: Moment) -> Moment {
+    let b_is_later = if a.0 == b.0 { b.1.wrapping_sub(a.1) < 1 << 63 } else { b.0 > a.0 };
+    if b_is_later { b } else { a }
+}

@@ -1,0 +1,54 @@
+//! Starting all members again at one time, because one of them had to stop.
+
+use super::RxGroup;
+use crate::Cause;
+use crate::stream::meta::RxError;
+use crate::stream::recover::check_attempts;
+use crate::stream::streamer::Run;
+
+impl RxGroup {
+    /// Starts all members again if one of them asks for it.
+    pub(super) fn restart_if_wanted(&mut self) -> Result<(), RxError> {
+        match self.members.iter().filter_map(|member| member.restart_wanted).max() {
+            Some(attempts) => self.restart(attempts),
+            None => Ok(()),
+        }
+    }
+
+    fn restart(&mut self, attempts: u32) -> Result<(), RxError> {
+        if self.members.iter().any(|member| member.run != Run::Continuous) {
+            // The burst ends anyway.
+            self.members.iter_mut().for_each(|member| member.restart_wanted = None);
+            return Ok(());
+        }
+        if let Err(error) = check_attempts(attempts) {
+            self.members.iter_mut().for_each(|member| member.run = Run::Idle);
+            return Err(error);
+        }
+        for member in &self.members {
+            member.channel.stop()?;
+        }
+        let start = self.latest_ticks()?.wrapping_add(self.members[0].restart_lead(attempts));
+        for member in &mut self.members {
+            // Whoever overran by itself has said so before it acknowledged the stop.
+            let own = member.restart_wanted.take().is_some()
+                || member.channel.events().overruns() != member.overruns_seen;
+            let cause = if own { Cause::DeviceOverrun } else { Cause::Alignment };
+            // One that has not come back since an earlier start keeps its reason.
+            let cause = member.recovery.map_or(cause, |recovery| recovery.cause);
+            member.start_again(start, attempts + 1, cause)?;
+        }
+        Ok(())
+    }
+
+    /// The time of the device that is furthest ahead, ticks.
+    pub(super) fn latest_ticks(&self) -> Result<u64, RxError> {
+        let mut latest = self.members[0].channel.time_ticks()?;
+        for member in &self.members[1..] {
+            if member.path.device != self.members[0].path.device {
+                latest = latest.max(member.channel.time_ticks()?);
+            }
+        }
+        Ok(latest)
+    }
+}

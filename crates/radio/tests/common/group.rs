@@ -1,0 +1,64 @@
+//! Receiving from a group, with every sample of every channel checked.
+
+use millstream_radio::{Complex32, RxEvent, RxGroup};
+
+use super::{PATIENCE, ramp};
+
+/// What a group brought.
+#[derive(Debug, Default)]
+pub struct GroupBrought {
+    /// Samples of each channel.
+    pub samples: u64,
+    pub first_ticks: Option<u64>,
+    pub events: Vec<RxEvent>,
+    /// The channel that each event names.
+    pub channels: Vec<usize>,
+    pub missing: u64,
+    pub ended: bool,
+}
+
+/// Receives until the burst ends or `most` samples are there, with buffers of odd sizes, and checks
+/// that each sample of each channel holds the time it should have.
+pub fn receive_group(group: &mut RxGroup, most: u64) -> GroupBrought {
+    let mut buffers = vec![vec![Complex32::default(); 5003]; group.members().len()];
+    let mut brought = GroupBrought::default();
+    let mut due = None;
+    for turn in 0.. {
+        let size = [5003, 1, 1999, 2000, 2001, 17, 4096][turn % 7];
+        let mut outs: Vec<_> = buffers.iter_mut().map(|buffer| &mut buffer[..size]).collect();
+        let meta = group.recv(&mut outs, PATIENCE).expect("the devices live");
+        if meta.event != RxEvent::None {
+            assert_eq!(meta.samples, 0);
+            assert_ne!(meta.event, RxEvent::Timeout, "{brought:?}, {group:?}");
+            if let RxEvent::Overrun { samples } | RxEvent::SequenceGap { samples, .. } = meta.event
+            {
+                brought.missing += samples;
+                due = due.map(|due| due + samples);
+                assert!(meta.time_ticks.is_none() || due.is_none() || meta.time_ticks == due);
+            }
+            brought.events.push(meta.event);
+            brought.channels.push(meta.channel);
+        }
+        if meta.samples > 0 {
+            let ticks = meta.time_ticks.expect("the device sends time");
+            assert_eq!(ticks, due.unwrap_or(ticks), "time is contiguous");
+            brought.first_ticks.get_or_insert(ticks);
+            for (channel, buffer) in buffers.iter().enumerate() {
+                for (index, sample) in buffer[..meta.samples].iter().enumerate() {
+                    let want = (ticks + index as u64) as u32;
+                    assert_eq!(ramp(*sample), want, "channel {channel}, sample {index}");
+                }
+            }
+            due = Some(ticks + meta.samples as u64);
+            brought.samples += meta.samples as u64;
+        }
+        if meta.end_of_burst || brought.samples >= most {
+            brought.ended = meta.end_of_burst;
+            break;
+        }
+    }
+    for ledger in group.ledgers() {
+        ledger.balance().expect("the ledger balances at any time");
+    }
+    brought
+}
