@@ -14,6 +14,8 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MILLSTREAM = os.environ.get("MILLSTREAM", os.path.join(ROOT, "target/release/millstream"))
+# Debian's Python, which sees Debian's modules.
+PYTHON = "/usr/bin/python3"
 SKIPPED = 77
 # Discovery, remote procedure calls, CHDR.
 PORTS = [(socket.SOCK_DGRAM, 49600), (socket.SOCK_STREAM, 49601), (socket.SOCK_DGRAM, 49153)]
@@ -56,6 +58,15 @@ def free_address():
         if is_free(address):
             return address
     raise RuntimeError("no address in 127.0.77.1 to 127.0.77.200 has its radio ports free")
+
+
+def first_difference(got, want):
+    """None, or a text that says at which sample of 4 bytes the two differ first."""
+    if got == want:
+        return None
+    at = next(k for k, (a, b) in enumerate(zip(got, want)) if a != b) // 4
+    show = [data[4 * at:4 * at + 4].hex() for data in (got, want)]
+    return f"sample {at} is {show[0]}, not {show[1]}"
 
 
 class Radio:

@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 
-from common import Radio, uhd_example
+from common import Radio, first_difference, uhd_example
 
 RX_SAMPLES = uhd_example("rx_samples_to_file")
 ATTEMPTS = 3
@@ -60,15 +60,6 @@ def check_cycle(antenna):
         repeats = len(got) // len(antenna) + 2
         return first_difference(got, (antenna * repeats)[at:at + len(got)])
     return check
-
-
-def first_difference(got, want):
-    """None, or a text that says where the two differ first."""
-    if got == want:
-        return None
-    at = next(k for k, (a, b) in enumerate(zip(got, want)) if a != b) // 4
-    show = [data[4 * at:4 * at + 4].hex() for data in (got, want)]
-    return f"sample {at} is {show[0]}, not {show[1]}"
 
 
 def run(name, radio_options, channel, check, options, folder):

@@ -1,0 +1,114 @@
+"""UHD's own MPM simulator (Debian's python3-uhd), served as a device: an E320 with one endpoint.
+
+Debian ships the module, but not its starter program, nor `mprpc`, below its RPC server, nor the
+extension module for the hardware. This harness starts it, stands in for those two and mends two
+calls that fail on today's libraries. It serves until it is killed and binds every address of
+discovery, RPC and CHDR: it wants a network namespace of its own (`namespace.Neighbour`).
+
+Usage: mpm_simulator.py SOURCE SINK
+  SOURCE  the sample bytes that it sends to a host; every stream begins at its start
+  SINK    where it writes the sample bytes that a host sends
+"""
+
+import importlib.util
+import sys
+import tempfile
+import types
+
+NEEDED = {"usrp_mpm": "python3-uhd", "gevent": "python3-gevent", "msgpack": "python3-msgpack",
+          "pyroute2": "python3-pyroute2", "pyudev": "python3-pyudev", "netaddr": "python3-netaddr",
+          "six": "python3-six", "systemd": "python3-systemd"}
+HARDWARE = "usrp_mpm.libpyusrp_periphs"
+SERIAL = "SIM0001"
+RPC_PORT = 49601
+ANY_HOST = "0.0.0.0"
+CONFIG = """
+[sample.source]
+class = FileSource
+read_file = {source}
+[sample.sink]
+class = FileSink
+write_file = {sink}
+[hardware]
+preset = E320
+serial_num = {serial}
+"""
+
+
+def missing_packages():
+    """Debian packages that have to be installed before it can run."""
+    return [package for module, package in NEEDED.items()
+            if importlib.util.find_spec(module) is None]
+
+
+class RPCServer:
+    """Stand-in for `mprpc.RPCServer`: serves the MessagePack-RPC calls of each connection."""
+
+    def __init__(self, *_arguments, **_options):
+        self.client_host = None
+
+    def __call__(self, connection, address):
+        import msgpack
+        unpacker = msgpack.Unpacker(raw=False, strict_map_key=False)
+        while data := connection.recv(65536):
+            unpacker.feed(data)
+            for _kind, call_id, method, arguments in unpacker:
+                # Calls do not overlap: gevent switches connections while one waits for bytes.
+                self.client_host = address[0]
+                error, result = None, None
+                try:
+                    result = getattr(self, method)(*arguments)
+                except Exception as problem:  # pylint: disable=broad-except
+                    error = f"{type(problem).__name__}: {problem}"
+                connection.sendall(msgpack.packb([1, call_id, error, result]))
+
+
+def install_stand_ins():
+    """What the simulator imports and Debian does not have."""
+    mprpc = types.ModuleType("mprpc")
+    mprpc.RPCServer = RPCServer
+    mprpc.exceptions = types.ModuleType("mprpc.exceptions")
+    mprpc.exceptions.RPCError = RuntimeError
+    sys.modules["mprpc"] = mprpc
+    sys.modules["mprpc.exceptions"] = mprpc.exceptions
+    sys.modules[HARDWARE] = types.ModuleType(HARDWARE)
+    import usrp_mpm
+    # Whoever asks again at run time finds that there is no hardware.
+    sys.modules[HARDWARE] = None
+    return usrp_mpm
+
+
+def mend_libraries():
+    """`get_links` no longer takes a list; a missing mender artifact would be a nil in a string map."""
+    import pyroute2
+    from usrp_mpm.periph_manager import base
+
+    get_links = pyroute2.IPRoute.get_links
+    pyroute2.IPRoute.get_links = lambda self, index=0, **options: get_links(
+        self, index[0] if isinstance(index, list) else index, **options)
+
+    def no_artifact(*_arguments, **_options):
+        raise FileNotFoundError("no mender artifact")
+    base.get_mender_artifact = no_artifact
+
+
+def main():
+    """Serves until it is killed."""
+    source, sink = sys.argv[1:]
+    usrp_mpm = install_stand_ins()
+    mend_libraries()
+    usrp_mpm.get_main_logger(use_console=True, use_journal=False, console_color=False)
+    state = usrp_mpm.mpmtypes.SharedState()
+    with tempfile.NamedTemporaryFile("w") as config:
+        config.write(CONFIG.format(source=source, sink=sink, serial=SERIAL))
+        config.flush()
+        servers = [
+            usrp_mpm.spawn_rpc_process(RPC_PORT, state, {"config": config.name}),
+            usrp_mpm.spawn_discovery_process(state, ANY_HOST),
+        ]
+        for server in servers:
+            server.join()
+
+
+if __name__ == "__main__":
+    main()
