@@ -37,6 +37,15 @@ def uhd_example(name):
     return path
 
 
+def uhd_output(name, *options, timeout_s=60):
+    """What a UHD example program printed, both streams; ends the peer when the program fails."""
+    done = subprocess.run([uhd_example(name), *options], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, timeout=timeout_s, check=False)
+    if done.returncode != 0:
+        sys.exit(f"{name} {' '.join(options)} ended with {done.returncode}:\n{done.stdout}")
+    return done.stdout
+
+
 def is_free(address):
     """Whether a radio can be served at the address."""
     for kind, port in PORTS:
