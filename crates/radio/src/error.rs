@@ -101,6 +101,60 @@ pub enum RadioError {
         /// The channel asked for.
         channel: usize,
     },
+    /// The devices of a set do not have one rate.
+    #[error(
+        "the device at {address} runs at {rate_hz} samples per second and the first of the set at \
+         {others_hz}: choose a rate that all of them have"
+    )]
+    RatesDiffer {
+        /// The device that differs.
+        address: Ipv4Addr,
+        /// Its rate.
+        rate_hz: f64,
+        /// The first device's rate.
+        others_hz: f64,
+    },
+    /// No PPS edge came.
+    #[error(
+        "the device at {address} saw no PPS edge in {waited_ms} ms (its time at the latest one \
+         stays {ticks} ticks): check the PPS cable and its time source"
+    )]
+    NoPps {
+        /// The device.
+        address: Ipv4Addr,
+        /// How long was waited, milliseconds.
+        waited_ms: u64,
+        /// Its time at the latest edge, ticks.
+        ticks: u64,
+    },
+    /// A device did not take the time at the common PPS edge.
+    #[error(
+        "the device at {address} has the time {ticks} at the latest PPS edge, but {wanted_ticks} \
+         was agreed: check that the same PPS and reference clock reach all devices"
+    )]
+    PpsDiffers {
+        /// The device that differs.
+        address: Ipv4Addr,
+        /// Its time at the latest edge, ticks.
+        ticks: u64,
+        /// What it should be.
+        wanted_ticks: u64,
+    },
+    /// A device took the time at another PPS edge than the first, or its clock runs apart.
+    #[error(
+        "the device at {address} has the time {ticks} while the first device goes from \
+         {from_ticks} to {to_ticks}: check that the same PPS and reference clock reach all devices"
+    )]
+    TimesDiffer {
+        /// The device that differs.
+        address: Ipv4Addr,
+        /// Its time, ticks.
+        ticks: u64,
+        /// The first device's time just before, ticks.
+        from_ticks: u64,
+        /// The first device's time just after, ticks.
+        to_ticks: u64,
+    },
     /// A rate outside of what can be asked for.
     #[error("{rate_hz} samples per second is not a usable rate: it must be a positive number")]
     BadRate {

@@ -50,7 +50,7 @@ mod testing;
 pub mod topology;
 
 pub use args::{DeviceArgs, OpenPort};
-pub use device::Device;
+pub use device::{Device, DeviceSet};
 pub use discover::{DeviceInfo, Target, discover};
 pub use error::RadioError;
 pub use ledger::{Cause, Imbalance, Ledger};

@@ -2,8 +2,10 @@
 
 mod open;
 mod session;
+mod set;
 
 pub use session::{DEVICE_ID, Session, SessionInfo};
+pub use set::DeviceSet;
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
@@ -136,7 +138,8 @@ impl Device {
         self.session.set_time(ticks, false)
     }
 
-    /// Sets the time that the device takes at its next PPS edge, ticks.
+    /// Sets the time that the device takes at its next PPS edge, ticks. To set several devices
+    /// alike, see [`DeviceSet::sync_at_pps`].
     ///
     /// # Errors
     /// [`RadioError::Rpc`].

@@ -49,7 +49,7 @@ pub struct GroupMetadata {
 /// Receive streams of one or several devices that run together.
 ///
 /// They start at one device time, so several devices must agree on it first (see
-/// [`crate::Device::set_time_next_pps`]). When a member loses samples, the others give up the same
+/// [`crate::DeviceSet::sync_at_pps`]). When a member loses samples, the others give up the same
 /// moments: each ledger books them under its own cause, `alignment` where the samples had come.
 /// After an overrun all members start again at one time.
 ///

@@ -1,0 +1,167 @@
+//! Several devices with one time.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::Device;
+use crate::stream::{RxArgs, RxError, RxGroup};
+use crate::{DeviceArgs, RadioError};
+
+/// How often a device is asked for its latest PPS.
+const POLL: Duration = Duration::from_millis(2);
+
+/// Rounds before giving up on catching all devices between the same two edges.
+const TRIES: u32 = 5;
+
+/// How far apart edges may reach two devices, seconds.
+const SLACK_S: f64 = 10e-6;
+
+/// Edges that may pass until the devices are compared.
+const EDGES_MAX: f64 = 10.0;
+
+/// Several open devices.
+///
+/// They share a PPS: an edge that reaches all of them within far less than its period. That is
+/// enough to give them one time, see [`DeviceSet::sync_at_pps`].
+#[derive(Debug)]
+pub struct DeviceSet {
+    devices: Vec<Device>,
+}
+
+impl DeviceSet {
+    /// Opens every device.
+    ///
+    /// # Errors
+    /// Those of [`Device::open`]; the devices opened until then are given back.
+    pub fn open(args: impl IntoIterator<Item = DeviceArgs>) -> Result<Self, RadioError> {
+        let devices: Result<_, _> = args.into_iter().map(Device::open).collect();
+        Ok(Self { devices: devices? })
+    }
+
+    /// The devices, in the order of their arguments.
+    pub fn devices(&self) -> &[Device] {
+        &self.devices
+    }
+
+    /// Asks every device for a sample rate and returns the one they took.
+    ///
+    /// # Errors
+    /// Those of [`Device::set_rate`]; [`RadioError::RatesDiffer`] names a device that took another
+    /// than the first.
+    pub fn set_rate(&mut self, rate_hz: f64) -> Result<f64, RadioError> {
+        let mut common_hz = None;
+        for device in &mut self.devices {
+            let taken_hz = device.set_rate(rate_hz)?;
+            let first_hz = *common_hz.get_or_insert(taken_hz);
+            if taken_hz != first_hz {
+                return Err(RadioError::RatesDiffer {
+                    address: device.address(),
+                    rate_hz: taken_hz,
+                    others_hz: first_hz,
+                });
+            }
+        }
+        Ok(common_hz.unwrap_or(rate_hz))
+    }
+
+    /// Opens channels of these devices, each named by the device's place in the set, that are
+    /// received together. The devices must have one time already.
+    ///
+    /// # Errors
+    /// Those of [`Device::rx_group`]; [`RxError::BadGroup`] for a device that does not exist.
+    pub fn rx_group(&self, channels: &[(usize, RxArgs)]) -> Result<RxGroup, RxError> {
+        let open = |(device, args): &(usize, RxArgs)| {
+            let reason = "it names a device that is not in the set";
+            let device = self.devices.get(*device).ok_or(RxError::BadGroup { reason })?;
+            Ok(device.rx_stream(*args)?)
+        };
+        let streams: Result<_, RxError> = channels.iter().map(open).collect();
+        RxGroup::new(streams?)
+    }
+
+    /// Gives all devices the time `ticks` at the same PPS edge, and checks that they took it.
+    ///
+    /// Waits for an edge, tells every device before the next one, and compares what they say
+    /// behind that. `timeout` bounds each wait for an edge; a real PPS comes once a second.
+    ///
+    /// # Errors
+    /// [`RadioError::NoPps`] when the first device sees no edge, [`RadioError::PpsDiffers`] or
+    /// [`RadioError::TimesDiffer`] for one that did not take the time or disagrees with the first;
+    /// [`RadioError::Rpc`].
+    pub fn sync_at_pps(&self, ticks: u64, timeout: Duration) -> Result<(), RadioError> {
+        let Some(first) = self.devices.first() else { return Ok(()) };
+        let mut tries = 0;
+        loop {
+            let edge = next_edge(first, timeout)?;
+            self.devices.iter().try_for_each(|device| device.set_time_next_pps(ticks))?;
+            // Unless the first has seen an edge meanwhile, all were told between the same two.
+            tries += 1;
+            if first.time_last_pps()? == edge || tries == TRIES {
+                break;
+            }
+        }
+        next_edge(first, timeout)?;
+        self.check_pps(ticks)?;
+        self.check_times()
+    }
+
+    /// Compares the devices' times now: one that took the time at another edge shows here.
+    fn check_times(&self) -> Result<(), RadioError> {
+        let Some((first, others)) = self.devices.split_first() else { return Ok(()) };
+        let slack_ticks = (first.rate_hz() * SLACK_S).ceil() as i64 + 1;
+        for device in others {
+            let (from_ticks, ticks, to_ticks) =
+                (first.time_ticks()?, device.time_ticks()?, first.time_ticks()?);
+            let after = |a: u64, b: u64| a.wrapping_sub(b) as i64;
+            let early = after(from_ticks, ticks) > slack_ticks;
+            if early || after(ticks, to_ticks) > slack_ticks {
+                let address = device.address();
+                return Err(RadioError::TimesDiffer { address, ticks, from_ticks, to_ticks });
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares the devices' times at the latest edge, all asked between the same two.
+    fn check_pps(&self, wanted_ticks: u64) -> Result<(), RadioError> {
+        let mut outcome = Ok(());
+        for _ in 0..TRIES {
+            let first_ticks = self.devices[0].time_last_pps()?;
+            let since = first_ticks.wrapping_sub(wanted_ticks);
+            // A few edges may have passed.
+            let taken = since as f64 <= EDGES_MAX * self.devices[0].rate_hz();
+            let wanted_ticks = if taken { first_ticks } else { wanted_ticks };
+            outcome = self.devices.iter().try_for_each(|device| {
+                let (ticks, address) = (device.time_last_pps()?, device.address());
+                let agrees = ticks == wanted_ticks;
+                agrees.then_some(()).ok_or(RadioError::PpsDiffers { address, ticks, wanted_ticks })
+            });
+            let no_edge_between = self.devices[0].time_last_pps()? == first_ticks;
+            if outcome.is_ok() && no_edge_between {
+                break;
+            }
+            // The edge may not have reached all of them yet.
+            thread::sleep(POLL);
+        }
+        outcome
+    }
+}
+
+/// Waits for an edge; the device's time at it, ticks.
+fn next_edge(device: &Device, timeout: Duration) -> Result<u64, RadioError> {
+    let (before, mut now) = (device.time_last_pps()?, device.time_ticks()?);
+    let until = Instant::now() + timeout;
+    loop {
+        let (edge, last) = (device.time_last_pps()?, now);
+        now = device.time_ticks()?;
+        // An edge that sets the time to what it was at the one before shows by the time alone.
+        if edge != before || now < last {
+            return device.time_last_pps();
+        }
+        if Instant::now() >= until {
+            let waited_ms = timeout.as_millis() as u64;
+            return Err(RadioError::NoPps { address: device.address(), waited_ms, ticks: edge });
+        }
+        thread::sleep(POLL);
+    }
+}
