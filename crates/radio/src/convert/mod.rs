@@ -1,63 +1,65 @@
-//! Sample conversion between the wire's `sc16` and `Complex32`.
+//! Sample conversion between the wire and the user.
 //!
-//! A conversion has a scalar reference form and SIMD forms that give the same bits. The form is
-//! chosen at run time, once, by what the processor has.
+//! | wire \ user | `Complex<f32>` fc32 | `Complex<f64>` fc64 | `[i16; 2]` sc16 | `[i8; 2]` sc8 |
+//! | --- | --- | --- | --- | --- |
+//! | sc16, sc12, sc8 | both directions | both directions | both directions | both directions |
+//!
+//! One rule holds for all of them: the value times a scale that the caller gives, in `f64` for
+//! fc64 and in `f32` otherwise; where the result is an integer it is rounded to nearest, ties to
+//! even, and saturated, and not-a-number gives 0. [`Sample::scale_from`] and [`Sample::scale_to`]
+//! give the scale that takes full scale to full scale.
+//!
+//! | file | what it does |
+//! | --- | --- |
+//! | `wire`, `sample` | the formats, sample by sample |
+//! | `scalar` | the reference form, from these |
+//! | `lanes` | the formats as blocks in vector registers, for any instruction set |
+//! | `x86` | the loop over blocks; AVX2 and AVX-512 |
+//!
+//! All forms give the same bits. The form is chosen at run time by what the processor has.
 
+mod form;
+#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "no SIMD form here"))]
+mod lanes;
+mod sample;
 mod scalar;
+mod wire;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
+pub use form::Form;
+pub use sample::Sample;
+pub use wire::Wire;
+
+use lanes::WireLanes;
 use num_complex::Complex32;
+use wire::{Packing, Sc8, Sc12, Sc16};
 
 /// The factor that maps `sc16` full scale 32767 to 1.0 (facts page on CHDR, section 5).
 pub const SC16_SCALE: f32 = 1.0 / 32767.0;
 
-/// How a conversion is carried out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Form {
-    /// Plain Rust, the reference.
-    Scalar,
-    /// 256-bit vectors.
-    Avx2,
-    /// 512-bit vectors.
-    Avx512,
-}
-
-impl Form {
-    /// Every form, the fastest last.
-    pub const ALL: [Self; 3] = [Self::Scalar, Self::Avx2, Self::Avx512];
-
-    /// Whether this processor has what the form needs.
-    pub fn is_available(self) -> bool {
-        #[cfg(target_arch = "x86_64")]
-        return match self {
-            Self::Scalar => true,
-            Self::Avx2 => std::arch::is_x86_feature_detected!("avx2"),
-            Self::Avx512 => std::arch::is_x86_feature_detected!("avx512f"),
-        };
-        #[cfg(not(target_arch = "x86_64"))]
-        return self == Self::Scalar;
-    }
-}
-
-/// Sample conversion in one form that this processor has.
+/// Conversion to and from one wire format, in one form that this processor has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Converter {
+    wire: Wire,
     /// Checked against the processor when the converter was made.
     form: Form,
 }
 
 impl Converter {
     /// The fastest form that this processor has.
-    pub fn best() -> Self {
-        let available = Form::ALL.into_iter().rev().find(|form| form.is_available());
-        Self { form: available.unwrap_or(Form::Scalar) }
+    pub fn new(wire: Wire) -> Self {
+        Self { wire, form: Form::best() }
     }
 
     /// A given form, if the processor has it.
-    pub fn with_form(form: Form) -> Option<Self> {
-        form.is_available().then_some(Self { form })
+    pub fn with_form(wire: Wire, form: Form) -> Option<Self> {
+        form.is_available().then_some(Self { wire, form })
+    }
+
+    /// The wire format.
+    pub fn wire(self) -> Wire {
+        self.wire
     }
 
     /// The form in use.
@@ -65,48 +67,105 @@ impl Converter {
         self.form
     }
 
-    /// Converts wire samples (I then Q, 16 bit, little-endian, signed) to complex floats times
-    /// `scale`. Converts as many samples as both slices hold and returns how many.
+    /// Converts packed samples to the user's, times `scale`. Converts as many as `wire` holds in
+    /// whole groups and `out` has room for, and returns how many.
     #[inline]
-    pub fn sc16_to_fc32(self, wire: &[u8], out: &mut [Complex32], scale: f32) -> usize {
-        let count = (wire.len() / 4).min(out.len());
-        let (wire, out) = (&wire[..count * 4], &mut out[..count]);
+    pub fn to_user<U: Sample>(self, wire: &[u8], out: &mut [U], scale: U::Real) -> usize {
+        match self.wire {
+            Wire::Sc16 => self.to_user_from::<Sc16, U>(wire, out, scale),
+            Wire::Sc12 => self.to_user_from::<Sc12, U>(wire, out, scale),
+            Wire::Sc8 => self.to_user_from::<Sc8, U>(wire, out, scale),
+        }
+    }
+
+    /// Converts the user's samples, times `scale`, to packed ones. Converts as many as there are
+    /// and as `out` has room for in whole groups, and returns how many; a last group that is not
+    /// full is filled up with zeros.
+    #[inline]
+    pub fn to_wire<U: Sample>(self, samples: &[U], out: &mut [u8], scale: U::Real) -> usize {
+        match self.wire {
+            Wire::Sc16 => self.to_wire_as::<Sc16, U>(samples, out, scale),
+            Wire::Sc12 => self.to_wire_as::<Sc12, U>(samples, out, scale),
+            Wire::Sc8 => self.to_wire_as::<Sc8, U>(samples, out, scale),
+        }
+    }
+
+    fn to_user_from<P: Packing + WireLanes, U: Sample>(
+        self,
+        wire: &[u8],
+        out: &mut [U],
+        scale: U::Real,
+    ) -> usize {
+        let count = P::samples_in(wire.len()).min(out.len());
+        let (wire, out) = (&wire[..P::bytes_of(count)], &mut out[..count]);
+        if is_copy::<P, U>(scale) {
+            bytemuck::cast_slice_mut(out).copy_from_slice(wire);
+            return count;
+        }
         match self.form {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: a converter with this form exists only where the processor has AVX2, and
-            // `wire` has four bytes for each element of `out`.
-            Form::Avx2 => unsafe { x86::sc16_to_fc32_avx2(wire, out, scale) },
+            // SAFETY: a converter with this form exists only where the processor has it, and
+            // `wire` has been cut to the samples of `out`.
+            Form::Avx2 => unsafe { x86::to_user_avx2::<P, U>(wire, out, scale) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: the same for AVX-512F.
-            Form::Avx512 => unsafe { x86::sc16_to_fc32_avx512(wire, out, scale) },
-            _ => scalar::sc16_to_fc32(wire, out, scale),
+            // SAFETY: the same.
+            Form::Avx512 => unsafe { x86::to_user_avx512::<P, U>(wire, out, scale) },
+            _ => scalar::to_user::<P, U>(wire, out, 0..count, scale),
         }
         count
     }
 
-    /// Converts complex floats times `scale` to wire samples: rounded to nearest, ties to even,
-    /// saturated to 16 bit; not-a-number gives 0. Returns how many samples both slices held.
-    #[inline]
-    pub fn fc32_to_sc16(self, samples: &[Complex32], out: &mut [u8], scale: f32) -> usize {
-        let count = (out.len() / 4).min(samples.len());
-        let (samples, out) = (&samples[..count], &mut out[..count * 4]);
+    fn to_wire_as<P: Packing + WireLanes, U: Sample>(
+        self,
+        samples: &[U],
+        out: &mut [u8],
+        scale: U::Real,
+    ) -> usize {
+        let count = P::samples_in(out.len()).min(samples.len());
+        let (samples, out) = (&samples[..count], &mut out[..P::bytes_of(count)]);
+        if is_copy::<P, U>(scale) {
+            out.copy_from_slice(bytemuck::cast_slice(samples));
+            return count;
+        }
         match self.form {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: a converter with this form exists only where the processor has AVX2, and
-            // `out` has four bytes for each element of `samples`.
-            Form::Avx2 => unsafe { x86::fc32_to_sc16_avx2(samples, out, scale) },
+            // SAFETY: a converter with this form exists only where the processor has it, and `out`
+            // has been cut to the samples.
+            Form::Avx2 => unsafe { x86::to_wire_avx2::<P, U>(samples, out, scale) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: the same for AVX-512F.
-            Form::Avx512 => unsafe { x86::fc32_to_sc16_avx512(samples, out, scale) },
-            _ => scalar::fc32_to_sc16(samples, out, scale),
+            // SAFETY: the same.
+            Form::Avx512 => unsafe { x86::to_wire_avx512::<P, U>(samples, out, scale) },
+            _ => scalar::to_wire::<P, U>(samples, out, 0..count, scale),
+        }
+        for index in count..P::samples_in(out.len()) {
+            P::store(out, index, [0; 2]);
         }
         count
     }
 }
 
-impl Default for Converter {
-    fn default() -> Self {
-        Self::best()
+/// Whether the conversion leaves every bit as it is.
+fn is_copy<P: Packing, U: Sample>(scale: U::Real) -> bool {
+    cfg!(target_endian = "little") && U::TWIN == Some(P::WIRE) && scale == U::ONE
+}
+
+/// What the streams of one kind of device use: `sc16` on the wire, floats at the user.
+impl Converter {
+    /// [`Converter::new`] for sc16.
+    pub fn best() -> Self {
+        Self::new(Wire::Sc16)
+    }
+
+    /// [`Converter::to_user`] for complex floats.
+    #[inline]
+    pub fn sc16_to_fc32(self, wire: &[u8], out: &mut [Complex32], scale: f32) -> usize {
+        self.to_user(wire, out, scale)
+    }
+
+    /// [`Converter::to_wire`] for complex floats.
+    #[inline]
+    pub fn fc32_to_sc16(self, samples: &[Complex32], out: &mut [u8], scale: f32) -> usize {
+        self.to_wire(samples, out, scale)
     }
 }
 

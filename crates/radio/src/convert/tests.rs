@@ -1,117 +1,142 @@
-//! Every form gives the bits of the reference.
+//! Every form gives the bits of the reference, for every pair of formats.
+
+use num_complex::{Complex, Complex64};
+use proptest::prelude::*;
 
 use super::*;
 
-fn forms() -> impl Iterator<Item = Converter> {
-    Form::ALL.into_iter().filter_map(Converter::with_form)
+mod examples;
+
+/// Values that are likely to go wrong, and any others.
+fn odd_float() -> impl Strategy<Value = f64> {
+    let limits = [127.0, 128.0, 2047.0, 2048.0, 32767.0, 32768.0, 65536.0, 2147483648.0];
+    prop_oneof![
+        4 => -40000.0..40000.0,
+        2 => (prop::sample::select(limits.to_vec()), -4..=4i32, any::<bool>())
+            .prop_map(|(limit, quarters, negative)| {
+                let value = limit + f64::from(quarters) / 4.0;
+                if negative { -value } else { value }
+            }),
+        1 => any::<f64>(),
+        1 => prop::sample::select(vec![
+            0.0, -0.0, 0.5, -0.5, 1.5, f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY,
+            f64::MAX, f64::MIN, f64::MIN_POSITIVE, 1e-40, 1e10, -1e10,
+        ]),
+    ]
 }
 
-fn bits(samples: &[Complex32]) -> Vec<(u32, u32)> {
-    samples.iter().map(|s| (s.re.to_bits(), s.im.to_bits())).collect()
+fn odd_scale() -> impl Strategy<Value = f64> {
+    let usual = [1.0, -1.0, 0.0, 1.0 / 32767.0, 16.0, 1.0 / 256.0, 256.0, 32767.0];
+    prop_oneof![3 => prop::sample::select(usual.to_vec()), 1 => odd_float()]
 }
 
-/// A small generator, so that failures repeat.
-fn noise(count: usize, mut state: u32) -> impl Iterator<Item = u32> {
-    (0..count).map(move |_| {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        state ^ state >> 15
-    })
+/// A user's sample as the tests make it.
+trait Made: Sample {
+    fn made(i: f64, q: f64) -> Self;
 }
 
-#[test]
-fn the_reference_follows_the_wire_format() {
-    // I = 1, Q = -2, then full scale.
-    let wire = [0x01, 0x00, 0xFE, 0xFF, 0xFF, 0x7F, 0x00, 0x80];
-    let mut out = [Complex32::default(); 2];
-    let scalar = Converter::with_form(Form::Scalar).unwrap();
-    assert_eq!(scalar.sc16_to_fc32(&wire, &mut out, 0.5), 2);
-    assert_eq!(out, [Complex32::new(0.5, -1.0), Complex32::new(16383.5, -16384.0)]);
-    scalar.sc16_to_fc32(&wire, &mut out, SC16_SCALE);
-    assert_eq!(out[1].re, 1.0);
-}
-
-#[test]
-fn all_sixteen_bit_values_convert_alike_and_come_back() {
-    let wire: Vec<u8> = (0..=u16::MAX).flat_map(u16::to_le_bytes).collect();
-    let scalar = Converter::with_form(Form::Scalar).unwrap();
-    for scale in [SC16_SCALE, 1.0, 1.0 / 32768.0, 0.1] {
-        let mut want = vec![Complex32::default(); wire.len() / 4];
-        scalar.sc16_to_fc32(&wire, &mut want, scale);
-        for converter in forms() {
-            let mut got = vec![Complex32::default(); want.len()];
-            assert_eq!(converter.sc16_to_fc32(&wire, &mut got, scale), want.len());
-            assert_eq!(bits(&got), bits(&want), "{converter:?}, scale {scale}");
-        }
-    }
-    for converter in forms() {
-        let mut floats = vec![Complex32::default(); wire.len() / 4];
-        converter.sc16_to_fc32(&wire, &mut floats, SC16_SCALE);
-        let mut back = vec![0; wire.len()];
-        converter.fc32_to_sc16(&floats, &mut back, 32767.0);
-        assert!(back == wire, "{converter:?}");
+impl Made for Complex32 {
+    fn made(i: f64, q: f64) -> Self {
+        Complex::new(i as f32, q as f32)
     }
 }
 
-#[test]
-fn every_alignment_and_size_converts_alike() {
-    let bytes: Vec<u8> = noise(400, 1).map(|word| word as u8).collect();
-    let scalar = Converter::with_form(Form::Scalar).unwrap();
-    for converter in forms() {
-        for offset in 0..8 {
-            for count in 0..70 {
-                let wire = &bytes[offset..offset + count * 4 + offset % 4];
-                let mut want = vec![Complex32::default(); count + 3];
-                let mut got = vec![Complex32::default(); count + 3 + offset];
-                assert_eq!(scalar.sc16_to_fc32(wire, &mut want, SC16_SCALE), count);
-                assert_eq!(converter.sc16_to_fc32(wire, &mut got[offset..], SC16_SCALE), count);
-                assert_eq!(bits(&got[offset..]), bits(&want), "{converter:?}, {offset}, {count}");
-
-                let mut want = vec![0xA5; count * 4 + 8];
-                let mut got = vec![0xA5; count * 4 + 8 + offset];
-                let floats: Vec<_> = noise(count, 7)
-                    .map(|word| Complex32::new(f32::from_bits(word), word as f32 / 4e9))
-                    .collect();
-                assert_eq!(scalar.fc32_to_sc16(&floats, &mut want[..count * 4], 4e4), count);
-                converter.fc32_to_sc16(&floats, &mut got[offset..][..count * 4], 4e4);
-                assert_eq!(got[offset..], want, "{converter:?}, {offset}, {count}");
-            }
-        }
+impl Made for Complex64 {
+    fn made(i: f64, q: f64) -> Self {
+        Complex::new(i, q)
     }
 }
 
-#[test]
-fn rounding_is_to_even_and_saturates() {
-    let cases = [
-        (0.5, 0),
-        (1.5, 2),
-        (2.5, 2),
-        (-0.5, 0),
-        (-1.5, -2),
-        (32766.5, 32766),
-        (32767.4, 32767),
-        (32767.5, 32767),
-        (1e9, 32767),
-        (-32768.5, -32768),
-        (-1e9, -32768),
-        (f32::INFINITY, 32767),
-        (f32::NEG_INFINITY, -32768),
-        (f32::NAN, 0),
-        (-0.0, 0),
-        (f32::MIN_POSITIVE, 0),
-    ];
-    let floats: Vec<_> = cases.iter().map(|case| Complex32::new(case.0, -7.0)).collect();
-    for converter in forms() {
-        let mut wire = vec![0; floats.len() * 4];
-        converter.fc32_to_sc16(&floats, &mut wire, 1.0);
-        for (bytes, (value, want)) in wire.chunks(4).zip(cases) {
-            let got = i16::from_le_bytes([bytes[0], bytes[1]]);
-            assert_eq!(got, want, "{converter:?}, {value}");
-            assert_eq!(bytes[2..], (-7i16).to_le_bytes());
-        }
+impl Made for [i16; 2] {
+    fn made(i: f64, q: f64) -> Self {
+        [i as i16, q as i16]
     }
 }
 
-#[test]
-fn the_best_form_is_one_the_processor_has() {
-    assert!(Converter::best().form().is_available());
+impl Made for [i8; 2] {
+    fn made(i: f64, q: f64) -> Self {
+        [i as i8, q as i8]
+    }
+}
+
+/// A stretch of memory of `len` items that begins `offset` bytes behind a multiple of 64, or at
+/// the next place where such items may begin.
+fn placed<T: bytemuck::Pod>(memory: &mut [Complex64], offset: usize, len: usize) -> &mut [T] {
+    let bytes: &mut [u8] = bytemuck::cast_slice_mut(memory);
+    let start = bytes.as_ptr().align_offset(64) + offset.next_multiple_of(align_of::<T>());
+    bytemuck::cast_slice_mut(&mut bytes[start..start + len * size_of::<T>()])
+}
+
+fn memory(len: usize) -> Vec<Complex64> {
+    vec![Complex64::new(1.5, -2.5); len + 64]
+}
+
+/// Not-a-number has many bits, and which ones a product has is not part of the rule.
+fn to_user_agrees<U: Made>(wire: Wire, bytes: &[u8], count: usize, at: usize, scale: f64) {
+    let scale = U::real(scale);
+    let reference = Converter::with_form(wire, Form::Scalar).unwrap();
+    let mut want = vec![U::zeroed(); count];
+    let done = reference.to_user(bytes, &mut want, scale);
+    for form in Form::ALL {
+        let Some(converter) = Converter::with_form(wire, form) else { continue };
+        let mut memory = memory(count + 1);
+        let got: &mut [U] = placed(&mut memory, at, count + 1);
+        let (got, beyond) = got.split_at_mut(count);
+        let untouched = bytemuck::bytes_of(&beyond[0]).to_vec();
+        assert_eq!(converter.to_user(bytes, got, scale), done);
+        let same =
+            bytemuck::cast_slice::<_, u8>(&got[..done]) == bytemuck::cast_slice(&want[..done]);
+        assert!(same, "{wire:?} to {} {form:?}, {count} samples at {at}", U::NAME);
+        assert_eq!(bytemuck::bytes_of(&beyond[0]), untouched, "wrote beyond the end");
+    }
+}
+
+fn to_wire_agrees<U: Made>(wire: Wire, values: &[(f64, f64)], room: usize, at: usize, scale: f64) {
+    let scale = U::real(scale);
+    let samples: Vec<U> = values.iter().map(|&(i, q)| U::made(i, q)).collect();
+    let reference = Converter::with_form(wire, Form::Scalar).unwrap();
+    let mut want = vec![0xA5; room];
+    let done = reference.to_wire(&samples, &mut want, scale);
+    for form in Form::ALL {
+        let Some(converter) = Converter::with_form(wire, form) else { continue };
+        let mut memory = memory(room);
+        let got: &mut [u8] = placed(&mut memory, at, room);
+        got.fill(0xA5);
+        assert_eq!(converter.to_wire(&samples, got, scale), done);
+        assert!(got == want, "{} to {wire:?} {form:?}, {done} samples at {at}", U::NAME);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    #[test]
+    fn every_form_gives_the_users_samples_of_the_reference(
+        wire in prop::sample::select(Wire::ALL.to_vec()),
+        bytes in prop::collection::vec(any::<u8>(), 0..700),
+        skip in 0..16usize,
+        count in 0..220usize,
+        at in 0..64usize,
+        scale in odd_scale(),
+    ) {
+        let bytes = &bytes[skip.min(bytes.len())..];
+        to_user_agrees::<Complex32>(wire, bytes, count, at, scale);
+        to_user_agrees::<Complex64>(wire, bytes, count, at, scale);
+        to_user_agrees::<[i16; 2]>(wire, bytes, count, at, scale);
+        to_user_agrees::<[i8; 2]>(wire, bytes, count, at, scale);
+    }
+
+    #[test]
+    fn every_form_gives_the_packed_samples_of_the_reference(
+        wire in prop::sample::select(Wire::ALL.to_vec()),
+        values in prop::collection::vec((odd_float(), odd_float()), 0..220),
+        room in 0..700usize,
+        at in 0..64usize,
+        scale in odd_scale(),
+    ) {
+        to_wire_agrees::<Complex32>(wire, &values, room, at, scale);
+        to_wire_agrees::<Complex64>(wire, &values, room, at, scale);
+        to_wire_agrees::<[i16; 2]>(wire, &values, room, at, scale);
+        to_wire_agrees::<[i8; 2]>(wire, &values, room, at, scale);
+    }
 }

@@ -1,105 +1,189 @@
-//! The AVX2 and AVX-512 forms.
-//!
-//! All 16-bit integers are exact as `f32` and each result is one multiplication, so the bits equal
-//! those of the reference. On the way back the value is clamped before it is rounded, which gives
-//! the same result as rounding first because both limits are integers.
+//! The AVX2 and AVX-512 forms: one loop for both instruction sets and all formats.
 
-use std::arch::x86_64::*;
+mod avx2;
+mod avx512;
 
-use num_complex::Complex32;
-
+use super::lanes::{Engine, WireLanes};
+use super::sample::Sample;
 use super::scalar;
+use super::wire::Packing;
 
-const LOW: f32 = i16::MIN as f32;
-const HIGH: f32 = i16::MAX as f32;
+/// From this size on the result bypasses the caches: it would not stay in them, and a plain store
+/// first reads the line that it replaces. Measured on a Sapphire Rapids with 2 MiB of L2: no
+/// difference at 32 MB, 1.8 times the rate at 512 MB.
+const STREAM_BYTES: usize = 16 << 20;
 
-/// # Safety
-/// The processor has AVX2; `wire` has four bytes for each element of `out`.
-#[target_feature(enable = "avx2")]
-pub(super) unsafe fn sc16_to_fc32_avx2(wire: &[u8], out: &mut [Complex32], scale: f32) {
-    const STEP: usize = 4;
-    let factor = _mm256_set1_ps(scale);
-    let vectors = out.len() / STEP;
-    for index in 0..vectors {
-        // SAFETY: `index * STEP + STEP` samples lie within both slices; loads and stores are
-        // unaligned, and a Complex32 is two f32 in a row (`repr(C)`).
-        unsafe {
-            let words = _mm_loadu_si128(wire.as_ptr().add(index * STEP * 4).cast());
-            let floats = _mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(words));
-            let place = out.as_mut_ptr().add(index * STEP).cast();
-            _mm256_storeu_ps(place, _mm256_mul_ps(floats, factor));
-        }
+/// Above the largest 16-bit value, so that it saturates, and below where conversion overflows.
+const TOP: f32 = 65536.0;
+
+/// Which blocks of a conversion are done in which order, so that stores are aligned.
+///
+/// The first block begins at sample 0, the next at the first aligned address inside of it, and the
+/// last ends with the last sample: some samples are converted twice, and none one by one.
+struct Course {
+    /// Where the second block begins.
+    second: usize,
+    /// Whether the aligned blocks bypass the caches.
+    stream: bool,
+}
+
+impl Course {
+    /// For a result that begins at `address` and has items of `item` bytes.
+    fn plan<E: Engine>(address: usize, item: usize, count: usize, group: usize) -> Self {
+        let align = (E::SAMPLES * item).min(64);
+        let before = address.wrapping_neg() % align;
+        let aligned = before.is_multiple_of(item) && (before / item).is_multiple_of(group);
+        let second = if aligned && before > 0 { before / item } else { E::SAMPLES };
+        Self { second, stream: aligned && count * item >= STREAM_BYTES }
     }
-    scalar::sc16_to_fc32(&wire[vectors * STEP * 4..], &mut out[vectors * STEP..], scale);
+}
+
+/// Calls `plain` for blocks at these samples, or `stream` for aligned ones that bypass the caches.
+/// Returns from which sample on no block fits.
+#[inline(always)]
+fn blocks<E: Engine>(
+    count: usize,
+    group: usize,
+    course: &Course,
+    plain: impl Fn(usize),
+    stream: impl Fn(usize),
+) -> usize {
+    if count < E::SAMPLES {
+        return 0;
+    }
+    plain(0);
+    let mut at = course.second;
+    if course.stream {
+        while at + E::SAMPLES <= count {
+            stream(at);
+            at += E::SAMPLES;
+        }
+        // Streaming stores are weakly ordered: whoever is told of the result must see it.
+        // SAFETY: every x86-64 processor has SSE.
+        unsafe { std::arch::x86_64::_mm_sfence() };
+    }
+    while at + E::SAMPLES <= count {
+        plain(at);
+        at += E::SAMPLES;
+    }
+    let last = count - E::SAMPLES;
+    if at < count && last.is_multiple_of(group) {
+        plain(last);
+        return count;
+    }
+    at
 }
 
 /// # Safety
-/// The processor has AVX-512F; `wire` has four bytes for each element of `out`.
-#[target_feature(enable = "avx512f")]
-pub(super) unsafe fn sc16_to_fc32_avx512(wire: &[u8], out: &mut [Complex32], scale: f32) {
-    const STEP: usize = 8;
-    let factor = _mm512_set1_ps(scale);
-    let vectors = out.len() / STEP;
-    for index in 0..vectors {
-        // SAFETY: `index * STEP + STEP` samples lie within both slices; loads and stores are
-        // unaligned, and a Complex32 is two f32 in a row (`repr(C)`).
-        unsafe {
-            let words = _mm256_loadu_si256(wire.as_ptr().add(index * STEP * 4).cast());
-            let floats = _mm512_cvtepi32_ps(_mm512_cvtepi16_epi32(words));
-            let place = out.as_mut_ptr().add(index * STEP).cast();
-            _mm512_storeu_ps(place, _mm512_mul_ps(floats, factor));
-        }
-    }
-    scalar::sc16_to_fc32(&wire[vectors * STEP * 4..], &mut out[vectors * STEP..], scale);
+/// The processor has what `E` needs; both slices have room for `count` samples.
+#[inline(always)]
+unsafe fn to_user<E: Engine, P: Packing + WireLanes, U: Sample>(
+    wire: &[u8],
+    out: &mut [U],
+    scale: U::Real,
+) {
+    let (count, item) = (out.len(), size_of::<U>());
+    let (source, place) = (wire.as_ptr(), out.as_mut_ptr().cast::<u8>());
+    let group = P::GROUP_SAMPLES;
+    let course = Course::plan::<E>(place.addr(), item, count, group);
+    let factor = scale.into();
+    let from = |at| at / group * P::GROUP_BYTES;
+    // SAFETY: `blocks` names only samples with a whole block behind them, at whole groups.
+    let plain = |at: usize| unsafe {
+        let block = P::load_block::<E>(source.add(from(at)));
+        U::store_block::<E, false>(place.add(at * item), block, factor);
+    };
+    // SAFETY: as above; the course has these aligned.
+    let stream = |at: usize| unsafe {
+        let block = P::load_block::<E>(source.add(from(at)));
+        U::store_block::<E, true>(place.add(at * item), block, factor);
+    };
+    let rest = blocks::<E>(count, group, &course, plain, stream);
+    scalar::to_user::<P, U>(wire, out, rest..count, scale);
 }
 
 /// # Safety
-/// The processor has AVX2; `out` has four bytes for each element of `samples`.
-#[target_feature(enable = "avx2")]
-pub(super) unsafe fn fc32_to_sc16_avx2(samples: &[Complex32], out: &mut [u8], scale: f32) {
-    const STEP: usize = 4;
-    let factor = _mm256_set1_ps(scale);
-    let (low, high) = (_mm256_set1_ps(LOW), _mm256_set1_ps(HIGH));
-    let vectors = samples.len() / STEP;
-    for index in 0..vectors {
-        // SAFETY: `index * STEP + STEP` samples lie within both slices; loads and stores are
-        // unaligned, and a Complex32 is two f32 in a row (`repr(C)`).
-        unsafe {
-            let place = samples.as_ptr().add(index * STEP).cast();
-            let scaled = _mm256_mul_ps(_mm256_loadu_ps(place), factor);
-            let number = _mm256_cmp_ps::<_CMP_ORD_Q>(scaled, scaled);
-            let inside = _mm256_min_ps(_mm256_max_ps(scaled, low), high);
-            let words = _mm256_cvtps_epi32(_mm256_and_ps(inside, number));
-            let narrow = _mm_packs_epi32(
-                _mm256_castsi256_si128(words),
-                _mm256_extracti128_si256::<1>(words),
-            );
-            _mm_storeu_si128(out.as_mut_ptr().add(index * STEP * 4).cast(), narrow);
-        }
-    }
-    scalar::fc32_to_sc16(&samples[vectors * STEP..], &mut out[vectors * STEP * 4..], scale);
+/// The processor has what `E` needs; both slices have room for `count` samples.
+#[inline(always)]
+unsafe fn to_wire<E: Engine, P: Packing + WireLanes, U: Sample>(
+    samples: &[U],
+    out: &mut [u8],
+    scale: U::Real,
+) {
+    let count = samples.len();
+    let (source, place) = (samples.as_ptr(), out.as_mut_ptr());
+    let group = P::GROUP_SAMPLES;
+    let course = Course::plan::<E>(place.addr(), P::GROUP_BYTES / group, count, group);
+    let factor = scale.into();
+    let to = |at| at / group * P::GROUP_BYTES;
+    // SAFETY: `blocks` names only samples with a whole block behind them, at whole groups.
+    let plain = |at: usize| unsafe {
+        let block = U::load_block::<E>(source.add(at).cast(), factor);
+        P::store_block::<E, false>(place.add(to(at)), block);
+    };
+    // SAFETY: as above; the course has these aligned.
+    let stream = |at: usize| unsafe {
+        let block = U::load_block::<E>(source.add(at).cast(), factor);
+        P::store_block::<E, true>(place.add(to(at)), block);
+    };
+    let rest = blocks::<E>(count, group, &course, plain, stream);
+    scalar::to_wire::<P, U>(samples, out, rest..count, scale);
 }
 
-/// # Safety
-/// The processor has AVX-512F; `out` has four bytes for each element of `samples`.
-#[target_feature(enable = "avx512f")]
-pub(super) unsafe fn fc32_to_sc16_avx512(samples: &[Complex32], out: &mut [u8], scale: f32) {
-    const STEP: usize = 8;
-    let factor = _mm512_set1_ps(scale);
-    let (low, high) = (_mm512_set1_ps(LOW), _mm512_set1_ps(HIGH));
-    let vectors = samples.len() / STEP;
-    for index in 0..vectors {
-        // SAFETY: `index * STEP + STEP` samples lie within both slices; loads and stores are
-        // unaligned, and a Complex32 is two f32 in a row (`repr(C)`).
-        unsafe {
-            let place = samples.as_ptr().add(index * STEP).cast();
-            let scaled = _mm512_mul_ps(_mm512_loadu_ps(place), factor);
-            let number = _mm512_cmp_ps_mask::<_CMP_ORD_Q>(scaled, scaled);
-            let inside = _mm512_min_ps(_mm512_max_ps(scaled, low), high);
-            let words = _mm512_maskz_cvtps_epi32(number, inside);
-            let narrow = _mm512_cvtsepi32_epi16(words);
-            _mm256_storeu_si256(out.as_mut_ptr().add(index * STEP * 4).cast(), narrow);
+/// The two directions with an instruction set switched on.
+macro_rules! entry_points {
+    ($engine:ty, $features:literal, $to_user:ident, $to_wire:ident) => {
+        /// # Safety
+        /// The processor has the features; `wire` has the samples for `out`.
+        #[target_feature(enable = $features)]
+        pub(super) unsafe fn $to_user<P: Packing + WireLanes, U: Sample>(
+            wire: &[u8],
+            out: &mut [U],
+            scale: U::Real,
+        ) {
+            // SAFETY: the caller's.
+            unsafe { to_user::<$engine, P, U>(wire, out, scale) }
         }
-    }
-    scalar::fc32_to_sc16(&samples[vectors * STEP..], &mut out[vectors * STEP * 4..], scale);
+
+        /// # Safety
+        /// The processor has the features; `out` has room for `samples`.
+        #[target_feature(enable = $features)]
+        pub(super) unsafe fn $to_wire<P: Packing + WireLanes, U: Sample>(
+            samples: &[U],
+            out: &mut [u8],
+            scale: U::Real,
+        ) {
+            // SAFETY: the caller's.
+            unsafe { to_wire::<$engine, P, U>(samples, out, scale) }
+        }
+    };
 }
+
+entry_points!(avx2::Avx2, "avx2", to_user_avx2, to_wire_avx2);
+entry_points!(avx512::Avx512, "avx512f,avx512bw", to_user_avx512, to_wire_avx512);
+
+/// In a 128-bit lane with four 12-bit samples in three little-endian words: the bytes of each
+/// value's 16-bit cover, low byte first. Even values lie in its upper 12 bits, odd in its lower.
+const SC12_SPREAD: [i8; 16] = {
+    let mut spread = [0; 16];
+    let mut value = 0;
+    while value < 8 {
+        let first = value * 12 / 8;
+        spread[2 * value] = ((first + 1) ^ 3) as i8;
+        spread[2 * value + 1] = (first ^ 3) as i8;
+        value += 1;
+    }
+    spread
+};
+
+/// In a 128-bit lane with four samples of 24 bits in 32: the bytes of three little-endian words.
+const SC12_GATHER: [i8; 16] = {
+    let mut gather = [-128; 16];
+    let mut place = 0;
+    while place < 12 {
+        let byte = place ^ 3;
+        gather[place] = (byte / 3 * 4 + 2 - byte % 3) as i8;
+        place += 1;
+    }
+    gather
+};

@@ -1,0 +1,47 @@
+//! How a conversion is carried out.
+
+/// How a conversion is carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Form {
+    /// Plain Rust, the reference.
+    Scalar,
+    /// 256-bit vectors.
+    Avx2,
+    /// 512-bit vectors.
+    Avx512,
+}
+
+impl Form {
+    /// Every form, the fastest last.
+    pub const ALL: [Self; 3] = [Self::Scalar, Self::Avx2, Self::Avx512];
+
+    /// A stable name for tables and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Scalar => "scalar",
+            Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
+        }
+    }
+
+    /// Whether this processor has what the form needs.
+    pub fn is_available(self) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        return match self {
+            Self::Scalar => true,
+            Self::Avx2 => std::arch::is_x86_feature_detected!("avx2"),
+            Self::Avx512 => {
+                std::arch::is_x86_feature_detected!("avx512f")
+                    && std::arch::is_x86_feature_detected!("avx512bw")
+            }
+        };
+        #[cfg(not(target_arch = "x86_64"))]
+        return self == Self::Scalar;
+    }
+
+    /// The fastest form that this processor has.
+    pub fn best() -> Self {
+        Self::ALL.into_iter().rev().find(|form| form.is_available()).unwrap_or(Self::Scalar)
+    }
+}

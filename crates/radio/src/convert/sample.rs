@@ -1,0 +1,107 @@
+//! Samples as the user holds them.
+
+use num_complex::Complex;
+
+use super::Wire;
+
+/// A sample type that wire samples convert to and from.
+///
+/// Every conversion is one rule: the value times `scale`. Where the result is an integer it is
+/// rounded to nearest, ties to even, and saturated; not-a-number gives 0.
+pub trait Sample: sealed::Sealed + bytemuck::Pod {
+    /// What a scale is given in, and what the multiplication is done in.
+    type Real: Copy + PartialEq + Into<f64>;
+    /// The usual name.
+    const NAME: &'static str;
+    /// The value that stands for 1.0 by convention.
+    const FULL_SCALE: f64;
+    /// The wire format of the same bits (on a little-endian machine), if any.
+    const TWIN: Option<Wire>;
+    /// The scale that changes nothing.
+    const ONE: Self::Real;
+
+    /// A scale in the precision of this type.
+    fn real(scale: f64) -> Self::Real;
+
+    /// A wire value times `scale`.
+    fn from_wire(value: [i16; 2], scale: Self::Real) -> Self;
+
+    /// This sample times `scale`, as a wire value of 16 bit; narrower formats saturate further.
+    fn to_wire(self, scale: Self::Real) -> [i16; 2];
+
+    /// The scale that takes a wire format's full scale to this type's.
+    fn scale_from(wire: Wire) -> Self::Real {
+        Self::real(Self::FULL_SCALE / wire.full_scale())
+    }
+
+    /// The scale that takes this type's full scale to a wire format's.
+    fn scale_to(wire: Wire) -> Self::Real {
+        Self::real(wire.full_scale() / Self::FULL_SCALE)
+    }
+}
+
+mod sealed {
+    use super::super::lanes;
+
+    /// Nobody else can say how a type lies in vector registers.
+    pub trait Sealed: lanes::UserLanes {}
+    impl<T: lanes::UserLanes> Sealed for T {}
+}
+
+macro_rules! float_sample {
+    ($real:ident, $name:literal) => {
+        impl Sample for Complex<$real> {
+            type Real = $real;
+            const NAME: &'static str = $name;
+            const FULL_SCALE: f64 = 1.0;
+            const TWIN: Option<Wire> = None;
+            const ONE: $real = 1.0;
+
+            fn real(scale: f64) -> $real {
+                scale as $real
+            }
+
+            #[inline]
+            fn from_wire([i, q]: [i16; 2], scale: $real) -> Self {
+                Self::new($real::from(i) * scale, $real::from(q) * scale)
+            }
+
+            #[inline]
+            fn to_wire(self, scale: $real) -> [i16; 2] {
+                // The cast saturates, and turns not-a-number into 0.
+                [self.re, self.im].map(|part| (part * scale).round_ties_even() as i16)
+            }
+        }
+    };
+}
+
+macro_rules! integer_sample {
+    ($int:ident, $name:literal, $twin:ident) => {
+        impl Sample for [$int; 2] {
+            type Real = f32;
+            const NAME: &'static str = $name;
+            const FULL_SCALE: f64 = $int::MAX as f64;
+            const TWIN: Option<Wire> = Some(Wire::$twin);
+            const ONE: f32 = 1.0;
+
+            fn real(scale: f64) -> f32 {
+                scale as f32
+            }
+
+            #[inline]
+            fn from_wire(value: [i16; 2], scale: f32) -> Self {
+                value.map(|part| (f32::from(part) * scale).round_ties_even() as $int)
+            }
+
+            #[inline]
+            fn to_wire(self, scale: f32) -> [i16; 2] {
+                self.map(|part| (f32::from(part) * scale).round_ties_even() as i16)
+            }
+        }
+    };
+}
+
+float_sample!(f32, "fc32");
+float_sample!(f64, "fc64");
+integer_sample!(i16, "sc16", Sc16);
+integer_sample!(i8, "sc8", Sc8);
