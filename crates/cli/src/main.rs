@@ -1,5 +1,6 @@
 //! The `millstream` command: a thin layer over the rooms. Each verb is one file under `verbs/`.
 
+mod child_radio;
 mod graph_run;
 mod interrupt;
 mod live;

@@ -5,11 +5,23 @@
 //! | [`buffer`] | the law: worst-case latency × rate = buffer |
 //! | [`budget`] | what a stream takes of a link |
 //! | [`histogram`] | latencies as a distribution; its picture is in [`picture`] |
+//! | [`lag`] | how far a consumer runs behind a radio's clock |
+//! | [`rate`] | what a host sustains with a radio |
+//! | [`uhd`] | UHD's `benchmark_rate` as a peer |
+//! | [`search`], [`summary`] | the highest rate that holds; repeated figures in short |
 
 pub mod budget;
 pub mod buffer;
 pub mod histogram;
+pub mod lag;
 pub mod picture;
+pub mod rate;
+pub mod search;
+pub mod summary;
+pub mod uhd;
 
 pub use budget::{Link, LinkBudget, WireFormat};
 pub use histogram::Histogram;
+pub use lag::Lag;
+pub use search::Grid;
+pub use summary::Summary;

@@ -3,6 +3,7 @@
 //! Facts are read below a root folder that is an argument (`/` for this machine), so a tree
 //! recorded on another machine tests the parsers.
 
+pub mod child;
 mod cpu_set;
 mod environment;
 pub mod thread;

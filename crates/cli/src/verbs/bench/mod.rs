@@ -1,6 +1,7 @@
 //! `millstream bench`: what this machine sustains. One file a measurement.
 
 mod buffer;
+mod rate;
 
 use crate::output::Report;
 use clap::Subcommand;
@@ -16,11 +17,13 @@ pub struct Args {
 #[derive(Subcommand)]
 enum What {
     Buffer(buffer::Args),
+    Rate(rate::Args),
 }
 
 /// Runs one measurement.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     match args.what {
         What::Buffer(args) => buffer::run(args),
+        What::Rate(args) => rate::run(args),
     }
 }

@@ -3,21 +3,22 @@
 //! A second process serves an emulated radio whose antenna hears a live 8-VSB transmitter; this one
 //! opens it over loopback, streams, decodes, and writes a file that a video player opens.
 
-mod device;
 mod picture;
 
+use crate::child_radio::{self, ChildRadio};
 use crate::graph_run::{self, LedgerReport, Run};
 use crate::live::Live;
 use crate::numbers::positive;
 use crate::output::{Report, describe, note};
 use crate::signal::SignalReport;
 use anyhow::{Context, anyhow};
-use device::EmulatedRadio;
 use millstream_flow::{GraphFile, Snapshot};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// Samples that wait in the radio while the host is busy: 0.67 s at 6.25 MS/s.
+const BUFFER_SAMPLES: u64 = 1 << 22;
 /// A test picture, a running clock and a tone; made by scripts/make-test-picture.sh.
 const TEST_PICTURE: &[u8] = include_bytes!("../../../assets/test-picture.ts");
 /// The graph that the demo runs; `millstream run` accepts it too.
@@ -66,7 +67,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         args.seconds
     );
     check_files(&args)?;
-    let radio = EmulatedRadio::start(args.ts.as_deref(), TEST_PICTURE, args.time_scale)?;
+    let mut radio = ChildRadio::start(&radio_options(&args)?)?;
     note(format_args!("radio   E320 emulated by process {} at {}", radio.pid(), radio.addr()));
     let samples = (args.seconds * args.rate).round() as u64;
     let (run, signal) = match receive(&args, &radio, samples) {
@@ -94,6 +95,20 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     });
     let text = summary(&args, &run, &ledger, &signal, &picture);
     Ok(Report { text, results, failure: verdict.err() })
+}
+
+/// A radio whose antenna hears the transport stream given, or the test picture.
+fn radio_options(args: &Args) -> anyhow::Result<child_radio::Options> {
+    let (stdin, stream) = match &args.ts {
+        Some(path) => (None, path.to_str().context("--ts: the name must be UTF-8")?),
+        None => (Some(TEST_PICTURE), "/dev/stdin"),
+    };
+    let scale = args.time_scale.to_string();
+    let (buffer, antenna) = (BUFFER_SAMPLES.to_string(), format!("atsc:{stream}"));
+    let args = ["--serial", "DEMO", "--rx-antenna", &antenna, "--time-scale", &scale];
+    let args = args.into_iter().chain(["--rx-buffer-samples", &buffer]);
+    let args = args.map(str::to_owned).collect();
+    Ok(child_radio::Options { args, stdin, cpu: None })
 }
 
 /// No file may be written over another one of the same demo: feeding `demo.ts` back in is likely.
@@ -124,11 +139,7 @@ fn place(path: &Path) -> PathBuf {
     path.canonicalize().ok().or_else(spelled).unwrap_or_else(|| path.to_owned())
 }
 
-fn receive(
-    args: &Args,
-    radio: &EmulatedRadio,
-    samples: u64,
-) -> anyhow::Result<(Run, SignalReport)> {
+fn receive(args: &Args, radio: &ChildRadio, samples: u64) -> anyhow::Result<(Run, SignalReport)> {
     let file = GraphFile::parse("the demo's graph", GRAPH)?;
     let set = [
         format!("args=addr={}", radio.addr()),

@@ -1,35 +1,40 @@
-//! The emulated radio of the demo: a process of its own, so that nothing but the network is shared.
+//! An emulated radio in a process of its own, so that nothing but the network is shared with it.
 
 use anyhow::{Context, anyhow};
 use serde_json::Value;
 use std::fs::File;
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::Ipv4Addr;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
-/// Samples that wait in the radio while the host is busy: 0.67 s at 6.25 MS/s.
-const BUFFER_SAMPLES: u64 = 1 << 22;
 /// How long the radio has to end by itself.
 const STOP_TIME: Duration = Duration::from_secs(3);
 
 /// A radio process; dropping it ends the process.
-pub struct EmulatedRadio {
+pub struct ChildRadio {
     child: Child,
     addr: Ipv4Addr,
 }
 
-impl EmulatedRadio {
-    /// Starts a radio whose antenna hears `ts`, or `fallback` when no file is given, and waits
-    /// until it listens.
-    pub fn start(ts: Option<&Path>, fallback: &[u8], time_scale: f64) -> anyhow::Result<Self> {
-        let pid = std::process::id();
-        // Every address of 127/8 is this machine: one per process keeps several demos apart.
-        let [_, _, high, low] = pid.to_be_bytes();
-        let addr = Ipv4Addr::new(127, 83, high, low.max(1));
-        let child = spawn(addr, ts, fallback, time_scale)?;
+/// How to start one.
+#[derive(Default)]
+pub struct Options {
+    /// Arguments of `millstream radio` beside its address.
+    pub args: Vec<String>,
+    /// What it reads from `/dev/stdin`.
+    pub stdin: Option<&'static [u8]>,
+    /// The CPU that all its threads run on.
+    pub cpu: Option<usize>,
+}
+
+impl ChildRadio {
+    /// Starts a radio and waits until it listens.
+    pub fn start(options: &Options) -> anyhow::Result<Self> {
+        let addr = free_address();
+        let child = spawn(addr, options)?;
         let mut radio = Self { child, addr };
         let stderr = radio.child.stderr.take().context("the radio process has no output")?;
         wait_until_ready(stderr)?;
@@ -47,7 +52,7 @@ impl EmulatedRadio {
     }
 
     /// The better reason of a failed reception: that this process has ended by itself.
-    pub fn explain(mut self, error: anyhow::Error) -> anyhow::Error {
+    pub fn explain(&mut self, error: anyhow::Error) -> anyhow::Error {
         match self.child.try_wait() {
             Ok(Some(status)) => anyhow!("the emulated radio ended before its time ({status})"),
             _ => error,
@@ -82,59 +87,40 @@ impl EmulatedRadio {
     }
 }
 
-impl Drop for EmulatedRadio {
+impl Drop for ChildRadio {
     fn drop(&mut self) {
         self.end();
     }
 }
 
-fn spawn(
-    addr: Ipv4Addr,
-    ts: Option<&Path>,
-    fallback: &[u8],
-    time_scale: f64,
-) -> anyhow::Result<Child> {
-    let (stdin, antenna) = match ts {
-        Some(path) => (Stdio::null(), path.to_str().context("--ts: the name must be UTF-8")?),
-        None => (in_memory(fallback)?.into(), "/dev/stdin"),
-    };
+/// Every address of 127/8 is this machine: one per process and radio keeps them all apart.
+fn free_address() -> Ipv4Addr {
+    static NEXT: AtomicU8 = AtomicU8::new(83);
+    let [_, _, high, low] = std::process::id().to_be_bytes();
+    Ipv4Addr::new(127, NEXT.fetch_add(1, Ordering::Relaxed), high, low.clamp(1, 254))
+}
+
+fn spawn(addr: Ipv4Addr, options: &Options) -> anyhow::Result<Child> {
+    let stdin = options.stdin.map(in_memory).transpose()?;
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let mut command = Command::new(program);
     command
-        .args(["radio", "--json", "--serial", "DEMO", "--chdr-port", "0"])
-        .args(["--addr", &addr.to_string()])
-        .args(["--rx-buffer-samples", &BUFFER_SAMPLES.to_string()])
-        .args(["--time-scale", &time_scale.to_string()])
-        .arg("--rx-antenna")
-        .arg(format!("atsc:{antenna}"))
-        // Ctrl-C is for the receiver, which then ends the radio.
+        .args(["radio", "--json", "--chdr-port", "0", "--addr", &addr.to_string()])
+        .args(&options.args)
+        // Ctrl-C is for this process, which then ends the radio.
         .process_group(0)
-        .stdin(stdin)
+        .stdin(stdin.map_or(Stdio::null(), Stdio::from))
         // Its counters at the end, which a pipe holds.
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let parent = std::process::id();
-    let die_with_us = move || {
-        // SAFETY: plain system call. If this process dies in whatever way, the radio ends too.
-        if unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } != 0 {
-            return Err(std::io::Error::last_os_error());
-        }
-        // It may have died just before.
-        if std::os::unix::process::parent_id() == parent {
-            Ok(())
-        } else {
-            Err(ErrorKind::Other.into())
-        }
-    };
-    // SAFETY: the closure makes async-signal-safe system calls and allocates nothing.
-    unsafe { command.pre_exec(die_with_us) };
+    millstream_sys::child::tie(&mut command, options.cpu);
     command.spawn().context("cannot start the emulated radio")
 }
 
 /// A file without a name: nothing is left of it, however this program ends.
 fn in_memory(content: &[u8]) -> anyhow::Result<File> {
     let flags = rustix::fs::MemfdFlags::CLOEXEC;
-    let file = rustix::fs::memfd_create("test-picture.ts", flags).map(File::from);
+    let file = rustix::fs::memfd_create("radio-input", flags).map(File::from);
     let mut file = file.context("cannot make a file in memory")?;
     file.write_all(content).context("cannot write a file in memory")?;
     Ok(file)
@@ -156,7 +142,7 @@ fn wait_until_ready(stderr: ChildStderr) -> anyhow::Result<()> {
         said.push_str(&line);
     }
     // Keeps the pipe from filling; ends with the process.
-    std::thread::Builder::new().name("ms-demo-radio".to_owned()).spawn(move || {
+    std::thread::Builder::new().name("ms-child-radio".to_owned()).spawn(move || {
         let mut rest = [0; 4096];
         while let Ok(count @ 1..) = lines.read(&mut rest) {
             // Nobody may be listening.

@@ -1,0 +1,128 @@
+//! Ours and UHD's host in turns against the same radio.
+
+use super::Args;
+use super::contender::{Found, Ours, Uhd, highest};
+use super::place::{Place, RadioUnderTest};
+use crate::output::{Report, note};
+use millstream_lab::Summary;
+use millstream_lab::uhd::Direction;
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// Searches in turns and prints medians, spread and ratio. Fails when a host held no rate at all:
+/// there is no ratio then.
+pub fn run(
+    args: &Args,
+    mut ours: Ours,
+    uhd: Uhd,
+    mut radio: RadioUnderTest,
+    place: &Place,
+) -> anyhow::Result<Report> {
+    note(format_args!("searching {}; both hosts in turns", args.criterion()));
+    let mut rows = Vec::new();
+    for direction in [Direction::Rx] {
+        let mut row = Row { direction, ours: Side::default(), uhd: Side::default() };
+        for repetition in 1..=args.repetitions {
+            note(format_args!("{} {repetition}: millstream", direction.name()));
+            let found =
+                highest(args, |rate_hz| ours.attempt(direction, rate_hz, args.duration(), true));
+            row.ours.add(found.map_err(|error| radio.explain(error))?);
+            note(format_args!("{} {repetition}: UHD", direction.name()));
+            let found = highest(args, |rate_hz| uhd.attempt(direction, rate_hz, args.duration()));
+            row.uhd.add(found.map_err(|error| radio.explain(error))?);
+        }
+        rows.push(row);
+    }
+    let counters = radio.stop()?;
+    let mut text =
+        format!("{}\n{} channels; {}\n\n", place.describe(), args.channels.len(), args.criterion());
+    text += "            MS/s per channel, min/median/max   CPU s per gigasample\n";
+    rows.iter().for_each(|row| row.write(&mut text));
+    let results = json!({
+        "place": place, "grid": args.grid(), "criterion": args.criterion(), "radio": counters,
+        "channels": args.channels, "repetitions": args.repetitions,
+        "rmem_max": sysctl("rmem_max"), "wmem_max": sysctl("wmem_max"),
+        "rows": rows.iter().map(Row::to_json).collect::<Vec<_>>(),
+    });
+    let failure = rows
+        .iter()
+        .any(|row| row.ratio().is_none())
+        .then(|| format!("a host held not even {} MS/s: there is no ratio", args.step / 1e6));
+    Ok(Report { text, results, failure })
+}
+
+/// One direction.
+struct Row {
+    direction: Direction,
+    ours: Side,
+    uhd: Side,
+}
+
+/// What one host reached, repetition by repetition.
+#[derive(Default)]
+struct Side {
+    rates_hz: Vec<f64>,
+    cpu: Vec<f64>,
+    tried: Vec<Value>,
+}
+
+impl Side {
+    /// A search that found nothing counts as 0.
+    fn add(&mut self, found: Found) {
+        self.rates_hz.push(found.rate_hz.unwrap_or(0.0));
+        self.cpu.extend(found.best.as_ref().map(|best| best.cpu_s_per_gigasample()));
+        self.tried.push(json!({ "best": found.best, "others": found.tried }));
+    }
+
+    fn rate(&self) -> Option<Summary> {
+        Summary::of(&self.rates_hz)
+    }
+
+    fn write(&self, name: &str, text: &mut String) {
+        let Some(rate) = self.rate() else { return };
+        let cpu = Summary::of(&self.cpu).map_or("-".to_owned(), |cpu| format!("{:.3}", cpu.median));
+        let _ = writeln!(
+            text,
+            "{name:<11} {:>9.3} {:>9.3} {:>9.3}   {cpu:>20}",
+            rate.min / 1e6,
+            rate.median / 1e6,
+            rate.max / 1e6
+        );
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "rates_hz": self.rates_hz, "rate": self.rate(), "tried": self.tried,
+            "cpu_s_per_gigasample": Summary::of(&self.cpu),
+        })
+    }
+}
+
+impl Row {
+    /// Of the medians.
+    fn ratio(&self) -> Option<f64> {
+        let (ours, uhd) = (self.ours.rate()?.median, self.uhd.rate()?.median);
+        (ours > 0.0 && uhd > 0.0).then(|| ours / uhd)
+    }
+
+    fn write(&self, text: &mut String) {
+        let _ = writeln!(text, "{}", self.direction.name());
+        self.ours.write("millstream", text);
+        self.uhd.write("UHD", text);
+        if let Some(ratio) = self.ratio() {
+            let _ = writeln!(text, "ratio       {ratio:.2}");
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "direction": self.direction, "millstream": self.ours.to_json(),
+            "uhd": self.uhd.to_json(), "ratio": self.ratio(),
+        })
+    }
+}
+
+/// A limit of the kernel to socket buffers, bytes: UHD asks for 25 MB and takes what it gets.
+fn sysctl(name: &str) -> Option<u64> {
+    std::fs::read_to_string(format!("/proc/sys/net/core/{name}")).ok()?.trim().parse().ok()
+}

@@ -1,0 +1,141 @@
+//! One host that can be measured: ours or UHD's.
+
+use super::Args;
+use crate::interrupt;
+use crate::output::note;
+use anyhow::bail;
+use millstream_lab::rate::{RxOutcome, RxPlan, receive};
+use millstream_lab::uhd::{BenchmarkRate, Direction, Outcome};
+use millstream_radio::{Device, DeviceArgs};
+use serde::Serialize;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Our host.
+pub struct Ours {
+    pub args: DeviceArgs,
+    pub channels: Vec<usize>,
+}
+
+/// UHD's host.
+pub struct Uhd {
+    pub program: PathBuf,
+    pub addr: Ipv4Addr,
+    pub channels: Vec<usize>,
+    pub cpu: Option<usize>,
+}
+
+/// One measurement.
+#[derive(Serialize)]
+pub struct Attempt {
+    pub rate_hz: f64,
+    pub lossless: bool,
+    pub details: Details,
+}
+
+/// What the host says about it.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub enum Details {
+    Rx(Box<RxOutcome>),
+    Uhd(Outcome),
+}
+
+impl Ours {
+    /// Opens the radio, measures, and gives it back: every measurement begins afresh.
+    pub fn attempt(
+        &mut self,
+        direction: Direction,
+        rate_hz: f64,
+        duration: Duration,
+        until_loss: bool,
+    ) -> anyhow::Result<Attempt> {
+        let mut device = Device::open(self.args.clone())?;
+        let outcome = match direction {
+            Direction::Rx => {
+                let channels = self.channels.clone();
+                let plan =
+                    RxPlan { channels, rate_hz, duration, until_loss, recv_queue_bytes: None };
+                receive(&mut device, &plan)?
+            }
+            Direction::Tx => bail!("transmit cannot be measured yet"),
+        };
+        let lossless = outcome.lossless;
+        Ok(Attempt { rate_hz, lossless, details: Details::Rx(Box::new(outcome)) })
+    }
+}
+
+impl Uhd {
+    /// Runs UHD's program once.
+    pub fn attempt(
+        &self,
+        direction: Direction,
+        rate_hz: f64,
+        duration: Duration,
+    ) -> anyhow::Result<Attempt> {
+        let run = BenchmarkRate {
+            program: self.program.clone(),
+            addr: self.addr,
+            direction,
+            rate_hz,
+            channels: self.channels.clone(),
+            duration,
+            cpu: self.cpu,
+        };
+        let outcome = run.run()?;
+        Ok(Attempt { rate_hz, lossless: outcome.lossless, details: Details::Uhd(outcome) })
+    }
+}
+
+impl Attempt {
+    /// CPU seconds of 10⁹ samples.
+    pub fn cpu_s_per_gigasample(&self) -> f64 {
+        match &self.details {
+            Details::Rx(outcome) => outcome.cpu_s_per_gigasample,
+            Details::Uhd(outcome) => outcome.cpu_s_per_gigasample,
+        }
+    }
+
+    /// Why its figures cannot be trusted, if so.
+    pub fn unsound(&self) -> Option<String> {
+        let Details::Rx(outcome) = &self.details else { return None };
+        let bad = outcome.channels.iter().find(|channel| !channel.balances)?;
+        Some(format!("the ledger of channel {} does not balance", bad.channel))
+    }
+}
+
+/// What a search found.
+pub struct Found {
+    pub rate_hz: Option<f64>,
+    /// The last measurement at that rate.
+    pub best: Option<Attempt>,
+    pub tried: Vec<Attempt>,
+}
+
+/// Searches the highest rate of the grid at which all tries are lossless.
+pub fn highest(
+    args: &Args,
+    mut attempt: impl FnMut(f64) -> anyhow::Result<Attempt>,
+) -> anyhow::Result<Found> {
+    let mut tried = Vec::new();
+    let rate_hz = args.grid().highest(|rate_hz| {
+        for number in 1..=args.tries {
+            if interrupt::asked() {
+                bail!("ended before the search was");
+            }
+            let outcome = attempt(rate_hz)?;
+            let verdict = if outcome.lossless { "nothing lost" } else { "lost samples" };
+            note(format_args!("  {:>6} MS/s  try {number}  {verdict}", rate_hz / 1e6));
+            let lossless = outcome.lossless;
+            tried.push(outcome);
+            if !lossless {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    })?;
+    let at = |attempt: &Attempt| Some(attempt.rate_hz) == rate_hz;
+    let best = tried.iter().rposition(at).map(|index| tried.remove(index));
+    Ok(Found { rate_hz, best, tried })
+}

@@ -1,0 +1,99 @@
+//! Who runs where: the radio under test, and the CPUs of both sides.
+
+use super::Args;
+use crate::child_radio::{ChildRadio, Options};
+use anyhow::Context;
+use millstream_radio::DeviceArgs;
+use millstream_sys::thread::{allowed_cpus, pin_current_thread};
+use serde::Serialize;
+use serde_json::Value;
+
+/// The CPUs of both sides; none where the kernel chooses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Place {
+    /// Of the host, ours or UHD's: all threads of it.
+    pub host_cpu: Option<usize>,
+    /// Of the emulated radio: all threads of it.
+    pub radio_cpu: Option<usize>,
+}
+
+impl Place {
+    /// Chooses the CPUs, and moves this process to the host's: threads that are started later stay
+    /// there.
+    pub fn choose(args: &Args) -> anyhow::Result<Self> {
+        let allowed: Vec<_> =
+            allowed_cpus().context("cannot see which CPUs there are")?.iter().collect();
+        let both = allowed.len() > 1 && !args.no_pin;
+        let first = allowed.first().copied().filter(|_| both && args.args.is_none());
+        let last = allowed.last().copied().filter(|_| both);
+        let place = Self { host_cpu: args.host_cpu.or(last), radio_cpu: args.radio_cpu.or(first) };
+        if let Some(cpu) = place.host_cpu {
+            pin_current_thread(cpu)?;
+        }
+        Ok(place)
+    }
+
+    /// In words.
+    pub fn describe(&self) -> String {
+        let where_to = |cpu: Option<usize>| match cpu {
+            Some(cpu) => format!("CPU {cpu}"),
+            None => "any CPU".to_owned(),
+        };
+        format!(
+            "place   the emulated radio on {}, the host on {}",
+            where_to(self.radio_cpu),
+            where_to(self.host_cpu)
+        )
+    }
+}
+
+/// A radio: somebody's, or an emulated one that lives as long as the measurement.
+pub enum RadioUnderTest {
+    Given(DeviceArgs),
+    Emulated(ChildRadio),
+}
+
+impl RadioUnderTest {
+    pub fn start(args: &Args, place: &Place) -> anyhow::Result<Self> {
+        if let Some(given) = &args.args {
+            return Ok(Self::Given(given.clone()));
+        }
+        let options = ["--serial", "BENCH", "--rx-antenna", "ramp", "--rx-buffer-samples"];
+        let mut options: Vec<_> = options.map(str::to_owned).into();
+        options.push(args.rx_buffer_samples.to_string());
+        let options = Options { args: options, stdin: None, cpu: place.radio_cpu };
+        Ok(Self::Emulated(ChildRadio::start(&options)?))
+    }
+
+    pub fn device_args(&self) -> DeviceArgs {
+        match self {
+            Self::Given(args) => args.clone(),
+            Self::Emulated(radio) => DeviceArgs::new(radio.addr()),
+        }
+    }
+
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Given(args) => format!("radio   {args:?}"),
+            Self::Emulated(radio) => {
+                format!("radio   E320 emulated by process {} at {}", radio.pid(), radio.addr())
+            }
+        }
+    }
+
+    /// The better reason of a failure.
+    pub fn explain(&mut self, error: anyhow::Error) -> anyhow::Error {
+        match self {
+            Self::Given(_) => error,
+            Self::Emulated(radio) => radio.explain(error),
+        }
+    }
+
+    /// Ends an emulated radio and gives its counters.
+    pub fn stop(self) -> anyhow::Result<Option<Value>> {
+        match self {
+            Self::Given(_) => Ok(None),
+            Self::Emulated(radio) => radio.stop().map(Some),
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! `millstream bench rate` at rates that any machine holds: what it counts, not how fast it is.
+
+mod common;
+
+use common::{Radio, millstream};
+use std::path::Path;
+
+#[test]
+fn a_slow_rate_is_received_without_a_loss() {
+    let args = ["--rate", "1e6", "--channels", "0,1", "--duration", "0.3", "--json"];
+    let outcome = millstream(Path::new("/"), &[&["bench", "rate"][..], &args].concat());
+    let results = outcome.succeeds().json()["results"].take();
+    let measured = &results["measured"];
+    assert_eq!(measured["lossless"], true, "{results}");
+    assert_eq!(measured["channels"].as_array().unwrap().len(), 2);
+    let mut delivered = 0;
+    for channel in measured["channels"].as_array().unwrap() {
+        assert_eq!((&channel["balances"], &channel["queue_drops"]), (&true.into(), &0.into()));
+        assert!(channel["delivered"].as_u64().unwrap() >= 300_000 - 20_000, "{channel}");
+        delivered += channel["delivered"].as_u64().unwrap();
+    }
+    assert_eq!(measured["samples"].as_u64().unwrap(), delivered);
+    assert!(measured["cpu_s_per_gigasample"].as_f64().unwrap() > 0.0);
+    assert!(results["radio"]["rx_packets"].as_u64().unwrap() > 0, "the radio was ours");
+}
+
+#[test]
+fn a_search_ends_at_the_highest_rate_of_its_grid_and_says_what_it_tried() {
+    let radio = Radio::start(Path::new("/"), &["--rx-antenna", "ramp"]);
+    let args = ["bench", "rate", "--args", &radio.args(), "--search", "--step", "1e5"];
+    let rest = ["--max", "3e5", "--tries", "1", "--duration", "0.1", "--json"];
+    let outcome = millstream(Path::new("/"), &[&args[..], &rest].concat());
+    let results = outcome.succeeds().json()["results"].take();
+    assert_eq!(results["rate_hz"], 3e5, "{results}");
+    assert_eq!(results["tried"].as_array().unwrap().len(), 1, "2e5 and then 3e5");
+    assert!(outcome.stderr.contains("lose nothing"), "{outcome:?}");
+    assert_eq!(radio.stop()["rx_overruns"], 0);
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused() {
+    for (args, status, part) in [
+        (&["--channels", "0"][..], 2, "--rate <HZ>"),
+        (&["--rate", "1e6", "--search"], 2, "cannot be used with"),
+        (&["--rate", "1e6", "--host-cpu", "5000"], 2, "give the number of a CPU"),
+        (&["--rate", "1e6", "--duration", "0.001"], 1, "give 0.1 to 86400 seconds"),
+        (&["--search", "--max", "1e6"], 1, "--max 1000000 is below --step 5000000"),
+        (&["--rate", "1e6", "--channels", "7"], 1, "channel 7"),
+        (&["--rate", "1e6", "--host-cpu", "1023"], 1, "cannot run on CPU 1023"),
+    ] {
+        millstream(Path::new("/"), &[&["bench", "rate"][..], args].concat()).fails(status, part);
+    }
+}

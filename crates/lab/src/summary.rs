@@ -1,0 +1,45 @@
+//! Repeated figures in short.
+
+use serde::Serialize;
+
+/// Smallest, middle and largest of repeated figures.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Summary {
+    /// The smallest.
+    pub min: f64,
+    /// The middle one; the mean of both when there is an even number.
+    pub median: f64,
+    /// The largest.
+    pub max: f64,
+    /// How many there are.
+    pub count: usize,
+}
+
+impl Summary {
+    /// Of no figure there is none.
+    pub fn of(figures: &[f64]) -> Option<Self> {
+        let mut sorted = figures.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let (count, half) = (sorted.len(), sorted.len() / 2);
+        let (&min, &max) = (sorted.first()?, sorted.last()?);
+        let below = sorted[if count % 2 == 0 { half - 1 } else { half }];
+        Some(Self { min, median: (below + sorted[half]) / 2.0, max, count })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_middle_is_the_median() {
+        assert_eq!(Summary::of(&[]), None);
+        let of = |figures: &[f64]| {
+            let summary = Summary::of(figures).unwrap();
+            (summary.min, summary.median, summary.max)
+        };
+        assert_eq!(of(&[3.0]), (3.0, 3.0, 3.0));
+        assert_eq!(of(&[9.0, 1.0, 2.0]), (1.0, 2.0, 9.0));
+        assert_eq!(of(&[4.0, 1.0, 2.0, 9.0]), (1.0, 3.0, 9.0));
+    }
+}
