@@ -33,6 +33,10 @@ pub struct RadioConfig {
     pub master_clock_rate_hz: f64,
     /// Samples per channel that wait while the host grants no credit, before an overrun.
     pub rx_buffer_samples: u64,
+    /// Size of each channel's transmit packet buffer in samples of four bytes; packet headers take
+    /// room too. The system must allow a receive queue of about 14 times that many bytes, or the
+    /// host is granted less.
+    pub tx_buffer_samples: u64,
     /// The link below the UDP ports, see `millstream_link::open`.
     pub link: String,
 }
@@ -50,6 +54,7 @@ impl Default for RadioConfig {
             time_scale: 1.0,
             master_clock_rate_hz: 16e6,
             rx_buffer_samples: 64 * 1024,
+            tx_buffer_samples: 64 * 1024,
             link: "udp".to_owned(),
         }
     }
@@ -73,6 +78,10 @@ impl RadioConfig {
         if !(1024..=1 << 32).contains(&self.rx_buffer_samples) {
             let expected = "1024 samples to 2^32";
             return fail("rx_buffer_samples", self.rx_buffer_samples.to_string(), expected);
+        }
+        if !(4096..=1 << 26).contains(&self.tx_buffer_samples) {
+            let expected = "4096 samples to 2^26";
+            return fail("tx_buffer_samples", self.tx_buffer_samples.to_string(), expected);
         }
         if self.rx_antennas.len() > CHANNELS {
             let expected = "at most one antenna per channel, and there are two channels";
@@ -111,6 +120,7 @@ mod tests {
             (RadioConfig { time_scale: f64::NAN, ..base() }, "time_scale = NaN"),
             (RadioConfig { master_clock_rate_hz: 1.0, ..base() }, "1 kHz to 500 MHz"),
             (RadioConfig { rx_buffer_samples: 1, ..base() }, "rx_buffer_samples = 1"),
+            (RadioConfig { tx_buffer_samples: 1 << 27, ..base() }, "4096 samples to 2^26"),
             (RadioConfig { name: "a;b=c".into(), ..base() }, "name = a;b=c: 1 to 32"),
             (RadioConfig { rx_antennas: vec!["ramp".into(); 3], ..base() }, "rx_antennas = 3"),
         ];

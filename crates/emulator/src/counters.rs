@@ -99,12 +99,35 @@ counters! {
     rx_status_invalid,
     /// Samples that were zero because the antenna could not deliver.
     rx_starved_samples,
-    /// Transmit sample packets consumed.
+    /// Transmit sample packets received.
     tx_packets,
-    /// Payload bytes of them.
+    /// Payload bytes of them. Of these samples those not transmitted, late, skipped, flushed or
+    /// lost to an overflow are still in the packet buffers.
     tx_bytes,
     /// Gaps in the transmit sequence numbers.
     tx_sequence_errors,
+    /// Samples transmitted.
+    tx_samples,
+    /// Bursts begun; after an underflow the rest of a burst begins anew.
+    tx_bursts,
+    /// Bursts that ended with EOB, which the host was told.
+    tx_burst_acks,
+    /// Bursts that ended because the next sample was not there in time.
+    tx_underflows,
+    /// Ticks between an underflow and the next sample transmitted.
+    tx_gap_samples,
+    /// Transmit packets dropped because they came after their time.
+    tx_late_packets,
+    /// Samples in them.
+    tx_late_samples,
+    /// Samples dropped after an underflow or a late packet, up to the next burst: error policy 2.
+    tx_skipped_samples,
+    /// Samples dropped because a host flushed the packet buffer.
+    tx_flushed_samples,
+    /// Packets dropped because a host sent more than its window: no room in the packet buffer.
+    tx_overflow_packets,
+    /// Samples in them.
+    tx_overflow_samples,
     /// Sends on the CHDR port that failed; to the host it is packet loss.
     send_errors,
     /// Datagrams dropped by the system because the CHDR port's receive queue was full.

@@ -4,7 +4,7 @@ use crate::antenna::{self, Antenna};
 use crate::broadcast::Broadcasts;
 use crate::config::CHANNELS;
 use crate::counters::Counters;
-use crate::device::{Device, Parts};
+use crate::device::{self, Device, Parts};
 use crate::discovery::Discovery;
 use crate::mailbox::Order;
 use crate::rpc::{Identity, Mpm, Server};
@@ -53,8 +53,11 @@ impl Radio {
     pub fn start(config: RadioConfig) -> Result<RunningRadio, Error> {
         config.check()?;
         let antennas = open_antennas(&config)?;
-        let chdr = open_udp(&config, config.chdr_port, "CHDR")?;
-        let discovery = open_udp(&config, config.discovery_port, "discovery")?;
+        let recv_queue_bytes = device::queue_bytes_wanted(config.tx_buffer_samples);
+        let large = PortOptions { recv_queue_bytes, ..PortOptions::default() };
+        let chdr = open_udp(&config, config.chdr_port, "CHDR", &large)?;
+        let small = PortOptions::default();
+        let discovery = open_udp(&config, config.discovery_port, "discovery", &small)?;
         let (listener, rpc) = open_tcp(&config)?;
 
         let counters = Arc::new(Counters::default());
@@ -80,6 +83,7 @@ impl Radio {
             keeper,
             antennas,
             rx_buffer_samples: config.rx_buffer_samples,
+            tx_buffer_samples: config.tx_buffer_samples,
             recv_queue_bytes: chdr.rx.capabilities().recv_queue_bytes,
             tx: chdr.tx,
             counters: counters.clone(),
@@ -181,9 +185,14 @@ fn open_antennas(config: &RadioConfig) -> Result<[Box<dyn Antenna>; CHANNELS], E
     Ok([open(0)?, open(1)?])
 }
 
-fn open_udp(config: &RadioConfig, port: u16, purpose: &'static str) -> Result<Port, Error> {
+fn open_udp(
+    config: &RadioConfig,
+    port: u16,
+    purpose: &'static str,
+    options: &PortOptions,
+) -> Result<Port, Error> {
     let bind = SocketAddrV4::new(config.addr, port);
-    millstream_link::open(&config.link, bind, &PortOptions::default())
+    millstream_link::open(&config.link, bind, options)
         .map_err(|source| Error::Udp { purpose, source })
 }
 

@@ -37,6 +37,10 @@ pub struct Args {
     #[arg(long, default_value_t = RadioConfig::default().rx_buffer_samples)]
     pub rx_buffer_samples: u64,
 
+    /// Size of each channel's transmit packet buffer, in samples of four bytes.
+    #[arg(long, default_value_t = RadioConfig::default().tx_buffer_samples)]
+    pub tx_buffer_samples: u64,
+
     /// UDP port of discovery and echo.
     #[arg(long, default_value_t = millstream_wire::mpm::DISCOVERY_PORT)]
     pub discovery_port: u16,
@@ -76,6 +80,7 @@ impl Args {
             rx_antennas: self.rx_antenna.clone(),
             time_scale: self.time_scale,
             rx_buffer_samples: self.rx_buffer_samples,
+            tx_buffer_samples: self.tx_buffer_samples,
             link: self.link.clone(),
             ..RadioConfig::default()
         }

@@ -2,13 +2,14 @@
 
 use super::in_stream::InStream;
 use super::out_stream::OutStream;
+use super::tx_fifo::TxFifo;
 use millstream_wire::Epid;
 use millstream_wire::mgmt::{Node, NodeInfo};
 use millstream_wire::regs::sep;
-use millstream_wire::stream::CommandRepr;
+use millstream_wire::stream::{CommandRepr, Status, StatusRepr};
 
 /// A packet source and sink behind a crossbar port. Each channel of the radio has one.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Endpoint {
     /// Which one it is; instance 0 also takes control packets.
     pub instance: u16,
@@ -16,20 +17,34 @@ pub(crate) struct Endpoint {
     pub epid: Epid,
     pub out: OutStream,
     pub input: InStream,
+    /// What came in and has not been taken.
+    pub fifo: TxFifo,
+}
+
+/// What an endpoint lets a host have in flight towards it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Window {
+    pub bytes: u64,
+    pub packets: u32,
 }
 
 impl Endpoint {
-    /// An endpoint without id whose receive side has this much room.
-    pub fn new(instance: u16, capacity_bytes: u64, capacity_packets: u32) -> Self {
-        let input = InStream::new(capacity_bytes, capacity_packets);
-        Self { instance, epid: Epid::NONE, out: OutStream::default(), input }
+    /// An endpoint without id, whose receive side keeps packets in `fifo` and states `window`.
+    pub fn new(instance: u16, window: Window, fifo: TxFifo) -> Self {
+        let input = InStream::new(window.bytes, window.packets);
+        Self { instance, epid: Epid::NONE, out: OutStream::default(), input, fifo }
     }
 
-    /// Back to the state after power-on.
+    /// Forgets the host. What it has sent is still transmitted, until the next host flushes it.
     pub fn reset(&mut self) {
         self.epid = Epid::NONE;
         self.out = OutStream::default();
         self.input.reset();
+    }
+
+    /// The status of the stream towards it, to send now.
+    pub fn report(&mut self, status: Status) -> StatusRepr {
+        self.input.report(self.epid, status)
     }
 
     /// Whether control packets end here.
@@ -75,7 +90,7 @@ impl Endpoint {
                 out.headroom_packets = (value >> 16) as u8;
             }
             // The item format matters to byte swapping hardware only.
-            sep::ISTRM_CTRL_STATUS => self.input.reset(),
+            sep::ISTRM_CTRL_STATUS => self.restart_input(),
             _ => {}
         }
         None
@@ -106,18 +121,29 @@ impl Endpoint {
             self.out.reset();
         }
         if bits & sep::RESET_ISTRM != 0 {
-            self.input.reset();
+            self.restart_input();
         }
+    }
+
+    fn restart_input(&mut self) {
+        self.input.reset();
+        self.fifo.flush();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::tx_fifo::FifoSize;
+
+    fn endpoint(instance: u16) -> Endpoint {
+        let fifo = TxFifo::new(FifoSize { bytes: 1008, packets: 10 }, false);
+        Endpoint::new(instance, Window { bytes: 1000, packets: 10 }, fifo)
+    }
 
     #[test]
     fn registers_read_back_what_was_written() {
-        let mut endpoint = Endpoint::new(0, 1000, 10);
+        let mut endpoint = endpoint(0);
         for (address, value) in [
             (sep::EPID_SELF, 7),
             (sep::OSTRM_DST_EPID, 0xffff),
@@ -134,7 +160,7 @@ mod tests {
 
     #[test]
     fn starting_a_stream_sends_init_to_its_destination() {
-        let mut endpoint = Endpoint::new(1, 1000, 10);
+        let mut endpoint = endpoint(1);
         endpoint.write(sep::EPID_SELF, 3);
         endpoint.write(sep::OSTRM_DST_EPID, 9);
         endpoint.write(sep::OSTRM_FC_FREQ_BYTES_LO, 500);
@@ -150,7 +176,7 @@ mod tests {
     #[test]
     fn only_the_first_endpoint_takes_control_packets() {
         for (instance, want) in [(0, true), (1, false)] {
-            let info = Endpoint::new(instance, 1, 1).info(5);
+            let info = endpoint(instance).info(5);
             assert!(matches!(info.node, Node::StreamEndpoint { control, .. } if control == want));
             assert_eq!((info.device_id, info.instance), (5, instance));
         }

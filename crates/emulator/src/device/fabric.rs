@@ -138,15 +138,22 @@ fn endpoint_at(port: u16) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::endpoint::Window;
+    use crate::device::tx_fifo::{FifoSize, TxFifo};
     use millstream_wire::regs::sep;
     use std::net::Ipv4Addr;
 
     const HOST: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 5000);
 
+    fn endpoint(instance: u16) -> Endpoint {
+        let fifo = TxFifo::new(FifoSize { bytes: 1008, packets: 10 }, false);
+        Endpoint::new(instance, Window { bytes: 1000, packets: 10 }, fifo)
+    }
+
     fn parts() -> (Fabric, Vec<Endpoint>) {
         let mut fabric = Fabric::new();
         fabric.device_id = 77;
-        (fabric, (0..2).map(|i| Endpoint::new(i, 1000, 10)).collect())
+        (fabric, (0..2).map(endpoint).collect())
     }
 
     fn ask(parts: &mut (Fabric, Vec<Endpoint>), epid: u16, hops: &[&[Op]]) -> Option<Vec<Op>> {

@@ -3,12 +3,14 @@
 use millstream_wire::Epid;
 use millstream_wire::stream::{CommandOp, CommandRepr, Status, StatusRepr};
 
-/// The receiving half of a stream endpoint.
+/// The receiving half of a stream endpoint: sequence numbers as packets come, credit as they leave.
 ///
-/// Packets are consumed as they come out of the socket, so what the host may have in flight is
-/// what the socket's receive queue holds.
+/// A packet is consumed when it leaves the endpoint's buffer. So the host may have in flight what
+/// the buffer holds, and the receive queue of the socket before it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct InStream {
+    /// Whether a host has begun a stream; data of nobody's stream are not taken.
+    begun: bool,
     src_epid: Epid,
     capacity_bytes: u64,
     capacity_packets: u32,
@@ -36,53 +38,68 @@ impl InStream {
         *self = Self::new(self.capacity_bytes, self.capacity_packets);
     }
 
-    /// Takes a stream command; every one is answered.
-    pub fn take_command(&mut self, command: &CommandRepr, flow_bytes: u64) -> StatusRepr {
-        match command.op {
-            CommandOp::Init => {
-                let status_seq = self.status_seq;
-                self.reset();
-                self.status_seq = status_seq;
-                self.src_epid = command.src_epid;
-                self.period_bytes = command.bytes;
-                self.period_packets = command.packets;
-            }
-            CommandOp::Ping => self.count(flow_bytes),
-            CommandOp::Resync => {
-                self.consumed_bytes = command.bytes;
-                self.consumed_packets = command.packets;
-                self.count(flow_bytes);
-            }
-        }
-        self.report(command.dst_epid, Status::Ok)
+    /// Whether there is a stream.
+    pub fn has_begun(&self) -> bool {
+        self.begun
     }
 
-    /// Takes a data packet: the status to send, if one is due, and whether packets are missing.
-    pub fn take_data(
-        &mut self,
-        own: Epid,
-        seq: u16,
-        flow_bytes: u64,
-    ) -> (Option<StatusRepr>, bool) {
+    /// A stream begins with INIT, which has come.
+    pub fn begin(&mut self) {
+        self.begun = true;
+        self.next_seq = 0;
+    }
+
+    /// A data packet has come; whether packets before it are missing.
+    pub fn arrive(&mut self, seq: u16) -> bool {
         let gap = seq != self.next_seq;
         self.next_seq = seq.wrapping_add(1);
-        self.count(flow_bytes);
-        if gap {
-            return (Some(self.report(own, Status::SequenceError)), true);
-        }
-        let bytes = self.consumed_bytes.wrapping_sub(self.reported_bytes);
-        let packets = self.consumed_packets.wrapping_sub(self.reported_packets);
-        let due = (self.period_bytes > 0 && bytes >= self.period_bytes)
-            || (self.period_packets > 0 && packets >= self.period_packets);
-        (due.then(|| self.report(own, Status::Ok)), false)
+        gap
     }
 
-    fn count(&mut self, flow_bytes: u64) {
+    /// A data packet of `flow_bytes` leaves the buffer.
+    pub fn consume(&mut self, flow_bytes: u64) {
         self.consumed_bytes = self.consumed_bytes.wrapping_add(flow_bytes);
         self.consumed_packets = self.consumed_packets.wrapping_add(1) & PACKETS_MASK;
     }
 
-    fn report(&mut self, own: Epid, status: Status) -> StatusRepr {
+    /// A stream command leaves the buffer; every one is to be answered.
+    pub fn obey(&mut self, command: &CommandRepr, flow_bytes: u64) {
+        match command.op {
+            CommandOp::Init => {
+                self.src_epid = command.src_epid;
+                self.period_bytes = command.bytes;
+                self.period_packets = command.packets;
+                (self.consumed_bytes, self.consumed_packets) = (0, 0);
+            }
+            CommandOp::Ping => self.consume(flow_bytes),
+            CommandOp::Resync => {
+                self.consumed_bytes = command.bytes;
+                self.consumed_packets = command.packets;
+                self.consume(flow_bytes);
+            }
+        }
+    }
+
+    /// Bytes and packets that may still be consumed before a status is due; 0 when it is.
+    pub fn until_report(&self) -> (u64, u64) {
+        let left = |period: u64, consumed: u64, reported: u64| match period {
+            0 => u64::MAX,
+            period => period.saturating_sub(consumed.wrapping_sub(reported)),
+        };
+        (
+            left(self.period_bytes, self.consumed_bytes, self.reported_bytes),
+            left(self.period_packets, self.consumed_packets, self.reported_packets),
+        )
+    }
+
+    /// Whether a status is due.
+    pub fn report_due(&self) -> bool {
+        let (bytes, packets) = self.until_report();
+        bytes == 0 || packets == 0
+    }
+
+    /// The status to send now.
+    pub fn report(&mut self, own: Epid, status: Status) -> StatusRepr {
         self.reported_bytes = self.consumed_bytes;
         self.reported_packets = self.consumed_packets;
         let seq = self.status_seq;
@@ -113,41 +130,62 @@ mod tests {
         CommandRepr { dst_epid, seq: 0, src_epid, op, op_data: 0, packets, bytes }
     }
 
+    fn begun(period_bytes: u64, period_packets: u64) -> InStream {
+        let mut stream = InStream::new(50_000, 700);
+        stream.begin();
+        stream.obey(&command(CommandOp::Init, period_bytes, period_packets), 24);
+        stream.report(OWN, Status::Ok);
+        stream
+    }
+
     #[test]
     fn init_states_the_capacity_and_zeroes_the_counts() {
-        let mut stream = InStream::new(50_000, 700);
-        let status = stream.take_command(&command(CommandOp::Init, 0, 0), 24);
-        assert_eq!((status.dst_epid, status.src_epid, status.seq), (Epid(9), OWN, 0));
+        let mut stream = begun(0, 0);
+        stream.consume(1000);
+        stream.obey(&command(CommandOp::Init, 6250, 88), 24);
+        let status = stream.report(OWN, Status::Ok);
+        assert_eq!((status.dst_epid, status.src_epid, status.seq), (Epid(9), OWN, 1));
         assert_eq!((status.capacity_bytes, status.capacity_packets), (50_000, 700));
-        let status = stream.take_command(&command(CommandOp::Init, 6250, 88), 24);
-        assert_eq!((status.count_bytes, status.count_packets, status.seq), (0, 0, 1));
+        assert_eq!((status.count_bytes, status.count_packets), (0, 0));
+        assert_eq!(stream.until_report(), (6250, 88));
     }
 
     #[test]
-    fn a_status_goes_out_once_per_period() {
-        let mut stream = InStream::new(50_000, 700);
-        stream.take_command(&command(CommandOp::Init, 1000, 100), 24);
-        let reports: Vec<_> = (0..30).filter_map(|seq| stream.take_data(OWN, seq, 104).0).collect();
-        assert_eq!(reports.len(), 3);
-        assert_eq!((reports[0].count_bytes, reports[0].count_packets), (1040, 10));
+    fn a_status_is_due_once_per_period_of_bytes_or_packets() {
+        for (mut stream, every) in [(begun(1000, 100), 10), (begun(1 << 30, 7), 7)] {
+            for packet in 1..100 {
+                stream.consume(104);
+                assert_eq!(stream.report_due(), packet % every == 0);
+                if stream.report_due() {
+                    let status = stream.report(OWN, Status::Ok);
+                    assert_eq!(status.count_packets, packet);
+                    assert_eq!(status.count_bytes, 104 * packet);
+                }
+            }
+        }
     }
 
     #[test]
-    fn a_gap_is_reported_at_once_and_once() {
-        let mut stream = InStream::new(50_000, 700);
-        stream.take_command(&command(CommandOp::Init, 1 << 30, 0), 24);
-        assert_eq!(stream.take_data(OWN, 0, 8), (None, false));
-        let (status, gap) = stream.take_data(OWN, 5, 8);
-        assert!(gap);
-        assert_eq!(status.unwrap().status, Status::SequenceError);
-        assert_eq!(stream.take_data(OWN, 6, 8), (None, false));
+    fn without_a_period_nothing_is_due() {
+        let mut stream = begun(0, 0);
+        stream.consume(1 << 40);
+        assert!(!stream.report_due());
+    }
+
+    #[test]
+    fn a_gap_is_seen_once_when_packets_come() {
+        let mut stream = begun(1 << 30, 0);
+        let gaps: Vec<_> = [0, 1, 5, 6, 65_535, 0].map(|seq| stream.arrive(seq)).into();
+        assert_eq!(gaps, [false, false, true, false, true, false]);
+        stream.begin();
+        assert!(!stream.arrive(0), "a new stream counts from 0");
     }
 
     #[test]
     fn a_resync_overwrites_the_counts_and_counts_itself() {
-        let mut stream = InStream::new(50_000, 700);
-        stream.take_command(&command(CommandOp::Init, 1 << 30, 0), 24);
-        let status = stream.take_command(&command(CommandOp::Resync, 5000, 60), 24);
+        let mut stream = begun(1 << 30, 0);
+        stream.obey(&command(CommandOp::Resync, 5000, 60), 24);
+        let status = stream.report(OWN, Status::Ok);
         assert_eq!((status.count_bytes, status.count_packets), (5024, 61));
     }
 }

@@ -3,9 +3,11 @@
 //! ```text
 //!             ┌ Fabric ────────────────┐   ┌ Endpoint 0 ┐   ┌ RadioBlock ──────┐
 //!  datagram ─▶│ transport ▶ crossbar ▶ │──▶│ Out/InStream│──▶│ registers        │
-//!             │ (management packets)   │   ├ Endpoint 1 ┤   │ RxChannel 0, 1   │
-//!             └────────────────────────┘   └─────────────┘   └──────────────────┘
-//!  advance(now) ─▶ CommandFifo ─▶ RxChannel ─▶ RxSender (antenna, trains) ─▶ Outbox
+//!             │ (management packets)   │   │ TxFifo      │   │ RxChannel 0, 1   │
+//!             └────────────────────────┘   ├ Endpoint 1 ┤   │ TxChannel 0, 1   │
+//!                                          └─────────────┘   └──────────────────┘
+//!  advance(now) ─▶ TxFifo ─▶ TxChannel ─▶ (credit, events) ─▶ Outbox
+//!               ─▶ CommandFifo ─▶ RxChannel ─▶ RxSender (antenna, trains) ─▶ Outbox
 //! ```
 //!
 //! Nothing here reads a clock or waits: time is an argument, so tests run on a simulated one.
@@ -21,6 +23,9 @@ mod packets;
 mod radio_block;
 mod rx_channel;
 mod rx_sender;
+mod transmit;
+mod tx_channel;
+mod tx_fifo;
 
 use crate::antenna::Antenna;
 use crate::config::CHANNELS;
@@ -42,6 +47,9 @@ use rx_channel::RxEvent;
 use rx_sender::{Next, RxSender, Turn};
 use std::net::SocketAddrV4;
 use std::sync::Arc;
+use tx_fifo::TxFifo;
+
+pub(crate) use transmit::queue_bytes_wanted;
 
 /// The state of the radio.
 pub(crate) struct Device {
@@ -62,6 +70,7 @@ pub(crate) struct Parts {
     pub keeper: Timekeeper,
     pub antennas: [Box<dyn Antenna>; CHANNELS],
     pub rx_buffer_samples: u64,
+    pub tx_buffer_samples: u64,
     /// What the port's receive queue really holds, bytes.
     pub recv_queue_bytes: usize,
     pub tx: Box<dyn PortTx>,
@@ -71,11 +80,12 @@ pub(crate) struct Parts {
 impl Device {
     /// A radio as after power-on.
     pub fn new(parts: Parts) -> Self {
-        let (bytes, packets) = transmit_capacity(parts.recv_queue_bytes);
+        let (size, window) = transmit::sizes(parts.tx_buffer_samples, parts.recv_queue_bytes);
+        let endpoint = |index| Endpoint::new(index as u16, window, TxFifo::new(size, false));
         Self {
             keeper: parts.keeper,
             fabric: Fabric::new(),
-            endpoints: std::array::from_fn(|i| Endpoint::new(i as u16, bytes, packets)),
+            endpoints: std::array::from_fn(endpoint),
             radio: RadioBlock::new(parts.rx_buffer_samples),
             radio_commands: CommandFifo::default(),
             senders: parts.antennas.map(RxSender::new),
@@ -111,20 +121,21 @@ impl Device {
     /// which it wants to be called again.
     pub fn advance(&mut self, now_ns: u64) -> u64 {
         let now = self.keeper.clock().tick_at(now_ns);
+        self.run_channels(now);
         self.run_radio_commands(now);
         let due = self.radio_commands.waits_for();
         // What is due never, or only after the host sets the time, has no deadline.
         let due = due.and_then(|due| self.keeper.tick_of(due, now));
         let mut deadline_ns = due.map_or(u64::MAX, |tick| self.deadline_ns(tick));
         for channel in 0..CHANNELS {
-            self.run_receiver(channel, now);
             let next = match self.send_samples(channel, now) {
                 Next::Again => Some(now),
                 Next::AtTick(tick) => Some(tick),
                 Next::Idle => None,
             };
             let event = self.radio.channels[channel].rx.next_event(&self.keeper);
-            if let Some(tick) = next.into_iter().chain(event).min() {
+            let transmit = self.next_transmit_event(channel);
+            if let Some(tick) = [next, event, transmit].into_iter().flatten().min() {
                 deadline_ns = deadline_ns.min(self.deadline_ns(tick).max(now_ns));
             }
         }
@@ -134,8 +145,13 @@ impl Device {
     /// Counts what the port below lost, and what the antennas could not deliver.
     pub fn note_losses(&mut self, queue_drops: u64) {
         let starved = self.senders.iter().map(RxSender::starved_samples).sum();
-        self.counters().queue_drops.set(queue_drops);
-        self.counters().rx_starved_samples.set(starved);
+        let flushed = self.endpoints.iter().map(|endpoint| endpoint.fifo.flushed_samples()).sum();
+        let gaps = self.radio.channels.iter().map(|channel| channel.tx.gap_samples()).sum();
+        let counters = self.counters();
+        counters.queue_drops.set(queue_drops);
+        counters.rx_starved_samples.set(starved);
+        counters.tx_flushed_samples.set(flushed);
+        counters.tx_gap_samples.set(gaps);
     }
 
     fn counters(&self) -> &Counters {
@@ -144,6 +160,14 @@ impl Device {
 
     fn deadline_ns(&self, tick: u64) -> u64 {
         self.keeper.clock().deadline_ns(tick)
+    }
+
+    /// Brings all channels to tick `now`.
+    fn run_channels(&mut self, now: u64) {
+        for channel in 0..CHANNELS {
+            self.run_transmitter(channel, now);
+            self.run_receiver(channel, now);
+        }
     }
 
     fn run_receiver(&mut self, channel: usize, now: u64) {
@@ -179,8 +203,20 @@ impl Device {
     /// Sends an asynchronous message to where the host asked for it (facts section 10).
     fn report(&mut self, channel: usize, event: Event, tick: u64) {
         let registers = &self.radio.channels[channel];
-        let dst_epid = Epid(registers.register(regs::RX_ERR_REM_EPID) as u16);
-        let port = registers.register(regs::RX_ERR_REM_PORT) as u16 & 0x3ff;
+        let (epid, port, address) = match event {
+            Event::RxLateCommand | Event::RxOverrun => {
+                (regs::RX_ERR_REM_EPID, regs::RX_ERR_REM_PORT, regs::RX_ERR_ADDR)
+            }
+            Event::TxUnderrun | Event::TxLate | Event::TxBurstAck => {
+                (regs::TX_ERR_REM_EPID, regs::TX_ERR_REM_PORT, regs::TX_ERR_ADDR)
+            }
+        };
+        let dst_epid = Epid(registers.register(epid) as u16);
+        if dst_epid == Epid::NONE {
+            // Nobody asked to be told, or the session that did is over.
+            return;
+        }
+        let port = registers.register(port) as u16 & 0x3ff;
         let message = CtrlRepr {
             dst_epid,
             src_epid: self.endpoints[0].epid,
@@ -188,7 +224,7 @@ impl Device {
             src_port: port,
             ctrl_seq: self.message_seq,
             timestamp: Some(self.keeper.timestamp_of(tick)),
-            address: registers.register(regs::RX_ERR_ADDR) & 0xf_ffff,
+            address: registers.register(address) & 0xf_ffff,
             op: Op::Write,
             data: DataWords::one(event.code()),
             ..CtrlRepr::default()
@@ -218,17 +254,9 @@ impl Device {
     }
 }
 
-/// Bytes and packets that a host may have in flight towards one endpoint.
-///
-/// The kernel charges a datagram with its buffer's true size: less than twice its length for large
-/// ones, about 1 KiB for the smallest. All endpoints share one queue, which must never overflow: a
-/// UDP host does not recover from a lost packet when its window is closed (facts section 8).
-fn transmit_capacity(recv_queue_bytes: usize) -> (u64, u32) {
-    let share = recv_queue_bytes / CHANNELS;
-    ((share / 4) as u64, (share / 4096).clamp(1, 0xff_ffff) as u32)
-}
-
 #[cfg(test)]
 mod test_bench;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tx_tests;

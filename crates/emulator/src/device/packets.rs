@@ -6,7 +6,7 @@ use super::radio_block::{NoRegister, Written};
 use millstream_wire::chdr::{Packet, PacketType, Width};
 use millstream_wire::ctrl::{CLIENT_ZERO_PORT, CtrlRepr, DataWords, Op, Status, block_port};
 use millstream_wire::mgmt::MgmtRepr;
-use millstream_wire::stream::{CommandRepr, StatusRepr};
+use millstream_wire::stream::StatusRepr;
 use std::net::SocketAddrV4;
 
 const RADIO_PORT: u16 = block_port(CONTROL_ENDPOINTS, 0);
@@ -18,12 +18,13 @@ impl Device {
         let Ok(packet) = Packet::parse(datagram, Width::W64) else {
             return self.counters().chdr_malformed.inc();
         };
+        let now = self.keeper.clock().tick_at(now_ns);
         match packet.kind() {
             PacketType::Management => self.take_management(&packet, source),
-            PacketType::Control => self.take_control(&packet, now_ns),
+            PacketType::Control => self.take_control(&packet, now),
             PacketType::StreamStatus => self.take_status(&packet),
-            PacketType::StreamCommand => self.take_command(&packet),
-            PacketType::Data | PacketType::TimedData => self.take_data(&packet),
+            PacketType::StreamCommand => self.take_command(&packet, now),
+            PacketType::Data | PacketType::TimedData => self.take_data(&packet, now),
         }
     }
 
@@ -50,7 +51,7 @@ impl Device {
         }
     }
 
-    fn take_control(&mut self, packet: &Packet<'_>, now_ns: u64) {
+    fn take_control(&mut self, packet: &Packet<'_>, now: u64) {
         let Ok(request) = CtrlRepr::parse(packet) else {
             return self.counters().control_malformed.inc();
         };
@@ -64,7 +65,7 @@ impl Device {
             CLIENT_ZERO_PORT => self.execute_client_zero(&request),
             RADIO_PORT => {
                 if self.radio_commands.push(request) {
-                    self.run_radio_commands(self.keeper.clock().tick_at(now_ns));
+                    self.run_radio_commands(now);
                 } else {
                     self.counters().control_overflows.inc();
                 }
@@ -77,10 +78,8 @@ impl Device {
     pub(super) fn run_radio_commands(&mut self, now: u64) {
         let timestamp = self.keeper.timestamp_of(now);
         while let Some(request) = self.radio_commands.pop_due(timestamp) {
-            // Commands that stop must find the channels as of now, not of the last turn.
-            for channel in 0..self.radio.channels.len() {
-                self.run_receiver(channel, now);
-            }
+            // Commands must find the channels as of now, not of the last turn.
+            self.run_channels(now);
             let answer = match request.op {
                 Op::Sleep => Ok(0),
                 Op::Read => self.radio.read(request.address, timestamp),
@@ -107,6 +106,7 @@ impl Device {
             Op::Write => client_zero::write(request.address, value).map(|what| {
                 if what == Request::ResetRadioData {
                     self.radio.channels.iter_mut().for_each(|channel| channel.rx.reset());
+                    self.endpoints.iter_mut().for_each(|endpoint| endpoint.fifo.flush());
                 }
                 value
             }),
@@ -146,41 +146,6 @@ impl Device {
         match out.take_status(&status) {
             Ok(()) => self.counters().rx_status_packets.inc(),
             Err(_) => self.counters().rx_status_invalid.inc(),
-        }
-    }
-
-    fn take_command(&mut self, packet: &Packet<'_>) {
-        let Ok(command) = CommandRepr::parse(packet) else {
-            return self.counters().stream_malformed.inc();
-        };
-        let Some(index) = self.fabric.endpoint_of(command.dst_epid) else {
-            return self.counters().chdr_unroutable.inc();
-        };
-        let status = self.endpoints[index].input.take_command(&command, packet.flow_len() as u64);
-        self.send_status(&status);
-    }
-
-    /// Samples to transmit: counted and let go, there is nothing behind them yet.
-    fn take_data(&mut self, packet: &Packet<'_>) {
-        let header = packet.header();
-        let Some(index) = self.fabric.endpoint_of(header.dst_epid) else {
-            return self.counters().chdr_unroutable.inc();
-        };
-        let flow_bytes = packet.flow_len() as u64;
-        let input = &mut self.endpoints[index].input;
-        let (status, gap) = input.take_data(header.dst_epid, header.seq, flow_bytes);
-        let counters = self.counters();
-        counters.tx_packets.inc();
-        counters.tx_bytes.add(packet.payload().len() as u64);
-        counters.tx_sequence_errors.add(u64::from(gap));
-        if let Some(status) = status {
-            self.send_status(&status);
-        }
-    }
-
-    fn send_status(&mut self, status: &StatusRepr) {
-        if let Some(to) = self.host(status.dst_epid) {
-            self.outbox.send(to, |buffer| status.emit(Width::W64, buffer));
         }
     }
 }

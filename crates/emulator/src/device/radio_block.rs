@@ -2,6 +2,7 @@
 
 use super::client_zero::MTU_BYTES;
 use super::rx_channel::{Acquire, RxChannel};
+use super::tx_channel::TxChannel;
 use crate::config::CHANNELS;
 use millstream_wire::chdr::SC16_LEN;
 use millstream_wire::regs::radio as regs;
@@ -27,6 +28,7 @@ pub(crate) struct RadioBlock {
 #[derive(Debug)]
 pub(crate) struct Channel {
     pub rx: RxChannel,
+    pub tx: TxChannel,
     /// What was written, by offset / 4.
     registers: [u32; WORDS_PER_CHANNEL],
 }
@@ -48,12 +50,14 @@ impl RadioBlock {
     pub fn new(buffer_samples: u64) -> Self {
         let channel = || Channel {
             rx: RxChannel::new(buffer_samples),
+            tx: TxChannel::new(),
             registers: Channel::initial_registers(),
         };
         Self { channels: std::array::from_fn(|_| channel()) }
     }
 
-    /// Back to the state after power-on.
+    /// Back to the state after power-on, but for bursts under way: their samples are on the air
+    /// whoever holds the radio.
     pub fn reset(&mut self) {
         for channel in &mut self.channels {
             channel.rx.reset();

@@ -23,6 +23,8 @@ pub const US: u64 = 1_000;
 pub const PACKET_SAMPLES: u32 = 100;
 pub const PACKET_BYTES: usize = 16 + 400;
 
+pub const TX_BUFFER_SAMPLES: u64 = 8_192;
+
 pub type Sent = Arc<Mutex<Vec<Vec<u8>>>>;
 
 /// A port that keeps what is sent.
@@ -56,13 +58,19 @@ pub struct Bench {
 
 impl Bench {
     pub fn new() -> Self {
+        Self::with(RATE_HZ, TX_BUFFER_SAMPLES)
+    }
+
+    /// A radio at this rate, with a transmit buffer of this size.
+    pub fn with(rate_hz: f64, tx_buffer_samples: u64) -> Self {
         let sent = Sent::default();
         let counters = Arc::new(Counters::default());
         let device = Device::new(Parts {
-            keeper: Timekeeper::new(SampleClock::new(0, 0, RATE_HZ, 1.0)),
+            keeper: Timekeeper::new(SampleClock::new(0, 0, rate_hz, 1.0)),
             antennas: [Box::new(RampAntenna), Box::new(RampAntenna)],
             rx_buffer_samples: 5_000,
-            recv_queue_bytes: 1 << 20,
+            tx_buffer_samples,
+            recv_queue_bytes: 8 << 20,
             tx: Box::new(Recorder(sent.clone())),
             counters: counters.clone(),
         });
@@ -107,6 +115,8 @@ impl Bench {
             (0x1030, 2),
             (0x1034, CONTROL.into()),
             (0x1038, 0x1000),
+            (0x104C, 2),
+            (0x1050, CONTROL.into()),
         ] {
             assert_eq!(self.write(address, value, None).unwrap().status, Status::Ok);
         }

@@ -3,9 +3,9 @@
 use super::test_bench::*;
 use super::*;
 use millstream_testkit::allocations;
-use millstream_wire::chdr::{DataRepr, Packet};
+use millstream_wire::chdr::Packet;
 use millstream_wire::ctrl::Status;
-use millstream_wire::stream::{CommandOp, CommandRepr, StatusRepr};
+use millstream_wire::stream::{CommandOp, CommandRepr};
 use proptest::prelude::*;
 
 #[test]
@@ -212,34 +212,6 @@ fn a_new_session_finds_a_radio_that_is_silent_and_knows_nobody() {
     assert!(bench.run(9_000).is_empty());
     let request = bench.request(0, Op::Read, 0, 0, None);
     assert!(bench.control(request).is_empty(), "routes are gone");
-}
-
-#[test]
-fn transmit_packets_are_counted_and_credited() {
-    let mut bench = Bench::new();
-    bench.connect();
-    let init = CommandRepr {
-        dst_epid: Epid(SEP),
-        src_epid: Epid(STREAM),
-        bytes: 1_000,
-        packets: 1_000,
-        ..CommandRepr::default()
-    };
-    let mut buffer = [0; 512];
-    let length = init.emit(Width::W64, &mut buffer).unwrap();
-    let status =
-        |packet: &[u8]| StatusRepr::parse(&Packet::parse(packet, Width::W64).unwrap()).unwrap();
-    let reply = status(&bench.receive(&buffer[..length])[0]);
-    assert_eq!((reply.dst_epid, reply.count_bytes), (Epid(STREAM), 0));
-    assert_eq!(reply.capacity_bytes, (1 << 20) / 8);
-    let mut reports = Vec::new();
-    for seq in 0..10 {
-        let data = DataRepr { dst_epid: Epid(SEP), seq, payload_len: 400, ..DataRepr::default() };
-        let header = data.emit(Width::W64, &mut buffer).unwrap();
-        reports.extend(bench.receive(&buffer[..header + 400]));
-    }
-    assert_eq!(reports.iter().map(|r| status(r).count_packets).collect::<Vec<_>>(), [3, 6, 9]);
-    assert_eq!(bench.counters.snapshot().tx_bytes, 4_000);
 }
 
 proptest! {

@@ -1,0 +1,241 @@
+//! From the endpoints' buffers to the air: samples, credit, and what the host is told.
+
+use super::Device;
+use super::endpoint::Window;
+use super::tx_channel::{Policy, TxStep};
+use super::tx_fifo::{FifoSize, Queued, TxPacket};
+use crate::config::CHANNELS;
+use millstream_wire::Epid;
+use millstream_wire::chdr::{Packet, SC16_LEN, Width};
+use millstream_wire::regs::radio as regs;
+use millstream_wire::regs::radio::async_msg::Event;
+use millstream_wire::stream::{CommandOp, CommandRepr, Status, StatusRepr};
+
+/// Share of the socket's queue that the bytes of packets may take, in tenths: the kernel charges a
+/// large datagram with up to 2.2 times its length.
+const QUEUE_TENTHS: usize = 3;
+/// What the kernel charges for a datagram of any length besides, bytes, rounded up.
+const DATAGRAM_BYTES: usize = 1280;
+
+/// What every endpoint may hold and promise when the socket's queue holds `recv_queue_bytes`.
+///
+/// A host fills its window whether the device thread runs or not, and all endpoints share one
+/// queue, which must never overflow: a UDP host does not recover from a lost packet when its
+/// window is closed (facts section 8). So the window is what both the buffer and the queue hold.
+/// As in hardware it is one CHDR word smaller than the buffer.
+pub(super) fn sizes(buffer_samples: u64, recv_queue_bytes: usize) -> (FifoSize, Window) {
+    let share = recv_queue_bytes / CHANNELS;
+    let word = Width::W64.bytes();
+    let bytes = (buffer_samples as usize * SC16_LEN).next_multiple_of(word);
+    let packets = (share * (10 - 2 * QUEUE_TENTHS) / 10 / DATAGRAM_BYTES).clamp(4, 0xff_ffff);
+    let window = (bytes - word).min(share * QUEUE_TENTHS / 10);
+    (
+        // Commands get through even if a host does not count them.
+        FifoSize { bytes, packets: packets + 4 },
+        Window { bytes: window as u64, packets: packets as u32 },
+    )
+}
+
+/// Bytes of receive queue to ask the system for, so that it does not limit the window.
+pub(crate) fn queue_bytes_wanted(buffer_samples: u64) -> usize {
+    const LEAST: usize = 8 << 20;
+    let bytes = buffer_samples as usize * SC16_LEN;
+    (bytes * CHANNELS * 10 / QUEUE_TENTHS).clamp(LEAST, 1 << 30)
+}
+
+impl Device {
+    /// Takes a packet of samples that arrived at tick `now`.
+    pub(super) fn take_data(&mut self, packet: &Packet<'_>, now: u64) {
+        let header = packet.header();
+        let Some(index) = self.fabric.endpoint_of(header.dst_epid) else {
+            return self.counters().chdr_unroutable.inc();
+        };
+        let endpoint = &mut self.endpoints[index];
+        if !endpoint.input.has_begun() {
+            return self.counters().chdr_unexpected.inc();
+        }
+        // Bytes behind the last whole sample are none.
+        let samples = packet.payload().as_chunks().0;
+        let queued = TxPacket {
+            arrived: now,
+            timestamp: packet.timestamp(),
+            samples: samples.len() as u64,
+            eob: header.eob,
+        };
+        let fits = endpoint.fifo.push_samples(queued, packet.flow_len(), samples);
+        let gap = fits && endpoint.input.arrive(header.seq);
+        let counters = self.outbox.counters();
+        counters.tx_packets.inc();
+        counters.tx_bytes.add(packet.payload().len() as u64);
+        if !fits {
+            // The next packet will show the host that this one is missing.
+            counters.tx_overflow_packets.inc();
+            counters.tx_overflow_samples.add(samples.len() as u64);
+        }
+        if gap {
+            counters.tx_sequence_errors.inc();
+            let status = self.endpoints[index].report(Status::SequenceError);
+            self.send_status(&status);
+        }
+    }
+
+    /// Takes a stream command, which keeps its place among the packets.
+    pub(super) fn take_command(&mut self, packet: &Packet<'_>, now: u64) {
+        let Ok(command) = CommandRepr::parse(packet) else {
+            return self.counters().stream_malformed.inc();
+        };
+        let Some(index) = self.fabric.endpoint_of(command.dst_epid) else {
+            return self.counters().chdr_unroutable.inc();
+        };
+        let endpoint = &mut self.endpoints[index];
+        if command.op == CommandOp::Init {
+            endpoint.input.begin();
+        } else if !endpoint.input.has_begun() {
+            return self.counters().chdr_unexpected.inc();
+        }
+        if !endpoint.fifo.push_command(command, packet.flow_len()) {
+            return self.counters().tx_overflow_packets.inc();
+        }
+        self.run_transmitter(index, now);
+    }
+
+    /// Brings the transmit side of a channel to tick `now`.
+    pub(super) fn run_transmitter(&mut self, channel: usize, now: u64) {
+        loop {
+            let head = match self.endpoints[channel].fifo.head() {
+                Some(Queued::Command(command)) => {
+                    self.obey_command(channel, &command);
+                    continue;
+                }
+                Some(Queued::Samples(packet)) => Some(packet),
+                None => None,
+            };
+            let policy = self.policy(channel);
+            let tx = &mut self.radio.channels[channel].tx;
+            let Some(step) = tx.step(&self.keeper, policy, head, now) else { break };
+            self.carry_out(channel, step);
+        }
+        if self.endpoints[channel].input.report_due() {
+            let status = self.endpoints[channel].report(Status::Ok);
+            self.send_status(&status);
+        }
+    }
+
+    /// The next tick at which the transmit side of a channel wants to be run.
+    pub(super) fn next_transmit_event(&self, channel: usize) -> Option<u64> {
+        let endpoint = &self.endpoints[channel];
+        let head = match endpoint.fifo.head() {
+            Some(Queued::Samples(packet)) => Some(packet),
+            _ => None,
+        };
+        // In the middle of a burst nothing happens but credit, which goes out once per period.
+        let patience = match head {
+            Some(head) if endpoint.fifo.is_plain() => {
+                let (bytes, packets) = endpoint.input.until_report();
+                let packets = packets.saturating_mul(head.samples);
+                (bytes / SC16_LEN as u64).min(packets).min(endpoint.fifo.samples())
+            }
+            _ => 0,
+        };
+        self.radio.channels[channel].tx.next_event(&self.keeper, head, patience)
+    }
+
+    fn carry_out(&mut self, channel: usize, step: TxStep) {
+        let counters = self.outbox.counters();
+        match step {
+            TxStep::Send { tick, count, begins, done, ack } => {
+                counters.tx_samples.add(count);
+                counters.tx_bursts.add(u64::from(begins));
+                counters.tx_burst_acks.add(u64::from(ack));
+                self.endpoints[channel].fifo.advance(count);
+                if done {
+                    self.let_go(channel);
+                }
+                if ack {
+                    let last = (tick + count).saturating_sub(1);
+                    self.report(channel, Event::TxBurstAck, last);
+                }
+            }
+            TxStep::Underflow { tick } => {
+                counters.tx_underflows.inc();
+                self.report(channel, Event::TxUnderrun, tick);
+            }
+            TxStep::Late { tick } => {
+                let dropped = self.let_go(channel);
+                let counters = self.counters();
+                counters.tx_late_packets.inc();
+                counters.tx_late_samples.add(dropped);
+                self.report(channel, Event::TxLate, tick);
+            }
+            TxStep::Skip => {
+                let dropped = self.let_go(channel);
+                self.counters().tx_skipped_samples.add(dropped);
+            }
+        }
+    }
+
+    /// The packet at the head leaves its buffer; how many of its samples were left.
+    fn let_go(&mut self, channel: usize) -> u64 {
+        let endpoint = &mut self.endpoints[channel];
+        let Some((flow_bytes, samples)) = endpoint.fifo.pop() else { return 0 };
+        endpoint.input.consume(flow_bytes as u64);
+        samples
+    }
+
+    fn obey_command(&mut self, channel: usize, command: &CommandRepr) {
+        let endpoint = &mut self.endpoints[channel];
+        if let Some((flow_bytes, _)) = endpoint.fifo.pop() {
+            endpoint.input.obey(command, flow_bytes as u64);
+            let status = endpoint.report(Status::Ok);
+            self.send_status(&status);
+        }
+    }
+
+    fn policy(&self, channel: usize) -> Policy {
+        match self.radio.channels[channel].register(regs::TX_ERR_POLICY) {
+            regs::TX_POLICY_NEXT_BURST => Policy::NextBurst,
+            _ => Policy::NextPacket,
+        }
+    }
+
+    /// Sends a status; nobody is told when the session it belongs to is over.
+    fn send_status(&mut self, status: &StatusRepr) {
+        if status.dst_epid == Epid::NONE {
+            return;
+        }
+        if let Some(to) = self.host(status.dst_epid) {
+            self.outbox.send(to, |buffer| status.emit(Width::W64, buffer));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_window_is_a_word_less_than_the_default_buffer() {
+        let (fifo, window) = sizes(64 * 1024, queue_bytes_wanted(64 * 1024));
+        assert_eq!((fifo.bytes, window.bytes), (256 << 10, (256 << 10) - 8));
+    }
+
+    #[test]
+    fn full_windows_of_any_packets_fit_the_queue() {
+        for (samples, queue) in [(1 << 16, 8 << 20), (1 << 22, 64 << 20), (1 << 22, 200 << 10)] {
+            let (fifo, window) = sizes(samples, queue);
+            assert!(window.bytes < fifo.bytes as u64);
+            let packets = window.packets as usize;
+            let charged = window.bytes as usize * 22 / 10 + packets * DATAGRAM_BYTES;
+            // The queue really is twice what is asked for (socket(7)).
+            assert!(CHANNELS * charged <= 2 * queue, "{samples} {queue}: {charged}");
+        }
+    }
+
+    #[test]
+    fn a_large_buffer_gets_the_queue_it_needs() {
+        for samples in [1u64 << 16, 1 << 20, 10 << 20] {
+            let (fifo, window) = sizes(samples, queue_bytes_wanted(samples));
+            assert_eq!(window.bytes, fifo.bytes as u64 - 8);
+        }
+    }
+}

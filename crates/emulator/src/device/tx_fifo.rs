@@ -1,0 +1,272 @@
+//! The packet buffer of an endpoint: what the host has sent and the radio has not taken yet.
+
+use crate::antenna::Sc16;
+use millstream_wire::chdr::{MAX_LEN, SC16_LEN};
+use millstream_wire::stream::CommandRepr;
+use std::collections::VecDeque;
+
+/// Samples of the largest packet there is.
+const PACKET_SAMPLES_MAX: usize = MAX_LEN / SC16_LEN;
+
+/// How much a buffer holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FifoSize {
+    /// Bytes of packets, header included, each rounded up to whole CHDR words.
+    pub bytes: usize,
+    pub packets: usize,
+}
+
+/// A packet of samples, or what is left of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TxPacket {
+    /// Tick at which it came.
+    pub arrived: u64,
+    /// When its first sample is to leave.
+    pub timestamp: Option<u64>,
+    pub samples: u64,
+    /// Its last sample ends a burst.
+    pub eob: bool,
+}
+
+/// What lies at the end of the buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Queued {
+    Samples(TxPacket),
+    /// Stream commands keep their place among the packets.
+    Command(CommandRepr),
+}
+
+/// A queued packet, its size in flow control, and where its samples lie.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    what: Queued,
+    flow_bytes: usize,
+    place: usize,
+}
+
+/// A buffer of bytes, as in hardware: headers and commands take room too.
+///
+/// Everything is allocated at once. The samples of a packet lie in one piece: where the ring has
+/// no room for them before its end they go to its beginning, and the ring is longer than the
+/// buffer by the largest packet to make up for that.
+#[derive(Debug)]
+pub(crate) struct TxFifo {
+    size: FifoSize,
+    entries: VecDeque<Entry>,
+    /// Empty when nobody wants to know the samples: then only their number is kept.
+    ring: Box<[Sc16]>,
+    write: usize,
+    used_bytes: usize,
+    samples: u64,
+    /// Entries at which something happens besides samples leaving.
+    marks: usize,
+    flushed_samples: u64,
+}
+
+impl TxFifo {
+    /// An empty buffer, which keeps the samples' values if `keep` is set.
+    pub fn new(size: FifoSize, keep: bool) -> Self {
+        let ring = if keep { size.bytes / SC16_LEN + PACKET_SAMPLES_MAX } else { 0 };
+        Self {
+            size,
+            entries: VecDeque::with_capacity(size.packets),
+            ring: vec![[0; SC16_LEN]; ring].into(),
+            write: 0,
+            used_bytes: 0,
+            samples: 0,
+            marks: 0,
+            flushed_samples: 0,
+        }
+    }
+
+    /// Queues `packet` with the samples in `payload`; false when there is no room.
+    pub fn push_samples(&mut self, packet: TxPacket, flow_bytes: usize, payload: &[Sc16]) -> bool {
+        debug_assert_eq!(packet.samples, payload.len() as u64);
+        if !self.has_room(flow_bytes) {
+            return false;
+        }
+        let place = self.store(payload);
+        self.samples += packet.samples;
+        self.push(Entry { what: Queued::Samples(packet), flow_bytes, place });
+        true
+    }
+
+    /// Queues a stream command; false when there is no room.
+    pub fn push_command(&mut self, command: CommandRepr, flow_bytes: usize) -> bool {
+        let fits = self.has_room(flow_bytes);
+        if fits {
+            self.push(Entry { what: Queued::Command(command), flow_bytes, place: 0 });
+        }
+        fits
+    }
+
+    /// What has lain here longest.
+    pub fn head(&self) -> Option<Queued> {
+        self.entries.front().map(|entry| entry.what)
+    }
+
+    /// The first `count` samples of the head; none where they are not kept.
+    #[cfg(test)]
+    pub fn head_samples(&self, count: u64) -> &[Sc16] {
+        let Some(entry) = self.entries.front().filter(|_| !self.ring.is_empty()) else {
+            return &[];
+        };
+        &self.ring[entry.place..][..count as usize]
+    }
+
+    /// Lets the first `count` samples of the head go. What is left of it follows without a gap, so
+    /// its time no longer matters.
+    pub fn advance(&mut self, count: u64) {
+        let Some(Entry { what: Queued::Samples(packet), place, .. }) = self.entries.front_mut()
+        else {
+            return;
+        };
+        packet.samples -= count;
+        packet.timestamp = None;
+        *place += count as usize;
+        self.samples -= count;
+    }
+
+    /// Takes the head out; the bytes it counts in flow control, and the samples that were left.
+    pub fn pop(&mut self) -> Option<(usize, u64)> {
+        let entry = self.entries.pop_front()?;
+        let samples = match entry.what {
+            Queued::Samples(packet) => packet.samples,
+            Queued::Command(_) => 0,
+        };
+        self.samples -= samples;
+        self.used_bytes -= entry.flow_bytes;
+        self.marks -= usize::from(entry.is_mark());
+        Some((entry.flow_bytes, samples))
+    }
+
+    /// Drops everything.
+    pub fn flush(&mut self) {
+        self.flushed_samples += self.samples;
+        self.entries.clear();
+        (self.used_bytes, self.samples, self.marks) = (0, 0, 0);
+    }
+
+    /// Samples that wait.
+    pub fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    /// Whether there is nothing but samples in the middle of a burst.
+    pub fn is_plain(&self) -> bool {
+        self.marks == 0
+    }
+
+    /// Samples dropped by [`TxFifo::flush`] so far.
+    pub fn flushed_samples(&self) -> u64 {
+        self.flushed_samples
+    }
+
+    fn has_room(&self, flow_bytes: usize) -> bool {
+        self.used_bytes + flow_bytes <= self.size.bytes && self.entries.len() < self.size.packets
+    }
+
+    fn push(&mut self, entry: Entry) {
+        self.used_bytes += entry.flow_bytes;
+        self.marks += usize::from(entry.is_mark());
+        self.entries.push_back(entry);
+    }
+
+    /// Puts samples where none are in use; see the type for why there always is such a place.
+    fn store(&mut self, samples: &[Sc16]) -> usize {
+        if self.ring.is_empty() {
+            return 0;
+        }
+        // From the start whenever possible: a short queue then stays in the cache.
+        if self.entries.is_empty() || self.write + samples.len() > self.ring.len() {
+            self.write = 0;
+        }
+        let place = self.write;
+        self.write += samples.len();
+        self.ring[place..self.write].copy_from_slice(samples);
+        place
+    }
+}
+
+impl Entry {
+    fn is_mark(&self) -> bool {
+        match self.what {
+            Queued::Samples(packet) => packet.eob,
+            Queued::Command(_) => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn packet(samples: u64) -> TxPacket {
+        TxPacket { arrived: 0, timestamp: Some(5), samples, eob: false }
+    }
+
+    fn values(first: u32, count: usize) -> Vec<Sc16> {
+        (first..).take(count).map(u32::to_le_bytes).collect()
+    }
+
+    #[test]
+    fn bytes_and_packets_are_bounded_apart() {
+        let mut fifo = TxFifo::new(FifoSize { bytes: 100, packets: 3 }, false);
+        assert!(fifo.push_samples(packet(21), 92, &values(0, 21)));
+        assert!(!fifo.push_samples(packet(1), 16, &values(0, 1)), "no bytes left");
+        assert!(fifo.push_command(CommandRepr::default(), 8));
+        fifo.flush();
+        assert_eq!((fifo.flushed_samples(), fifo.samples()), (21, 0));
+        for _ in 0..3 {
+            assert!(fifo.push_samples(packet(0), 8, &[]));
+        }
+        assert!(!fifo.push_samples(packet(0), 8, &[]), "no packets left");
+    }
+
+    #[test]
+    fn ends_of_bursts_and_commands_are_marks() {
+        let mut fifo = TxFifo::new(FifoSize { bytes: 1000, packets: 9 }, false);
+        fifo.push_samples(packet(2), 16, &values(0, 2));
+        assert!(fifo.is_plain());
+        fifo.push_samples(TxPacket { eob: true, ..packet(2) }, 16, &values(0, 2));
+        fifo.push_command(CommandRepr::default(), 24);
+        for plain in [false, false, true] {
+            assert_eq!(fifo.is_plain(), plain);
+            fifo.pop();
+            fifo.pop();
+        }
+    }
+
+    proptest! {
+        /// Whatever is pushed and taken in whatever pieces: the same samples in the same order.
+        #[test]
+        fn samples_come_out_as_they_went_in(
+            steps in prop::collection::vec((0usize..400, 0u64..500), 1..300),
+        ) {
+            let mut fifo = TxFifo::new(FifoSize { bytes: 4096, packets: 64 }, true);
+            let (mut put, mut got) = (0u32, 0u32);
+            for (count, take) in steps {
+                let flow_bytes = 16 + (4 * count).next_multiple_of(8);
+                if fifo.push_samples(packet(count as u64), flow_bytes, &values(put, count)) {
+                    put += count as u32;
+                }
+                let mut take = take;
+                while let Some(Queued::Samples(head)) = fifo.head() {
+                    let now = head.samples.min(take);
+                    for sample in fifo.head_samples(now) {
+                        prop_assert_eq!(u32::from_le_bytes(*sample), got);
+                        got += 1;
+                    }
+                    fifo.advance(now);
+                    if now < head.samples {
+                        break;
+                    }
+                    prop_assert_eq!(fifo.pop().map(|(_, left)| left), Some(0));
+                    take -= now;
+                }
+                prop_assert_eq!(fifo.samples(), u64::from(put - got));
+            }
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! The transmit side of the whole device on simulated time, with a host in the test.
+
+use super::test_bench::*;
+use super::*;
+use millstream_wire::chdr::{DataRepr, Packet, PacketType};
+use millstream_wire::stream::{CommandOp, CommandRepr, Status, StatusRepr};
+use std::collections::VecDeque;
+
+const UNDERRUN: u32 = 1;
+const LATE: u32 = 2;
+const BURST_ACK: u32 = 3;
+
+/// Header and time of a data packet.
+const HEADER_BYTES: u64 = 16;
+
+fn emit(command: CommandOp, counts: (u64, u64)) -> Vec<u8> {
+    let repr = CommandRepr {
+        dst_epid: Epid(SEP),
+        src_epid: Epid(STREAM),
+        op: command,
+        bytes: counts.0,
+        packets: counts.1,
+        ..CommandRepr::default()
+    };
+    let mut buffer = vec![0; 64];
+    let length = repr.emit(Width::W64, &mut buffer).unwrap();
+    buffer.truncate(length);
+    buffer
+}
+
+fn samples(seq: u16, timestamp: Option<u64>, count: usize, eob: bool) -> Vec<u8> {
+    let payload_len = 4 * count;
+    let repr =
+        DataRepr { dst_epid: Epid(SEP), seq, timestamp, eob, payload_len, ..DataRepr::default() };
+    let mut packet = vec![0; repr.packet_len(Width::W64)];
+    repr.emit(Width::W64, &mut packet).unwrap();
+    packet
+}
+
+fn statuses(sent: &[Vec<u8>]) -> Vec<StatusRepr> {
+    let parse = |packet: &Vec<u8>| StatusRepr::parse(&Packet::parse(packet, Width::W64).ok()?).ok();
+    sent.iter().filter_map(parse).collect()
+}
+
+/// Event code and time of the asynchronous messages among `sent`.
+fn told(sent: &[Vec<u8>]) -> Vec<(u32, u64)> {
+    let pair = |message: CtrlRepr| (message.data.first(), message.timestamp.unwrap());
+    messages(sent).into_iter().map(pair).collect()
+}
+
+/// A radio with a transmit stream that reports every `period` bytes.
+fn bench(period: u64) -> Bench {
+    let mut bench = Bench::new();
+    bench.connect();
+    let sent = bench.receive(&emit(CommandOp::Init, (period, 0)));
+    let status = statuses(&sent)[0];
+    assert_eq!((status.dst_epid, status.status), (Epid(STREAM), Status::Ok));
+    assert_eq!(status.capacity_bytes, 4 * TX_BUFFER_SAMPLES - 8);
+    bench
+}
+
+#[test]
+fn credit_comes_back_when_samples_have_left_and_not_before() {
+    let mut bench = bench(1_000);
+    for seq in 0..10 {
+        assert!(bench.receive(&samples(seq, (seq == 0).then_some(500), 100, seq == 9)).is_empty());
+    }
+    assert!(bench.run(799).is_empty(), "the third packet has not left");
+    let packet = HEADER_BYTES + 400;
+    let first = statuses(&bench.run(800))[0];
+    // Only the first packet has a time; the others are a word shorter.
+    assert_eq!((first.count_packets, first.count_bytes), (3, 3 * packet - 16));
+    let rest = bench.run(2_000);
+    assert_eq!(statuses(&rest).len(), 2, "one report per period");
+    assert_eq!(told(&rest), [(BURST_ACK, 1_499)]);
+    let counters = bench.counters.snapshot();
+    assert_eq!((counters.tx_samples, counters.tx_bursts, counters.tx_burst_acks), (1_000, 1, 1));
+    assert_eq!((counters.tx_bytes, counters.tx_underflows), (4_000, 0));
+}
+
+#[test]
+fn commands_are_answered_when_they_come_out_of_the_buffer() {
+    let mut bench = bench(1 << 30);
+    bench.receive(&samples(0, Some(500), 100, true));
+    assert!(bench.receive(&emit(CommandOp::Ping, (0, 0))).is_empty());
+    assert!(bench.receive(&emit(CommandOp::Resync, (5_000, 9))).is_empty());
+    assert!(statuses(&bench.run(599)).is_empty());
+    let sent = statuses(&bench.run(600));
+    let counts: Vec<_> = sent.iter().map(|one| (one.count_packets, one.count_bytes)).collect();
+    assert_eq!(counts, [(2, 416 + 24), (10, 5_024)]);
+}
+
+#[test]
+fn a_sequence_error_is_reported_at_once() {
+    let mut bench = bench(1 << 30);
+    assert!(bench.receive(&samples(0, Some(500), 100, false)).is_empty());
+    let sent = statuses(&bench.receive(&samples(3, None, 100, true)));
+    assert_eq!((sent[0].status, sent[0].count_packets), (Status::SequenceError, 0));
+    assert_eq!(bench.counters.snapshot().tx_sequence_errors, 1);
+    bench.run(1_000);
+    assert_eq!(bench.counters.snapshot().tx_samples, 200);
+}
+
+#[test]
+fn what_exceeds_the_buffer_is_lost_and_the_next_packet_shows_it() {
+    let mut bench = bench(1 << 30);
+    let fit = 4 * TX_BUFFER_SAMPLES / (HEADER_BYTES + 400);
+    for seq in 0..fit + 2 {
+        assert!(bench.receive(&samples(seq as u16, Some(500), 100, false)).is_empty());
+    }
+    let counters = bench.counters.snapshot();
+    assert_eq!((counters.tx_overflow_packets, counters.tx_overflow_samples), (2, 200));
+    bench.run(700);
+    let sent = statuses(&bench.receive(&samples(fit as u16 + 2, None, 1, true)));
+    assert_eq!(sent[0].status, Status::SequenceError);
+}
+
+#[test]
+fn late_packets_are_dropped_by_policy_and_told() {
+    for (policy, want) in [(1, vec![LATE, LATE, BURST_ACK]), (2, vec![LATE, BURST_ACK])] {
+        let mut bench = bench(1 << 30);
+        bench.write(0x1044, policy, None);
+        bench.now_ns = 1_000 * US;
+        bench.receive(&samples(0, Some(900), 10, false));
+        bench.receive(&samples(1, Some(910), 10, true));
+        bench.receive(&samples(2, Some(1_100), 10, true));
+        let sent = told(&bench.run(2_000));
+        assert_eq!(sent.iter().map(|one| one.0).collect::<Vec<_>>(), want);
+        assert_eq!((sent[0].1, sent.last().unwrap().1), (1_000, 1_109));
+        let counters = bench.counters.snapshot();
+        assert_eq!(counters.tx_late_samples + counters.tx_skipped_samples, 20);
+        assert_eq!((counters.tx_samples, counters.tx_late_packets), (10, 3 - u64::from(policy)));
+    }
+}
+
+#[test]
+fn a_bare_end_of_burst_is_one_sample() {
+    let mut bench = bench(1 << 30);
+    bench.now_ns = 1_000 * US;
+    bench.receive(&samples(0, None, 100, false));
+    bench.run(1_050);
+    bench.receive(&samples(1, None, 1, true));
+    assert_eq!(told(&bench.run(2_000)), [(BURST_ACK, 1_100)]);
+    bench.receive(&samples(2, None, 100, false));
+    assert_eq!(told(&bench.run(3_000)), [(UNDERRUN, 2_100)], "without one it runs dry");
+}
+
+#[test]
+fn a_flush_drops_what_waits_and_data_of_no_stream_are_not_taken() {
+    use millstream_wire::mgmt::Op as Hop;
+    let mut bench = bench(1 << 30);
+    bench.receive(&samples(0, Some(900), 10, false));
+    let flush = millstream_wire::regs::sep::RESET_AND_FLUSH;
+    bench.set(&[&[Hop::Nop], &[Hop::SelDest(1)]], flush, 7);
+    bench.receive(&samples(1, Some(900), 10, false));
+    bench.run(2_000);
+    bench.device.note_losses(0);
+    let counters = bench.counters.snapshot();
+    assert_eq!((counters.tx_flushed_samples, counters.chdr_unexpected), (10, 1));
+    assert_eq!((counters.tx_samples, counters.tx_packets), (0, 1));
+}
+
+#[test]
+fn the_end_of_a_session_lets_its_last_burst_go_out_and_tells_nobody() {
+    let mut bench = bench(1);
+    bench.receive(&samples(0, Some(500), 100, true));
+    bench.run(510);
+    bench.device.obey(Order::Reset(bench.device.keeper));
+    assert!(bench.run(2_000).is_empty());
+    let counters = bench.counters.snapshot();
+    assert_eq!((counters.tx_samples, counters.tx_burst_acks), (100, 1));
+    assert_eq!(counters.chdr_unroutable, 0);
+}
+
+/// A host that sends whenever its window lets it, `one_way_ns` away from the radio.
+struct DistantHost {
+    bench: Bench,
+    one_way_ns: u64,
+    /// What is under way, and when it arrives.
+    to_radio: VecDeque<(u64, Vec<u8>)>,
+    to_host: VecDeque<(u64, Vec<u8>)>,
+    sent: (u64, u16),
+    acknowledged_bytes: u64,
+    /// It sends nothing in this stretch of time.
+    stall_ns: std::ops::Range<u64>,
+}
+
+impl DistantHost {
+    const SAMPLES: usize = 1_990;
+    const START_TICK: u64 = 1_000_000;
+
+    /// With the 64k samples per channel of the talk, at the rate of its fastest radio.
+    fn new(round_trip_us: u64, stall_ns: std::ops::Range<u64>) -> Self {
+        let mut bench = Bench::with(250e6, 64 * 1024);
+        bench.connect();
+        let capacity = statuses(&bench.receive(&emit(CommandOp::Init, (0, 0))))[0].capacity_bytes;
+        bench.receive(&emit(CommandOp::Init, (capacity.div_ceil(8), 0)));
+        Self {
+            bench,
+            one_way_ns: round_trip_us * US / 2,
+            to_radio: VecDeque::new(),
+            to_host: VecDeque::new(),
+            sent: (0, 0),
+            acknowledged_bytes: 0,
+            stall_ns,
+        }
+    }
+
+    fn send(&mut self, now_ns: u64) {
+        let flow_bytes = HEADER_BYTES + 4 * Self::SAMPLES as u64;
+        let window = 4 * 64 * 1024 - 8;
+        while !self.stall_ns.contains(&now_ns)
+            && self.sent.0 + flow_bytes - self.acknowledged_bytes <= window
+        {
+            let time = (self.sent.1 == 0).then_some(Self::START_TICK);
+            let packet = samples(self.sent.1, time, Self::SAMPLES, false);
+            self.to_radio.push_back((now_ns + self.one_way_ns, packet));
+            self.sent = (self.sent.0 + flow_bytes, self.sent.1 + 1);
+        }
+    }
+
+    /// Runs both ends up to `until_ns`; what the radio reported by messages.
+    fn run(&mut self, until_ns: u64) -> Vec<(u32, u64)> {
+        let mut events = Vec::new();
+        let mut now_ns = self.bench.now_ns;
+        while now_ns < until_ns {
+            while let Some((_, packet)) = self.to_host.pop_front_if(|one| one.0 <= now_ns) {
+                let counts = statuses(&[packet]).into_iter().map(|status| status.count_bytes);
+                self.acknowledged_bytes = counts.chain([self.acknowledged_bytes]).max().unwrap();
+            }
+            self.send(now_ns);
+            while let Some((_, packet)) = self.to_radio.pop_front_if(|one| one.0 <= now_ns) {
+                self.bench.device.receive(&packet, HOST, now_ns);
+            }
+            let deadline_ns = self.bench.device.advance(now_ns);
+            let sent = self.bench.take_sent();
+            events.extend(told(&sent));
+            let arrival_ns = now_ns + self.one_way_ns;
+            let is_status = |packet: &Vec<u8>| {
+                Packet::parse(packet, Width::W64).unwrap().kind() == PacketType::StreamStatus
+            };
+            self.to_host.extend(sent.into_iter().filter(is_status).map(|one| (arrival_ns, one)));
+            let next = [self.to_host.front(), self.to_radio.front()].into_iter().flatten();
+            let next = next.map(|one| one.0).chain([deadline_ns, self.stall_ns.end]);
+            now_ns = next.filter(|&at| at > now_ns).min().unwrap_or(until_ns).max(now_ns + 1);
+        }
+        self.bench.now_ns = now_ns;
+        events
+    }
+}
+
+/// Runs 8 ms of transmission with this round trip; underflows seen.
+fn underflows(round_trip_us: u64, stall_us: u64) -> usize {
+    let begin = 6_000 * US;
+    let mut host = DistantHost::new(round_trip_us, begin..begin + stall_us * US);
+    let events = host.run(12_000 * US);
+    assert!(host.bench.counters.snapshot().tx_samples > 1_000_000);
+    events.iter().filter(|(code, _)| *code == UNDERRUN).count()
+}
+
+#[test]
+fn sixty_four_thousand_samples_at_250_ms_hold_for_80_us_and_fail_for_300_us() {
+    // 65 536 samples last 262 us (D35); a report may be late by an eighth of that.
+    assert_eq!(underflows(80, 0), 0);
+    assert_eq!(underflows(200, 0), 0);
+    assert!(underflows(300, 0) > 10, "every window of it");
+}
+
+#[test]
+fn a_stall_of_the_host_is_one_underflow_when_it_outlasts_the_buffer() {
+    assert_eq!(underflows(20, 150), 0);
+    assert_eq!(underflows(20, 400), 1);
+}
