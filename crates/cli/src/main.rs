@@ -30,6 +30,7 @@ struct Cli {
 enum Verb {
     Bench(verbs::bench::Args),
     Demo(verbs::demo::Args),
+    Fault(verbs::fault::Args),
     Find(verbs::find::Args),
     Radio(verbs::radio::Args),
     Rx(verbs::rx::Args),
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
     let outcome = match cli.verb {
         Verb::Bench(args) => verbs::bench::run(args),
         Verb::Demo(args) => verbs::demo::run(args),
+        Verb::Fault(args) => verbs::fault::run(args),
         Verb::Find(args) => verbs::find::run(args),
         Verb::Radio(args) => verbs::radio::run(args),
         Verb::Rx(args) => verbs::rx::run(args),

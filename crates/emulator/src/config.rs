@@ -1,7 +1,8 @@
 //! What an emulated radio is told before it starts.
 
 use crate::Error;
-use std::net::Ipv4Addr;
+use crate::faults;
+use std::net::{Ipv4Addr, SocketAddrV4};
 
 /// Channels of the E320 personality: the E3xx host driver insists on two.
 pub const CHANNELS: usize = 2;
@@ -39,6 +40,10 @@ pub struct RadioConfig {
     pub tx_buffer_samples: u64,
     /// The link below the UDP ports, see `millstream_link::open`.
     pub link: String,
+    /// Faults from the start, see [`crate::faults`].
+    pub faults: Vec<String>,
+    /// Where the control channel listens (TCP), if there is to be one; port 0 takes any free one.
+    pub control: Option<SocketAddrV4>,
 }
 
 impl Default for RadioConfig {
@@ -56,6 +61,8 @@ impl Default for RadioConfig {
             rx_buffer_samples: 64 * 1024,
             tx_buffer_samples: 64 * 1024,
             link: "udp".to_owned(),
+            faults: Vec::new(),
+            control: None,
         }
     }
 }
@@ -94,6 +101,7 @@ impl RadioConfig {
                 return fail(field, value.clone(), "1 to 32 of A-Z a-z 0-9 - _ .");
             }
         }
+        self.faults.iter().try_for_each(|fault| faults::check(fault))?;
         Ok(())
     }
 

@@ -55,12 +55,22 @@ counters! {
     rpc_claims_expired,
     /// Datagrams received on the CHDR port.
     chdr_datagrams,
+    /// Datagrams that came to the CHDR port while the radio rebooted.
+    chdr_unheard,
     /// Datagrams that are no CHDR packet.
     chdr_malformed,
     /// Well-formed packets to an endpoint, port or block that does not exist.
     chdr_unroutable,
     /// Stream status packets from an endpoint that the stream does not go to.
     chdr_unexpected,
+    /// Requests on the control channel.
+    control_channel_requests,
+    /// Requests on the control channel that could not be understood.
+    control_channel_errors,
+    /// Connections of the control channel refused or closed.
+    control_channel_refused,
+    /// Reboots.
+    reboots,
     /// Management packets answered.
     management_packets,
     /// Management packets not answered: no node there, or a route that leads nowhere.

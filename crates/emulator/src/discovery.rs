@@ -2,6 +2,8 @@
 
 use crate::broadcast::Broadcasts;
 use crate::counters::Counters;
+use crate::faults::Machine;
+use crate::time::monotonic_ns;
 use millstream_link::port::Port;
 use millstream_wire::mpm::{MAX_REPLY_LEN, Request, emit_reply};
 use std::sync::Arc;
@@ -20,6 +22,7 @@ pub(crate) struct Discovery {
     /// Whether a session holds the radio; the RPC thread keeps it up to date.
     pub claimed: Arc<AtomicBool>,
     pub counters: Arc<Counters>,
+    pub machine: Arc<Machine>,
 }
 
 impl Discovery {
@@ -28,12 +31,18 @@ impl Discovery {
         let mut reply = [0; MAX_REPLY_LEN];
         let mut question = [0; MAX_REPLY_LEN];
         while !stop.load(Ordering::Relaxed) {
-            self.answer_broadcasts(&mut question, &mut reply);
+            self.port.tx.release();
             let Ok(count) = self.port.rx.recv_batch(TICK) else {
                 // The interface may be gone; it may come back.
                 std::thread::sleep(TICK);
                 continue;
             };
+            if self.machine.is_silent(monotonic_ns()) {
+                // What is asked now is not answered later either.
+                self.broadcasts.each(&mut question, |_, _| {});
+                continue;
+            }
+            self.answer_broadcasts(&mut question, &mut reply);
             for index in 0..count {
                 let datagram = self.port.rx.datagram(index);
                 let answer = match Request::parse(datagram.payload) {

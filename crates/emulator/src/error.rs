@@ -1,5 +1,6 @@
 //! What can go wrong when a radio is configured or started.
 
+use crate::faults::FaultError;
 use millstream_link::LinkError;
 use std::io;
 use std::net::SocketAddrV4;
@@ -22,8 +23,10 @@ pub enum Error {
         source: LinkError,
     },
     /// The TCP port could not be opened.
-    #[error("remote procedure calls: cannot open TCP port {address}: {source}; {hint}")]
+    #[error("{purpose}: cannot open TCP port {address}: {source}; {hint}")]
     Tcp {
+        /// What the port is for.
+        purpose: &'static str,
         /// The address and port wanted.
         address: SocketAddrV4,
         /// What the system said.
@@ -59,6 +62,9 @@ pub enum Error {
         /// What is wrong with it and what to do.
         reason: String,
     },
+    /// A fault cannot be had.
+    #[error(transparent)]
+    Fault(#[from] FaultError),
     /// A thread could not be started.
     #[error("cannot start thread {name}: {source}")]
     Thread {

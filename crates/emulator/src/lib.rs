@@ -27,23 +27,29 @@
 //! | `discovery`, `rpc` | the management side |
 //! | `device` | the CHDR side: pure state machines, time is an argument |
 //! | `time` | sample clock and timekeeper |
+//! | [`faults`] | what goes wrong on demand; `control_channel` switches it from outside |
+//! | `tcp` | a bounded server of small requests, for RPC and the control channel |
 //! | [`antenna`] | what a channel hears |
 //! | `mailbox`, `counters` | what crosses threads |
 
 pub mod antenna;
 mod broadcast;
 mod config;
+mod control_channel;
 mod counters;
 mod device;
 mod discovery;
 mod error;
+pub mod faults;
 mod mailbox;
 mod radio;
 mod rpc;
+mod tcp;
 mod time;
 
 pub use config::{CHANNELS, RATE_RANGE_HZ, RadioConfig};
 pub use counters::CounterSnapshot;
 pub use error::{ANTENNA_FORMS, Error};
+pub use faults::{FAULT_FORMS, FaultError, FaultState, Faults};
 pub use radio::{Radio, RunningRadio};
 pub use time::{SampleClock, Timekeeper};

@@ -3,12 +3,15 @@
 use crate::antenna::{self, Antenna};
 use crate::broadcast::Broadcasts;
 use crate::config::CHANNELS;
+use crate::control_channel::ControlChannel;
 use crate::counters::Counters;
 use crate::device::{self, Device, Parts};
 use crate::discovery::Discovery;
+use crate::faults::{DeviceSide, Faults, Machine};
 use crate::mailbox::Order;
-use crate::rpc::{Identity, Mpm, Server};
-use crate::time::{SampleClock, Timekeeper, monotonic_ns};
+use crate::rpc::{Identity, Mpm, Rpc};
+use crate::tcp::Server;
+use crate::time::monotonic_ns;
 use crate::{CounterSnapshot, Error, RadioConfig};
 use millstream_link::port::{Port, PortOptions, PortRx};
 use std::io;
@@ -32,6 +35,7 @@ pub struct Radio;
 /// | `ms-discovery` | discovery and echo | its UDP port |
 /// | `ms-rpc` | remote procedure calls, the claim | `poll` on its TCP sockets |
 /// | `ms-device` | CHDR in, samples out on the sample clock | its UDP port, up to a deadline |
+/// | `ms-control` | the control channel, if there is one | `poll` on its TCP sockets |
 ///
 /// A live antenna adds one thread per channel that streams from it.
 #[derive(Debug)]
@@ -39,6 +43,8 @@ pub struct RunningRadio {
     discovery: SocketAddrV4,
     rpc: SocketAddrV4,
     chdr: SocketAddrV4,
+    control: Option<SocketAddrV4>,
+    faults: Faults,
     counters: Arc<Counters>,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -53,23 +59,24 @@ impl Radio {
     pub fn start(config: RadioConfig) -> Result<RunningRadio, Error> {
         config.check()?;
         let antennas = open_antennas(&config)?;
-        let recv_queue_bytes = device::queue_bytes_wanted(config.tx_buffer_samples);
-        let large = PortOptions { recv_queue_bytes, ..PortOptions::default() };
-        let chdr = open_udp(&config, config.chdr_port, "CHDR", &large)?;
-        let small = PortOptions::default();
-        let discovery = open_udp(&config, config.discovery_port, "discovery", &small)?;
-        let (listener, rpc) = open_tcp(&config)?;
+        let machine = Arc::new(Machine::new(config.master_clock_rate_hz, config.time_scale));
+        let faults = Faults::new(machine.clone());
+        config.faults.iter().try_for_each(|fault| faults.add(fault).map(drop))?;
+        let (chdr, discovery) = open_ports(&config, &faults)?;
+        let rpc = SocketAddrV4::new(config.addr, config.rpc_port);
+        let (listener, rpc) = open_tcp(rpc, RPC)?;
+        let control = config.control.map(|address| open_tcp(address, CONTROL)).transpose()?;
 
         let counters = Arc::new(Counters::default());
         let claimed = Arc::new(AtomicBool::new(false));
-        let clock =
-            SampleClock::new(monotonic_ns(), 0, config.master_clock_rate_hz, config.time_scale);
-        let keeper = Timekeeper::new(clock);
+        let keeper = machine.power_on(monotonic_ns());
         let (order_tx, order_rx) = channel();
         let mut running = RunningRadio {
             discovery: discovery.local,
             rpc,
             chdr: chdr.local,
+            control: control.as_ref().map(|(_, address)| *address),
+            faults: faults.clone(),
             counters: counters.clone(),
             stop: Arc::new(AtomicBool::new(false)),
             threads: Vec::new(),
@@ -77,8 +84,14 @@ impl Radio {
         let identity =
             Identity { serial: config.serial.clone(), name: config.name.clone(), chdr: chdr.local };
         let mpm = Mpm::new(identity, keeper, claimed.clone(), order_tx);
-        let server = Server::new(listener, mpm, counters.clone())
-            .map_err(|source| tcp_error(rpc, source))?;
+        let calls = Rpc { mpm, counters: counters.clone(), machine: machine.clone() };
+        let server = Server::new(listener, calls).map_err(tcp_error(rpc, RPC))?;
+        if let Some((listener, address)) = control {
+            let channel = ControlChannel { faults, counters: counters.clone() };
+            let server = Server::new(listener, channel).map_err(tcp_error(address, CONTROL))?;
+            running.spawn("ms-control", move |stop| server.run(stop))?;
+        }
+        let side = DeviceSide::new(machine.clone(), monotonic_ns);
         let device = Device::new(Parts {
             keeper,
             antennas,
@@ -90,8 +103,10 @@ impl Radio {
         });
         let (serial, name) = (config.serial, config.name);
         let broadcasts = Broadcasts::beside(discovery.local);
-        let responder = Discovery { port: discovery, broadcasts, serial, name, claimed, counters };
-        running.spawn("ms-device", move |stop| run_device(device, chdr.rx, &order_rx, stop))?;
+        let responder =
+            Discovery { port: discovery, broadcasts, serial, name, claimed, counters, machine };
+        running
+            .spawn("ms-device", move |stop| run_device(device, chdr.rx, &order_rx, &side, stop))?;
         running.spawn("ms-rpc", move |stop| server.run(stop))?;
         running.spawn("ms-discovery", move |stop| responder.run(stop))?;
         Ok(running)
@@ -112,6 +127,16 @@ impl RunningRadio {
     /// Where CHDR packets are received (UDP).
     pub fn chdr_addr(&self) -> SocketAddrV4 {
         self.chdr
+    }
+
+    /// Where the control channel listens (TCP), if there is one.
+    pub fn control_addr(&self) -> Option<SocketAddrV4> {
+        self.control
+    }
+
+    /// What goes wrong with it on demand.
+    pub fn faults(&self) -> &Faults {
+        &self.faults
     }
 
     /// What happened so far.
@@ -157,11 +182,16 @@ fn run_device(
     mut device: Device,
     mut rx: Box<dyn PortRx>,
     orders: &Receiver<Order>,
+    faults: &DeviceSide,
     stop: &AtomicBool,
 ) {
     while !stop.load(Ordering::Relaxed) {
-        let deadline_ns = device.advance(monotonic_ns());
-        let nap_ns = deadline_ns.saturating_sub(monotonic_ns()).min(NAP_MAX_NS);
+        let fault_ns = faults.strike(&mut device, stop);
+        let silent = faults.is_silent();
+        let deadline_ns = if silent { u64::MAX } else { device.advance(monotonic_ns()) };
+        let kept_ns = device.release().map_or(u64::MAX, |left| left.as_nanos() as u64);
+        let left_ns = deadline_ns.min(fault_ns).saturating_sub(monotonic_ns());
+        let nap_ns = left_ns.min(kept_ns).min(NAP_MAX_NS);
         let count = rx.recv_batch(Duration::from_nanos(nap_ns)).unwrap_or_else(|_| {
             // The interface may be gone; it may come back.
             std::thread::sleep(Duration::from_millis(1));
@@ -170,6 +200,10 @@ fn run_device(
         // Orders first: see the mailbox for why.
         while let Ok(order) = orders.try_recv() {
             device.obey(order);
+        }
+        if silent {
+            device.note_unheard(count);
+            continue;
         }
         let now_ns = monotonic_ns();
         for index in 0..count {
@@ -185,6 +219,16 @@ fn open_antennas(config: &RadioConfig) -> Result<[Box<dyn Antenna>; CHANNELS], E
     Ok([open(0)?, open(1)?])
 }
 
+/// The ports of CHDR and of discovery, with the packet faults in front of them.
+fn open_ports(config: &RadioConfig, faults: &Faults) -> Result<(Port, Port), Error> {
+    let recv_queue_bytes = device::queue_bytes_wanted(config.tx_buffer_samples);
+    let large = PortOptions { recv_queue_bytes, ..PortOptions::default() };
+    let chdr = open_udp(config, config.chdr_port, "CHDR", &large)?;
+    let small = PortOptions::default();
+    let discovery = open_udp(config, config.discovery_port, "discovery", &small)?;
+    Ok((faults.wrap(chdr, false), faults.wrap(discovery, true)))
+}
+
 fn open_udp(
     config: &RadioConfig,
     port: u16,
@@ -196,15 +240,24 @@ fn open_udp(
         .map_err(|source| Error::Udp { purpose, source })
 }
 
-fn open_tcp(config: &RadioConfig) -> Result<(TcpListener, SocketAddrV4), Error> {
-    let address = SocketAddrV4::new(config.addr, config.rpc_port);
-    let listener = TcpListener::bind(address).map_err(|source| tcp_error(address, source))?;
-    let port = listener.local_addr().map_err(|source| tcp_error(address, source))?.port();
-    Ok((listener, SocketAddrV4::new(config.addr, port)))
+const RPC: &str = "remote procedure calls";
+const CONTROL: &str = "control channel";
+
+fn open_tcp(
+    address: SocketAddrV4,
+    purpose: &'static str,
+) -> Result<(TcpListener, SocketAddrV4), Error> {
+    let listener = TcpListener::bind(address).map_err(tcp_error(address, purpose))?;
+    let local = listener.local_addr().map_err(tcp_error(address, purpose))?;
+    Ok((listener, SocketAddrV4::new(*address.ip(), local.port())))
 }
 
-fn tcp_error(address: SocketAddrV4, source: io::Error) -> Error {
-    let hint = match source.kind() {
+fn tcp_error(address: SocketAddrV4, purpose: &'static str) -> impl FnOnce(io::Error) -> Error {
+    move |source| Error::Tcp { purpose, address, hint: tcp_hint(&source), source }
+}
+
+fn tcp_hint(error: &io::Error) -> &'static str {
+    match error.kind() {
         io::ErrorKind::AddrInUse => {
             "the port is in use: `ss -tlnp` names its owner; stop it, or choose another address"
         }
@@ -212,6 +265,5 @@ fn tcp_error(address: SocketAddrV4, source: io::Error) -> Error {
             "the address is not on this machine: choose one that `ip -4 addr` lists"
         }
         _ => "check the address",
-    };
-    Error::Tcp { address, source, hint }
+    }
 }

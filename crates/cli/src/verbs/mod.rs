@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod demo;
+pub mod fault;
 pub mod find;
 pub mod radio;
 pub mod run;

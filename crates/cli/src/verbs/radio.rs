@@ -4,9 +4,9 @@ use crate::interrupt;
 use crate::live::Live;
 use crate::numbers::positive;
 use crate::output::{Report, note};
-use millstream_emulator::{ANTENNA_FORMS, Radio, RadioConfig};
+use millstream_emulator::{ANTENNA_FORMS, FAULT_FORMS, Radio, RadioConfig};
 use serde_json::{Map, json};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::{Duration, Instant};
 
 /// Serves an emulated E320 that stock UHD tools accept.
@@ -57,6 +57,14 @@ pub struct Args {
     #[arg(long, default_value = "udp")]
     pub link: String,
 
+    /// Something that goes wrong from the start; may be given many times.
+    #[arg(long, value_name = "SPEC", long_help = fault_help())]
+    pub fault: Vec<String>,
+
+    /// Listen here for `millstream fault`; a port alone is on loopback, port 0 takes any free one.
+    #[arg(long, value_name = "[ADDR:]PORT", value_parser = control_address)]
+    pub control: Option<SocketAddrV4>,
+
     /// End after this many seconds; until SIGINT or SIGTERM otherwise.
     #[arg(long, value_name = "SECONDS", value_parser = positive, allow_negative_numbers = true)]
     pub duration: Option<f64>,
@@ -66,6 +74,17 @@ fn antenna_help() -> String {
     format!(
         "What the receive channels hear; give it twice for two different antennas: {ANTENNA_FORMS}"
     )
+}
+
+fn fault_help() -> String {
+    format!("Something that goes wrong from the start; may be given many times: {FAULT_FORMS}")
+}
+
+/// `ADDR:PORT`, or `PORT` on loopback.
+pub fn control_address(text: &str) -> Result<SocketAddrV4, String> {
+    let port = text.strip_prefix(':').unwrap_or(text).parse::<u16>();
+    let local = port.map(|port| SocketAddrV4::new(Ipv4Addr::LOCALHOST, port));
+    local.or_else(|_| text.parse()).map_err(|_| "expected IPV4:PORT or a port number".to_owned())
 }
 
 impl Args {
@@ -82,6 +101,8 @@ impl Args {
             rx_buffer_samples: self.rx_buffer_samples,
             tx_buffer_samples: self.tx_buffer_samples,
             link: self.link.clone(),
+            faults: self.fault.clone(),
+            control: self.control,
             ..RadioConfig::default()
         }
     }
@@ -91,6 +112,9 @@ impl Args {
 pub fn run(args: Args) -> anyhow::Result<Report> {
     interrupt::install();
     let radio = Radio::start(args.config())?;
+    if let Some(control) = radio.control_addr() {
+        note(format_args!("control: {control}, see `millstream fault --help`"));
+    }
     // Scripts wait for this line.
     let (serial, addr, chdr) = (&args.serial, args.addr, radio.chdr_addr());
     note(format_args!("ready: E320 {serial} at {addr}, CHDR on {chdr}"));

@@ -190,15 +190,26 @@ pub struct Radio {
 
 impl Radio {
     pub fn start(folder: &Path, args: &[&str]) -> Self {
+        Self::start_and_hear(folder, args).0
+    }
+
+    /// The same, and what it says before it is ready.
+    pub fn start_and_hear(folder: &Path, args: &[&str]) -> (Self, Vec<String>) {
         let addr = address();
         let addr_text = addr.to_string();
         let mut all = vec!["radio", "--json", "--addr", &addr_text, "--chdr-port", "0"];
         all.extend(["--rx-buffer-samples", "8388608"]);
         all.extend(args);
         let running = Running::start(command(folder, &all));
-        let ready = running.line("ready");
+        let mut said = Vec::new();
+        let ready = loop {
+            match running.line("") {
+                line if line.starts_with("ready") => break line,
+                line => said.push(line),
+            }
+        };
         let chdr_port = ready.rsplit(':').next().unwrap().parse().unwrap();
-        Self { addr, chdr_port, running }
+        (Self { addr, chdr_port, running }, said)
     }
 
     /// Device arguments of it.

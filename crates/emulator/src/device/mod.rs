@@ -16,6 +16,7 @@ mod client_zero;
 mod control;
 mod endpoint;
 mod fabric;
+mod hooks;
 mod in_stream;
 mod out_stream;
 mod outbox;

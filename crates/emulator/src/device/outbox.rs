@@ -4,6 +4,7 @@ use crate::counters::Counters;
 use millstream_link::port::PortTx;
 use std::net::SocketAddrV4;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Larger than any packet but data packets, bytes.
 const BUFFER_BYTES: usize = 1024;
@@ -37,6 +38,11 @@ impl Outbox {
             Err(_) => false,
         };
         self.counters.send_errors.add(u64::from(!sent));
+    }
+
+    /// Sends what the port kept back and is due; the time until more is.
+    pub fn release(&mut self) -> Option<Duration> {
+        self.tx.release()
     }
 
     /// Sends packets of `packet_bytes` that lie back to back; the last may be shorter.

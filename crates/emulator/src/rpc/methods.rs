@@ -76,6 +76,26 @@ impl Mpm {
         expired
     }
 
+    /// Forgets the session, as if the power had gone; `keeper` has the time after it came back. The
+    /// device has forgotten by itself.
+    pub fn power_cycle(&mut self, keeper: Timekeeper) {
+        self.claim.release();
+        self.claimed.store(false, Ordering::Relaxed);
+        self.timekeeper = keeper;
+        self.clock_source = "internal".to_owned();
+        self.time_source = "internal".to_owned();
+        self.last_error.clear();
+        // Repairs what a call that was under way may have told the device.
+        self.order(Order::Time(keeper));
+    }
+
+    /// Moves the time at `now_ns`.
+    pub fn jump(&mut self, ticks: i64, now_ns: u64) {
+        let time = self.timekeeper.now(now_ns).wrapping_add_signed(ticks);
+        self.timekeeper.set_now(now_ns, time);
+        self.order(Order::Time(self.timekeeper));
+    }
+
     /// Answers a call at `now_ns`.
     pub fn call(&mut self, method: &str, args: &[Value], now_ns: u64) -> Answer {
         let answer = match self.open_call(method, args, now_ns) {

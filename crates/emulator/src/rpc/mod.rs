@@ -7,4 +7,4 @@ mod server;
 mod values;
 
 pub(crate) use methods::{Identity, Mpm};
-pub(crate) use server::Server;
+pub(crate) use server::Rpc;

@@ -1,8 +1,11 @@
 use super::*;
 use crate::rpc::Identity;
-use crate::time::{SampleClock, Timekeeper};
+use crate::tcp::{CONNECTIONS_MAX, Server};
+use crate::time::{SampleClock, Timekeeper, monotonic_ns};
 use rmpv::Value;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -27,7 +30,9 @@ impl Running {
         let mpm = Mpm::new(identity, keeper, Arc::default(), channel().0);
         let counters = Arc::new(Counters::default());
         let stop = Arc::new(AtomicBool::new(false));
-        let server = Server::new(listener, mpm, counters.clone()).unwrap();
+        let machine = Arc::new(Machine::new(16e6, 1.0));
+        let rpc = Rpc { mpm, counters: counters.clone(), machine };
+        let server = Server::new(listener, rpc).unwrap();
         let flag = stop.clone();
         let thread = Some(std::thread::spawn(move || server.run(&flag)));
         Self { address, counters, stop, thread }

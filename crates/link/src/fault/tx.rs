@@ -23,7 +23,7 @@ impl FaultTx {
         self.held.is_empty() && !self.switch.is_live()
     }
 
-    /// Judges the datagrams of a train one by one. What passes leaves in trains as long as possible.
+    /// Judges the datagrams of a train one by one; what passes leaves in trains again.
     fn send_judged(
         &mut self,
         train: &[u8],

@@ -1,0 +1,123 @@
+//! `millstream fault`: switches the faults of an emulated radio while it runs.
+
+use super::radio::control_address;
+use crate::output::Report;
+use anyhow::{Context, anyhow, bail};
+use clap::Subcommand;
+use millstream_emulator::FAULT_FORMS;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, SocketAddrV4, TcpStream};
+use std::time::Duration;
+
+/// How long the radio may take to answer.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Longest answer that is read, bytes.
+const ANSWER_BYTES_MAX: u64 = 1 << 20;
+
+/// Switches the faults of an emulated radio that was started with `--control`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Where the radio's control channel listens; a port alone is on loopback.
+    #[arg(value_name = "[ADDR:]PORT", value_parser = control_address)]
+    pub radio: SocketAddrV4,
+
+    #[command(subcommand)]
+    pub what: What,
+}
+
+/// What to do.
+#[derive(Subcommand)]
+pub enum What {
+    /// Add a fault; prints its number.
+    #[command(long_about = add_help())]
+    Add {
+        /// The fault, in one argument or several.
+        #[arg(required = true, value_name = "SPEC")]
+        fault: Vec<String>,
+    },
+    /// Remove a fault; packets that it keeps back are let go.
+    Remove {
+        /// Its number.
+        id: u64,
+    },
+    /// Every fault and what it did so far.
+    List,
+    /// Remove all faults.
+    Clear,
+    /// The radio's counters.
+    Counters,
+}
+
+fn add_help() -> String {
+    format!("Add a fault; prints its number. A fault is {FAULT_FORMS}")
+}
+
+/// Asks the radio and shows its answer.
+pub fn run(args: Args) -> anyhow::Result<Report> {
+    let request = match &args.what {
+        What::Add { fault } => json!({ "op": "add", "fault": fault.join(" ") }),
+        What::Remove { id } => json!({ "op": "remove", "id": id }),
+        What::List => json!({ "op": "list" }),
+        What::Clear => json!({ "op": "clear" }),
+        What::Counters => json!({ "op": "counters" }),
+    };
+    let mut answer = ask(args.radio, &request)?;
+    let answer = answer.as_object_mut().context("the answer is no JSON object")?;
+    if answer.remove("ok") != Some(Value::Bool(true)) {
+        let reason = answer.get("error").and_then(Value::as_str);
+        bail!("{}", reason.unwrap_or("the radio refused without a reason"));
+    }
+    let text = match args.what {
+        What::Add { .. } => format!("fault {}\n", answer["id"]),
+        What::Clear => format!("removed: {}\n", answer["removed"]),
+        What::Remove { .. } => table(std::slice::from_ref(&answer["fault"])),
+        What::List => table(answer["faults"].as_array().map_or(&[], Vec::as_slice)),
+        What::Counters => counters(&answer["counters"]),
+    };
+    Ok(Report::done(text, Value::Object(std::mem::take(answer))))
+}
+
+/// One request and its answer.
+fn ask(radio: SocketAddrV4, request: &Value) -> anyhow::Result<Value> {
+    let mut stream =
+        TcpStream::connect_timeout(&SocketAddr::V4(radio), TIMEOUT).with_context(|| {
+            format!("no control channel at {radio}: start the radio with `--control {radio}`")
+        })?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
+    let lost = || format!("the radio at {radio} did not answer; is it a control channel?");
+    stream.write_all(format!("{request}\n").as_bytes()).with_context(lost)?;
+    let mut line = String::new();
+    let mut answers = BufReader::new(stream.take(ANSWER_BYTES_MAX));
+    if answers.read_line(&mut line).with_context(lost)? == 0 {
+        bail!(lost());
+    }
+    serde_json::from_str(&line).map_err(|error| anyhow!("{}: {error}", lost()))
+}
+
+fn table(faults: &[Value]) -> String {
+    if faults.is_empty() {
+        return "no faults\n".to_owned();
+    }
+    let mut text = format!("{:>4} {:>10} {:>10} {:>6}  fault\n", "id", "matched", "hit", "held");
+    for state in faults {
+        let number = |name: &str| state[name].as_u64().unwrap_or_default();
+        let [id, matched, hit, held] = ["id", "matched", "hit", "held"].map(number);
+        let done = if state["done"] == true { "  (done)" } else { "" };
+        let fault = state["fault"].as_str().unwrap_or_default();
+        // Writing to memory does not fail.
+        let _ = writeln!(text, "{id:>4} {matched:>10} {hit:>10} {held:>6}  {fault}{done}");
+    }
+    text
+}
+
+/// Every counter that has counted something.
+fn counters(counters: &Value) -> String {
+    let all = counters.as_object().into_iter().flatten();
+    let busy = all.filter(|(_, value)| value.as_u64() != Some(0));
+    let lines: String = busy.map(|(name, value)| format!("{name:<28} {value}\n")).collect();
+    if lines.is_empty() { "all counters are 0\n".to_owned() } else { lines }
+}

@@ -1,0 +1,187 @@
+//! The control channel: faults and counters from outside while the radio runs.
+//!
+//! Over TCP, one JSON object a line each way. A request has an `op`; a reply has `ok`, and `error`
+//! where that is false.
+
+use crate::counters::Counters;
+use crate::faults::{FaultState, Faults};
+use crate::tcp::{Malformed, Note, Service};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+/// Longest request, bytes.
+const LINE_BYTES_MAX: usize = 4096;
+
+const REQUESTS: &str = "{\"op\":\"add\",\"fault\":TEXT}, {\"op\":\"remove\",\"id\":N}, \
+    {\"op\":\"list\"}, {\"op\":\"clear\"} or {\"op\":\"counters\"}";
+
+/// The control channel as a [`Service`].
+pub(crate) struct ControlChannel {
+    pub faults: Faults,
+    pub counters: Arc<Counters>,
+}
+
+impl Service for ControlChannel {
+    fn answer(
+        &mut self,
+        unread: &mut Vec<u8>,
+        unsent: &mut Vec<u8>,
+        _now_ns: u64,
+    ) -> Result<bool, Malformed> {
+        let end = unread.iter().position(|&byte| byte == b'\n');
+        if end.unwrap_or(unread.len()) > LINE_BYTES_MAX {
+            let reason = format!("a request has at most {LINE_BYTES_MAX} bytes");
+            append(unsent, &failure(reason));
+            return Err(Malformed);
+        }
+        let Some(end) = end else { return Ok(false) };
+        let reply = self.reply(&unread[..end]);
+        unread.drain(..=end);
+        self.counters.control_channel_requests.inc();
+        let refused = reply["ok"] == false;
+        self.counters.control_channel_errors.add(u64::from(refused));
+        append(unsent, &reply);
+        Ok(true)
+    }
+
+    fn turn(&mut self, _now_ns: u64) -> bool {
+        true
+    }
+
+    fn note(&self, event: Note) {
+        if event != Note::Accepted {
+            self.counters.control_channel_refused.inc();
+        }
+    }
+}
+
+impl ControlChannel {
+    fn reply(&self, line: &[u8]) -> Value {
+        match serde_json::from_slice(line) {
+            Ok(request) => self.obey(&request).unwrap_or_else(failure),
+            Err(error) => failure(format!("no JSON: {error}; accepted: {REQUESTS}")),
+        }
+    }
+
+    fn obey(&self, request: &Value) -> Result<Value, String> {
+        Ok(match request["op"].as_str() {
+            Some("add") => {
+                let text = request["fault"].as_str().ok_or("`fault` must be a text")?;
+                json!({ "ok": true, "id": self.faults.add(text).map_err(|e| e.to_string())? })
+            }
+            Some("remove") => {
+                let id = request["id"].as_u64().ok_or("`id` must be the number of a fault")?;
+                let state = self.faults.remove(id).ok_or_else(|| self.unknown(id))?;
+                json!({ "ok": true, "fault": state.to_json() })
+            }
+            Some("list") => {
+                let faults = self.faults.list();
+                let faults: Vec<_> = faults.iter().map(FaultState::to_json).collect();
+                json!({ "ok": true, "faults": faults })
+            }
+            Some("clear") => json!({ "ok": true, "removed": self.faults.clear() }),
+            Some("counters") => {
+                let entries = self.counters.snapshot().entries().into_iter();
+                let counters: Map<_, _> =
+                    entries.map(|(name, value)| (name.to_owned(), value.into())).collect();
+                json!({ "ok": true, "counters": counters })
+            }
+            _ => return Err(format!("no such request; accepted: {REQUESTS}")),
+        })
+    }
+
+    fn unknown(&self, id: u64) -> String {
+        let known: Vec<_> = self.faults.list().iter().map(|state| state.id.to_string()).collect();
+        match known.is_empty() {
+            true => format!("there is no fault {id}; there is none at all"),
+            false => format!("there is no fault {id}; there are: {}", known.join(", ")),
+        }
+    }
+}
+
+fn failure(reason: String) -> Value {
+    json!({ "ok": false, "error": reason })
+}
+
+fn append(unsent: &mut Vec<u8>, reply: &Value) {
+    unsent.extend_from_slice(reply.to_string().as_bytes());
+    unsent.push(b'\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::faults::Machine;
+
+    fn channel() -> ControlChannel {
+        let faults = Faults::new(Arc::new(Machine::new(1e6, 1.0)));
+        ControlChannel { faults, counters: Arc::default() }
+    }
+
+    fn ask(channel: &mut ControlChannel, line: &str) -> Value {
+        let (mut unread, mut unsent) = (format!("{line}\nrest").into_bytes(), Vec::new());
+        assert!(channel.answer(&mut unread, &mut unsent, 0).unwrap());
+        assert_eq!(unread, b"rest");
+        assert_eq!(unsent.iter().filter(|&&byte| byte == b'\n').count(), 1, "one line");
+        serde_json::from_slice(&unsent).unwrap()
+    }
+
+    #[test]
+    fn faults_come_and_go_by_their_numbers() {
+        let mut channel = channel();
+        let add = r#"{"op":"add","fault":"lose to_host data count=3"}"#;
+        assert_eq!(ask(&mut channel, add), json!({ "ok": true, "id": 1 }));
+        assert_eq!(ask(&mut channel, add)["id"], 2);
+        let list = ask(&mut channel, r#"{"op":"list"}"#);
+        let want = json!({ "id": 1, "fault": "lose to_host data count=3", "matched": 0, "hit": 0,
+            "held": 0, "overflowed": 0, "done": false });
+        assert_eq!((&list["faults"][0], list["faults"].as_array().unwrap().len()), (&want, 2));
+        assert_eq!(ask(&mut channel, r#"{"op":"remove","id":1}"#)["fault"], want);
+        assert_eq!(ask(&mut channel, r#"{"op":"clear"}"#)["removed"], 1);
+        let counters = &ask(&mut channel, r#"{"op":"counters"}"#)["counters"];
+        assert_eq!(counters["control_channel_requests"], 5);
+    }
+
+    #[test]
+    fn what_cannot_be_done_says_why_and_what_can() {
+        let mut channel = channel();
+        for (line, part) in [
+            ("", "no JSON"),
+            ("[1, 2", "no JSON"),
+            ("[]", "no such request; accepted: {\"op\":\"add\""),
+            (r#"{"op":"explode"}"#, "no such request"),
+            (r#"{"op":"add"}"#, "`fault` must be a text"),
+            (r#"{"op":"add","fault":"lose"}"#, "the direction is missing; accepted: ACTION"),
+            (r#"{"op":"remove","id":7}"#, "there is no fault 7; there is none at all"),
+            (r#"{"op":"remove","id":-1}"#, "must be the number of a fault"),
+        ] {
+            let reply = ask(&mut channel, line);
+            assert_eq!(reply["ok"], false);
+            assert!(reply["error"].as_str().unwrap().contains(part), "{reply}");
+        }
+        assert_eq!(channel.counters.snapshot().control_channel_errors, 8);
+    }
+
+    #[test]
+    fn a_line_without_end_is_cut_off_with_a_reason() {
+        let mut channel = channel();
+        let (mut unread, mut unsent) = (vec![b'x'; LINE_BYTES_MAX], Vec::new());
+        assert!(!channel.answer(&mut unread, &mut unsent, 0).unwrap());
+        unread.push(b'x');
+        channel.answer(&mut unread, &mut unsent, 0).unwrap_err();
+        assert!(String::from_utf8(unsent).unwrap().contains("at most 4096 bytes"));
+    }
+
+    #[test]
+    fn faults_are_bounded() {
+        let mut channel = channel();
+        for fault in ["stall ms=1", "lose to_host any"] {
+            let add = json!({ "op": "add", "fault": fault }).to_string();
+            let adds = (0..100).filter(|_| ask(&mut channel, &add)["ok"] == true).count();
+            assert_eq!(adds, crate::faults::FAULTS_MAX);
+            let error = ask(&mut channel, &add)["error"].take();
+            assert!(error.as_str().unwrap().contains("64 faults already"), "{error}");
+            ask(&mut channel, r#"{"op":"clear"}"#);
+        }
+    }
+}

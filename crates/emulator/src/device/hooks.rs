@@ -1,0 +1,34 @@
+//! Where faults take hold of the device.
+
+use super::{Device, Fabric};
+use crate::mailbox::Order;
+use crate::time::Timekeeper;
+use std::time::Duration;
+
+impl Device {
+    /// Counts datagrams that came while there was no power.
+    pub fn note_unheard(&self, datagrams: usize) {
+        self.counters().chdr_unheard.add(datagrams as u64);
+    }
+
+    /// Forgets everything, as if the power had gone; `keeper` has the time after it came back.
+    pub fn power_cycle(&mut self, keeper: Timekeeper) {
+        self.counters().reboots.inc();
+        self.obey(Order::Reset(keeper));
+        self.fabric = Fabric::new();
+        self.control_seq = 0;
+        self.message_seq = 0;
+    }
+
+    /// When the device's time is, or was, `timestamp`; now for what has passed.
+    pub fn instant_of(&self, timestamp: u64, now_ns: u64) -> u64 {
+        let clock = self.keeper.clock();
+        let tick = self.keeper.tick_of(timestamp, clock.tick_at(now_ns));
+        tick.map_or(now_ns, |tick| clock.deadline_ns(tick))
+    }
+
+    /// Sends what faults kept back and is due; the time until more is.
+    pub fn release(&mut self) -> Option<Duration> {
+        self.outbox.release()
+    }
+}

@@ -1,0 +1,64 @@
+//! Device faults as the device thread meets them.
+
+use super::machine::{Kind, Machine};
+use crate::device::Device;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Longest that the stop flag waits for a stalled device.
+const NAP_NS_MAX: u64 = 20_000_000;
+
+/// The device thread's view of the faults.
+#[derive(Debug)]
+pub(crate) struct DeviceSide {
+    machine: Arc<Machine>,
+    now: fn() -> u64,
+}
+
+impl DeviceSide {
+    /// `now` reads the clock behind the instants that the other methods are given.
+    pub fn new(machine: Arc<Machine>, now: fn() -> u64) -> Self {
+        Self { machine, now }
+    }
+
+    /// Lets the faults strike whose time has come; the instant of the next. A stall takes its time
+    /// here.
+    pub fn strike(&self, device: &mut Device, stop: &AtomicBool) -> u64 {
+        loop {
+            let now_ns = (self.now)();
+            let event = match self.machine.next(now_ns, |tick| device.instant_of(tick, now_ns)) {
+                Ok(event) => event,
+                Err(next_ns) => return next_ns.unwrap_or(u64::MAX),
+            };
+            // Who sees that it has struck sees what it did, but for the length of a stall.
+            match event.kind {
+                Kind::Stall { .. } => {}
+                Kind::Reboot { silent_ns } => {
+                    device.power_cycle(self.machine.reboot(now_ns, silent_ns));
+                }
+                Kind::RpcDown { ns } => self.machine.rpc_down(now_ns.saturating_add(ns)),
+                Kind::Jump { ticks } => self.machine.jump(ticks),
+            }
+            event.struck.store(true, Ordering::Release);
+            if let Kind::Stall { ns } = event.kind {
+                self.sleep_until(now_ns.saturating_add(ns), stop);
+            }
+        }
+    }
+
+    /// Whether the device has no power.
+    pub fn is_silent(&self) -> bool {
+        self.machine.is_silent((self.now)())
+    }
+
+    fn sleep_until(&self, until_ns: u64, stop: &AtomicBool) {
+        while !stop.load(Ordering::Relaxed) {
+            let left_ns = until_ns.saturating_sub((self.now)());
+            if left_ns == 0 {
+                break;
+            }
+            std::thread::sleep(Duration::from_nanos(left_ns.min(NAP_NS_MAX)));
+        }
+    }
+}

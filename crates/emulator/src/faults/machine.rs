@@ -1,0 +1,138 @@
+//! Faults of the device itself, on their way to the threads that they strike.
+
+use crate::time::{SampleClock, Timekeeper};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What happens to the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The device thread does nothing: nothing is received, nothing sent; time goes on.
+    Stall { ns: u64 },
+    /// Power off and on: silence on all ports, then the state as after power-on.
+    Reboot { silent_ns: u64 },
+    /// The management port closes its connections and takes none.
+    RpcDown { ns: u64 },
+    /// The device's time jumps.
+    Jump { ticks: i64 },
+}
+
+/// A fault that waits for its time.
+#[derive(Debug)]
+pub(super) struct Event {
+    pub kind: Kind,
+    /// The device's time at which it strikes; `None` is at once.
+    pub at_tick: Option<u64>,
+    pub struck: Arc<AtomicBool>,
+}
+
+/// What the management side has to do about a fault.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Management {
+    /// Forget the session; this is the time from now on.
+    Reboot(Timekeeper),
+    /// Move the time.
+    Jump(i64),
+}
+
+/// What the threads of a radio know of its faults.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    rate_hz: f64,
+    time_scale: f64,
+    /// Whether there are any events: all that the device thread looks at in good times.
+    waiting: AtomicBool,
+    events: Mutex<Vec<Event>>,
+    silent_until_ns: AtomicU64,
+    rpc_down_until_ns: AtomicU64,
+    management: Mutex<Vec<Management>>,
+}
+
+impl Machine {
+    /// A machine without faults whose clock has this rate after power-on.
+    pub fn new(rate_hz: f64, time_scale: f64) -> Self {
+        Self {
+            rate_hz,
+            time_scale,
+            waiting: AtomicBool::new(false),
+            events: Mutex::default(),
+            silent_until_ns: AtomicU64::new(0),
+            rpc_down_until_ns: AtomicU64::new(0),
+            management: Mutex::default(),
+        }
+    }
+
+    /// The time after a power-on at `now_ns`.
+    pub fn power_on(&self, now_ns: u64) -> Timekeeper {
+        Timekeeper::new(SampleClock::new(now_ns, 0, self.rate_hz, self.time_scale))
+    }
+
+    pub(super) fn push(&self, event: Event) {
+        lock(&self.events).push(event);
+        self.waiting.store(true, Ordering::Release);
+    }
+
+    /// Takes an event back that has not struck; ends what it does if it has, where that can be.
+    pub(super) fn withdraw(&self, kind: Kind, struck: &Arc<AtomicBool>) {
+        lock(&self.events).retain(|event| !Arc::ptr_eq(&event.struck, struck));
+        if matches!(kind, Kind::RpcDown { .. }) && struck.load(Ordering::Acquire) {
+            self.rpc_down(0);
+        }
+    }
+
+    /// The next event whose instant has come, or the instant of the next that will come.
+    pub(super) fn next(
+        &self,
+        now_ns: u64,
+        instant_of: impl Fn(u64) -> u64,
+    ) -> Result<Event, Option<u64>> {
+        if !self.waiting.load(Ordering::Acquire) {
+            return Err(None);
+        }
+        let mut events = lock(&self.events);
+        let instant = |event: &Event| event.at_tick.map_or(now_ns, &instant_of);
+        match events.iter().position(|event| instant(event) <= now_ns) {
+            Some(index) => Ok(events.remove(index)),
+            None => {
+                self.waiting.store(!events.is_empty(), Ordering::Release);
+                Err(events.iter().map(instant).min())
+            }
+        }
+    }
+
+    /// Power goes off at `now_ns`; the time after it comes back.
+    pub(super) fn reboot(&self, now_ns: u64, silent_ns: u64) -> Timekeeper {
+        let boot_ns = now_ns.saturating_add(silent_ns);
+        let keeper = self.power_on(boot_ns);
+        lock(&self.management).push(Management::Reboot(keeper));
+        self.silent_until_ns.store(boot_ns, Ordering::Release);
+        keeper
+    }
+
+    pub(super) fn rpc_down(&self, until_ns: u64) {
+        self.rpc_down_until_ns.store(until_ns, Ordering::Release);
+    }
+
+    pub(super) fn jump(&self, ticks: i64) {
+        lock(&self.management).push(Management::Jump(ticks));
+    }
+
+    /// Whether the radio has no power.
+    pub fn is_silent(&self, now_ns: u64) -> bool {
+        now_ns < self.silent_until_ns.load(Ordering::Acquire)
+    }
+
+    /// Whether the management port is dead.
+    pub fn is_rpc_down(&self, now_ns: u64) -> bool {
+        self.is_silent(now_ns) || now_ns < self.rpc_down_until_ns.load(Ordering::Acquire)
+    }
+
+    /// What the management side has to do now.
+    pub fn take_management(&self) -> Vec<Management> {
+        std::mem::take(&mut *lock(&self.management))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,262 @@
+//! Faults on demand: what can go wrong with a radio and its network, switched on while it runs.
+//!
+//! A fault is a line of text. Packet faults are rules of `millstream_link::fault` around the
+//! radio's ports, for one direction and one class of packets; device faults strike the radio
+//! itself.
+//!
+//! ```text
+//! lose to_host data skip=100 count=1        one data packet of a receive stream
+//! lose to_host status for_ms=500            no credit for a transmit stream for half a second
+//! corrupt to_device data to=8 every=1000    bits in the headers of transmit packets
+//! stall ms=50 at_tick=1000000               the device does nothing for 50 ms
+//! reboot silent_ms=200                      power off and on again
+//! ```
+//!
+//! ```
+//! use millstream_emulator::{Radio, RadioConfig};
+//!
+//! let ports = RadioConfig { discovery_port: 0, rpc_port: 0, chdr_port: 0, ..Default::default() };
+//! let radio = Radio::start(ports)?;
+//! let id = radio.faults().add("lose to_host data count=1")?;
+//! assert_eq!(radio.faults().list()[0].hit, 0);
+//! radio.faults().remove(id);
+//! # Ok::<(), millstream_emulator::Error>(())
+//! ```
+
+mod class;
+mod device;
+mod keys;
+mod machine;
+mod spec;
+
+pub(crate) use device::DeviceSide;
+pub(crate) use machine::{Machine, Management};
+pub use spec::FAULT_FORMS;
+pub(crate) use spec::check;
+
+use crate::time::monotonic_ns;
+use class::{Class, Direction};
+use machine::{Event, Kind};
+use millstream_link::fault::{RuleId, Select, Switch, Tally, TooManyRules};
+use millstream_link::port::Port;
+use serde_json::{Value, json};
+use spec::{Fault, Packets};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Faults that a radio holds at most, those that are done included.
+pub const FAULTS_MAX: usize = 64;
+
+/// Why a fault cannot be had.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FaultError {
+    /// The text is none of the accepted forms.
+    #[error("fault `{text}`: {reason}; accepted: {FAULT_FORMS}")]
+    Spec {
+        /// The text given.
+        text: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Too many are there.
+    #[error("there are {FAULTS_MAX} faults already: remove some first")]
+    TooMany,
+}
+
+impl From<TooManyRules> for FaultError {
+    fn from(_: TooManyRules) -> Self {
+        Self::TooMany
+    }
+}
+
+/// One fault of a radio, and what it did so far.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FaultState {
+    /// Its number, for removal.
+    pub id: u64,
+    /// Its text.
+    pub fault: String,
+    /// Packets of its direction and class that came by while it could act.
+    pub matched: u64,
+    /// How often it struck.
+    pub hit: u64,
+    /// Packets and copies that it keeps back now.
+    pub held: u64,
+    /// Packets and copies that should have come later and never will.
+    pub overflowed: u64,
+    /// It can strike no more.
+    pub done: bool,
+}
+
+impl FaultState {
+    /// The same as a JSON object.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "id": self.id, "fault": self.fault, "matched": self.matched, "hit": self.hit,
+            "held": self.held, "overflowed": self.overflowed, "done": self.done,
+        })
+    }
+}
+
+/// The faults of one radio. Clones share them.
+#[derive(Debug, Clone)]
+pub struct Faults {
+    board: Arc<Board>,
+}
+
+#[derive(Debug)]
+struct Board {
+    /// By `Wire::index`.
+    switches: [Switch; 4],
+    machine: Arc<Machine>,
+    entries: Mutex<Entries>,
+}
+
+#[derive(Debug, Default)]
+struct Entries {
+    list: Vec<Entry>,
+    last_id: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    id: u64,
+    text: String,
+    place: Place,
+}
+
+/// Where a fault is at work.
+#[derive(Debug)]
+enum Place {
+    Rule(usize, RuleId),
+    /// Set once it has struck.
+    Machine(Kind, Arc<AtomicBool>),
+}
+
+impl Faults {
+    pub(crate) fn new(machine: Arc<Machine>) -> Self {
+        let switches = std::array::from_fn(|_| Switch::new(monotonic_ns));
+        Self { board: Arc::new(Board { switches, machine, entries: Mutex::default() }) }
+    }
+
+    /// Puts the packet faults between a port and its user: the port of CHDR packets, or that of
+    /// discovery.
+    pub(crate) fn wrap(&self, port: Port, discovery: bool) -> Port {
+        let switch = |direction| &self.board.switches[switch_index(direction, discovery)];
+        Port {
+            local: port.local,
+            rx: switch(Direction::ToDevice).wrap_rx(port.rx),
+            tx: switch(Direction::ToHost).wrap_tx(port.tx),
+        }
+    }
+
+    /// Adds the fault that `text` describes; its number.
+    ///
+    /// # Errors
+    /// [`FaultError`], which names the accepted forms.
+    pub fn add(&self, text: &str) -> Result<u64, FaultError> {
+        let fault = spec::parse(text)?;
+        let mut entries = self.lock();
+        if entries.list.len() == FAULTS_MAX {
+            return Err(FaultError::TooMany);
+        }
+        let place = match fault {
+            Fault::Packets(packets) => self.add_rule(packets)?,
+            Fault::Device { kind, at_tick } => {
+                let struck = Arc::new(AtomicBool::new(false));
+                self.board.machine.push(Event { kind, at_tick, struck: Arc::clone(&struck) });
+                Place::Machine(kind, struck)
+            }
+        };
+        entries.last_id += 1;
+        let id = entries.last_id;
+        entries.list.push(Entry { id, text: text.trim().to_owned(), place });
+        Ok(id)
+    }
+
+    /// Removes a fault; what it did, if there is one of this number. Packets that it keeps back are
+    /// let go, and a management port that is down comes back.
+    pub fn remove(&self, id: u64) -> Option<FaultState> {
+        let mut entries = self.lock();
+        let index = entries.list.iter().position(|entry| entry.id == id)?;
+        Some(self.take_away(entries.list.remove(index)))
+    }
+
+    /// Removes all faults; how many there were.
+    pub fn clear(&self) -> usize {
+        let entries = std::mem::take(&mut self.lock().list);
+        let count = entries.len();
+        entries.into_iter().for_each(|entry| drop(self.take_away(entry)));
+        count
+    }
+
+    /// Every fault that was added and not removed, those that are done included.
+    pub fn list(&self) -> Vec<FaultState> {
+        self.lock().list.iter().map(|entry| self.state(entry)).collect()
+    }
+
+    fn add_rule(&self, packets: Packets) -> Result<Place, FaultError> {
+        let index = switch_index(packets.direction, packets.class == Class::Discovery);
+        let from_ns = monotonic_ns().saturating_add(packets.after_ns);
+        let until_ns = packets.for_ns.map_or(u64::MAX, |for_ns| from_ns.saturating_add(for_ns));
+        let select = Select { from_ns, until_ns, ..packets.select.clone() };
+        let rule = packets.into_rule().select(select);
+        Ok(Place::Rule(index, self.board.switches[index].add(rule)?))
+    }
+
+    fn take_away(&self, entry: Entry) -> FaultState {
+        let state = self.state(&entry);
+        match &entry.place {
+            Place::Rule(index, rule) => match self.board.switches[*index].remove(*rule) {
+                Some(tally) => state.with(tally),
+                None => state,
+            },
+            Place::Machine(kind, struck) => {
+                self.board.machine.withdraw(*kind, struck);
+                state
+            }
+        }
+    }
+
+    fn state(&self, entry: &Entry) -> FaultState {
+        let state = FaultState {
+            id: entry.id,
+            fault: entry.text.clone(),
+            matched: 0,
+            hit: 0,
+            held: 0,
+            overflowed: 0,
+            done: false,
+        };
+        match &entry.place {
+            Place::Rule(index, rule) => {
+                state.with(self.board.switches[*index].tally(*rule).unwrap_or_default())
+            }
+            Place::Machine(_, struck) => {
+                let struck = struck.load(Ordering::Acquire);
+                FaultState { hit: struck.into(), done: struck, ..state }
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Entries> {
+        self.board.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl FaultState {
+    fn with(self, tally: Tally) -> Self {
+        let Tally { matched, hit, held, overflowed, done, .. } = tally;
+        Self { matched, hit, held, overflowed, done, ..self }
+    }
+}
+
+/// CHDR and discovery have a switch for each direction.
+fn switch_index(direction: Direction, discovery: bool) -> usize {
+    usize::from(direction == Direction::ToDevice) + 2 * usize::from(discovery)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,239 @@
+//! Faults as text.
+
+use super::FaultError;
+use super::class::{Class, Direction};
+use super::keys::Keys;
+use super::machine::Kind;
+use millstream_link::fault::{Effect, HELD_MAX, Rule, Select};
+
+/// The accepted forms, for error texts and help.
+pub const FAULT_FORMS: &str = "ACTION DIRECTION CLASS [KEY=VALUE ...], where ACTION is lose, \
+    duplicate [copies=1], reorder [packets=1], delay ms=N, corrupt [bits=1] [from=BYTE] [to=BYTE] \
+    or truncate bytes=N; DIRECTION is to_host or to_device; CLASS is any, data, status, command, \
+    init, resync, control, request, ack, management or discovery; and any of skip=N every=N \
+    count=N p=CHANCE seed=N after_ms=N for_ms=N epid=N selects packets. Or a device fault: \
+    stall ms=N, reboot [silent_ms=1000], rpc_down ms=N or clock_jump ticks=N, each \
+    with [at_tick=TIME]";
+
+/// Silence of a reboot that does not say how long it takes, nanoseconds.
+const REBOOT_NS: u64 = 1_000_000_000;
+
+/// Bounds of what one packet may cost.
+const COPIES_MAX: u32 = 100;
+const BITS_MAX: u32 = 10_000;
+
+/// Packets that may overtake another: as many as are kept back.
+const PACKETS_MAX: u32 = HELD_MAX as u32;
+
+/// A fault, understood.
+#[derive(Debug, PartialEq)]
+pub(super) enum Fault {
+    Packets(Packets),
+    Device { kind: Kind, at_tick: Option<u64> },
+}
+
+/// A fault of packets.
+#[derive(Debug, PartialEq)]
+pub(super) struct Packets {
+    pub direction: Direction,
+    pub class: Class,
+    pub epid: Option<u16>,
+    pub effect: Effect,
+    /// Without its times, which begin when the fault is added.
+    pub select: Select,
+    pub after_ns: u64,
+    pub for_ns: Option<u64>,
+}
+
+impl Packets {
+    /// The rule, for all packets of the class.
+    pub fn into_rule(self) -> Rule {
+        let Self { class, epid, effect, .. } = self;
+        Rule::new(move |datagram| class.has(datagram, epid), effect)
+    }
+}
+
+/// Whether a fault can be understood.
+///
+/// # Errors
+/// [`FaultError::Spec`].
+pub(crate) fn check(text: &str) -> Result<(), FaultError> {
+    parse(text).map(drop)
+}
+
+/// Understands a fault.
+pub(super) fn parse(text: &str) -> Result<Fault, FaultError> {
+    understand(text).map_err(|reason| FaultError::Spec { text: text.to_owned(), reason })
+}
+
+fn understand(text: &str) -> Result<Fault, String> {
+    let mut words = text.split_whitespace();
+    let action = words.next().ok_or("it is empty")?;
+    if let Some(kind) = device_action(action) {
+        let mut keys = Keys::new(words)?;
+        let fault = Fault::Device { kind: kind(&mut keys)?, at_tick: keys.number("at_tick", 0)? };
+        keys.finish()?;
+        return Ok(fault);
+    }
+    if !PACKET_ACTIONS.contains(&action) {
+        return Err(format!("`{action}` is no action"));
+    }
+    let direction = choose("direction", words.next(), &Direction::NAMES)?;
+    let class = choose("class", words.next(), &Class::NAMES)?;
+    let mut keys = Keys::new(words)?;
+    let packets = Packets {
+        direction,
+        class,
+        epid: keys.id("epid")?,
+        effect: effect(action, &mut keys)?,
+        select: select(&mut keys)?,
+        after_ns: keys.ms("after_ms")?.unwrap_or(0),
+        for_ns: keys.ms("for_ms")?,
+    };
+    keys.finish()?;
+    Ok(Fault::Packets(packets))
+}
+
+/// Reads what an action of the device needs.
+type ReadKind = fn(&mut Keys<'_>) -> Result<Kind, String>;
+
+fn device_action(action: &str) -> Option<ReadKind> {
+    Some(match action {
+        "stall" => |keys| Ok(Kind::Stall { ns: needed("ms", keys.ms("ms")?)? }),
+        "reboot" => {
+            |keys| Ok(Kind::Reboot { silent_ns: keys.ms("silent_ms")?.unwrap_or(REBOOT_NS) })
+        }
+        "rpc_down" => |keys| Ok(Kind::RpcDown { ns: needed("ms", keys.ms("ms")?)? }),
+        "clock_jump" => |keys| Ok(Kind::Jump { ticks: needed("ticks", keys.signed("ticks")?)? }),
+        _ => return None,
+    })
+}
+
+const PACKET_ACTIONS: [&str; 6] = ["lose", "duplicate", "reorder", "delay", "corrupt", "truncate"];
+
+fn effect(action: &str, keys: &mut Keys<'_>) -> Result<Effect, String> {
+    let place = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    Ok(match action {
+        "duplicate" => Effect::Duplicate { copies: keys.small("copies", COPIES_MAX)?.unwrap_or(1) },
+        "reorder" => {
+            Effect::Reorder { datagrams: keys.small("packets", PACKETS_MAX)?.unwrap_or(1) }
+        }
+        "delay" => Effect::Delay { ns: needed("ms", keys.ms("ms")?)? },
+        "truncate" => Effect::Truncate { bytes: place(needed("bytes", keys.number("bytes", 0)?)?) },
+        "corrupt" => {
+            let bits = keys.small("bits", BITS_MAX)?.unwrap_or(1);
+            let from = keys.number("from", 0)?.map_or(0, place);
+            let to = keys.number("to", 1)?.map_or(usize::MAX, place);
+            if from >= to {
+                return Err(format!("from={from} is not before to={to}"));
+            }
+            Effect::Corrupt { bits, bytes: from..to }
+        }
+        _ => Effect::Lose,
+    })
+}
+
+fn select(keys: &mut Keys<'_>) -> Result<Select, String> {
+    let all = Select::default();
+    Ok(Select {
+        skip: keys.number("skip", 0)?.unwrap_or(all.skip),
+        every: keys.number("every", 1)?.unwrap_or(all.every),
+        count: keys.number("count", 1)?,
+        probability: keys.chance("p")?.unwrap_or(all.probability),
+        seed: keys.number("seed", 0)?.unwrap_or(all.seed),
+        ..all
+    })
+}
+
+fn needed<T>(key: &str, value: Option<T>) -> Result<T, String> {
+    value.ok_or_else(|| format!("it needs `{key}=`"))
+}
+
+fn choose<T: Copy>(what: &str, word: Option<&str>, names: &[(&str, T)]) -> Result<T, String> {
+    let word = word.ok_or_else(|| format!("the {what} is missing"))?;
+    let found = names.iter().find(|(name, _)| *name == word);
+    found.map(|(_, value)| *value).ok_or_else(|| format!("`{word}` is no {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_fault_says_what_which_and_when() {
+        let text = " corrupt to_device  data bits=3 from=8 to=16 every=1000 skip=5 count=2 p=0.5 \
+            seed=7 after_ms=1.5 for_ms=20 epid=9 ";
+        let Fault::Packets(packets) = parse(text).unwrap() else { panic!("{text}") };
+        let select = Select {
+            skip: 5,
+            every: 1000,
+            count: Some(2),
+            probability: 0.5,
+            seed: 7,
+            ..Select::default()
+        };
+        let want = Packets {
+            direction: Direction::ToDevice,
+            class: Class::Data,
+            epid: Some(9),
+            effect: Effect::Corrupt { bits: 3, bytes: 8..16 },
+            select,
+            after_ns: 1_500_000,
+            for_ns: Some(20_000_000),
+        };
+        assert_eq!(packets, want);
+    }
+
+    #[test]
+    fn a_device_fault_strikes_at_once_or_at_a_time() {
+        let device = |kind, at_tick| Ok(Fault::Device { kind, at_tick });
+        assert_eq!(parse("stall ms=50"), device(Kind::Stall { ns: 50_000_000 }, None));
+        let want = device(Kind::Reboot { silent_ns: REBOOT_NS }, Some(77));
+        assert_eq!(parse("reboot at_tick=77"), want);
+        assert_eq!(parse("clock_jump ticks=-3"), device(Kind::Jump { ticks: -3 }, None));
+        assert_eq!(parse("rpc_down ms=0.5"), device(Kind::RpcDown { ns: 500_000 }, None));
+    }
+
+    #[test]
+    fn every_class_and_direction_is_understood_and_in_the_help() {
+        for (name, class) in Class::NAMES {
+            for (way, direction) in Direction::NAMES {
+                let fault = parse(&format!("lose {way} {name}")).unwrap();
+                let Fault::Packets(packets) = fault else { panic!("{name}") };
+                assert_eq!((packets.class, packets.direction), (class, direction));
+                assert!(FAULT_FORMS.contains(name) && FAULT_FORMS.contains(way));
+            }
+        }
+        assert!(PACKET_ACTIONS.iter().all(|action| FAULT_FORMS.contains(action)));
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_named_with_what_is_accepted() {
+        for (text, part) in [
+            ("", "it is empty"),
+            ("loose to_host data", "`loose` is no action"),
+            ("lose", "the direction is missing"),
+            ("lose to_hst data", "`to_hst` is no direction"),
+            ("lose to_host", "the class is missing"),
+            ("lose to_host samples", "`samples` is no class"),
+            ("lose to_host data 5", "`5` is not of the form key=value"),
+            ("lose to_host data count=0", "`count=0` wants a whole number from 1 on"),
+            ("lose to_host data count=1 count=2", "`count` is there twice"),
+            ("lose to_host data ms=5", "`ms` is no key of this fault"),
+            ("lose to_host data p=1.5", "a probability from 0 to 1"),
+            ("lose to_host data p=nan", "a probability from 0 to 1"),
+            ("lose to_host data epid=70000", "an endpoint id, 0 to 65535"),
+            ("delay to_host data", "it needs `ms=`"),
+            ("delay to_host data ms=inf", "milliseconds from 0 to 3600000"),
+            ("truncate to_host data", "it needs `bytes=`"),
+            ("corrupt to_host data from=9 to=9", "from=9 is not before to=9"),
+            ("stall", "it needs `ms=`"),
+            ("stall ms=5 count=3", "`count` is no key of this fault"),
+            ("clock_jump ticks=much", "which may be negative"),
+        ] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
+            assert!(error.contains("accepted: ACTION DIRECTION CLASS"), "{error}");
+        }
+    }
+}
