@@ -110,17 +110,7 @@ impl RxChannel {
     /// # Errors
     /// Those of [`Control::read`]; [`RadioError::Unusable`] for a time that is none.
     pub fn time_ticks(&self) -> Result<u64, RadioError> {
-        // The halves are two reads: take them again if the upper one moved in between, which it
-        // does once in 2³² ticks.
-        for _ in 0..TIME_TRIES {
-            let high = self.control.read(self.port, TIME_HI)?;
-            let low = self.control.read(self.port, TIME_LO)?;
-            if self.control.read(self.port, TIME_HI)? == high {
-                return Ok(u64::from(high) << 32 | u64::from(low));
-            }
-        }
-        let reason = "the upper half of its time changes with every read".to_owned();
-        Err(RadioError::Unusable { address: *self.control.device().ip(), reason })
+        radio_time_ticks(&self.control, self.port)
     }
 
     /// Ends whatever runs; the current packet ends with EOB.
@@ -156,6 +146,21 @@ impl RxChannel {
     fn write(&self, offset: u32, value: u32) -> Result<(), RadioError> {
         self.control.write(self.port, channel_register(self.channel, offset), value)
     }
+}
+
+/// The time of the radio block at a control port, ticks.
+pub(crate) fn radio_time_ticks(control: &Control, port: u16) -> Result<u64, RadioError> {
+    // The halves are two reads: take them again if the upper one moved in between, which it does
+    // once in 2³² ticks.
+    for _ in 0..TIME_TRIES {
+        let high = control.read(port, TIME_HI)?;
+        let low = control.read(port, TIME_LO)?;
+        if control.read(port, TIME_HI)? == high {
+            return Ok(u64::from(high) << 32 | u64::from(low));
+        }
+    }
+    let reason = "the upper half of its time changes with every read".to_owned();
+    Err(RadioError::Unusable { address: *control.device().ip(), reason })
 }
 
 impl Drop for RxChannel {

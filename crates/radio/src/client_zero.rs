@@ -93,6 +93,15 @@ impl ClientZero {
             .find(|edge| (edge.src_index, edge.src_port) == (block.index, output))?;
         (1..=self.endpoints).contains(&edge.dst_index).then(|| edge.dst_index - 1)
     }
+
+    /// The instance of the stream endpoint that input `input` of a block is wired to.
+    pub fn endpoint_into(&self, block: &Block, input: u8) -> Option<u16> {
+        let edge = self
+            .edges
+            .iter()
+            .find(|edge| (edge.dst_index, edge.dst_port) == (block.index, input))?;
+        (1..=self.endpoints).contains(&edge.src_index).then(|| edge.src_index - 1)
+    }
 }
 
 /// Empties a block's queues and resets it.

@@ -88,16 +88,20 @@ pub enum RadioError {
         reason: String,
     },
     /// The channel does not exist.
-    #[error("there is no receive channel {channel}; the device has {available} (counted from 0)")]
+    #[error("there is no {what} channel {channel}; the device has {available} (counted from 0)")]
     NoSuchChannel {
+        /// Receive or transmit.
+        what: &'static str,
         /// The channel asked for.
         channel: usize,
         /// How many there are.
         available: usize,
     },
     /// Another stream has the channel.
-    #[error("receive channel {channel} is streaming already: finish that stream first")]
+    #[error("{what} channel {channel} is streaming already: finish that stream first")]
     ChannelBusy {
+        /// Receive or transmit.
+        what: &'static str,
         /// The channel asked for.
         channel: usize,
     },

@@ -1,4 +1,4 @@
-//! The host side of a networked radio: discover, open, receive.
+//! The host side of a networked radio: discover, open, receive, transmit.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -29,6 +29,7 @@
 //! | [`control`] | register access and asynchronous messages |
 //! | [`client_zero`], [`channel`] | what the device consists of; one receive channel |
 //! | [`stream`] | receive streams with credit, time and events |
+//! | [`tx`] | transmit streams: credit, bursts, events, recovery |
 //! | [`block`] | a stream as a flowgraph source |
 //! | [`convert`], [`ledger`] | sample formats; where every sample went |
 
@@ -48,6 +49,7 @@ pub mod stream;
 #[cfg(test)]
 mod testing;
 pub mod topology;
+pub mod tx;
 
 pub use args::{DeviceArgs, OpenPort};
 pub use device::{Device, DeviceSet};
@@ -58,3 +60,4 @@ pub use num_complex::Complex32;
 pub use stream::{
     GroupMetadata, RxArgs, RxCounters, RxError, RxEvent, RxGroup, RxMetadata, RxStreamer,
 };
+pub use tx::{TxArgs, TxCounters, TxError, TxEvent, TxLedger, TxMetadata, TxSent, TxStreamer};

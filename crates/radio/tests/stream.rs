@@ -154,11 +154,11 @@ fn two_channels_stream_side_by_side() {
         assert_eq!((brought.first_ticks, brought.samples), (Some(at), 200_000));
     }
     let busy = device.rx_stream(RxArgs::new(1)).unwrap_err();
-    assert!(matches!(busy, RadioError::ChannelBusy { channel: 1 }), "{busy}");
+    assert!(matches!(busy, RadioError::ChannelBusy { channel: 1, .. }), "{busy}");
     streams.pop();
     device.rx_stream(RxArgs::new(1)).expect("the channel is free again");
     let none = device.rx_stream(RxArgs::new(2)).unwrap_err();
-    assert!(matches!(none, RadioError::NoSuchChannel { channel: 2, available: 2 }));
+    assert!(matches!(none, RadioError::NoSuchChannel { channel: 2, available: 2, .. }));
 }
 
 #[test]

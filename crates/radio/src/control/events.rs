@@ -1,14 +1,23 @@
 //! What a radio says by itself about one of its channels.
 
+use std::collections::VecDeque;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use millstream_wire::regs::radio::async_msg::Event;
 
-/// Counts of the asynchronous messages about one channel.
+use super::client::lock;
+
+/// Messages about transmission that wait for their stream; the oldest go when there are more.
+const TX_WAITING_MAX: usize = 1024;
+
+/// The asynchronous messages about one channel.
 ///
 /// A stream looks at them from its own thread; one relaxed load tells whether anything is new.
 #[derive(Debug, Default)]
 pub struct ChannelEvents {
+    tx_reported: AtomicU64,
+    tx_waiting: Mutex<VecDeque<(Event, u64)>>,
     overruns: AtomicU64,
     overrun_ticks: AtomicU64,
     late_commands: AtomicU64,
@@ -30,6 +39,16 @@ impl ChannelEvents {
         self.late_commands.load(Ordering::Acquire)
     }
 
+    /// Messages about transmission so far.
+    pub fn tx_reported(&self) -> u64 {
+        self.tx_reported.load(Ordering::Acquire)
+    }
+
+    /// The oldest message about transmission that nobody has taken, and its time, ticks.
+    pub fn take_tx(&self) -> Option<(Event, u64)> {
+        lock(&self.tx_waiting).pop_front()
+    }
+
     pub(super) fn note(&self, event: Event, ticks: u64) {
         match event {
             Event::RxOverrun => {
@@ -39,8 +58,14 @@ impl ChannelEvents {
             Event::RxLateCommand => {
                 self.late_commands.fetch_add(1, Ordering::Release);
             }
-            // Transmit streams come with an issue of their own.
-            Event::TxUnderrun | Event::TxLate | Event::TxBurstAck => {}
+            Event::TxUnderrun | Event::TxLate | Event::TxBurstAck => {
+                let mut waiting = lock(&self.tx_waiting);
+                if waiting.len() == TX_WAITING_MAX {
+                    waiting.pop_front();
+                }
+                waiting.push_back((event, ticks));
+                self.tx_reported.fetch_add(1, Ordering::Release);
+            }
         }
     }
 }

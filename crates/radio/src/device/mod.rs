@@ -20,6 +20,7 @@ use crate::control::Control;
 use crate::rpc::as_f64;
 use crate::stream::{RxArgs, RxError, RxGroup, RxStreamer, StreamPath};
 use crate::topology::{Endpoint, Topology};
+use crate::tx::{TxArgs, TxChannel, TxStreamer};
 use crate::{DeviceArgs, RadioError};
 
 /// A claimed and initialised device. Dropping it gives the device back.
@@ -29,6 +30,7 @@ pub struct Device {
     args: DeviceArgs,
     // Dropped in this order: the claim ends after the control thread.
     channels: Vec<(RxChannel, Endpoint)>,
+    tx_channels: Vec<(TxChannel, Endpoint)>,
     control: Arc<Control>,
     session: Session,
     topology: Topology,
@@ -88,6 +90,11 @@ impl Device {
     /// Number of receive channels.
     pub fn rx_channels(&self) -> usize {
         self.channels.len()
+    }
+
+    /// Number of transmit channels.
+    pub fn tx_channels(&self) -> usize {
+        self.tx_channels.len()
     }
 
     /// Samples, and ticks, per second.
@@ -154,18 +161,11 @@ impl Device {
     /// handshake fails.
     pub fn rx_stream(&self, args: RxArgs) -> Result<RxStreamer, RadioError> {
         let (channel, available) = (args.channel, self.channels.len());
-        let (shared, endpoint) =
-            self.channels.get(channel).ok_or(RadioError::NoSuchChannel { channel, available })?;
-        let lease = shared.lease().ok_or(RadioError::ChannelBusy { channel })?;
-        let path = StreamPath {
-            device: self.chdr,
-            width: self.width,
-            frame_bytes: self.frame_bytes,
-            entry_port: self.topology.entry_port,
-            endpoint: *endpoint,
-            epid: self.new_epid()?,
-            rate_hz: self.rate_hz,
-        };
+        let what = "receive";
+        let none = RadioError::NoSuchChannel { what, channel, available };
+        let (shared, endpoint) = self.channels.get(channel).ok_or(none)?;
+        let lease = shared.lease().ok_or(RadioError::ChannelBusy { what, channel })?;
+        let path = self.path(endpoint)?;
         let port = self.args.port(&PortOptions {
             // A packet longer than the path was measured to carry is no packet of this stream.
             datagram_bytes_max: self.frame_bytes,
@@ -183,6 +183,39 @@ impl Device {
         let streams: Result<Vec<_>, _> =
             channels.iter().map(|args| self.rx_stream(*args)).collect();
         RxGroup::new(streams?)
+    }
+
+    /// Opens a transmit stream on its own port.
+    ///
+    /// # Errors
+    /// [`RadioError::NoSuchChannel`], [`RadioError::ChannelBusy`]; [`RadioError::Silent`] when the
+    /// handshake fails.
+    pub fn tx_stream(&self, args: TxArgs) -> Result<TxStreamer, RadioError> {
+        let (channel, available) = (args.channel, self.tx_channels.len());
+        let what = "transmit";
+        let none = RadioError::NoSuchChannel { what, channel, available };
+        let (shared, endpoint) = self.tx_channels.get(channel).ok_or(none)?;
+        let lease = shared.lease().ok_or(RadioError::ChannelBusy { what, channel })?;
+        let path = self.path(endpoint)?;
+        let port = self.args.port(&PortOptions {
+            datagram_bytes_max: self.frame_bytes,
+            send_queue_bytes: args.send_queue_bytes,
+            ..PortOptions::default()
+        })?;
+        TxStreamer::open(port, path, lease, &args)
+    }
+
+    /// The way between a new endpoint of this host and one of the device.
+    fn path(&self, endpoint: &Endpoint) -> Result<StreamPath, RadioError> {
+        Ok(StreamPath {
+            device: self.chdr,
+            width: self.width,
+            frame_bytes: self.frame_bytes,
+            entry_port: self.topology.entry_port,
+            endpoint: *endpoint,
+            epid: self.new_epid()?,
+            rate_hz: self.rate_hz,
+        })
     }
 
     /// An endpoint id that no port of this session has had: the device keeps a route for each.

@@ -14,6 +14,7 @@ use crate::channel::RxChannel;
 use crate::client_zero::{self, ClientZero};
 use crate::control::Control;
 use crate::topology::{self, Endpoint, Management, Topology};
+use crate::tx::TxChannel;
 use crate::{DeviceArgs, RadioError, mtu};
 
 /// This host's control endpoint; the device's endpoints follow.
@@ -42,6 +43,7 @@ pub(super) fn open(args: DeviceArgs) -> Result<Device, RadioError> {
         let reason = "it has no receive channel wired to a stream endpoint".to_owned();
         return Err(RadioError::Unusable { address: args.addr, reason });
     }
+    let tx_channels = tx_channels(&control, &blocks, &topology)?;
     let rate_hz = session.info().clock_hz("radio_clk").ok_or_else(|| RadioError::Unusable {
         address: args.addr,
         reason: "it does not say the frequency of its radio_clk".to_owned(),
@@ -51,6 +53,7 @@ pub(super) fn open(args: DeviceArgs) -> Result<Device, RadioError> {
     Ok(Device {
         args,
         channels,
+        tx_channels,
         control,
         session,
         topology,
@@ -86,6 +89,25 @@ fn channels(
                 continue;
             };
             found.push((RxChannel::new(control, radio.port, output)?, *endpoint));
+        }
+    }
+    Ok(found)
+}
+
+/// Every input of every radio that a stream endpoint feeds.
+fn tx_channels(
+    control: &Arc<Control>,
+    blocks: &ClientZero,
+    topology: &Topology,
+) -> Result<Vec<(TxChannel, Endpoint)>, RadioError> {
+    let mut found = Vec::new();
+    for radio in blocks.blocks.iter().filter(|block| block.noc_id == noc_id::RADIO) {
+        for input in 0..radio.info.inputs {
+            let instance = blocks.endpoint_into(radio, input);
+            let Some(endpoint) = instance.and_then(|instance| topology.instance(instance)) else {
+                continue;
+            };
+            found.push((TxChannel::new(control, radio.port, input)?, *endpoint));
         }
     }
     Ok(found)

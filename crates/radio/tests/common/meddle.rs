@@ -180,6 +180,16 @@ impl PortTx for MeddledTx {
     }
 
     fn send_train(&mut self, train: &[u8], segment: usize, to: SocketAddrV4) -> io::Result<()> {
-        self.inner.send_train(train, segment, to)
+        let mut rest = train;
+        let mut whole = true;
+        for packet in train.chunks(segment) {
+            if (self.script.lock().unwrap())(packet) == Action::Drop {
+                let before = packet.as_ptr().addr() - rest.as_ptr().addr();
+                self.inner.send_train(&rest[..before], segment, to)?;
+                rest = &rest[before + packet.len()..];
+                whole = false;
+            }
+        }
+        if whole || !rest.is_empty() { self.inner.send_train(rest, segment, to) } else { Ok(()) }
     }
 }

@@ -1,0 +1,92 @@
+//! One transmit channel of a radio block (facts page, section 10).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use millstream_wire::regs::radio::{
+    TX_ERR_ADDR, TX_ERR_POLICY, TX_ERR_PORT, TX_ERR_REM_EPID, TX_ERR_REM_PORT,
+    TX_POLICY_NEXT_PACKET, async_msg, channel_register,
+};
+
+use crate::RadioError;
+use crate::channel::radio_time_ticks;
+use crate::control::{ChannelEvents, Control};
+
+/// A transmit channel: the registers of a radio block that concern it, and what it reports.
+///
+/// One lease of it at a time may be out: two streams would mix their samples.
+pub struct TxChannel {
+    control: Arc<Control>,
+    events: Arc<ChannelEvents>,
+    port: u16,
+    channel: u8,
+    leased: Arc<AtomicBool>,
+    is_lease: bool,
+}
+
+impl TxChannel {
+    /// Takes over channel `channel` of the radio block at control port `port`: has it report to
+    /// this host, and go on with the next packet after an error.
+    ///
+    /// # Errors
+    /// Those of [`Control::write`].
+    pub fn new(control: &Arc<Control>, port: u16, channel: u8) -> Result<Self, RadioError> {
+        let (control, events) = (Arc::clone(control), control.watch(port, channel));
+        let this = Self { control, events, port, channel, leased: Arc::default(), is_lease: false };
+        this.write(TX_ERR_PORT, 1)?;
+        this.write(TX_ERR_REM_PORT, port.into())?;
+        this.write(TX_ERR_REM_EPID, this.control.epid().0.into())?;
+        this.write(TX_ERR_ADDR, async_msg::Event::TxUnderrun.address(channel))?;
+        this.write(TX_ERR_POLICY, TX_POLICY_NEXT_PACKET)?;
+        Ok(this)
+    }
+
+    /// The channel for one stream, if no other has it. Dropping it gives it back.
+    pub fn lease(&self) -> Option<Self> {
+        let free = !self.leased.swap(true, Ordering::AcqRel);
+        free.then(|| Self {
+            control: Arc::clone(&self.control),
+            events: Arc::clone(&self.events),
+            leased: Arc::clone(&self.leased),
+            is_lease: true,
+            port: self.port,
+            channel: self.channel,
+        })
+    }
+
+    /// What the radio reports about this channel.
+    pub fn events(&self) -> &ChannelEvents {
+        &self.events
+    }
+
+    /// The control client.
+    pub fn control(&self) -> &Control {
+        &self.control
+    }
+
+    /// The radio's time, ticks.
+    ///
+    /// # Errors
+    /// Those of [`Control::read`]; [`RadioError::Unusable`] for a time that is none.
+    pub fn time_ticks(&self) -> Result<u64, RadioError> {
+        radio_time_ticks(&self.control, self.port)
+    }
+
+    fn write(&self, offset: u32, value: u32) -> Result<(), RadioError> {
+        self.control.write(self.port, channel_register(self.channel, offset), value)
+    }
+}
+
+impl Drop for TxChannel {
+    fn drop(&mut self) {
+        if self.is_lease {
+            self.leased.store(false, Ordering::Release);
+        }
+    }
+}
+
+impl std::fmt::Debug for TxChannel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "transmit channel {} of the radio at port {}", self.channel, self.port)
+    }
+}

@@ -1,0 +1,128 @@
+//! Sets up a host-to-device stream (facts page, section 8.2).
+
+use std::time::{Duration, Instant};
+
+use millstream_link::port::Port;
+use millstream_wire::chdr::{Packet, round_to_word};
+use millstream_wire::mgmt::Op;
+use millstream_wire::regs::sep::{ISTRM_CTRL_STATUS, ItemSize, StreamCtrl};
+use millstream_wire::stream::{CommandOp, CommandRepr, StatusRepr};
+use millstream_wire::{Epid, Width};
+
+use super::window::Window;
+use crate::RadioError;
+use crate::error::io_error;
+use crate::stream::StreamPath;
+use crate::topology::{Management, advertise, route_to};
+
+/// How long the device may take to answer an INIT.
+const INIT_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// INITs of each kind before giving up.
+const TRIES: u32 = 3;
+
+/// Batches taken off the port before an INIT: others may send to it without end.
+const STRAY_BATCHES_MAX: u32 = 16;
+
+/// Routes the stream to `port` and opens it: the window that the device advertises. Afterwards
+/// both sides count from zero.
+pub(super) fn open(port: &mut Port, path: &StreamPath) -> Result<Window, RadioError> {
+    let mut management = Management::new(port, path.device, path.width, path.epid);
+    advertise(&mut management, path.entry_port)?;
+    route_to(&mut management, &path.endpoint)?;
+    let format = StreamCtrl { payload: ItemSize::Bits16, ..StreamCtrl::default() };
+    let write = Op::CfgWrite { address: ISTRM_CTRL_STATUS, value: format.to_word() };
+    let select = [Op::SelDest(path.endpoint.port)];
+    let hops: [&[Op]; 3] = [&[Op::Nop], &select, &[write, Op::Return]];
+    management.transact("the format of a stream", &hops)?;
+
+    let status = init(port, path, 0, 0, 0)?;
+    let window = window(&status, path.width);
+    let period = window.period();
+    init(port, path, 1, period.packets, period.bytes)?;
+    Ok(window)
+}
+
+/// What a stream command counts in flow control, bytes.
+fn command_bytes(width: Width) -> u64 {
+    round_to_word(CommandRepr::packet_len(width), width) as u64
+}
+
+fn window(status: &StatusRepr, width: Width) -> Window {
+    Window::new(status.capacity_bytes, status.capacity_packets, command_bytes(width))
+}
+
+/// Asks the device to count from zero and to report with this period. Its answer.
+fn init(
+    port: &mut Port,
+    path: &StreamPath,
+    seq: u16,
+    packets: u64,
+    bytes: u64,
+) -> Result<StatusRepr, RadioError> {
+    for _ in 0..TRIES {
+        pass_over_strays(port, path)?;
+        send_command(port, path, seq, CommandOp::Init, packets, bytes)?;
+        if let Some(status) = answer(port, path, Instant::now() + INIT_TIMEOUT)? {
+            return Ok(status);
+        }
+    }
+    let (what, wait_ms) = ("the opening of a stream", INIT_TIMEOUT.as_millis() as u64);
+    Err(RadioError::Silent { address: path.device, what, attempts: TRIES, wait_ms })
+}
+
+/// An answer to an earlier INIT must not be taken for the answer to the next one.
+fn pass_over_strays(port: &mut Port, path: &StreamPath) -> Result<(), RadioError> {
+    for _ in 0..STRAY_BATCHES_MAX {
+        let received = port.rx.recv_batch(Duration::ZERO);
+        if received.map_err(io_error("receive from", path.device))? == 0 {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Sends one stream command.
+fn send_command(
+    port: &mut Port,
+    path: &StreamPath,
+    seq: u16,
+    op: CommandOp,
+    packets: u64,
+    bytes: u64,
+) -> Result<(), RadioError> {
+    let mut buffer = [0; CommandRepr::packet_len(Width::W512)];
+    let (dst_epid, src_epid) = (path.endpoint.epid, path.epid);
+    let command = CommandRepr { dst_epid, seq, src_epid, op, op_data: 0, packets, bytes };
+    let length = command.emit(path.width, &mut buffer).expect("the buffer is that long");
+    port.tx.send(&buffer[..length], path.device).map_err(io_error("send to", path.device))
+}
+
+fn answer(
+    port: &mut Port,
+    path: &StreamPath,
+    until: Instant,
+) -> Result<Option<StatusRepr>, RadioError> {
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let received = port.rx.recv_batch(left);
+        let count = received.map_err(io_error("receive from", path.device))?;
+        for index in 0..count {
+            let datagram = port.rx.datagram(index);
+            if datagram.source == path.device
+                && let Some(status) = status(datagram.payload, path.width, path.epid)
+            {
+                return Ok(Some(status));
+            }
+        }
+        if count == 0 || Instant::now() >= until {
+            return Ok(None);
+        }
+    }
+}
+
+fn status(payload: &[u8], width: Width, epid: Epid) -> Option<StatusRepr> {
+    let packet = Packet::parse(payload, width).ok()?;
+    let status = StatusRepr::parse(&packet).ok()?;
+    (status.dst_epid == epid).then_some(status)
+}

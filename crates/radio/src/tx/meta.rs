@@ -1,0 +1,191 @@
+//! What goes into a transmit stream beside the samples, and what comes out.
+
+use std::net::SocketAddrV4;
+
+use crate::RadioError;
+
+/// The factor that maps 1.0 to `sc16` full scale 32767 (facts page on CHDR, section 5).
+pub const SC16_FULL_SCALE: f32 = 32767.0;
+
+/// How to open a transmit stream.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct TxArgs {
+    /// The device's transmit channel, from 0.
+    pub channel: usize,
+    /// Samples of a full packet; none for as many as the path carries.
+    pub samples_per_packet: Option<u32>,
+    /// What a `Complex32` is multiplied by on its way to the wire.
+    pub scale: f32,
+    /// Wanted size of the send queue, bytes.
+    pub send_queue_bytes: usize,
+}
+
+impl TxArgs {
+    /// The usual settings for a channel.
+    pub fn new(channel: usize) -> Self {
+        Self {
+            channel,
+            samples_per_packet: None,
+            scale: SC16_FULL_SCALE,
+            send_queue_bytes: 4 << 20,
+        }
+    }
+
+    /// Sets the samples of a full packet. Fewer make the wait for a packet to fill shorter.
+    pub fn with_samples_per_packet(mut self, samples: u32) -> Self {
+        self.samples_per_packet = Some(samples);
+        self
+    }
+
+    /// Sets the factor of the conversion from `Complex32`.
+    pub fn with_scale(mut self, scale: f32) -> Self {
+        self.scale = scale;
+        self
+    }
+
+    /// Sets the wanted size of the send queue, bytes.
+    pub fn with_send_queue_bytes(mut self, bytes: usize) -> Self {
+        self.send_queue_bytes = bytes;
+        self
+    }
+}
+
+/// What to know about the samples of one `send`.
+///
+/// A burst starts with the first samples after the stream was opened or the last burst ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TxMetadata {
+    /// Time of the first sample, ticks. None at the start of a burst: at once; in a burst: directly
+    /// behind the sample before. In a burst, any other time than that leaves a gap there, which
+    /// the device reports as an underflow.
+    pub time_ticks: Option<u64>,
+    /// The burst ends with the last of these samples. Without samples it ends with what was sent
+    /// before, and where that has left already, with one zero sample.
+    pub end_of_burst: bool,
+}
+
+impl TxMetadata {
+    /// In a burst, or at the start of one that is transmitted at once.
+    pub fn now() -> Self {
+        Self::default()
+    }
+
+    /// The first sample leaves the antenna at the device's time `ticks`.
+    pub fn at(ticks: u64) -> Self {
+        Self { time_ticks: Some(ticks), end_of_burst: false }
+    }
+
+    /// The burst ends with the last of these samples.
+    pub fn ending(mut self) -> Self {
+        self.end_of_burst = true;
+        self
+    }
+}
+
+/// What one `send` did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TxSent {
+    /// Samples taken from the caller's slice, from its beginning. Fewer than it holds when the
+    /// time ran out; send the rest again with the same metadata, but for its time.
+    pub samples: usize,
+    /// The burst has ended. False when the time ran out before.
+    pub end_of_burst: bool,
+}
+
+/// Something the device reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TxEvent {
+    /// No samples were there when they were needed inside a burst.
+    Underflow {
+        /// The device's time, ticks.
+        time_ticks: u64,
+    },
+    /// Samples came after their time and were dropped.
+    Late {
+        /// The device's time, ticks.
+        time_ticks: u64,
+    },
+    /// The last sample of a burst has been transmitted.
+    BurstAck {
+        /// The device's time, ticks.
+        time_ticks: u64,
+    },
+    /// The device found a gap in the sequence of packets. The ledger learns later how large it is.
+    SequenceError,
+    /// So many samples did not reach the device, by its own count.
+    Lost {
+        /// Packets.
+        packets: u64,
+        /// Samples in them.
+        samples: u64,
+    },
+    /// The device had stopped to answer for the stream, and it was set up anew.
+    Reestablished {
+        /// Samples of which nobody knows whether they were transmitted.
+        samples: u64,
+    },
+}
+
+/// What was counted at a transmit stream's port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct TxCounters {
+    /// Data packets sent.
+    pub packets: u64,
+    /// Calls of the port that sent them.
+    pub trains: u64,
+    /// Zero samples sent to end a burst; in no ledger.
+    pub padding: u64,
+    /// Bursts ended.
+    pub bursts: u64,
+    /// Credit reports taken.
+    pub reports: u64,
+    /// Credit reports older than one before; passed over.
+    pub stale_reports: u64,
+    /// Datagrams from elsewhere than the device; passed over.
+    pub foreign: u64,
+    /// Datagrams from the device that could not be understood; passed over.
+    pub malformed: u64,
+    /// Well-formed packets that have no business here; passed over.
+    pub unexpected: u64,
+    /// Gaps in the sequence that the device reported.
+    pub sequence_errors: u64,
+    /// Audits sent: what the device has counted, and a resynchronisation.
+    pub audits: u64,
+    /// Audits that proved what was lost only within bounds.
+    pub audits_uncertain: u64,
+    /// Times that the window stayed closed for so long that credit was asked for.
+    pub stalls: u64,
+    /// Times that the stream was set up anew.
+    pub reestablished: u64,
+    /// Underflows reported.
+    pub underflows: u64,
+    /// Late packets reported.
+    pub lates: u64,
+    /// Bursts acknowledged.
+    pub burst_acks: u64,
+    /// Events that nobody fetched in time.
+    pub events_dropped: u64,
+}
+
+/// Why a stream cannot go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TxError {
+    /// Neither credit nor control packets come from the device any more.
+    #[error(
+        "the device at {address} stopped answering: no credit for {silent_ms} ms and no reply to a \
+         register read; check its power and the cable, then open it again"
+    )]
+    DeviceSilent {
+        /// The device's CHDR address.
+        address: SocketAddrV4,
+        /// How long nothing came, milliseconds.
+        silent_ms: u64,
+    },
+    /// Anything else.
+    #[error(transparent)]
+    Radio(#[from] RadioError),
+}

@@ -1,0 +1,163 @@
+//! The window is closed and nothing comes: ask for credit, and go on.
+//!
+//! A lost credit report, lost packets or a lost command leave a window that looks full. After
+//! [`ASK_AFTER`] an audit asks for the truth, and again after twice as long each time. A device
+//! that answers opens the window. One that has not answered [`ASKS`] audits is asked by a
+//! control read whether it lives. If it does, and its buffer is not just waiting for the time of
+//! a burst, the stream is set up anew.
+//!
+//! So a window closed by loss on the way opens within 20 ms and a round trip if the first audit
+//! comes through, and within [`RECOVERY_MAX`] in any case, plus the time that the device takes to
+//! play what it holds where it answers commands in their order behind samples.
+
+use std::time::{Duration, Instant};
+
+use millstream_wire::Width;
+use millstream_wire::ctrl::CLIENT_ZERO_PORT;
+use millstream_wire::regs::client_zero::PROTO_VER;
+use millstream_wire::stream::{CommandOp, CommandRepr};
+
+use super::audit::{AUDIT_COMMANDS, Audits};
+use super::handshake;
+use super::ledger::TxCause;
+use super::meta::{TxError, TxEvent};
+use super::streamer::TxStreamer;
+use crate::RadioError;
+use crate::error::io_error;
+
+/// How long a window stays closed without a word before credit is asked for.
+pub const ASK_AFTER: Duration = Duration::from_millis(20);
+
+/// Audits before the device is asked by other means: after 20, 40, 80 and 160 ms.
+pub const ASKS: u32 = 4;
+
+/// When the last of them has had its time.
+pub const RECOVERY_MAX: Duration = Duration::from_millis(20 + 40 + 80 + 160 + 320);
+
+/// How long after the time of a burst its device may take to say that it takes samples again.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// A window that stays closed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stall {
+    since: Instant,
+    /// When to do something about it.
+    next: Instant,
+    asked: u32,
+}
+
+impl TxStreamer {
+    /// Does what is due while nothing comes.
+    pub(super) fn recover(&mut self, now: Instant) -> Result<(), TxError> {
+        if self.window.in_flight().packets == 0 {
+            self.stall = None;
+            return Ok(());
+        }
+        let fresh = Stall { since: now, next: now + ASK_AFTER, asked: 0 };
+        let stall = self.stall.get_or_insert(fresh);
+        if now < stall.next {
+            return Ok(());
+        }
+        if stall.asked < ASKS {
+            stall.asked += 1;
+            stall.next = now + ASK_AFTER * (1 << stall.asked);
+            let closed = stall.asked == 1 && self.room_packets() == 0;
+            self.counters.stalls += u64::from(closed);
+            return self.audit();
+        }
+        let since = stall.since;
+        self.examine(now.duration_since(since))
+    }
+
+    /// All audits went unanswered: find out why.
+    fn examine(&mut self, silent: Duration) -> Result<(), TxError> {
+        let asked = Instant::now();
+        match self.channel.control().read(CLIENT_ZERO_PORT, PROTO_VER) {
+            Ok(_) => {}
+            Err(RadioError::Silent { .. } | RadioError::Io { .. }) => {
+                return Err(TxError::DeviceSilent {
+                    address: self.path.device,
+                    silent_ms: (silent + asked.elapsed()).as_millis() as u64,
+                });
+            }
+            Err(error) => return Err(error.into()),
+        }
+        let wait = self.still_holds(silent)?;
+        if wait > Duration::ZERO {
+            if let Some(stall) = &mut self.stall {
+                stall.next = Instant::now() + wait;
+            }
+            return Ok(());
+        }
+        self.reestablish()
+    }
+
+    /// How long the device has good reason not to take anything.
+    fn still_holds(&self, silent: Duration) -> Result<Duration, TxError> {
+        let seconds = |ticks: u64| {
+            let time = Duration::try_from_secs_f64(ticks as f64 / self.path.rate_hz);
+            time.unwrap_or(super::send::YEAR)
+        };
+        if let Some(first) = self.flight.first_ticks() {
+            let ahead = first.wrapping_sub(self.channel.time_ticks()?);
+            if ahead < u64::MAX / 2 && ahead > 0 {
+                return Ok(seconds(ahead).min(super::send::YEAR) + PATIENCE);
+            }
+        }
+        // It reports an eighth of the window at a time.
+        let held = seconds(self.flight.samples()) + PATIENCE;
+        Ok(held.saturating_sub(silent))
+    }
+
+    /// The device lives, but does not answer for the stream: set it up anew.
+    fn reestablish(&mut self) -> Result<(), TxError> {
+        self.window = handshake::open(&mut self.port, &self.path)?;
+        self.audits = Audits::new(self.window.command_bytes());
+        let samples = self.flight.reset();
+        self.ledger.lose(TxCause::Unaccounted, samples);
+        (self.seq, self.command_seq, self.polled_bytes) = (0, 0, 0);
+        self.stall = None;
+        self.counters.reestablished += 1;
+        self.report(TxEvent::Reestablished { samples });
+        Ok(())
+    }
+
+    /// Asks the device for its count and sets it right: PING, PING, RESYNC.
+    pub(super) fn audit(&mut self) -> Result<(), TxError> {
+        if !self.window.has_room_for_commands(AUDIT_COMMANDS) {
+            return Ok(());
+        }
+        const LENGTH_MAX: usize = CommandRepr::packet_len(Width::W512);
+        let mut buffer = [0; LENGTH_MAX * AUDIT_COMMANDS as usize];
+        let length = CommandRepr::packet_len(self.path.width);
+        let mut places = buffer.chunks_exact_mut(length);
+        for op in [CommandOp::Ping, CommandOp::Ping, CommandOp::Resync] {
+            let totals = self.window.sent();
+            let command = CommandRepr {
+                dst_epid: self.path.endpoint.epid,
+                seq: self.command_seq,
+                src_epid: self.path.epid,
+                op,
+                op_data: 0,
+                packets: if op == CommandOp::Resync { totals.packets } else { 0 },
+                bytes: if op == CommandOp::Resync { totals.bytes } else { 0 },
+            };
+            let place = places.next().expect("the buffer has room for three");
+            command.emit(self.path.width, place).expect("the place is that long");
+            self.command_seq = self.command_seq.wrapping_add(1);
+            let flow_bytes = self.window.command_bytes();
+            self.flight.push(1, flow_bytes, 0, None);
+            self.audits.push(1, flow_bytes, 0);
+            if op == CommandOp::Resync {
+                self.audits.resync(totals);
+                self.window.note_resync();
+            }
+            self.window.send_command();
+        }
+        self.counters.audits += 1;
+        let device = self.path.device;
+        let train = &buffer[..length * AUDIT_COMMANDS as usize];
+        let sent = self.port.tx.send_train(train, length, device);
+        sent.map_err(io_error("send to", device)).map_err(TxError::from)
+    }
+}

@@ -1,0 +1,235 @@
+//! Sending: from the caller's slice into trains of packets.
+
+use std::time::{Duration, Instant};
+
+use millstream_wire::chdr::{SC16_LEN, round_to_word};
+use num_complex::Complex32;
+
+use super::meta::{TxError, TxMetadata, TxSent};
+use super::streamer::{Burst, TICKS_PER_SAMPLE, TxStreamer};
+use crate::error::io_error;
+
+impl TxStreamer {
+    /// Sends complex floats: times the stream's scale, rounded to the wire's 16 bits.
+    ///
+    /// Any number of samples will do. Packets are filled across calls, so the cut of a burst into
+    /// calls changes neither the packets nor their times; what does not fill a packet waits for
+    /// the next call, the end of the burst or [`TxStreamer::flush`].
+    ///
+    /// In a burst that has time every packet carries its own, so a lost packet leaves a gap and
+    /// what follows is on time.
+    ///
+    /// Waits up to `timeout` for room in the device; with `Duration::ZERO` takes what there is room
+    /// for. The end of the burst counts only when all samples were taken.
+    ///
+    /// # Errors
+    /// [`TxError::DeviceSilent`] when the device stopped answering; [`TxError::Radio`] when the
+    /// system refuses.
+    pub fn send(
+        &mut self,
+        samples: &[Complex32],
+        meta: TxMetadata,
+        timeout: Duration,
+    ) -> Result<TxSent, TxError> {
+        let (converter, scale) = (self.converter, self.scale);
+        self.send_with(samples, meta, timeout, |samples, wire| {
+            converter.to_wire(samples, wire, scale)
+        })
+    }
+
+    /// Sends the wire's own 16-bit samples as `[I, Q]`, otherwise like [`TxStreamer::send`].
+    ///
+    /// # Errors
+    /// Those of [`TxStreamer::send`].
+    pub fn send_sc16(
+        &mut self,
+        samples: &[[i16; 2]],
+        meta: TxMetadata,
+        timeout: Duration,
+    ) -> Result<TxSent, TxError> {
+        let converter = self.converter;
+        self.send_with(samples, meta, timeout, |samples, wire| {
+            converter.to_wire(samples, wire, 1.0)
+        })
+    }
+
+    /// Sends samples that wait for their packet to fill, in a short one.
+    ///
+    /// # Errors
+    /// [`TxError::Radio`] when the system refuses.
+    pub fn flush(&mut self) -> Result<(), TxError> {
+        if self.train.filled() > 0 {
+            self.complete(false);
+        }
+        self.depart()
+    }
+
+    fn send_with<T>(
+        &mut self,
+        samples: &[T],
+        meta: TxMetadata,
+        timeout: Duration,
+        convert: impl Fn(&[T], &mut [u8]) -> usize,
+    ) -> Result<TxSent, TxError> {
+        let mut sent = TxSent::default();
+        if !samples.is_empty() {
+            self.begin(meta.time_ticks)?;
+        }
+        // Asked for only when there is no room: reading the clock is not free.
+        let mut until = None;
+        loop {
+            sent.samples += self.load(&samples[sent.samples..], &convert, meta.end_of_burst);
+            if sent.samples == samples.len() && (!meta.end_of_burst || self.end_burst()) {
+                sent.end_of_burst = meta.end_of_burst;
+                self.depart()?;
+                return Ok(sent);
+            }
+            self.depart()?;
+            if self.has_room() {
+                continue;
+            }
+            let now = Instant::now();
+            let until = *until.get_or_insert(now + timeout.min(YEAR));
+            let left = until.saturating_duration_since(now);
+            if !self.wait(left, Self::has_room)? {
+                return Ok(sent);
+            }
+        }
+    }
+
+    /// Starts a burst, or goes on with one at a given time.
+    fn begin(&mut self, time_ticks: Option<u64>) -> Result<(), TxError> {
+        match self.burst {
+            Burst::Idle => self.depart()?,
+            Burst::Open { next_ticks } => {
+                let waiting = self.train.filled() as u64 * TICKS_PER_SAMPLE;
+                let next = next_ticks.map(|ticks| ticks.wrapping_add(waiting));
+                if time_ticks.is_none() || time_ticks == next {
+                    return Ok(());
+                }
+                self.flush()?;
+            }
+        }
+        self.train.shape(time_ticks.is_some());
+        self.burst = Burst::Open { next_ticks: time_ticks };
+        Ok(())
+    }
+
+    /// Converts as many samples into the train as it has room and credit for. With `ending` the
+    /// last sample is kept out of a packet that it would complete without the end of the burst.
+    fn load<T>(
+        &mut self,
+        samples: &[T],
+        convert: &impl Fn(&[T], &mut [u8]) -> usize,
+        ending: bool,
+    ) -> usize {
+        let mut taken = 0;
+        let mut room = None;
+        while taken < samples.len() && !self.train.is_full() {
+            if self.train.filled() == 0 {
+                let room = room.get_or_insert_with(|| self.room_packets());
+                if self.train.packets() as u64 >= *room {
+                    break;
+                }
+            }
+            let count = convert(&samples[taken..], self.train.space());
+            taken += count;
+            self.ledger.accept(count as u64);
+            let full = self.train.fill(count);
+            if full && !(ending && taken == samples.len()) {
+                self.complete(false);
+            }
+        }
+        taken
+    }
+
+    /// Ends the burst with what is under construction, or else with a zero sample. False when
+    /// there is no room for that.
+    fn end_burst(&mut self) -> bool {
+        if self.burst == Burst::Idle {
+            return true;
+        }
+        if self.train.filled() == 0 {
+            if self.train.is_full() || self.train.packets() as u64 >= self.room_packets() {
+                return false;
+            }
+            self.train.space()[..SC16_LEN].fill(0);
+            self.train.fill(1);
+            self.counters.padding += 1;
+            self.complete_with(0, true);
+        } else {
+            self.complete(true);
+        }
+        self.burst = Burst::Idle;
+        self.counters.bursts += 1;
+        true
+    }
+
+    fn complete(&mut self, eob: bool) {
+        self.complete_with(self.train.filled(), eob);
+    }
+
+    /// Completes the packet under construction, which holds so many samples of the caller.
+    fn complete_with(&mut self, samples: usize, eob: bool) {
+        let Burst::Open { next_ticks } = &mut self.burst else { return };
+        let ticks = *next_ticks;
+        *next_ticks = ticks.map(|t| t.wrapping_add(samples as u64 * TICKS_PER_SAMPLE));
+        let length = self.train.complete(self.path.endpoint.epid, self.seq, ticks, eob);
+        self.seq = self.seq.wrapping_add(1);
+        self.counters.packets += 1;
+        // Counted when the packet is complete; it leaves before anything else does.
+        let flow_bytes = round_to_word(length, self.path.width) as u64;
+        self.flight.push(1, flow_bytes, samples as u64, ticks);
+        self.audits.push(1, flow_bytes, samples as u64);
+    }
+
+    /// Sends the complete packets.
+    fn depart(&mut self) -> Result<(), TxError> {
+        if self.train.is_empty() {
+            return Ok(());
+        }
+        let packets = self.train.packets() as u64;
+        let segment_bytes = self.train.segment_bytes();
+        let train = self.train.depart();
+        let flow = |length: usize| round_to_word(length, self.path.width) as u64;
+        let last_bytes = train.len() - (packets as usize - 1) * segment_bytes;
+        self.window.send(packets - 1, flow(segment_bytes));
+        self.window.send(1, flow(last_bytes));
+        self.counters.trains += 1;
+        let device = self.path.device;
+        let sent = self.port.tx.send_train(train, segment_bytes, device);
+        sent.map_err(io_error("send to", device))?;
+        self.keep_up()
+    }
+
+    /// What is due now and then: an audit once per window, a look for credit once per period.
+    fn keep_up(&mut self) -> Result<(), TxError> {
+        let unsettled = self.flight.is_half_full() && !self.audits.is_open();
+        if self.window.is_resync_due() || unsettled {
+            self.audit()?;
+        }
+        let sent_bytes = self.window.sent().bytes;
+        let since = sent_bytes.wrapping_sub(self.polled_bytes);
+        if since >= self.window.period().bytes || self.room_packets() == 0 {
+            self.polled_bytes = sent_bytes;
+            self.poll()?;
+        }
+        Ok(())
+    }
+
+    /// Packets that may be begun while nothing is in the train.
+    pub(super) fn room_packets(&self) -> u64 {
+        if self.flight.is_full() {
+            return 0;
+        }
+        self.window.room_packets(round_to_word(self.train.segment_bytes(), self.path.width) as u64)
+    }
+
+    /// Whether the next sample can be taken.
+    fn has_room(&self) -> bool {
+        self.train.filled() > 0 || self.room_packets() > self.train.packets() as u64
+    }
+}
+
+/// Longer than any time-out that is one.
+pub(super) const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);

@@ -1,0 +1,246 @@
+//! The transmit streamer: its parts, its opening and its end.
+
+use std::collections::VecDeque;
+use std::net::SocketAddrV4;
+use std::time::{Duration, Instant};
+
+use millstream_link::port::Port;
+use millstream_wire::chdr::{DataRepr, SC16_LEN, round_to_word};
+
+use super::audit::Audits;
+use super::channel::TxChannel;
+use super::flight::Flight;
+use super::handshake;
+use super::ledger::{TxCause, TxLedger};
+use super::meta::{TxArgs, TxCounters, TxError, TxEvent, TxMetadata};
+use super::recover::Stall;
+use super::train::Train;
+use super::window::Window;
+use crate::RadioError;
+use crate::convert::{Converter, Wire};
+use crate::stream::StreamPath;
+
+/// Events that wait for the caller; the oldest go when there are more.
+const EVENTS_MAX: usize = 1024;
+
+/// How long the end of a stream waits for the device to take what is in flight.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Ticks per sample of the E3xx family.
+pub(super) const TICKS_PER_SAMPLE: u64 = 1;
+
+/// A transmit stream of one channel, on a port of its own.
+///
+/// It does not know its link. In the steady state it allocates nothing, takes no lock, and makes
+/// one system call per train of packets and one per report period to read the credit.
+pub struct TxStreamer {
+    pub(super) port: Port,
+    pub(super) path: StreamPath,
+    pub(super) channel: TxChannel,
+    pub(super) converter: Converter,
+    pub(super) scale: f32,
+    pub(super) samples_per_packet: usize,
+
+    pub(super) window: Window,
+    pub(super) flight: Flight,
+    pub(super) audits: Audits,
+    pub(super) ledger: TxLedger,
+    pub(super) counters: TxCounters,
+
+    pub(super) train: Train,
+    pub(super) burst: Burst,
+    /// The next data packet's sequence number, and the next command's.
+    pub(super) seq: u16,
+    pub(super) command_seq: u16,
+    /// Bytes sent when the port was last asked for credit.
+    pub(super) polled_bytes: u64,
+
+    pub(super) events: VecDeque<TxEvent>,
+    pub(super) async_seen: u64,
+
+    pub(super) stall: Option<Stall>,
+    pub(super) last_heard: Instant,
+}
+
+/// The burst that is being sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Burst {
+    /// None: the next sample starts one.
+    Idle,
+    /// Time of the first sample of the next packet, ticks, in a burst that has time.
+    Open { next_ticks: Option<u64> },
+}
+
+impl TxStreamer {
+    /// Routes and opens the stream of `channel` from `port`. [`crate::Device::tx_stream`] does
+    /// this.
+    ///
+    /// # Errors
+    /// [`RadioError::Silent`] when the handshake fails, [`RadioError::Unusable`] for a window in
+    /// which no packet fits.
+    pub fn open(
+        mut port: Port,
+        path: StreamPath,
+        channel: TxChannel,
+        args: &TxArgs,
+    ) -> Result<Self, RadioError> {
+        let window = handshake::open(&mut port, &path)?;
+        let samples_per_packet = samples_per_packet(&path, &window, args)?;
+        // What a stream before this one left.
+        while channel.events().take_tx().is_some() {}
+        let async_seen = channel.events().tx_reported();
+        Ok(Self {
+            port,
+            converter: Converter::new(Wire::Sc16),
+            scale: args.scale,
+            samples_per_packet,
+            audits: Audits::new(window.command_bytes()),
+            window,
+            flight: Flight::new(),
+            ledger: TxLedger::default(),
+            counters: TxCounters::default(),
+            train: Train::new(path.width, samples_per_packet),
+            path,
+            burst: Burst::Idle,
+            seq: 0,
+            command_seq: 0,
+            polled_bytes: 0,
+            events: VecDeque::with_capacity(EVENTS_MAX),
+            async_seen,
+            stall: None,
+            last_heard: Instant::now(),
+            channel,
+        })
+    }
+
+    /// Where every sample went so far.
+    pub fn ledger(&self) -> &TxLedger {
+        &self.ledger
+    }
+
+    /// What was counted at the port.
+    pub fn counters(&self) -> &TxCounters {
+        &self.counters
+    }
+
+    /// Bytes that may be in flight.
+    pub fn credit_window_bytes(&self) -> u64 {
+        self.window.capacity_bytes()
+    }
+
+    /// Bytes in flight, by what is known.
+    pub fn in_flight_bytes(&self) -> u64 {
+        self.window.in_flight().bytes
+    }
+
+    /// The local address of the stream's port.
+    pub fn local(&self) -> SocketAddrV4 {
+        self.port.local
+    }
+
+    /// Samples of a full packet.
+    pub fn samples_per_packet(&self) -> usize {
+        self.samples_per_packet
+    }
+
+    /// Samples, and ticks, per second, as they were when the stream was opened.
+    pub fn rate_hz(&self) -> f64 {
+        self.path.rate_hz
+    }
+
+    /// Whether a burst has been started and not ended.
+    pub fn is_in_burst(&self) -> bool {
+        self.burst != Burst::Idle
+    }
+
+    /// Ends an open burst, waits until the device has taken everything, and returns the final
+    /// ledger.
+    ///
+    /// What a device that has gone did not take is booked as unaccounted.
+    pub fn finish(mut self) -> TxLedger {
+        self.end();
+        self.ledger.clone()
+    }
+
+    fn end(&mut self) {
+        let until = Instant::now() + FINISH_TIMEOUT;
+        let left = || until.saturating_duration_since(Instant::now());
+        let alive = match self.burst {
+            Burst::Idle => Ok(true),
+            Burst::Open { .. } => {
+                let ended = self.send_sc16(&[], TxMetadata::now().ending(), left());
+                ended.map(|sent| sent.end_of_burst)
+            }
+        };
+        if alive.is_ok() {
+            // A device that is silent leaves its mark in the ledger.
+            let _ = self.settle(left());
+        }
+        let unsent = self.ledger.in_flight - self.flight.samples();
+        self.ledger.lose(TxCause::Discarded, unsent);
+        self.ledger.lose(TxCause::Unaccounted, self.flight.reset());
+        self.burst = Burst::Idle;
+    }
+
+    /// Waits until the device has taken everything that was sent, and the ledger knows what of it
+    /// did not arrive. False when the time ran out before.
+    ///
+    /// # Errors
+    /// [`TxError::DeviceSilent`], [`TxError::Radio`].
+    pub fn settle(&mut self, timeout: Duration) -> Result<bool, TxError> {
+        if self.flight.samples() > 0 {
+            self.audit()?;
+        }
+        self.wait(timeout, |stream| stream.flight.samples() == 0)
+    }
+
+    pub(super) fn report(&mut self, event: TxEvent) {
+        if self.events.len() == EVENTS_MAX {
+            self.events.pop_front();
+            self.counters.events_dropped += 1;
+        }
+        self.events.push_back(event);
+    }
+}
+
+impl Drop for TxStreamer {
+    fn drop(&mut self) {
+        if self.burst != Burst::Idle || self.ledger.in_flight > 0 {
+            self.end();
+        }
+    }
+}
+
+impl std::fmt::Debug for TxStreamer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TxStreamer")
+            .field("path", &self.path)
+            .field("burst", &self.burst)
+            .field("window", &self.window)
+            .field("counters", &self.counters)
+            .finish_non_exhaustive()
+    }
+}
+
+/// As many samples as fit the path and half the window, or fewer if asked for.
+fn samples_per_packet(
+    path: &StreamPath,
+    window: &Window,
+    args: &TxArgs,
+) -> Result<usize, RadioError> {
+    let timed = DataRepr { timestamp: Some(0), ..DataRepr::default() };
+    let window_bytes = usize::try_from(window.packet_bytes_max()).unwrap_or(usize::MAX);
+    let word = round_to_word(1, path.width);
+    let room = path.frame_bytes.min(window_bytes / word * word);
+    let most = room.saturating_sub(timed.header_len(path.width)) / SC16_LEN;
+    if most == 0 {
+        let address = *path.device.ip();
+        let reason = format!(
+            "its transmit window of {} bytes is too small for a packet",
+            window.capacity_bytes()
+        );
+        return Err(RadioError::Unusable { address, reason });
+    }
+    let wanted = args.samples_per_packet.map_or(most, |samples| samples as usize);
+    Ok(wanted.clamp(1, most))
+}
