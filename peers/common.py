@@ -3,6 +3,7 @@
 As a program: `common.py free-address` prints an address whose radio ports are free.
 """
 
+import json
 import os
 import shutil
 import signal
@@ -79,18 +80,22 @@ def first_difference(got, want):
 
 
 class Radio:
-    """An emulated radio for the length of a `with` block; it has to end cleanly."""
+    """An emulated radio for the length of a `with` block; it has to end cleanly.
+
+    What it counted is in `counters` once it has ended.
+    """
 
     def __init__(self, *options):
         if not os.access(MILLSTREAM, os.X_OK):
             skip(f"no {MILLSTREAM} (run make build)")
         self.addr = free_address()
-        self.command = [MILLSTREAM, "radio", "--addr", self.addr, *options]
+        self.command = [MILLSTREAM, "radio", "--json", "--addr", self.addr, *options]
+        self.counters = {}
 
     def __enter__(self):
-        self.log = tempfile.TemporaryFile("w+")
+        self.log, self.document = tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
-            self.command, stdout=subprocess.DEVNULL, stderr=self.log, stdin=subprocess.DEVNULL)
+            self.command, stdout=self.document, stderr=self.log, stdin=subprocess.DEVNULL)
         deadline = time.monotonic() + 20
         while not any(line.startswith("ready") for line in self.log_lines()):
             if self.process.poll() is not None or time.monotonic() > deadline:
@@ -108,6 +113,8 @@ class Radio:
             raise RuntimeError("the radio did not end within 10 s of SIGTERM") from None
         if status != 0:
             raise RuntimeError(f"the radio ended with {status}:\n" + "".join(self.log_lines()))
+        self.document.seek(0)
+        self.counters = json.load(self.document)["results"]["counters"]
 
     def log_lines(self):
         """What it wrote to standard error so far."""
