@@ -29,6 +29,9 @@ pub struct DeviceArgs {
     pub link: String,
     /// The name under which the device is claimed.
     pub session: String,
+    /// Wanted size of a stream's receive queue, bytes, where the stream's own arguments leave it
+    /// open. The credit window follows from it.
+    pub recv_queue_bytes: usize,
     /// Silence after which a stream asks whether the device still lives.
     pub silence_max: Duration,
     /// Opens ports in place of `link`: for middleware and tests.
@@ -36,7 +39,8 @@ pub struct DeviceArgs {
 }
 
 /// The arguments that [`DeviceArgs::from_str`] knows.
-const KNOWN: &str = "addr=IPV4, discovery_port=N, rpc_port=N, link=LINK (must come last)";
+const KNOWN: &str = "addr=IPV4, discovery_port=N, rpc_port=N, recv_queue_bytes=N, link=LINK \
+     (must come last)";
 
 impl DeviceArgs {
     /// The device at `addr` with the usual ports, over kernel UDP.
@@ -47,6 +51,7 @@ impl DeviceArgs {
             rpc_port: mpm::RPC_PORT,
             link: "udp".to_owned(),
             session: "millstream".to_owned(),
+            recv_queue_bytes: 8 << 20,
             silence_max: Duration::from_millis(500),
             open_port: None,
         }
@@ -107,6 +112,10 @@ impl DeviceArgs {
             }
             "discovery_port" => self.discovery_port = port()?,
             "rpc_port" => self.rpc_port = port()?,
+            "recv_queue_bytes" => {
+                self.recv_queue_bytes =
+                    value.parse().map_err(|_| bad(argument, "wants a number of bytes"))?;
+            }
             _ => return Err(bad(argument, "is not known")),
         }
         Ok(())
@@ -137,6 +146,7 @@ mod tests {
             ("addr=::1", "\"addr=::1\": wants an IPv4 address"),
             ("addr", "name=value"),
             ("addr=1.2.3.4,rpc_port=99999", "wants a port number"),
+            ("addr=1.2.3.4,recv_queue_bytes=8M", "wants a number of bytes"),
             ("addr=1.2.3.4,speed=9", "\"speed=9\": is not known; known: addr="),
         ] {
             let error = text.parse::<DeviceArgs>().unwrap_err().to_string();

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use millstream_wire::chdr::SC16_LEN;
 use millstream_wire::regs::radio::{
     COMPAT, RX_CMD, RX_ERR_ADDR, RX_ERR_PORT, RX_ERR_REM_EPID, RX_ERR_REM_PORT, RX_HAS_TIME,
     RX_NUM_WORDS_HI, RX_NUM_WORDS_LO, RX_TIME_HI, RX_TIME_LO, RX_WORDS_PER_PKT, RxCommand, RxMode,
@@ -27,6 +28,8 @@ pub struct RxChannel {
     port: u16,
     channel: u8,
     samples_per_word: u32,
+    /// In how many words a packet's length counts each sample, where a word holds less than one.
+    words_per_item: u32,
     leased: Arc<AtomicBool>,
     is_lease: bool,
 }
@@ -49,16 +52,33 @@ impl RxChannel {
         }
         let width = control.read(port, SAMPLE_WIDTH)?;
         let samples_per_word = width & 0xFFFF;
-        if width >> 16 != 32 || samples_per_word == 0 {
-            return Err(RadioError::Unusable {
-                address: *control.device().ip(),
-                reason: format!("its radio makes samples of {} bits, not 32", width >> 16),
-            });
-        }
+        let words_per_item = match width >> 16 {
+            32 if samples_per_word > 0 => 1,
+            // UHD's simulator: it counts the length of a packet in bytes, all else in samples
+            // (facts page, section 13).
+            8 if samples_per_word == 1 => SC16_LEN as u32,
+            bits => {
+                return Err(RadioError::Unusable {
+                    address: *control.device().ip(),
+                    reason: format!(
+                        "channel {channel} of its radio makes samples of {bits} bits, \
+                         {samples_per_word} at a time: this host wants 16 bits each of I and Q"
+                    ),
+                });
+            }
+        };
         let (control, events) = (Arc::clone(control), control.watch(port, channel));
         let leased = Arc::default();
-        let this =
-            Self { control, events, port, channel, samples_per_word, leased, is_lease: false };
+        let this = Self {
+            control,
+            events,
+            port,
+            channel,
+            samples_per_word,
+            words_per_item,
+            leased,
+            is_lease: false,
+        };
         this.stop()?;
         this.write(RX_ERR_PORT, 1)?;
         this.write(RX_ERR_REM_PORT, port.into())?;
@@ -79,6 +99,7 @@ impl RxChannel {
             port: self.port,
             channel: self.channel,
             samples_per_word: self.samples_per_word,
+            words_per_item: self.words_per_item,
         })
     }
 
@@ -102,7 +123,7 @@ impl RxChannel {
     /// # Errors
     /// Those of [`Control::write`].
     pub fn set_samples_per_packet(&self, samples: u32) -> Result<(), RadioError> {
-        self.write(RX_WORDS_PER_PKT, samples / self.samples_per_word)
+        self.write(RX_WORDS_PER_PKT, samples / self.samples_per_word * self.words_per_item)
     }
 
     /// The radio's time, ticks.
@@ -203,8 +224,16 @@ mod tests {
         let (control, leased) = (Arc::new(control), Arc::default());
         let events = control.watch(2, 0);
         let (port, channel, samples_per_word, is_lease) = (2, 0, 1, false);
-        let channel =
-            RxChannel { control, events, port, channel, samples_per_word, leased, is_lease };
+        let channel = RxChannel {
+            control,
+            events,
+            port,
+            channel,
+            samples_per_word,
+            words_per_item: 1,
+            leased,
+            is_lease,
+        };
         let text = channel.time_ticks().unwrap_err().to_string();
         assert!(text.contains("changes with every read"), "{text}");
         server.join().unwrap();

@@ -54,7 +54,8 @@ impl ClientZero {
     pub fn read(control: &Control) -> Result<Self, RadioError> {
         let read = |address| control.read(CLIENT_ZERO_PORT, address);
         let protocol = read(PROTO_VER)? as u16;
-        if protocol >> 8 != 1 {
+        // UHD's simulator says 0.0 and speaks 1.0.
+        if protocol >> 8 > 1 {
             return Err(RadioError::Compat {
                 what: "the RFNoC protocol",
                 found: format!("{}.{}", protocol >> 8, protocol & 0xFF),

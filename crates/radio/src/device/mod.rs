@@ -169,7 +169,7 @@ impl Device {
         let port = self.args.port(&PortOptions {
             // A packet longer than the path was measured to carry is no packet of this stream.
             datagram_bytes_max: self.frame_bytes,
-            recv_queue_bytes: args.recv_queue_bytes,
+            recv_queue_bytes: args.recv_queue_bytes.unwrap_or(self.args.recv_queue_bytes),
             ..PortOptions::default()
         })?;
         RxStreamer::open(port, path, lease, &args, self.args.silence_max)

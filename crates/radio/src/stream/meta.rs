@@ -15,14 +15,15 @@ pub struct RxArgs {
     pub samples_per_packet: Option<u32>,
     /// What a wire sample is multiplied by on its way to `Complex32`.
     pub scale: f32,
-    /// Wanted size of the receive queue, bytes; the credit window follows what is really got.
-    pub recv_queue_bytes: usize,
+    /// Wanted size of the receive queue, bytes; none for the device's default. The credit window
+    /// follows what is really got.
+    pub recv_queue_bytes: Option<usize>,
 }
 
 impl RxArgs {
     /// The usual settings for a channel.
     pub fn new(channel: usize) -> Self {
-        Self { channel, samples_per_packet: None, scale: SC16_SCALE, recv_queue_bytes: 8 << 20 }
+        Self { channel, samples_per_packet: None, scale: SC16_SCALE, recv_queue_bytes: None }
     }
 
     /// Sets the samples of a full packet.
@@ -33,7 +34,7 @@ impl RxArgs {
 
     /// Sets the wanted size of the receive queue, bytes.
     pub fn with_recv_queue_bytes(mut self, bytes: usize) -> Self {
-        self.recv_queue_bytes = bytes;
+        self.recv_queue_bytes = Some(bytes);
         self
     }
 
