@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use millstream_wire::chdr::SC16_LEN;
 use millstream_wire::regs::radio::{
-    COMPAT, RX_CMD, RX_ERR_ADDR, RX_ERR_PORT, RX_ERR_REM_EPID, RX_ERR_REM_PORT, RX_HAS_TIME,
-    RX_NUM_WORDS_HI, RX_NUM_WORDS_LO, RX_TIME_HI, RX_TIME_LO, RX_WORDS_PER_PKT, RxCommand, RxMode,
-    SAMPLE_WIDTH, TIME_HI, TIME_LO, async_msg, channel_register,
+    COMPAT, RX_CMD, RX_CMD_SLOTS, RX_ERR_ADDR, RX_ERR_PORT, RX_ERR_REM_EPID, RX_ERR_REM_PORT,
+    RX_HAS_TIME, RX_NUM_WORDS_HI, RX_NUM_WORDS_LO, RX_STATUS, RX_TIME_HI, RX_TIME_LO,
+    RX_WORDS_PER_PKT, RxCommand, RxMode, SAMPLE_WIDTH, TIME_HI, TIME_LO, async_msg,
+    channel_register,
 };
 
 use crate::RadioError;
@@ -132,6 +133,15 @@ impl RxChannel {
     /// Those of [`Control::read`]; [`RadioError::Unusable`] for a time that is none.
     pub fn time_ticks(&self) -> Result<u64, RadioError> {
         radio_time_ticks(&self.control, self.port)
+    }
+
+    /// Commands that the radio can still queue (of [`RX_CMD_SLOTS`]).
+    ///
+    /// # Errors
+    /// Those of [`Control::read`].
+    pub fn free_slots(&self) -> Result<u32, RadioError> {
+        let slots = self.control.read(self.port, channel_register(self.channel, RX_STATUS))?;
+        Ok(slots.min(RX_CMD_SLOTS))
     }
 
     /// Ends whatever runs; the current packet ends with EOB.

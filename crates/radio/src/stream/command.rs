@@ -50,6 +50,9 @@ impl RxStreamer {
     /// [`RxError::Radio`] when the device does not answer.
     pub fn stop(&mut self) -> Result<(), RxError> {
         self.channel.stop()?;
+        // The device has dropped what was queued.
+        self.chain.clear();
+        self.restart_wanted = None;
         if self.run != Run::Idle {
             self.run = Run::Stopping(Instant::now());
         }

@@ -81,6 +81,12 @@ impl RxStreamer {
             self.counters.stray += 1;
             return self.release(flow_bytes);
         }
+        if self.is_of_a_later_capture(&arrival) {
+            self.give_up_capture(&arrival);
+            // Looked at again when that has been said.
+            self.batch.0 = index;
+            return Ok(());
+        }
         let gap = match self.tracker.judge(&arrival) {
             Verdict::Next => None,
             Verdict::After(gap) => Some(gap),

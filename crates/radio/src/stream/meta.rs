@@ -143,6 +143,12 @@ pub enum RxError {
         /// The longest.
         most: u64,
     },
+    /// As many captures are queued as the radio takes.
+    #[error("the radio has no free command slot: receive until one of the queued captures begins")]
+    QueueFull,
+    /// A capture was queued behind one without end.
+    #[error("a continuous stream has no end behind which a capture could be queued: stop it first")]
+    Endless,
     /// After an overrun, every new start came too late.
     #[error(
         "the stream could not be started again after an overrun: {attempts} start commands came \

@@ -6,6 +6,7 @@
 //!                └─▶ credit ─▶ stream status
 //! ```
 
+mod chain;
 mod command;
 mod credit;
 mod expectation;

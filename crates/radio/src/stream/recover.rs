@@ -7,15 +7,19 @@ use millstream_wire::regs::client_zero::PROTO_VER;
 
 use super::handshake;
 use super::meta::{RxError, RxEvent};
-use super::streamer::{Pending, Recovery, Run, RxStreamer};
+use super::streamer::{Pending, Recovery, Run, RxStreamer, TICKS_PER_SAMPLE};
 use super::tracker::Gap;
 use crate::{Cause, RadioError};
 
-/// How far ahead of the device's time a stream is started again; doubles when it was too late.
-const RESTART_LEAD_MS: f64 = 50.0;
+/// How far ahead of the device's time a stream is started again, at least and at most, before the
+/// doubling for each start that was too late: milliseconds of the device's time.
+const RESTART_LEAD_MS: (f64, f64) = (5.0, 50.0);
+
+/// The lead in units of what the stop command took: several writes, on a machine under load.
+const RESTART_LEAD_STOPS: u64 = 16;
 
 /// Start commands after one overrun.
-const RESTART_TRIES: u32 = 6;
+const RESTART_TRIES: u32 = 9;
 
 /// How long the end of a stopped burst is waited for.
 const STOP_TIMEOUT: Duration = Duration::from_millis(300);
@@ -64,10 +68,14 @@ impl RxStreamer {
 
     /// The device discarded a timed start.
     fn late_command(&mut self) -> Result<(), RxError> {
-        self.late_commands_seen = self.channel.events().late_commands();
+        if self.awaited.is_none() && !self.chain.is_empty() {
+            // It is about one further down the chain.
+            return Ok(());
+        }
+        self.late_commands_seen += 1;
         match (self.run, self.recovery) {
             (Run::Continuous, Some(recovery)) => self.restart(recovery.attempts),
-            (Run::Finite(left), _) => {
+            (Run::Finite(left), _) if self.awaited.is_some() => {
                 self.lose_rest(left, Cause::LateCommand);
                 self.end_burst(RxEvent::LateCommand);
                 Ok(())
@@ -80,9 +88,8 @@ impl RxStreamer {
         }
     }
 
-    fn end_burst(&mut self, event: RxEvent) {
-        self.run = Run::Idle;
-        self.awaited = None;
+    pub(super) fn end_burst(&mut self, event: RxEvent) {
+        self.burst_over();
         self.pending = Some(Pending { event, ticks: None, ends_burst: true });
     }
 
@@ -107,9 +114,7 @@ impl RxStreamer {
             Err(error) => return Err(error.into()),
         }
         self.last_heard = Instant::now();
-        if let Some(start) = self.awaited
-            && self.channel.time_ticks()? < start
-        {
+        if self.is_early()? {
             return Ok(());
         }
         match self.run {
@@ -122,6 +127,19 @@ impl RxStreamer {
         }
     }
 
+    /// Whether nothing was to come yet: the start lies ahead, or the radio is slow and the packet
+    /// that follows is not complete.
+    fn is_early(&self) -> Result<bool, RxError> {
+        let (Some(due), None) = (self.tracker.next_ticks(), self.awaited) else {
+            let Some(start) = self.awaited else { return Ok(false) };
+            return Ok(self.channel.time_ticks()? < start);
+        };
+        let packet_ticks = u64::from(self.samples_per_packet) * TICKS_PER_SAMPLE;
+        let left = due.wrapping_add(packet_ticks).wrapping_sub(self.channel.time_ticks()?);
+        // Further ahead lies no packet, but a clock that was set back.
+        Ok((1..=2 * packet_ticks).contains(&left))
+    }
+
     /// The last packets of a finite capture are lost.
     fn lose_tail(&mut self, samples: u64) {
         let packets = samples.div_ceil(self.samples_per_packet.into());
@@ -130,6 +148,7 @@ impl RxStreamer {
         self.losses.book(&gap, Cause::DeviceOverrun, drops, &mut self.ledger);
         self.expectation.add(samples);
         self.ledger.expected = self.expectation.total();
+        self.tracker.pass_over(0, samples);
         self.end_burst(RxEvent::SequenceGap { packets, samples });
     }
 
@@ -158,15 +177,20 @@ impl RxStreamer {
             return Ok(());
         }
         check_attempts(attempts).inspect_err(|_| self.run = Run::Idle)?;
+        let before = self.channel.time_ticks()?;
         self.channel.stop()?;
-        let start = self.channel.time_ticks()?.wrapping_add(self.restart_lead(attempts));
+        let now = self.channel.time_ticks()?;
+        let start = now.wrapping_add(self.restart_lead(now.wrapping_sub(before), attempts));
         self.start_again(start, attempts + 1, Cause::DeviceOverrun)
     }
 
-    /// How far ahead of the device's time the next start lies, ticks.
-    pub(super) fn restart_lead(&self, attempts: u32) -> u64 {
-        let lead_ms = RESTART_LEAD_MS * f64::from(1u32 << attempts);
-        (self.path.rate_hz * lead_ms / 1e3).ceil() as u64
+    /// How far ahead of the device's time the next start lies, ticks, where stopping took
+    /// `stop_ticks`.
+    pub(super) fn restart_lead(&self, stop_ticks: u64, attempts: u32) -> u64 {
+        let ticks = |ms: f64| (self.path.rate_hz * ms / 1e3).ceil() as u64;
+        let (least, most) = RESTART_LEAD_MS;
+        let lead = stop_ticks.saturating_mul(RESTART_LEAD_STOPS).clamp(ticks(least), ticks(most));
+        lead << attempts
     }
 
     /// Goes on at `start`; what is missing until then is booked under `cause`.

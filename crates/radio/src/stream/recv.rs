@@ -6,7 +6,7 @@ use millstream_wire::chdr::SC16_LEN;
 use num_complex::Complex32;
 
 use super::meta::{RxError, RxEvent, RxMetadata};
-use super::streamer::{Held, Pending, Run, RxStreamer, TICKS_PER_SAMPLE};
+use super::streamer::{Held, Pending, RxStreamer, TICKS_PER_SAMPLE};
 
 /// Longest sleep between looks at the state of the stream.
 const SLICE: Duration = Duration::from_millis(50);
@@ -119,7 +119,7 @@ impl RxStreamer {
             self.pending = Some(Pending { event, ticks: held.ticks, ends_burst });
         }
         if ends_burst {
-            self.run = Run::Idle;
+            self.burst_over();
         }
         self.release(held.flow_bytes)?;
         Ok(ends_burst && event == RxEvent::None)

@@ -1,11 +1,14 @@
 //! The receive streamer: its parts, its opening and its end.
 
+use std::collections::VecDeque;
 use std::net::SocketAddrV4;
 use std::time::{Duration, Instant};
 
 use millstream_link::port::Port;
 use millstream_wire::chdr::{DataRepr, SC16_LEN};
+use millstream_wire::regs::radio::RX_CMD_SLOTS;
 
+use super::chain::Capture;
 use super::credit::Credit;
 use super::expectation::Expectation;
 use super::handshake::{self, StreamPath};
@@ -51,6 +54,8 @@ pub struct RxStreamer {
     pub(super) pending: Option<Pending>,
 
     pub(super) run: Run,
+    /// Captures that the device has been told to make after the current one.
+    pub(super) chain: VecDeque<Capture>,
     /// The time of a start that has not brought its first packet.
     pub(super) awaited: Option<u64>,
     pub(super) recovery: Option<Recovery>,
@@ -166,6 +171,7 @@ impl RxStreamer {
             held: None,
             pending: None,
             run: Run::Idle,
+            chain: VecDeque::with_capacity(RX_CMD_SLOTS as usize + 1),
             awaited: None,
             recovery: None,
             in_group: false,
@@ -239,7 +245,7 @@ impl RxStreamer {
                 let samples = (held.end - held.at) / SC16_LEN;
                 self.ledger.discard(Cause::Discarded, samples as u64);
                 if held.ends_burst {
-                    self.run = Run::Idle;
+                    self.burst_over();
                 }
             }
             self.pending = None;

@@ -76,6 +76,25 @@ impl Tracker {
         (self.next_seq, self.seen, self.restarted) = (0, 0, true);
     }
 
+    /// The time at which the next sample is due, if it is known.
+    pub fn next_ticks(&self) -> Option<u64> {
+        self.next_ticks
+    }
+
+    /// Packets that `arrival` shows to be missing before it; none for an older one.
+    pub fn missing_before(&self, arrival: &Arrival) -> u64 {
+        let missing = arrival.seq.wrapping_sub(self.next_seq);
+        if missing < 0x8000 && !self.restarted { missing.into() } else { 0 }
+    }
+
+    /// Passes over so many packets with so many samples, which will not come.
+    pub fn pass_over(&mut self, packets: u64, samples: u64) {
+        self.next_seq = self.next_seq.wrapping_add(packets as u16);
+        self.seen = self.seen.checked_shl(packets.min(128) as u32).unwrap_or(0);
+        let length = samples * self.ticks_per_sample;
+        self.next_ticks = self.next_ticks.map(|ticks| ticks.wrapping_add(length));
+    }
+
     /// The sequence number that follows.
     #[cfg(test)]
     pub fn next_seq(&self) -> u16 {
@@ -118,6 +137,11 @@ impl Tracker {
         let samples = ahead / self.ticks_per_sample;
         if self.restarted {
             let packets = samples.div_ceil(self.samples_per_packet);
+            return Verdict::After(Gap { packets, in_packets: samples, unsent: 0 });
+        }
+        let packets = samples / self.samples_per_packet;
+        if packets as u16 == missing && samples.is_multiple_of(self.samples_per_packet) {
+            // All of it by sequence number too, which goes round every 65 536 packets.
             return Verdict::After(Gap { packets, in_packets: samples, unsent: 0 });
         }
         let packets = u64::from(missing);

@@ -35,6 +35,17 @@ fn lost_packets_are_counted_exactly() {
 }
 
 #[test]
+fn more_packets_than_sequence_numbers_are_lost_packets_still() {
+    let mut tracker = tracker();
+    let packets = 3 * 65_536 + 7;
+    let verdict = tracker.judge(&at(8, 1010 + packets * SPP));
+    assert_eq!(verdict, gap(packets, packets * SPP, 0));
+    // One packet's worth less, and the device must have paused.
+    let verdict = tracker.judge(&at(19, 1010 + (2 * packets + 2) * SPP));
+    assert_eq!(verdict, gap(10, 10 * SPP, (packets - 9) * SPP));
+}
+
+#[test]
 fn a_jump_of_time_alone_was_never_sent() {
     let mut tracker = tracker();
     assert_eq!(tracker.judge(&at(1, 1013)), gap(0, 0, 3));

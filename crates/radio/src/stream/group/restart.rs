@@ -25,10 +25,13 @@ impl RxGroup {
             self.members.iter_mut().for_each(|member| member.run = Run::Idle);
             return Err(error);
         }
+        let before = self.latest_ticks()?;
         for member in &self.members {
             member.channel.stop()?;
         }
-        let start = self.latest_ticks()?.wrapping_add(self.members[0].restart_lead(attempts));
+        let now = self.latest_ticks()?;
+        let lead = self.members[0].restart_lead(now.wrapping_sub(before), attempts);
+        let start = now.wrapping_add(lead);
         for member in &mut self.members {
             // Whoever overran by itself has said so before it acknowledged the stop.
             let own = member.restart_wanted.take().is_some()

@@ -1,0 +1,131 @@
+//! Captures queued behind each other in the radio: bursts of their own, without a gap where they
+//! join.
+
+use millstream_wire::regs::radio::RX_CMD_SLOTS;
+
+use super::meta::{RxError, RxEvent};
+use super::streamer::{Run, RxStreamer};
+use super::tracker::{Arrival, Gap};
+use crate::{Cause, RadioError};
+
+/// A capture that waits in the radio.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Capture {
+    pub samples: u64,
+    /// None: as soon as the one before it has ended.
+    pub at: Option<u64>,
+}
+
+impl RxStreamer {
+    /// Has the radio receive `samples` samples more, at the device's time `at` or, without, when
+    /// the capture before it ends; that join has no gap. An idle stream starts with it.
+    ///
+    /// Each capture is a burst of its own. The radio holds up to 32 that have not begun.
+    ///
+    /// # Errors
+    /// [`RxError::QueueFull`], [`RxError::Endless`], [`RxError::BadLength`]; [`RxError::Radio`]
+    /// when the device does not answer.
+    pub fn queue_finite(&mut self, samples: u64, at: Option<u64>) -> Result<(), RxError> {
+        match self.run {
+            Run::Finite(_) => {}
+            Run::Idle => return self.start_finite(samples, at),
+            Run::Continuous | Run::Stopping(_) => return Err(RxError::Endless),
+        }
+        self.check_length(samples)?;
+        let free = self.channel.free_slots()?;
+        if free == 0 {
+            return Err(RxError::QueueFull);
+        }
+        match self.channel.start(Some(samples), at) {
+            Ok(()) => {}
+            Err(RadioError::Silent { .. }) if !self.was_queued(free, at)? => {
+                self.channel.start(Some(samples), at)?;
+            }
+            Err(RadioError::Silent { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        self.chain.push_back(Capture { samples, at });
+        Ok(())
+    }
+
+    /// Whether a queueing that was not acknowledged has happened all the same. In doubt it has: the
+    /// ledger will tell if its samples do not come, and none can come twice.
+    fn was_queued(&self, free_before: u32, at: Option<u64>) -> Result<bool, RxError> {
+        let before = self.waiting_from(self.channel.time_ticks()?);
+        let free = self.channel.free_slots()?;
+        let now = self.channel.time_ticks()?;
+        if free < free_before || before != self.waiting_from(now) {
+            return Ok(true);
+        }
+        // No capture began meanwhile, so what is queued can be counted.
+        let ahead = |at: u64| at.wrapping_sub(now).wrapping_sub(1) < 1 << 63;
+        match (before, at) {
+            (Some(waiting), Some(at)) if ahead(at) => Ok(RX_CMD_SLOTS - free > waiting),
+            _ => Ok(true),
+        }
+    }
+
+    /// Captures that have not begun at the time `now`, where all their times are known.
+    fn waiting_from(&self, now: u64) -> Option<u32> {
+        let ahead = |at: u64| at.wrapping_sub(now).wrapping_sub(1) < 1 << 63;
+        let mut waiting = u32::from(self.awaited.is_some_and(ahead));
+        for capture in &self.chain {
+            waiting += u32::from(ahead(capture.at?));
+        }
+        Some(waiting)
+    }
+
+    /// The burst is over: the next one in the chain begins, if there is one.
+    pub(super) fn burst_over(&mut self) {
+        self.awaited = None;
+        let Some(Capture { samples, at }) = self.chain.pop_front() else {
+            self.run = Run::Idle;
+            return;
+        };
+        self.run = Run::Finite(samples);
+        self.awaited = at;
+        // One that follows at once goes on where the one before it ends.
+        if at.is_some() {
+            self.tracker.begin(at);
+            self.expectation.begin(at);
+        }
+    }
+
+    /// Whether a packet lies behind the end of the current capture.
+    pub(super) fn is_of_a_later_capture(&self, arrival: &Arrival) -> bool {
+        let Run::Finite(left) = self.run else { return false };
+        if self.chain.is_empty() {
+            return false;
+        }
+        match (arrival.ticks, self.tracker.next_ticks()) {
+            (Some(ticks), Some(due)) => (left..1 << 48).contains(&ticks.wrapping_sub(due)),
+            _ => false,
+        }
+    }
+
+    /// What is left of the current capture will not come: a packet of a later one is there.
+    pub(super) fn give_up_capture(&mut self, arrival: &Arrival) {
+        let Run::Finite(left) = self.run else { return };
+        let late = self.channel.events().late_commands();
+        if self.awaited.is_some() && late != self.late_commands_seen {
+            self.late_commands_seen += 1;
+            self.lose_rest(left, Cause::LateCommand);
+            return self.end_burst(RxEvent::LateCommand);
+        }
+        // Of the missing packets, as many as the rest of this capture had.
+        let spp = u64::from(self.samples_per_packet);
+        let packets = self.tracker.missing_before(arrival).min(left.div_ceil(spp));
+        let in_packets = left.min(packets * spp);
+        let gap = Gap { packets, in_packets, unsent: left - in_packets };
+        self.losses.book(&gap, Cause::DeviceOverrun, self.port.rx.queue_drops(), &mut self.ledger);
+        self.expectation.add(left);
+        self.ledger.expected = self.expectation.total();
+        self.tracker.pass_over(packets, left);
+        let event = if packets > 0 {
+            RxEvent::SequenceGap { packets, samples: left }
+        } else {
+            RxEvent::Overrun { samples: left }
+        };
+        self.end_burst(event);
+    }
+}
