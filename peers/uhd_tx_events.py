@@ -21,7 +21,9 @@ RATE_HZ = 1e6
 SAMPLES = 10_000
 RUNS = 20
 # A pause of a busy machine is tens of milliseconds; a burst cannot be in time within a sample.
-GENEROUS_S, IMPOSSIBLE_S = 0.25, 1e-6
+# At 0.25 s the tool gives up some acknowledgements just before they are due.
+GENEROUS_S, IMPOSSIBLE_S = 0.1, 1e-6
+ATTEMPTS = 3
 MESSAGE_TESTS = 30
 CATEGORIES = ["Burst ACK", "Underflow", "Time Error", "Late Command"]
 # Four seconds of receive buffer: no stall of a busy machine shows as an overrun.
@@ -82,12 +84,16 @@ def latency(radio, turnaround_s):
 
 
 def check_latency(radio):
-    """All in time, then all late."""
+    """All in time, then all late. A machine too busy for the first gets further attempts."""
     for turnaround_s, want in [
             (GENEROUS_S, {"acks": RUNS, "underruns": 0, "late": 0, "other": 0}),
             (IMPOSSIBLE_S, {"acks": 0, "underruns": 0, "late": RUNS, "other": 0})]:
-        counts, said = latency(radio, turnaround_s)
-        if counts != want:
+        for attempt in range(1, ATTEMPTS + 1):
+            counts, said = latency(radio, turnaround_s)
+            if counts == want:
+                break
+            print(f"latency_test --rtt {turnaround_s}: {counts} on attempt {attempt}")
+        else:
             fail(f"latency_test --rtt {turnaround_s}", f"{counts}, not {want}", said)
         print(f"latency_test --rtt {turnaround_s}: {counts}")
 
@@ -95,7 +101,7 @@ def check_latency(radio):
 def check_messages(radio):
     """Its tests are drawn by chance: repeated until each category had a turn."""
     successes = dict.fromkeys(CATEGORIES, 0)
-    for _attempt in range(3):
+    for _attempt in range(ATTEMPTS):
         said = uhd_output("test_messages", "--args", f"addr={radio.addr}",
                           "--ntests", str(MESSAGE_TESTS), timeout_s=100)
         for category in CATEGORIES:
