@@ -3,6 +3,7 @@
 As a program: `common.py free-address` prints an address whose radio ports are free.
 """
 
+import ctypes
 import json
 import os
 import shutil
@@ -20,6 +21,7 @@ PYTHON = "/usr/bin/python3"
 SKIPPED = 77
 # Discovery, remote procedure calls, CHDR.
 PORTS = [(socket.SOCK_DGRAM, 49600), (socket.SOCK_STREAM, 49601), (socket.SOCK_DGRAM, 49153)]
+PR_SET_PDEATHSIG = 1  # prctl(2)
 # Where Debian's uhd-host keeps its example programs.
 UHD_EXAMPLES = ["/usr/libexec/uhd/examples", "/usr/lib/uhd/examples"]
 
@@ -79,6 +81,11 @@ def first_difference(got, want):
     return f"sample {at} is {show[0]}, not {show[1]}"
 
 
+def die_with_parent():
+    """For a child: it is killed when the peer ends, also when the peer itself was killed."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 class Radio:
     """An emulated radio for the length of a `with` block; it has to end cleanly.
 
@@ -95,7 +102,8 @@ class Radio:
     def __enter__(self):
         self.log, self.document = tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
-            self.command, stdout=self.document, stderr=self.log, stdin=subprocess.DEVNULL)
+            self.command, stdout=self.document, stderr=self.log, stdin=subprocess.DEVNULL,
+            preexec_fn=die_with_parent)
         deadline = time.monotonic() + 20
         while not any(line.startswith("ready") for line in self.log_lines()):
             if self.process.poll() is not None or time.monotonic() > deadline:

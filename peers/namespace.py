@@ -3,17 +3,14 @@
 Nothing has to be deleted, so nothing is left behind, whichever way a peer ends.
 """
 
-import ctypes
 import os
-import signal
 import subprocess
 import sys
 import time
 
-from common import skip
+from common import die_with_parent, skip
 
 INSIDE = "MILLSTREAM_PEER_NAMESPACE"
-PR_SET_PDEATHSIG = 1
 
 
 def unshare(*options):
@@ -42,11 +39,6 @@ def ip(*arguments, pid=None):
     """`ip`, in the network namespace of a process or in our own."""
     where = [] if pid is None else ["nsenter", "--net", "--target", str(pid)]
     subprocess.run([*where, "ip", *arguments], check=True)
-
-
-def die_with_parent():
-    """For a child: it is killed when the peer ends, also when the peer itself was killed."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class Neighbour:
