@@ -25,6 +25,8 @@ pub struct DeviceArgs {
     pub discovery_port: u16,
     /// TCP port of its RPC server.
     pub rpc_port: u16,
+    /// How long to wait for a device that somebody else holds, until its claim ends.
+    pub claim_wait: Duration,
     /// The link that carries CHDR, see [`millstream_link::registry`].
     pub link: String,
     /// The name under which the device is claimed.
@@ -39,8 +41,8 @@ pub struct DeviceArgs {
 }
 
 /// The arguments that [`DeviceArgs::from_str`] knows.
-const KNOWN: &str = "addr=IPV4, discovery_port=N, rpc_port=N, recv_queue_bytes=N, link=LINK \
-     (must come last)";
+const KNOWN: &str = "addr=IPV4, discovery_port=N, rpc_port=N, recv_queue_bytes=N, \
+     claim_wait_s=N, link=LINK (must come last)";
 
 impl DeviceArgs {
     /// The device at `addr` with the usual ports, over kernel UDP.
@@ -50,7 +52,8 @@ impl DeviceArgs {
             discovery_port: mpm::DISCOVERY_PORT,
             rpc_port: mpm::RPC_PORT,
             link: "udp".to_owned(),
-            session: "millstream".to_owned(),
+            claim_wait: Duration::ZERO,
+            session: format!("millstream (process {})", std::process::id()),
             recv_queue_bytes: 8 << 20,
             silence_max: Duration::from_millis(500),
             open_port: None,
@@ -112,6 +115,10 @@ impl DeviceArgs {
             }
             "discovery_port" => self.discovery_port = port()?,
             "rpc_port" => self.rpc_port = port()?,
+            "claim_wait_s" => {
+                let wait = value.parse().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
+                self.claim_wait = wait.ok_or_else(|| bad(argument, "wants seconds"))?;
+            }
             "recv_queue_bytes" => {
                 self.recv_queue_bytes =
                     value.parse().map_err(|_| bad(argument, "wants a number of bytes"))?;
@@ -147,6 +154,7 @@ mod tests {
             ("addr", "name=value"),
             ("addr=1.2.3.4,rpc_port=99999", "wants a port number"),
             ("addr=1.2.3.4,recv_queue_bytes=8M", "wants a number of bytes"),
+            ("addr=1.2.3.4,claim_wait_s=-1", "wants seconds"),
             ("addr=1.2.3.4,speed=9", "\"speed=9\": is not known; known: addr="),
         ] {
             let error = text.parse::<DeviceArgs>().unwrap_err().to_string();

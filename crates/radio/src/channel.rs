@@ -31,13 +31,17 @@ pub struct RxChannel {
     samples_per_word: u32,
     /// In how many words a packet's length counts each sample, where a word holds less than one.
     words_per_item: u32,
+    /// Why its samples are of no use here.
+    refusal: Option<String>,
+    /// A start has been written since the last stop.
+    started: Arc<AtomicBool>,
     leased: Arc<AtomicBool>,
     is_lease: bool,
 }
 
 impl RxChannel {
-    /// Takes over channel `channel` of the radio block at control port `port`: stops it, and has it
-    /// report errors to this host and put time on its packets.
+    /// Takes over channel `channel` of the radio block at control port `port`,
+    /// which has been reset: has it report errors to this host and put time on its packets.
     ///
     /// # Errors
     /// [`RadioError::Compat`] for registers of another kind; those of [`Control::read`].
@@ -58,16 +62,15 @@ impl RxChannel {
             // UHD's simulator: it counts the length of a packet in bytes, all else in samples
             // (facts page, section 13).
             8 if samples_per_word == 1 => SC16_LEN as u32,
-            bits => {
-                return Err(RadioError::Unusable {
-                    address: *control.device().ip(),
-                    reason: format!(
-                        "channel {channel} of its radio makes samples of {bits} bits, \
-                         {samples_per_word} at a time: this host wants 16 bits each of I and Q"
-                    ),
-                });
-            }
+            _ => 0,
         };
+        let refusal = (words_per_item == 0).then(|| {
+            let bits = width >> 16;
+            format!(
+                "receive channel {channel} makes samples of {bits} bits, {samples_per_word} at a \
+                 time: this host takes 16 bits each of I and Q"
+            )
+        });
         let (control, events) = (Arc::clone(control), control.watch(port, channel));
         let leased = Arc::default();
         let this = Self {
@@ -77,10 +80,11 @@ impl RxChannel {
             channel,
             samples_per_word,
             words_per_item,
+            refusal,
+            started: Arc::default(),
             leased,
             is_lease: false,
         };
-        this.stop()?;
         this.write(RX_ERR_PORT, 1)?;
         this.write(RX_ERR_REM_PORT, port.into())?;
         this.write(RX_ERR_REM_EPID, this.control.epid().0.into())?;
@@ -101,7 +105,18 @@ impl RxChannel {
             channel: self.channel,
             samples_per_word: self.samples_per_word,
             words_per_item: self.words_per_item,
+            refusal: self.refusal.clone(),
+            started: Arc::clone(&self.started),
         })
+    }
+
+    /// Whether this host can use its samples.
+    ///
+    /// # Errors
+    /// [`RadioError::Unusable`] with the reason.
+    pub fn check_usable(&self) -> Result<(), RadioError> {
+        let address = *self.control.device().ip();
+        self.refusal.clone().map_or(Ok(()), |reason| Err(RadioError::Unusable { address, reason }))
     }
 
     /// What the radio reports about this channel.
@@ -149,7 +164,17 @@ impl RxChannel {
     /// # Errors
     /// Those of [`Control::write`].
     pub fn stop(&self) -> Result<(), RadioError> {
-        self.write(RX_CMD, RxCommand { mode: RxMode::Stop, timed: false }.to_word())
+        self.write(RX_CMD, RxCommand { mode: RxMode::Stop, timed: false }.to_word())?;
+        self.started.store(false, Ordering::Release);
+        Ok(())
+    }
+
+    /// The same where something may run: UHD's simulator ends on a stop without a start.
+    ///
+    /// # Errors
+    /// Those of [`Control::write`].
+    pub fn stop_if_started(&self) -> Result<(), RadioError> {
+        if self.started.load(Ordering::Acquire) { self.stop() } else { Ok(()) }
     }
 
     /// Starts to receive at `at`, or at once: `samples` of them, or until stopped.
@@ -171,6 +196,7 @@ impl RxChannel {
         }
         let mode = if samples.is_some() { RxMode::Finite } else { RxMode::Continuous };
         let word = RxCommand { mode, timed: at.is_some() }.to_word();
+        self.started.store(true, Ordering::Release);
         self.control.write_once(self.port, channel_register(self.channel, RX_CMD), word)
     }
 
@@ -241,6 +267,8 @@ mod tests {
             channel,
             samples_per_word,
             words_per_item: 1,
+            refusal: None,
+            started: Arc::default(),
             leased,
             is_lease,
         };

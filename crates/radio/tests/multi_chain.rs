@@ -102,15 +102,40 @@ fn lost_packets_around_a_join_are_booked_to_their_own_burst() {
     assert_eq!(ledger.balance(), Ok(()));
 }
 
+/// Whether a packet is a receive command to channel 0, or its acknowledgement.
+fn is_command(packet: &[u8]) -> bool {
+    const RX_CMD: u32 = 0x1014;
+    let control = packet.get(6).is_some_and(|byte| byte >> 5 == 4);
+    let word = packet.get(16..20).map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap()));
+    control && word.is_some_and(|word| word & 0xF_FFFF == RX_CMD)
+}
+
+#[test]
+fn a_start_whose_acknowledgement_is_lost_runs_once() {
+    let mut acks = 0;
+    let meddler = Meddler::new(move |packet| {
+        let lost = !is_data(packet) && is_command(packet) && {
+            acks += 1;
+            acks % 3 == 1
+        };
+        if lost { Action::Drop } else { Action::Pass }
+    });
+    let (_radio, device) = meddled(meddler, 2e6);
+    let mut stream = device.rx_stream(args()).unwrap();
+    for timed in [false, true, false] {
+        let at = device.time_ticks().unwrap() + 4_000_000;
+        stream.start_finite(20 * SPP, timed.then_some(at)).unwrap();
+        let brought = receive(&mut stream, u64::MAX);
+        assert_eq!((brought.samples, brought.events.len()), (20 * SPP, 0), "{brought:?}");
+        assert!(!timed || brought.first_ticks == Some(at));
+    }
+    let ledger = stream.finish();
+    assert_eq!((ledger.expected, ledger.delivered), (60 * SPP, 60 * SPP));
+}
+
 #[test]
 fn a_lost_acknowledgement_queues_nothing_twice_and_nothing_never() {
-    const RX_CMD: u32 = 0x1014;
     let commands = Arc::new(AtomicU64::new(0));
-    let is_command = |packet: &[u8]| {
-        let control = packet.get(6).is_some_and(|byte| byte >> 5 == 4);
-        let address = packet.get(16..20).map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap()));
-        control && address.is_some_and(|word| word & 0xF_FFFF == RX_CMD)
-    };
     let (sent, mut acks) = (Arc::clone(&commands), 0);
     let meddler = Meddler::new(move |packet| {
         let lost = !is_data(packet) && is_command(packet) && {

@@ -2,7 +2,9 @@
 
 mod common;
 
+use std::io::{BufRead, BufReader};
 use std::net::Ipv4Addr;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use common::{patient, radio};
@@ -33,6 +35,57 @@ fn a_device_in_use_says_whose_it_may_be() {
     let _first = Device::open(args.clone()).unwrap();
     let text = Device::open(args).unwrap_err().to_string();
     assert!(text.contains("another program holds the device"), "{text}");
+    let holder = format!("claimed by millstream (process {})", std::process::id());
+    assert!(text.contains(&holder), "{text}");
+}
+
+#[test]
+fn a_second_open_may_wait_for_the_first_to_end() {
+    let (_radio, mut args) = radio(patient());
+    let first = Device::open(args.clone()).unwrap();
+    args.claim_wait = common::PATIENCE;
+    let second = std::thread::spawn(move || Device::open(args));
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(!second.is_finished());
+    drop(first);
+    second.join().unwrap().expect("the claim was given back");
+}
+
+/// Where the process that is killed finds the device.
+const HOLD: &str = "MILLSTREAM_TEST_HOLD";
+
+#[test]
+fn a_killed_holder_is_named_and_its_claim_ends() {
+    if let Ok(args) = std::env::var(HOLD) {
+        // This is the process that will be killed, with a stream that runs.
+        let device = Device::open(args.parse::<DeviceArgs>().unwrap()).unwrap();
+        let mut stream = device.rx_stream(RxArgs::new(0)).unwrap();
+        stream.start_continuous(None).unwrap();
+        println!("held");
+        loop {
+            std::thread::park();
+        }
+    }
+    let (radio, mut args) = radio(patient());
+    let mut holder = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "a_killed_holder_is_named_and_its_claim_ends", "--nocapture"])
+        .env(HOLD, format!("{args:?}"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(holder.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap() == "held"));
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    let text = Device::open(args.clone()).unwrap_err().to_string();
+    assert!(text.contains(&format!("process {}", holder.id())), "{text}");
+    // The device drops the claim after 5 s of silence.
+    args.claim_wait = 3 * common::PATIENCE;
+    let device = Device::open(args).expect("the claim of a dead process ends");
+    assert_eq!(radio.counters().rpc_claims_expired, 1);
+    let mut stream = device.rx_stream(RxArgs::new(0)).unwrap();
+    stream.start_finite(10_000, None).unwrap();
+    assert_eq!(common::receive(&mut stream, u64::MAX).samples, 10_000);
 }
 
 #[test]

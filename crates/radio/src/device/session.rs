@@ -1,6 +1,8 @@
 //! The RPC side of an open device.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use millstream_wire::Width;
 use rmpv::Value;
@@ -13,6 +15,9 @@ pub const DEVICE_ID: u16 = 1;
 
 /// The major MPM version spoken here: UHD 4.3's.
 const MPM_MAJOR: u64 = 4;
+
+/// How often a device that somebody else holds is tried again.
+const CLAIM_AGAIN: Duration = Duration::from_millis(200);
 
 /// Link rate of 1 Gb/s Ethernet, bytes per second.
 const RATE_1G: u64 = 125_000_000;
@@ -62,7 +67,7 @@ pub struct Session {
 impl Session {
     /// Claims and initialises the device.
     pub(super) fn open(args: &DeviceArgs) -> Result<Self, RadioError> {
-        let claim = Claim::new(SocketAddrV4::new(args.addr, args.rpc_port), &args.session)?;
+        let claim = claim(args)?;
         let mut session = Self { claim, info: SessionInfo::default() };
         session.check_compat()?;
         let info = session.claim.call_open("get_device_info")?;
@@ -167,6 +172,17 @@ impl Session {
 
     pub(super) fn protocol(&self, method: &str, what: &str) -> RpcError {
         self.claim.protocol(method, what)
+    }
+}
+
+/// Claims the device, waiting for one that somebody else holds as long as the arguments say.
+fn claim(args: &DeviceArgs) -> Result<Claim, RpcError> {
+    let until = Instant::now() + args.claim_wait;
+    loop {
+        match Claim::new(SocketAddrV4::new(args.addr, args.rpc_port), &args.session) {
+            Err(RpcError::Remote { .. }) if Instant::now() < until => thread::sleep(CLAIM_AGAIN),
+            outcome => return outcome,
+        }
     }
 }
 

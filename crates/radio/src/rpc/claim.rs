@@ -48,13 +48,22 @@ impl Claim {
 
     /// Calls a method that wants the claim's token, which is put before `arguments`.
     ///
+    /// It may be repeated without harm: after a time-out or on a connection that broke it is called
+    /// again, once, on a new connection.
+    ///
     /// # Errors
     /// [`RpcError`].
     pub fn call(&self, method: &str, arguments: &[Value]) -> Result<Value, RpcError> {
-        self.call_within(method, arguments, CALL_TIMEOUT)
+        match self.call_within(method, arguments, CALL_TIMEOUT) {
+            Err(RpcError::Timeout { .. } | RpcError::Broken { .. }) => {
+                self.lock().reconnect()?;
+                self.call_within(method, arguments, CALL_TIMEOUT)
+            }
+            outcome => outcome,
+        }
     }
 
-    /// The same with a bound of its own.
+    /// The same with a bound of its own, and once only.
     ///
     /// # Errors
     /// [`RpcError`].
@@ -117,6 +126,8 @@ fn keep(
         match client.call("reclaim", vec![token.clone()], CALL_TIMEOUT) {
             Ok(_) => missed = false,
             Err(RpcError::Timeout { .. }) if !missed => missed = true,
+            // The claim is the token's, not the connection's.
+            Err(RpcError::Broken { .. }) if !missed && client.reconnect().is_ok() => missed = true,
             Err(error) => {
                 *lost.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
                 return;
@@ -183,5 +194,28 @@ mod tests {
         assert!(claim.lost().unwrap().contains("did not answer \"reclaim\""));
         drop(claim);
         assert_eq!(device.join().unwrap(), 3, "claim and two renewals; nothing to give back");
+    }
+
+    #[test]
+    fn a_connection_that_breaks_is_replaced_and_the_call_repeated() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let std::net::SocketAddr::V4(address) = listener.local_addr().unwrap() else {
+            unreachable!("bound to IPv4")
+        };
+        let device = thread::spawn(move || {
+            let keeper = listener.accept().unwrap().0;
+            let keeper = thread::spawn(move || answer(keeper, &[]));
+            // Hangs up in the first call, then serves.
+            let mut calls = listener.accept().unwrap().0;
+            rmpv::decode::read_value(&mut calls).unwrap();
+            drop(calls);
+            let calls = answer(listener.accept().unwrap().0, &[]);
+            (keeper.join().unwrap(), calls)
+        });
+        let claim = Claim::new(address, "test").unwrap();
+        assert_eq!(claim.call("get_spam", &[]).unwrap(), "token".into());
+        assert_eq!(claim.lost(), None);
+        drop(claim);
+        assert_eq!(device.join().unwrap(), (2, 1), "claim and unclaim; the call");
     }
 }

@@ -38,6 +38,16 @@ impl RpcClient {
         Ok(Self { stream, address, next_id: 0, unread: Vec::new() })
     }
 
+    /// Replaces the connection by a new one.
+    ///
+    /// # Errors
+    /// [`RpcError::Connect`]; the old connection stays then.
+    pub fn reconnect(&mut self) -> Result<(), RpcError> {
+        let next_id = self.next_id;
+        *self = Self { next_id, ..Self::connect(self.address)? };
+        Ok(())
+    }
+
     /// The server's address.
     pub fn address(&self) -> SocketAddrV4 {
         self.address

@@ -148,7 +148,8 @@ impl RxStreamer {
         let capabilities = port.rx.capabilities();
         let packet_bytes = packet_bytes(&path, samples_per_packet);
         let mut credit = Credit::new(capabilities.recv_queue_bytes, packet_bytes);
-        channel.stop()?;
+        channel.check_usable()?;
+        channel.stop_if_started()?;
         handshake::open(&mut port, &path, &mut credit)?;
         channel.set_samples_per_packet(samples_per_packet)?;
         let packets_per_drop =
