@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::faults;
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::PathBuf;
 
 /// Channels of the E320 personality: the E3xx host driver insists on two.
 pub const CHANNELS: usize = 2;
@@ -25,9 +26,12 @@ pub struct RadioConfig {
     pub serial: String,
     /// Name shown to hosts.
     pub name: String,
-    /// Antenna of each receive channel, see [`crate::antenna::parse`]. The last one serves the
+    /// Antenna of each receive channel, see [`crate::antenna::source`]. The last one serves the
     /// channels behind it too; none at all is silence.
     pub rx_antennas: Vec<String>,
+    /// File for everything that each transmit channel sends (sc16, SigMF metadata beside it);
+    /// channels beyond the list have none.
+    pub tx_out: Vec<PathBuf>,
     /// Seconds of device time per second of wall time; below 1 the radio runs slower.
     pub time_scale: f64,
     /// Sample rate after a claim, Hz.
@@ -56,6 +60,7 @@ impl Default for RadioConfig {
             serial: "MS0001".to_owned(),
             name: "millstream".to_owned(),
             rx_antennas: Vec::new(),
+            tx_out: Vec::new(),
             time_scale: 1.0,
             master_clock_rate_hz: 16e6,
             rx_buffer_samples: 64 * 1024,
@@ -93,6 +98,10 @@ impl RadioConfig {
         if self.rx_antennas.len() > CHANNELS {
             let expected = "at most one antenna per channel, and there are two channels";
             return fail("rx_antennas", self.rx_antennas.len().to_string(), expected);
+        }
+        if self.tx_out.len() > CHANNELS {
+            let expected = "at most one file per channel, and there are two channels";
+            return fail("tx_out", self.tx_out.len().to_string(), expected);
         }
         for (field, value) in [("serial", &self.serial), ("name", &self.name)] {
             // They travel in `key=value;` lists and in device address strings.

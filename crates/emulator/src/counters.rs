@@ -138,6 +138,8 @@ counters! {
     tx_overflow_packets,
     /// Samples in them.
     tx_overflow_samples,
+    /// Samples transmitted that the file for them lacks: the disk is too slow, or full.
+    tx_out_lost_samples,
     /// Sends on the CHDR port that failed; to the host it is packet loss.
     send_errors,
     /// Datagrams dropped by the system because the CHDR port's receive queue was full.

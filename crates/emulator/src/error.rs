@@ -8,7 +8,8 @@ use std::path::PathBuf;
 
 /// The antenna forms accepted, for error texts and help.
 pub const ANTENNA_FORMS: &str = "tone:FREQ_HZ[,AMPLITUDE], noise[:AMPLITUDE[,SEED]], ramp, \
-    file:PATH[,format=sc16|cf32] (.sc16, .cf32, .sigmf-meta, .sigmf-data), atsc:FILE.ts";
+    file:PATH[,format=sc16|cf32] (.sc16, .cf32, .sigmf-meta, .sigmf-data), atsc:FILE.ts, \
+    loopback:CHANNEL[,delay=SAMPLES]";
 
 /// Why a radio could not be configured or started.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +66,14 @@ pub enum Error {
     /// A fault cannot be had.
     #[error(transparent)]
     Fault(#[from] FaultError),
+    /// The file for what is transmitted cannot be written.
+    #[error("transmit file {}: {reason}", path.display())]
+    TxOut {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it and what to do.
+        reason: String,
+    },
     /// A thread could not be started.
     #[error("cannot start thread {name}: {source}")]
     Thread {

@@ -30,6 +30,7 @@
 //! | [`faults`] | what goes wrong on demand; `control_channel` switches it from outside |
 //! | `tcp` | a bounded server of small requests, for RPC and the control channel |
 //! | [`antenna`] | what a channel hears |
+//! | `tx_out` | what a channel sends, on disk |
 //! | `mailbox`, `counters` | what crosses threads |
 
 pub mod antenna;
@@ -46,6 +47,7 @@ mod radio;
 mod rpc;
 mod tcp;
 mod time;
+mod tx_out;
 
 pub use config::{CHANNELS, RATE_RANGE_HZ, RadioConfig};
 pub use counters::CounterSnapshot;

@@ -1,6 +1,6 @@
 //! Starting and stopping a radio: its ports and its threads.
 
-use crate::antenna::{self, Antenna};
+use crate::antenna::{self, Source};
 use crate::broadcast::Broadcasts;
 use crate::config::CHANNELS;
 use crate::control_channel::ControlChannel;
@@ -12,6 +12,7 @@ use crate::mailbox::Order;
 use crate::rpc::{Identity, Mpm, Rpc};
 use crate::tcp::Server;
 use crate::time::monotonic_ns;
+use crate::tx_out::Recorder;
 use crate::{CounterSnapshot, Error, RadioConfig};
 use millstream_link::port::{Port, PortOptions, PortRx};
 use std::io;
@@ -37,7 +38,7 @@ pub struct Radio;
 /// | `ms-device` | CHDR in, samples out on the sample clock | its UDP port, up to a deadline |
 /// | `ms-control` | the control channel, if there is one | `poll` on its TCP sockets |
 ///
-/// A live antenna adds one thread per channel that streams from it.
+/// A live antenna adds one thread per channel that streams from it, a transmit file one per file.
 #[derive(Debug)]
 pub struct RunningRadio {
     discovery: SocketAddrV4,
@@ -58,7 +59,7 @@ impl Radio {
     /// left running then.
     pub fn start(config: RadioConfig) -> Result<RunningRadio, Error> {
         config.check()?;
-        let antennas = open_antennas(&config)?;
+        let sources = open_sources(&config)?;
         let machine = Arc::new(Machine::new(config.master_clock_rate_hz, config.time_scale));
         let faults = Faults::new(machine.clone());
         config.faults.iter().try_for_each(|fault| faults.add(fault).map(drop))?;
@@ -94,7 +95,8 @@ impl Radio {
         let side = DeviceSide::new(machine.clone(), monotonic_ns);
         let device = Device::new(Parts {
             keeper,
-            antennas,
+            sources,
+            recorders: open_recorders(&config)?,
             rx_buffer_samples: config.rx_buffer_samples,
             tx_buffer_samples: config.tx_buffer_samples,
             recv_queue_bytes: chdr.rx.capabilities().recv_queue_bytes,
@@ -212,11 +214,17 @@ fn run_device(
         }
         device.note_losses(rx.queue_drops());
     }
+    device.close(rx.queue_drops());
 }
 
-fn open_antennas(config: &RadioConfig) -> Result<[Box<dyn Antenna>; CHANNELS], Error> {
-    let open = |channel| antenna::parse(config.rx_antenna(channel).unwrap_or("noise:0"));
+fn open_sources(config: &RadioConfig) -> Result<[Source; CHANNELS], Error> {
+    let open = |channel| antenna::source(config.rx_antenna(channel).unwrap_or("noise:0"));
     Ok([open(0)?, open(1)?])
+}
+
+fn open_recorders(config: &RadioConfig) -> Result<[Option<Recorder>; CHANNELS], Error> {
+    let open = |channel: usize| config.tx_out.get(channel).map(|path| Recorder::create(path));
+    Ok([open(0).transpose()?, open(1).transpose()?])
 }
 
 /// The ports of CHDR and of discovery, with the packet faults in front of them.

@@ -4,9 +4,13 @@ use crate::interrupt;
 use crate::live::Live;
 use crate::numbers::positive;
 use crate::output::{Report, note};
-use millstream_emulator::{ANTENNA_FORMS, FAULT_FORMS, Radio, RadioConfig};
-use serde_json::{Map, json};
+use anyhow::Context;
+use millstream_emulator::{
+    ANTENNA_FORMS, CounterSnapshot, FAULT_FORMS, Radio, RadioConfig, RunningRadio,
+};
+use serde_json::{Map, Value, json};
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Serves an emulated E320 that stock UHD tools accept.
@@ -19,6 +23,16 @@ pub struct Args {
     /// What the receive channels hear; give it twice for two different antennas.
     #[arg(long, value_name = "SPEC", long_help = antenna_help())]
     pub rx_antenna: Vec<String>,
+
+    /// File for everything that a transmit channel sends: sc16, with SigMF metadata beside it; give
+    /// it twice for both channels. With --count the radio's number is added to the name.
+    #[arg(long, value_name = "FILE.sc16")]
+    pub tx_out: Vec<PathBuf>,
+
+    /// Radios to serve, at consecutive addresses and with consecutive serial numbers.
+    #[arg(long, value_name = "RADIOS", default_value_t = 1,
+          value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub count: u8,
 
     /// Serial number shown to hosts.
     #[arg(long, default_value = "MS0001")]
@@ -88,36 +102,55 @@ pub fn control_address(text: &str) -> Result<SocketAddrV4, String> {
 }
 
 impl Args {
-    fn config(&self) -> RadioConfig {
-        RadioConfig {
-            addr: self.addr,
+    /// The configuration of radio `index`.
+    fn config(&self, index: u8) -> anyhow::Result<RadioConfig> {
+        let addr = u32::from(self.addr).checked_add(index.into()).map(Ipv4Addr::from);
+        let numbered =
+            |path: &PathBuf| if self.count > 1 { number(path, index) } else { path.clone() };
+        Ok(RadioConfig {
+            addr: addr.context("--count: there are no addresses behind 255.255.255.255")?,
             discovery_port: self.discovery_port,
             rpc_port: self.rpc_port,
             chdr_port: self.chdr_port,
-            serial: self.serial.clone(),
+            serial: successor(&self.serial, index),
             name: self.name.clone(),
             rx_antennas: self.rx_antenna.clone(),
+            tx_out: self.tx_out.iter().map(numbered).collect(),
             time_scale: self.time_scale,
             rx_buffer_samples: self.rx_buffer_samples,
             tx_buffer_samples: self.tx_buffer_samples,
             link: self.link.clone(),
             faults: self.fault.clone(),
-            control: self.control,
+            control: self.control.map(|address| nth_port(address, index)),
             ..RadioConfig::default()
-        }
+        })
     }
 }
 
-/// Serves until asked to end; the results are the radio's counters.
+/// A radio that runs, and who it is.
+struct Served {
+    serial: String,
+    addr: Ipv4Addr,
+    radio: RunningRadio,
+}
+
+/// Serves until asked to end; the results are the radios' counters.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     interrupt::install();
-    let radio = Radio::start(args.config())?;
-    if let Some(control) = radio.control_addr() {
-        note(format_args!("control: {control}, see `millstream fault --help`"));
+    let served = (0..args.count)
+        .map(|index| {
+            let config = args.config(index)?;
+            let (serial, addr) = (config.serial.clone(), config.addr);
+            Ok(Served { serial, addr, radio: Radio::start(config)? })
+        })
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    for Served { serial, addr, radio } in &served {
+        if let Some(control) = radio.control_addr() {
+            note(format_args!("control: {control}, see `millstream fault --help`"));
+        }
+        // Scripts wait for this line.
+        note(format_args!("ready: E320 {serial} at {addr}, CHDR on {}", radio.chdr_addr()));
     }
-    // Scripts wait for this line.
-    let (serial, addr, chdr) = (&args.serial, args.addr, radio.chdr_addr());
-    note(format_args!("ready: E320 {serial} at {addr}, CHDR on {chdr}"));
     let started = Instant::now();
     let mut live = Live::on_terminal_only();
     while !interrupt::asked() {
@@ -126,15 +159,76 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         if args.duration.is_some_and(|limit| (now - started).as_secs_f64() >= limit) {
             break;
         }
-        live.show(now, || status(&radio.counters().entries()));
+        live.show(now, || status(&sum(served.iter().map(|one| one.radio.counters()))));
     }
     live.end();
-    let counters = radio.stop();
-    let entries = counters.entries();
-    let text = format!("served: {}\n", status(&entries));
-    let counters: Map<_, _> =
-        entries.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
-    Ok(Report::done(text, json!({ "counters": counters })))
+    Ok(report(served))
+}
+
+/// Stops all radios. `counters` are their sums, `radios` say which counted what.
+fn report(served: Vec<Served>) -> Report {
+    let ended = served.into_iter().map(|one| {
+        let chdr_port = one.radio.chdr_addr().port();
+        (one.serial, one.addr, chdr_port, one.radio.stop())
+    });
+    let ended: Vec<_> = ended.collect();
+    let total = sum(ended.iter().map(|one| one.3));
+    let radios: Vec<_> = ended
+        .iter()
+        .map(|(serial, addr, chdr_port, counters)| {
+            let counters = object(&counters.entries());
+            json!({ "serial": serial, "addr": addr, "chdr_port": chdr_port, "counters": counters })
+        })
+        .collect();
+    let text = format!("served: {}\n", status(&total));
+    Report::done(text, json!({ "counters": object(&total), "radios": radios }))
+}
+
+type Entries = Vec<(&'static str, u64)>;
+
+fn sum(counters: impl Iterator<Item = CounterSnapshot>) -> Entries {
+    let add = |mut total: Entries, one: Entries| {
+        total.iter_mut().zip(one).for_each(|(total, (_, value))| total.1 += value);
+        total
+    };
+    counters.map(|one| one.entries()).reduce(add).unwrap_or_default()
+}
+
+fn object(entries: &[(&str, u64)]) -> Map<String, Value> {
+    entries.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect()
+}
+
+/// The address of radio `index`: ports count up, but for the one that means any.
+fn nth_port(address: SocketAddrV4, index: u8) -> SocketAddrV4 {
+    match address.port() {
+        0 => address,
+        port => SocketAddrV4::new(*address.ip(), port.saturating_add(index.into())),
+    }
+}
+
+/// The serial number `steps` behind this one: the digits at its end count, or some are appended.
+fn successor(serial: &str, steps: u8) -> String {
+    let stem = serial.trim_end_matches(|c: char| c.is_ascii_digit());
+    let digits = &serial[stem.len()..];
+    match (steps, digits.parse::<u64>()) {
+        (0, _) => serial.to_owned(),
+        (_, Ok(value)) => {
+            let value = value.saturating_add(steps.into());
+            format!("{stem}{value:0width$}", width = digits.len())
+        }
+        (_, Err(_)) => format!("{serial}{steps}"),
+    }
+}
+
+/// `a/b.sc16` becomes `a/b-1.sc16` for radio 1.
+fn number(path: &Path, index: u8) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    match path.extension() {
+        Some(extension) => {
+            path.with_file_name(format!("{stem}-{index}.{}", extension.to_string_lossy()))
+        }
+        None => path.with_file_name(format!("{stem}-{index}")),
+    }
 }
 
 /// Every counter that has counted something.
@@ -142,4 +236,23 @@ fn status(entries: &[(&str, u64)]) -> String {
     let busy = entries.iter().filter(|(_, value)| *value > 0);
     let text = busy.map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join("  ");
     if text.is_empty() { "nobody has asked for anything".to_owned() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn serial_numbers_count_up() {
+        let cases = [("MS0001", 0, "MS0001"), ("MS0001", 1, "MS0002"), ("A9", 3, "A12")];
+        for (serial, steps, want) in cases.into_iter().chain([("DEMO", 2, "DEMO2")]) {
+            assert_eq!(successor(serial, steps), want);
+        }
+    }
+
+    #[test]
+    fn files_of_several_radios_are_numbered() {
+        assert_eq!(number(Path::new("a/b.sc16"), 1), Path::new("a/b-1.sc16"));
+        assert_eq!(number(Path::new("b"), 0), Path::new("b-0"));
+    }
 }

@@ -4,13 +4,59 @@ use super::{
     Antenna, FileAntenna, NoiseAntenna, RampAntenna, ToneAntenna, file::ItemFormat, file::OpenFile,
 };
 use crate::Error;
+use crate::config::CHANNELS;
 use std::path::PathBuf;
 
-/// Builds the antenna that `spec` names; opens and checks its file.
+/// What a receive channel hears.
+pub enum Source {
+    /// A signal of its own.
+    Signal(Box<dyn Antenna>),
+    /// What a transmit channel of the same radio sends.
+    Loopback(Loopback),
+}
+
+/// A cable from a transmit channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Loopback {
+    /// The transmit channel.
+    pub channel: usize,
+    /// How many samples later it is heard, up to [`DELAY_SAMPLES_MAX`].
+    pub delay_samples: u64,
+}
+
+/// The longest cable: 64 MiB of samples.
+pub const DELAY_SAMPLES_MAX: u64 = 1 << 24;
+
+/// Builds the source that `spec` names; opens and checks its file.
 ///
 /// # Errors
 /// [`Error::AntennaSpec`] when the text is not one of the accepted forms, [`Error::AntennaFile`]
 /// when the file cannot be used. Both name the specification.
+pub fn source(spec: &str) -> Result<Source, Error> {
+    match spec.split_once(':') {
+        Some(("loopback", rest)) => loopback(spec, rest).map(Source::Loopback),
+        _ => parse(spec).map(Source::Signal),
+    }
+}
+
+fn loopback(spec: &str, rest: &str) -> Result<Loopback, Error> {
+    let (channel, option) = rest.split_once(',').unwrap_or((rest, "delay=0"));
+    let whole = |what, text: &str, end: u64| match text.parse::<u64>() {
+        Ok(value) if value < end => Ok(value),
+        _ => Err(bad(spec, format!("{what} `{text}` is not a whole number below {end}"))),
+    };
+    let channel = whole("CHANNEL", channel, CHANNELS as u64)? as usize;
+    let Some(delay) = option.strip_prefix("delay=") else {
+        return Err(bad(spec, format!("unknown option `{option}`")));
+    };
+    let delay_samples = whole("delay", delay, DELAY_SAMPLES_MAX + 1)?;
+    Ok(Loopback { channel, delay_samples })
+}
+
+/// Builds the antenna that `spec` names, as [`source`] does; a loopback is none.
+///
+/// # Errors
+/// As [`source`].
 pub fn parse(spec: &str) -> Result<Box<dyn Antenna>, Error> {
     let (kind, rest) = spec.split_once(':').unwrap_or((spec, ""));
     match kind {
@@ -82,6 +128,25 @@ mod tests {
     fn the_accepted_forms_parse() {
         for spec in ["ramp", "tone:1e6", "tone:-2.5e5,0.25", "noise", "noise:0.3", "noise:0.1,42"] {
             assert!(parse(spec).is_ok(), "{spec}");
+        }
+    }
+
+    #[test]
+    fn a_loopback_has_a_channel_and_perhaps_a_delay() {
+        for (spec, channel, delay_samples) in
+            [("loopback:0", 0, 0), ("loopback:1,delay=100", 1, 100)]
+        {
+            let Ok(Source::Loopback(found)) = source(spec) else { panic!("{spec}") };
+            assert_eq!(found, Loopback { channel, delay_samples });
+        }
+        for (spec, reason) in [
+            ("loopback:2", "CHANNEL `2` is not a whole number below 2"),
+            ("loopback:", "CHANNEL `` is not"),
+            ("loopback:0,delay=-1", "delay `-1` is not a whole number below 16777217"),
+            ("loopback:0,gain=3", "unknown option `gain=3`"),
+        ] {
+            let text = source(spec).err().expect(spec).to_string();
+            assert!(text.contains(reason), "{text}");
         }
     }
 

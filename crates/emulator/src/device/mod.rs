@@ -12,8 +12,10 @@
 //!
 //! Nothing here reads a clock or waits: time is an argument, so tests run on a simulated one.
 
+mod air;
 mod client_zero;
 mod control;
+mod emission;
 mod endpoint;
 mod fabric;
 mod hooks;
@@ -24,16 +26,20 @@ mod packets;
 mod radio_block;
 mod rx_channel;
 mod rx_sender;
+mod rx_source;
 mod transmit;
 mod tx_channel;
 mod tx_fifo;
 
-use crate::antenna::Antenna;
+use crate::antenna::Source;
 use crate::config::CHANNELS;
 use crate::counters::Counters;
 use crate::mailbox::Order;
 use crate::time::Timekeeper;
+use crate::tx_out::Recorder;
+use air::Air;
 use control::CommandFifo;
+use emission::Emission;
 use endpoint::Endpoint;
 use fabric::Fabric;
 use millstream_link::port::PortTx;
@@ -46,11 +52,16 @@ use outbox::Outbox;
 use radio_block::RadioBlock;
 use rx_channel::RxEvent;
 use rx_sender::{Next, RxSender, Turn};
+use rx_source::RxSource;
 use std::net::SocketAddrV4;
 use std::sync::Arc;
 use tx_fifo::TxFifo;
 
 pub(crate) use transmit::queue_bytes_wanted;
+
+/// Ticks that loopback channels go through at once: what is transmitted in them is received before
+/// the next ones are looked at.
+const STRIDE_TICKS: u64 = 1 << 13;
 
 /// The state of the radio.
 pub(crate) struct Device {
@@ -60,6 +71,9 @@ pub(crate) struct Device {
     radio: RadioBlock,
     radio_commands: CommandFifo,
     senders: [RxSender; CHANNELS],
+    emissions: [Emission; CHANNELS],
+    /// The channels have been brought to this tick.
+    ran_to: u64,
     outbox: Outbox,
     /// Sequence numbers of control packets to the host: of the packets, and of the messages.
     control_seq: u16,
@@ -69,7 +83,9 @@ pub(crate) struct Device {
 /// What a device is made of.
 pub(crate) struct Parts {
     pub keeper: Timekeeper,
-    pub antennas: [Box<dyn Antenna>; CHANNELS],
+    pub sources: [Source; CHANNELS],
+    /// Where what is transmitted is stored.
+    pub recorders: [Option<Recorder>; CHANNELS],
     pub rx_buffer_samples: u64,
     pub tx_buffer_samples: u64,
     /// What the port's receive queue really holds, bytes.
@@ -82,14 +98,21 @@ impl Device {
     /// A radio as after power-on.
     pub fn new(parts: Parts) -> Self {
         let (size, window) = transmit::sizes(parts.tx_buffer_samples, parts.recv_queue_bytes);
-        let endpoint = |index| Endpoint::new(index as u16, window, TxFifo::new(size, false));
+        let emissions = emissions(&parts.sources, parts.recorders);
+        let endpoint = |index: usize| {
+            let fifo = TxFifo::new(size, !emissions[index].is_unheard());
+            Endpoint::new(index as u16, window, fifo)
+        };
+        let sender = |source| RxSender::new(RxSource::new(source, parts.rx_buffer_samples));
         Self {
             keeper: parts.keeper,
             fabric: Fabric::new(),
             endpoints: std::array::from_fn(endpoint),
             radio: RadioBlock::new(parts.rx_buffer_samples),
             radio_commands: CommandFifo::default(),
-            senders: parts.antennas.map(RxSender::new),
+            senders: parts.sources.map(sender),
+            emissions,
+            ran_to: 0,
             outbox: Outbox::new(parts.tx, parts.counters),
             control_seq: 0,
             message_seq: 0,
@@ -112,6 +135,7 @@ impl Device {
                 self.keeper = keeper;
                 self.fabric.reset();
                 self.radio.reset();
+                self.senders.iter_mut().for_each(|sender| sender.source().clear());
                 self.radio_commands.clear();
                 self.endpoints.iter_mut().for_each(Endpoint::reset);
             }
@@ -148,11 +172,21 @@ impl Device {
         let starved = self.senders.iter().map(RxSender::starved_samples).sum();
         let flushed = self.endpoints.iter().map(|endpoint| endpoint.fifo.flushed_samples()).sum();
         let gaps = self.radio.channels.iter().map(|channel| channel.tx.gap_samples()).sum();
+        let unwritten = self.emissions.iter().map(Emission::lost_samples).sum();
         let counters = self.counters();
+        counters.tx_out_lost_samples.set(unwritten);
         counters.queue_drops.set(queue_drops);
         counters.rx_starved_samples.set(starved);
         counters.tx_flushed_samples.set(flushed);
         counters.tx_gap_samples.set(gaps);
+    }
+
+    /// Ends for good: what was transmitted is in its files.
+    pub fn close(&mut self, queue_drops: u64) {
+        for recorder in self.emissions.iter_mut().filter_map(|one| one.recorder.as_mut()) {
+            recorder.close();
+        }
+        self.note_losses(queue_drops);
     }
 
     fn counters(&self) -> &Counters {
@@ -165,10 +199,32 @@ impl Device {
 
     /// Brings all channels to tick `now`.
     fn run_channels(&mut self, now: u64) {
+        if self.emissions.iter().any(|emission| emission.air.is_some()) {
+            while self.ran_to + STRIDE_TICKS < now {
+                self.run_to(self.ran_to + STRIDE_TICKS);
+            }
+        }
+        self.run_to(now);
+    }
+
+    /// What is transmitted before tick `now` is on the air before a receiver listens.
+    fn run_to(&mut self, now: u64) {
         for channel in 0..CHANNELS {
             self.run_transmitter(channel, now);
-            self.run_receiver(channel, now);
+            if let Some(air) = &mut self.emissions[channel].air {
+                air.pass(now);
+            }
         }
+        for channel in 0..CHANNELS {
+            self.run_receiver(channel, now);
+            if let RxSource::Loopback(from, buffer) = self.senders[channel].source()
+                && let Some(air) = &mut self.emissions[*from].air
+            {
+                let rx = &mut self.radio.channels[channel].rx;
+                rx.hear(now, |ticks| buffer.record(air, ticks));
+            }
+        }
+        self.ran_to = self.ran_to.max(now);
     }
 
     fn run_receiver(&mut self, channel: usize, now: u64) {
@@ -255,6 +311,26 @@ impl Device {
     }
 }
 
+/// Who listens to the transmit channels, with memory enough for the longest cable.
+fn emissions(
+    sources: &[Source; CHANNELS],
+    recorders: [Option<Recorder>; CHANNELS],
+) -> [Emission; CHANNELS] {
+    let mut emissions = recorders.map(|recorder| Emission { air: None, recorder });
+    let cables = sources.iter().filter_map(|source| match source {
+        Source::Loopback(cable) => Some(*cable),
+        Source::Signal(_) => None,
+    });
+    let longest = cables.clone().map(|cable| cable.delay_samples).max().unwrap_or(0);
+    for cable in cables {
+        let memory = longest + 2 * STRIDE_TICKS;
+        emissions[cable.channel].air = Some(Air::new(memory as usize));
+    }
+    emissions
+}
+
+#[cfg(test)]
+mod loopback_tests;
 #[cfg(test)]
 mod test_bench;
 #[cfg(test)]

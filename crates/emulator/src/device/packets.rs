@@ -106,6 +106,7 @@ impl Device {
             Op::Write => client_zero::write(request.address, value).map(|what| {
                 if what == Request::ResetRadioData {
                     self.radio.channels.iter_mut().for_each(|channel| channel.rx.reset());
+                    self.senders.iter_mut().for_each(|sender| sender.source().clear());
                     self.endpoints.iter_mut().for_each(|endpoint| endpoint.fifo.flush());
                 }
                 value

@@ -3,9 +3,10 @@
 use crate::time::Timekeeper;
 use millstream_wire::regs::radio::RX_CMD_SLOTS;
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// Bursts that the packet buffer holds.
-const SEGMENTS_MAX: usize = 64;
+pub(crate) const SEGMENTS_MAX: usize = 64;
 
 /// A queued receive command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +35,8 @@ struct Segment {
     next: u64,
     /// One past the last sample; `u64::MAX` while nobody knows.
     end: u64,
+    /// First sample that [`RxChannel::hear`] has not asked for.
+    heard: u64,
 }
 
 /// A packet that is ready to go, or the next that will be.
@@ -96,7 +99,8 @@ impl RxChannel {
     pub fn stop(&mut self, now: u64) {
         self.commands.clear();
         if self.running {
-            let end = self.last().end.min(now).max(self.last().next + 1);
+            let segment = self.last();
+            let end = segment.end.min(now).max(segment.next + 1).max(segment.heard);
             self.end_segment(end);
         }
     }
@@ -131,9 +135,21 @@ impl RxChannel {
             Some(start) => {
                 self.commands.pop_front();
                 let end = command.samples.map_or(u64::MAX, |count| start.saturating_add(count));
-                self.segments.push_back(Segment { next: start, end });
+                self.segments.push_back(Segment { next: start, end, heard: start });
                 self.running = true;
                 Some(RxEvent::Started { tick: start })
+            }
+        }
+    }
+
+    /// Shows the stretches of ticks before `now` that went into the buffer since the last call, in
+    /// order: for a source that has to be listened to when it speaks.
+    pub fn hear(&mut self, now: u64, mut listen: impl FnMut(Range<u64>)) {
+        for segment in &mut self.segments {
+            let until = segment.end.min(now);
+            if until > segment.heard {
+                listen(segment.heard..until);
+                segment.heard = until;
             }
         }
     }

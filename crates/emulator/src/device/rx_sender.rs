@@ -4,7 +4,7 @@ use super::out_stream::OutStream;
 use super::outbox::Outbox;
 use super::radio_block::{Channel, HEADER_BYTES_MAX};
 use super::rx_channel::NextPacket;
-use crate::antenna::Antenna;
+use super::rx_source::RxSource;
 use crate::time::Timekeeper;
 use millstream_wire::chdr::{DataRepr, SC16_LEN, Width};
 use millstream_wire::stream::CommandRepr;
@@ -20,7 +20,7 @@ const TRAINS_PER_TURN: usize = 8;
 
 /// Builds and sends the packets of one channel.
 pub(crate) struct RxSender {
-    antenna: Box<dyn Antenna>,
+    source: RxSource,
     /// Packets back to back. Allocated once.
     train: Box<[u8]>,
     prepared_rate_hz: f64,
@@ -62,27 +62,32 @@ struct Train {
 }
 
 impl RxSender {
-    /// A sender of what `antenna` hears.
-    pub fn new(antenna: Box<dyn Antenna>) -> Self {
+    /// A sender of what `source` gives.
+    pub fn new(source: RxSource) -> Self {
         Self {
-            antenna,
+            source,
             train: vec![0; TRAIN_BYTES].into_boxed_slice(),
             prepared_rate_hz: 0.0,
             stalled: false,
         }
     }
 
+    /// What it sends.
+    pub fn source(&mut self) -> &mut RxSource {
+        &mut self.source
+    }
+
     /// Tells the antenna the rate, if it is new.
     pub fn prepare(&mut self, rate_hz: f64) {
         if rate_hz != self.prepared_rate_hz {
             self.prepared_rate_hz = rate_hz;
-            self.antenna.prepare(rate_hz);
+            self.source.prepare(rate_hz);
         }
     }
 
     /// Zeros that the antenna had to deliver so far.
     pub fn starved_samples(&self) -> u64 {
-        self.antenna.starved_samples()
+        self.source.starved_samples()
     }
 
     /// Sends the packets that are complete, as far as the window lets them.
@@ -148,7 +153,7 @@ impl RxSender {
             payload_len: packet.samples as usize * SC16_LEN,
         };
         let header = repr.emit(Width::W64, buffer).expect("the packet was sized by this header");
-        self.antenna.fill(timestamp, buffer[header..].as_chunks_mut().0);
+        self.source.fill(timestamp, buffer[header..].as_chunks_mut().0);
         turn.channel.rx.take(packet);
         train.bytes += bytes;
         train.packets += 1;

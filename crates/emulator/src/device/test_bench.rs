@@ -1,6 +1,6 @@
 //! A device on simulated time, and what a host does with it.
 
-use crate::antenna::{RampAntenna, Sc16};
+use crate::antenna::{RampAntenna, Sc16, Source};
 use crate::device::*;
 use crate::time::SampleClock;
 use millstream_link::port::Capabilities;
@@ -63,11 +63,18 @@ impl Bench {
 
     /// A radio at this rate, with a transmit buffer of this size.
     pub fn with(rate_hz: f64, tx_buffer_samples: u64) -> Self {
+        let ramp = || Source::Signal(Box::new(RampAntenna));
+        Self::hearing([ramp(), ramp()], rate_hz, tx_buffer_samples)
+    }
+
+    /// A radio whose channels hear `sources`.
+    pub fn hearing(sources: [Source; CHANNELS], rate_hz: f64, tx_buffer_samples: u64) -> Self {
         let sent = Sent::default();
         let counters = Arc::new(Counters::default());
         let device = Device::new(Parts {
             keeper: Timekeeper::new(SampleClock::new(0, 0, rate_hz, 1.0)),
-            antennas: [Box::new(RampAntenna), Box::new(RampAntenna)],
+            sources,
+            recorders: [None, None],
             rx_buffer_samples: 5_000,
             tx_buffer_samples,
             recv_queue_bytes: 8 << 20,
@@ -207,6 +214,26 @@ impl Bench {
 
 pub fn control_of(packet: &[u8]) -> CtrlRepr {
     CtrlRepr::parse(&Packet::parse(packet, Width::W64).unwrap()).unwrap()
+}
+
+/// A data packet to the radio, whose samples count up from `first`.
+pub fn samples_from(first: u32, repr: DataRepr) -> Vec<u8> {
+    let repr = DataRepr { dst_epid: Epid(SEP), ..repr };
+    let mut packet = vec![0; repr.packet_len(Width::W64)];
+    let header = repr.emit(Width::W64, &mut packet).unwrap();
+    let payload: &mut [Sc16] = packet[header..].as_chunks_mut().0;
+    payload.iter_mut().zip(first..).for_each(|(sample, value)| *sample = value.to_le_bytes());
+    packet
+}
+
+/// A stream command to the radio.
+pub fn stream_command(op: CommandOp, bytes: u64, packets: u64) -> Vec<u8> {
+    let (dst_epid, src_epid) = (Epid(SEP), Epid(STREAM));
+    let repr = CommandRepr { dst_epid, src_epid, op, bytes, packets, ..CommandRepr::default() };
+    let mut buffer = vec![0; 64];
+    let length = repr.emit(Width::W64, &mut buffer).unwrap();
+    buffer.truncate(length);
+    buffer
 }
 
 /// The data packets among `sent`, their ramp checked against their timestamps.

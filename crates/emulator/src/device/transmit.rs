@@ -1,10 +1,12 @@
 //! From the endpoints' buffers to the air: samples, credit, and what the host is told.
 
 use super::Device;
+use super::emission::Emission;
 use super::endpoint::Window;
 use super::tx_channel::{Policy, TxStep};
 use super::tx_fifo::{FifoSize, Queued, TxPacket};
 use crate::config::CHANNELS;
+use crate::tx_out::End;
 use millstream_wire::Epid;
 use millstream_wire::chdr::{Packet, SC16_LEN, Width};
 use millstream_wire::regs::radio as regs;
@@ -121,6 +123,14 @@ impl Device {
         }
     }
 
+    /// Ends every burst and empties the buffers; ticks may begin anew after that.
+    pub(super) fn silence(&mut self) {
+        self.endpoints.iter_mut().for_each(|endpoint| endpoint.fifo.flush());
+        self.radio.channels.iter_mut().for_each(|channel| channel.tx.restart());
+        self.emissions.iter_mut().for_each(Emission::restart);
+        self.ran_to = 0;
+    }
+
     /// The next tick at which the transmit side of a channel wants to be run.
     pub(super) fn next_transmit_event(&self, channel: usize) -> Option<u64> {
         let endpoint = &self.endpoints[channel];
@@ -143,21 +153,25 @@ impl Device {
     fn carry_out(&mut self, channel: usize, step: TxStep) {
         let counters = self.outbox.counters();
         match step {
-            TxStep::Send { tick, count, begins, done, ack } => {
+            TxStep::Send { tick, count, begins, follows, done, ack } => {
                 counters.tx_samples.add(count);
                 counters.tx_bursts.add(u64::from(begins));
                 counters.tx_burst_acks.add(u64::from(ack));
-                self.endpoints[channel].fifo.advance(count);
+                let fifo = &mut self.endpoints[channel].fifo;
+                self.emissions[channel].send(&self.keeper, tick, follows, fifo.head_samples(count));
+                fifo.advance(count);
                 if done {
                     self.let_go(channel);
                 }
                 if ack {
+                    self.emissions[channel].end(End::EndOfBurst);
                     let last = (tick + count).saturating_sub(1);
                     self.report(channel, Event::TxBurstAck, last);
                 }
             }
             TxStep::Underflow { tick } => {
                 counters.tx_underflows.inc();
+                self.emissions[channel].end(End::Underflow);
                 self.report(channel, Event::TxUnderrun, tick);
             }
             TxStep::Late { tick } => {

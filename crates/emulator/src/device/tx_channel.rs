@@ -27,6 +27,8 @@ pub(crate) enum TxStep {
         count: u64,
         /// The first sample of them begins a burst.
         begins: bool,
+        /// It comes right behind another sample of its burst.
+        follows: bool,
         /// The whole packet has left.
         done: bool,
         /// And with it the burst ends, as the host wanted.
@@ -65,6 +67,11 @@ impl TxChannel {
     /// An idle channel.
     pub fn new() -> Self {
         Self { phase: Phase::Idle, next: 0, dry_from: None, gap_samples: 0 }
+    }
+
+    /// Idle, at the beginning of time.
+    pub fn restart(&mut self) {
+        *self = Self { gap_samples: self.gap_samples, ..Self::new() };
     }
 
     /// Ticks so far between an underflow and the next sample sent.
@@ -126,6 +133,7 @@ impl TxChannel {
 
     fn send(&mut self, head: &TxPacket, start: u64, count: u64) -> TxStep {
         let begins = self.phase == Phase::Idle;
+        let follows = !begins && start == self.next;
         if let Some(dry_from) = self.dry_from.take() {
             self.gap_samples += start.saturating_sub(dry_from);
         }
@@ -133,7 +141,7 @@ impl TxChannel {
         let ack = done && head.eob;
         self.phase = if ack { Phase::Idle } else { Phase::Burst };
         self.next = start + count;
-        TxStep::Send { tick: start, count, begins, done, ack }
+        TxStep::Send { tick: start, count, begins, follows, done, ack }
     }
 
     fn underflow(&mut self, policy: Policy) -> TxStep {

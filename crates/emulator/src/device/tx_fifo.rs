@@ -106,7 +106,6 @@ impl TxFifo {
     }
 
     /// The first `count` samples of the head; none where they are not kept.
-    #[cfg(test)]
     pub fn head_samples(&self, count: u64) -> &[Sc16] {
         let Some(entry) = self.entries.front().filter(|_| !self.ring.is_empty()) else {
             return &[];

@@ -3,7 +3,7 @@
 use super::test_bench::*;
 use super::*;
 use millstream_wire::chdr::{DataRepr, Packet, PacketType};
-use millstream_wire::stream::{CommandOp, CommandRepr, Status, StatusRepr};
+use millstream_wire::stream::{CommandOp, Status, StatusRepr};
 use std::collections::VecDeque;
 
 const UNDERRUN: u32 = 1;
@@ -13,28 +13,13 @@ const BURST_ACK: u32 = 3;
 /// Header and time of a data packet.
 const HEADER_BYTES: u64 = 16;
 
-fn emit(command: CommandOp, counts: (u64, u64)) -> Vec<u8> {
-    let repr = CommandRepr {
-        dst_epid: Epid(SEP),
-        src_epid: Epid(STREAM),
-        op: command,
-        bytes: counts.0,
-        packets: counts.1,
-        ..CommandRepr::default()
-    };
-    let mut buffer = vec![0; 64];
-    let length = repr.emit(Width::W64, &mut buffer).unwrap();
-    buffer.truncate(length);
-    buffer
+fn emit(op: CommandOp, counts: (u64, u64)) -> Vec<u8> {
+    stream_command(op, counts.0, counts.1)
 }
 
 fn samples(seq: u16, timestamp: Option<u64>, count: usize, eob: bool) -> Vec<u8> {
     let payload_len = 4 * count;
-    let repr =
-        DataRepr { dst_epid: Epid(SEP), seq, timestamp, eob, payload_len, ..DataRepr::default() };
-    let mut packet = vec![0; repr.packet_len(Width::W64)];
-    repr.emit(Width::W64, &mut packet).unwrap();
-    packet
+    samples_from(0, DataRepr { seq, timestamp, eob, payload_len, ..DataRepr::default() })
 }
 
 fn statuses(sent: &[Vec<u8>]) -> Vec<StatusRepr> {

@@ -1,0 +1,58 @@
+//! Where the samples of a receive channel come from.
+
+use super::air::LoopbackBuffer;
+use super::rx_channel::SEGMENTS_MAX;
+use crate::antenna::{Antenna, Sc16, Source};
+
+/// The source of a channel, with the memory that it needs.
+pub(crate) enum RxSource {
+    /// A function of the timestamp, or as good as one.
+    Signal(Box<dyn Antenna>),
+    /// What the transmit channel of this index sends.
+    Loopback(usize, LoopbackBuffer),
+}
+
+impl RxSource {
+    /// The source of a channel with a packet buffer of this size.
+    pub fn new(source: Source, rx_buffer_samples: u64) -> Self {
+        match source {
+            Source::Signal(antenna) => Self::Signal(antenna),
+            Source::Loopback(cable) => {
+                // A burst that finds the buffer full still gets one sample, for EOB.
+                let samples = rx_buffer_samples + SEGMENTS_MAX as u64;
+                let buffer = LoopbackBuffer::new(samples, cable.delay_samples);
+                Self::Loopback(cable.channel, buffer)
+            }
+        }
+    }
+
+    /// Gets ready for a sample rate.
+    pub fn prepare(&mut self, rate_hz: f64) {
+        if let Self::Signal(antenna) = self {
+            antenna.prepare(rate_hz);
+        }
+    }
+
+    /// Writes the next samples to send, which carry the timestamps from `timestamp` on.
+    pub fn fill(&mut self, timestamp: u64, out: &mut [Sc16]) {
+        match self {
+            Self::Signal(antenna) => antenna.fill(timestamp, out),
+            Self::Loopback(_, buffer) => buffer.take(out),
+        }
+    }
+
+    /// Zeros so far in place of samples that could not be had.
+    pub fn starved_samples(&self) -> u64 {
+        match self {
+            Self::Signal(antenna) => antenna.starved_samples(),
+            Self::Loopback(..) => 0,
+        }
+    }
+
+    /// Forgets what was received and not sent.
+    pub fn clear(&mut self) {
+        if let Self::Loopback(_, buffer) = self {
+            buffer.clear();
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! SigMF metadata of a transmit file (SigMF 1.0.0): a capture per stretch without a gap, with its
+//! time, and an annotation that says how its burst ended.
+
+use super::{Begin, End};
+use serde_json::{Value, json};
+use std::io;
+use std::path::Path;
+
+/// Samples without a gap.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Stretch {
+    first: u64,
+    begin: Begin,
+    /// One past its last sample, and how it ended; `None` where samples behind it are missing.
+    end: Option<(u64, End)>,
+}
+
+impl Stretch {
+    /// Begins with sample `first` of the file.
+    pub fn new(first: u64, begin: Begin) -> Self {
+        Self { first, begin, end: None }
+    }
+
+    /// Ends before sample `end` of the file.
+    pub fn finish(&mut self, end: u64, how: End) {
+        self.end = Some((end, how));
+    }
+
+    fn capture(&self) -> Value {
+        json!({ "core:sample_start": self.first, "core:global_index": self.begin.timestamp })
+    }
+
+    fn annotation(&self) -> Option<Value> {
+        let (end, how) = self.end?;
+        let label = match how {
+            End::EndOfBurst => "end of burst",
+            End::Underflow => "underflow",
+        };
+        Some(json!({
+            "core:sample_start": self.first,
+            "core:sample_count": end - self.first,
+            "core:label": label,
+        }))
+    }
+}
+
+/// Writes the metadata file beside the data file `path`.
+pub(super) fn write_meta(path: &Path, stretches: &[Stretch]) -> io::Result<()> {
+    let mut global = json!({
+        "core:version": "1.0.0",
+        "core:datatype": "ci16_le",
+        "core:hw": "emulated E320, transmit",
+        "core:recorder": concat!("millstream ", env!("CARGO_PKG_VERSION")),
+    });
+    if let Some(first) = stretches.first() {
+        global["core:sample_rate"] = json!(first.begin.rate_hz);
+    }
+    // Only a data file called .sigmf-data belongs to its metadata by name.
+    if path.extension().is_none_or(|extension| extension != "sigmf-data") {
+        global["core:dataset"] = json!(path.file_name().map(|name| name.to_string_lossy()));
+    }
+    let document = json!({
+        "global": global,
+        "captures": stretches.iter().map(Stretch::capture).collect::<Vec<_>>(),
+        "annotations": stretches.iter().filter_map(Stretch::annotation).collect::<Vec<_>>(),
+    });
+    std::fs::write(path.with_extension("sigmf-meta"), serde_json::to_string_pretty(&document)?)
+}
