@@ -60,4 +60,7 @@ pub use num_complex::Complex32;
 pub use stream::{
     GroupMetadata, RxArgs, RxCounters, RxError, RxEvent, RxGroup, RxMetadata, RxStreamer,
 };
-pub use tx::{TxArgs, TxCounters, TxError, TxEvent, TxLedger, TxMetadata, TxSent, TxStreamer};
+pub use tx::{
+    TxArgs, TxCause, TxCounters, TxError, TxEvent, TxGroup, TxLedger, TxMetadata, TxSent,
+    TxStreamer,
+};

@@ -20,7 +20,7 @@ use crate::control::Control;
 use crate::rpc::as_f64;
 use crate::stream::{RxArgs, RxError, RxGroup, RxStreamer, StreamPath};
 use crate::topology::{Endpoint, Topology};
-use crate::tx::{TxArgs, TxChannel, TxStreamer};
+use crate::tx::{TxArgs, TxChannel, TxError, TxGroup, TxStreamer};
 use crate::{DeviceArgs, RadioError};
 
 /// A claimed and initialised device. Dropping it gives the device back.
@@ -203,6 +203,16 @@ impl Device {
             ..PortOptions::default()
         })?;
         TxStreamer::open(port, path, lease, &args)
+    }
+
+    /// Opens several channels that are sent to together.
+    ///
+    /// # Errors
+    /// Those of [`Device::tx_stream`]; [`TxError::BadGroup`] without channels.
+    pub fn tx_group(&self, channels: &[TxArgs]) -> Result<TxGroup, TxError> {
+        let streams: Result<Vec<_>, _> =
+            channels.iter().map(|args| self.tx_stream(*args)).collect();
+        TxGroup::new(streams?)
     }
 
     /// The way between a new endpoint of this host and one of the device.

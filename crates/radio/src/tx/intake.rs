@@ -131,6 +131,22 @@ impl TxStreamer {
         }
         let lost = lost.min(self.ledger.transmitted);
         self.ledger.revoke(TxCause::NetworkLoss, lost);
+        self.book_lates();
+    }
+
+    /// Books late samples, as soon as the device has also let go of their packets.
+    fn book_lates(&mut self) {
+        let samples = self.late_samples.min(self.ledger.transmitted);
+        self.late_samples -= samples;
+        self.ledger.revoke(TxCause::Late, samples);
+    }
+
+    /// Late samples had been booked too many.
+    pub(super) fn restore_lates(&mut self, samples: u64) {
+        let owed = samples.min(self.late_samples);
+        self.late_samples -= owed;
+        let booked = (samples - owed).min(self.ledger.lost(TxCause::Late));
+        self.ledger.restore(TxCause::Late, booked);
     }
 
     /// The device's totals. Packets come in 40 bits: those nearest to what was sent.
@@ -157,15 +173,19 @@ impl TxStreamer {
                 }
                 Event::TxLate => {
                     self.counters.lates += 1;
+                    self.late_samples += self.lates.late();
                     TxEvent::Late { time_ticks }
                 }
                 Event::TxBurstAck => {
                     self.counters.burst_acks += 1;
+                    let restored = self.lates.acknowledge(time_ticks);
+                    self.restore_lates(restored);
                     TxEvent::BurstAck { time_ticks }
                 }
                 Event::RxLateCommand | Event::RxOverrun => continue,
             };
             self.report(event);
         }
+        self.book_lates();
     }
 }

@@ -130,6 +130,12 @@ impl TxLedger {
         self.lost[cause as usize] += samples;
     }
 
+    /// Samples counted as lost were transmitted after all.
+    pub(super) fn restore(&mut self, cause: TxCause, samples: u64) {
+        self.lost[cause as usize] -= samples;
+        self.transmitted += samples;
+    }
+
     /// Samples in flight will not be heard of.
     pub(super) fn lose(&mut self, cause: TxCause, samples: u64) {
         self.in_flight -= samples;

@@ -185,6 +185,12 @@ pub enum TxError {
         /// How long nothing came, milliseconds.
         silent_ms: u64,
     },
+    /// Streams or slices that cannot be sent together.
+    #[error("these cannot be sent together: {reason}")]
+    BadGroup {
+        /// What is wrong.
+        reason: &'static str,
+    },
     /// Anything else.
     #[error(transparent)]
     Radio(#[from] RadioError),

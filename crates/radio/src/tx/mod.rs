@@ -10,8 +10,10 @@ mod audit;
 mod channel;
 mod deficit;
 mod flight;
+mod group;
 mod handshake;
 mod intake;
+mod lates;
 mod ledger;
 mod meta;
 mod recover;
@@ -21,6 +23,7 @@ mod train;
 mod window;
 
 pub use channel::TxChannel;
+pub use group::TxGroup;
 pub use ledger::{TxCause, TxImbalance, TxLedger};
 pub use meta::{TxArgs, TxCounters, TxError, TxEvent, TxMetadata, TxSent};
 pub use recover::{ASK_AFTER, ASKS, RECOVERY_MAX};

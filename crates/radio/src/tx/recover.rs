@@ -93,7 +93,7 @@ impl TxStreamer {
     }
 
     /// How long the device has good reason not to take anything.
-    fn still_holds(&self, silent: Duration) -> Result<Duration, TxError> {
+    pub(super) fn still_holds(&self, silent: Duration) -> Result<Duration, TxError> {
         let seconds = |ticks: u64| {
             let time = Duration::try_from_secs_f64(ticks as f64 / self.path.rate_hz);
             time.unwrap_or(super::send::YEAR)

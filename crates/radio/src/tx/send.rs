@@ -181,6 +181,7 @@ impl TxStreamer {
         let flow_bytes = round_to_word(length, self.path.width) as u64;
         self.flight.push(1, flow_bytes, samples as u64, ticks);
         self.audits.push(1, flow_bytes, samples as u64);
+        self.lates.packet(samples as u64, ticks, eob);
     }
 
     /// Sends the complete packets.
@@ -223,6 +224,15 @@ impl TxStreamer {
             return 0;
         }
         self.window.room_packets(round_to_word(self.train.segment_bytes(), self.path.width) as u64)
+    }
+
+    /// Samples that can be taken now, while no complete packet waits.
+    pub(super) fn ready_samples(&self) -> usize {
+        let packets = usize::try_from(self.room_packets()).unwrap_or(usize::MAX);
+        let (full, filled) = (self.samples_per_packet, self.train.filled());
+        // The room for a packet under construction was there when it was begun.
+        let packets = if filled > 0 { packets.max(1) } else { packets };
+        packets.saturating_mul(full) - filled
     }
 
     /// Whether the next sample can be taken.

@@ -11,6 +11,7 @@ use super::audit::Audits;
 use super::channel::TxChannel;
 use super::flight::Flight;
 use super::handshake;
+use super::lates::Lates;
 use super::ledger::{TxCause, TxLedger};
 use super::meta::{TxArgs, TxCounters, TxError, TxEvent, TxMetadata};
 use super::recover::Stall;
@@ -23,8 +24,12 @@ use crate::stream::StreamPath;
 /// Events that wait for the caller; the oldest go when there are more.
 const EVENTS_MAX: usize = 1024;
 
-/// How long the end of a stream waits for the device to take what is in flight.
+/// How long the end of a stream waits for the device to take what is in flight, besides the time
+/// that it needs to play it.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How long it waits for reports about packets that the device has taken.
+const REPORTS_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Ticks per sample of the E3xx family.
 pub(super) const TICKS_PER_SAMPLE: u64 = 1;
@@ -46,6 +51,10 @@ pub struct TxStreamer {
     pub(super) audits: Audits,
     pub(super) ledger: TxLedger,
     pub(super) counters: TxCounters,
+
+    pub(super) lates: Lates,
+    /// Samples reported late whose packets still count as in flight.
+    pub(super) late_samples: u64,
 
     pub(super) train: Train,
     pub(super) burst: Burst,
@@ -98,6 +107,8 @@ impl TxStreamer {
             window,
             flight: Flight::new(),
             ledger: TxLedger::default(),
+            lates: Lates::new(samples_per_packet as u64),
+            late_samples: 0,
             counters: TxCounters::default(),
             train: Train::new(path.width, samples_per_packet),
             path,
@@ -148,6 +159,14 @@ impl TxStreamer {
         self.path.rate_hz
     }
 
+    /// The device's time, ticks.
+    ///
+    /// # Errors
+    /// Those of [`crate::control::Control::read`].
+    pub fn time_ticks(&self) -> Result<u64, RadioError> {
+        self.channel.time_ticks()
+    }
+
     /// Whether a burst has been started and not ended.
     pub fn is_in_burst(&self) -> bool {
         self.burst != Burst::Idle
@@ -156,14 +175,16 @@ impl TxStreamer {
     /// Ends an open burst, waits until the device has taken everything, and returns the final
     /// ledger.
     ///
-    /// What a device that has gone did not take is booked as unaccounted.
+    /// A burst whose time is still to come is waited for. What a device that has gone did not take
+    /// is booked as unaccounted.
     pub fn finish(mut self) -> TxLedger {
-        self.end();
+        let held = self.still_holds(Duration::ZERO).unwrap_or_default();
+        self.end(FINISH_TIMEOUT + held);
         self.ledger.clone()
     }
 
-    fn end(&mut self) {
-        let until = Instant::now() + FINISH_TIMEOUT;
+    fn end(&mut self, timeout: Duration) {
+        let until = Instant::now() + timeout;
         let left = || until.saturating_duration_since(Instant::now());
         let alive = match self.burst {
             Burst::Idle => Ok(true),
@@ -175,7 +196,10 @@ impl TxStreamer {
         if alive.is_ok() {
             // A device that is silent leaves its mark in the ledger.
             let _ = self.settle(left());
+            let _ = self.wait(left().min(REPORTS_TIMEOUT), |stream| !stream.lates.is_waiting());
         }
+        let too_many = self.lates.close();
+        self.restore_lates(too_many);
         let unsent = self.ledger.in_flight - self.flight.samples();
         self.ledger.lose(TxCause::Discarded, unsent);
         self.ledger.lose(TxCause::Unaccounted, self.flight.reset());
@@ -206,7 +230,7 @@ impl TxStreamer {
 impl Drop for TxStreamer {
     fn drop(&mut self) {
         if self.burst != Burst::Idle || self.ledger.in_flight > 0 {
-            self.end();
+            self.end(FINISH_TIMEOUT);
         }
     }
 }

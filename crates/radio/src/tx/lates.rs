@@ -1,0 +1,161 @@
+//! How many samples a report of lateness stands for.
+//!
+//! The device drops each late packet and says so, but not which it was. Reports and burst
+//! acknowledgements come in the order of the packets, so each belongs to the oldest burst that has
+//! not been acknowledged. All packets of a burst but the last are full. The last one was late where
+//! every packet was, or where the acknowledgement that it brings does not come.
+
+use std::collections::VecDeque;
+
+/// Bursts that are remembered; the oldest are forgotten when there are more.
+const BURSTS: usize = 1024;
+
+/// A burst that has not been acknowledged.
+#[derive(Debug, Clone, Copy)]
+struct Sent {
+    packets: u64,
+    last_samples: u64,
+    /// Time of the last sample, ticks, in a burst that has time.
+    last_ticks: Option<u64>,
+    ended: bool,
+    lates: u64,
+}
+
+impl Sent {
+    /// Samples booked too much, when the last packet was late.
+    fn excess(&self, full: u64) -> u64 {
+        if self.ended && self.lates > 0 { full - self.last_samples } else { 0 }
+    }
+}
+
+/// The bursts on their way.
+#[derive(Debug)]
+pub(super) struct Lates {
+    full: u64,
+    bursts: VecDeque<Sent>,
+}
+
+impl Lates {
+    /// `full` is the samples of a full packet.
+    pub fn new(full: u64) -> Self {
+        Self { full, bursts: VecDeque::with_capacity(BURSTS) }
+    }
+
+    /// Whether an end of a burst has not been acknowledged.
+    pub fn is_waiting(&self) -> bool {
+        self.bursts.front().is_some_and(|burst| burst.ended)
+    }
+
+    /// A packet leaves; with `eob` it ends its burst. `ticks` is the time of its first sample.
+    pub fn packet(&mut self, samples: u64, ticks: Option<u64>, eob: bool) {
+        if self.bursts.back().is_none_or(|burst| burst.ended) {
+            if self.bursts.len() == BURSTS {
+                self.bursts.pop_front();
+            }
+            let fresh =
+                Sent { packets: 0, last_samples: 0, last_ticks: None, ended: false, lates: 0 };
+            self.bursts.push_back(fresh);
+        }
+        let Some(burst) = self.bursts.back_mut() else { return };
+        burst.packets += 1;
+        burst.last_samples = samples;
+        // A packet without samples of the caller's ends with one zero sample.
+        burst.last_ticks = ticks.map(|ticks| ticks.wrapping_add(samples.max(1) - 1));
+        burst.ended = eob;
+    }
+
+    /// A packet was late: the samples in it.
+    pub fn late(&mut self) -> u64 {
+        let Some(burst) = self.bursts.front_mut() else { return self.full };
+        burst.lates += 1;
+        if burst.ended && burst.lates >= burst.packets {
+            let samples = burst.last_samples;
+            self.bursts.pop_front();
+            return samples;
+        }
+        self.full
+    }
+
+    /// The burst whose last sample was at `ticks` is acknowledged. Samples that had been booked too
+    /// much for those before it.
+    pub fn acknowledge(&mut self, ticks: u64) -> u64 {
+        let is_it = |burst: &Sent| {
+            burst.ended && burst.last_ticks.is_none_or(|last_ticks| last_ticks == ticks)
+        };
+        let Some(index) = self.bursts.iter().position(is_it) else { return 0 };
+        let full = self.full;
+        let before = self.bursts.drain(..=index).take(index);
+        before.map(|burst| burst.excess(full)).sum()
+    }
+
+    /// No more reports come. Samples that had been booked too much.
+    pub fn close(&mut self) -> u64 {
+        let full = self.full;
+        self.bursts.drain(..).map(|burst| burst.excess(full)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A burst of packets of so many samples from `ticks` on.
+    fn send(lates: &mut Lates, ticks: u64, packets: &[u64]) -> u64 {
+        let mut next = ticks;
+        for (index, samples) in packets.iter().enumerate() {
+            lates.packet(*samples, Some(next), index + 1 == packets.len());
+            next += samples;
+        }
+        next - 1
+    }
+
+    #[test]
+    fn a_short_packet_that_is_its_own_burst_is_known() {
+        let mut lates = Lates::new(100);
+        let first = send(&mut lates, 1000, &[30]);
+        send(&mut lates, 2000, &[40]);
+        let third = send(&mut lates, 3000, &[50]);
+        assert_eq!(lates.acknowledge(first), 0);
+        assert_eq!(lates.late(), 40);
+        assert!(lates.is_waiting());
+        assert_eq!(lates.acknowledge(third), 0);
+        assert!(!lates.is_waiting());
+    }
+
+    #[test]
+    fn the_head_of_a_burst_is_full_packets() {
+        let mut lates = Lates::new(100);
+        let last = send(&mut lates, 1000, &[100, 100, 7]);
+        assert_eq!((lates.late(), lates.late()), (100, 100));
+        assert_eq!(lates.acknowledge(last), 0);
+        send(&mut lates, 5000, &[100, 100, 7]);
+        assert_eq!((lates.late(), lates.late(), lates.late()), (100, 100, 7));
+        assert!(!lates.is_waiting());
+    }
+
+    #[test]
+    fn a_tail_that_is_late_shows_when_its_acknowledgement_does_not_come() {
+        let mut lates = Lates::new(100);
+        send(&mut lates, 1000, &[100, 100, 7]);
+        let second = send(&mut lates, 5000, &[100, 9]);
+        assert_eq!(lates.late(), 100, "it was the last one");
+        assert_eq!(lates.acknowledge(second), 93);
+        send(&mut lates, 9000, &[100, 9]);
+        assert_eq!(lates.late(), 100);
+        assert_eq!(lates.close(), 91);
+    }
+
+    #[test]
+    fn bursts_without_time_are_acknowledged_in_turn() {
+        let mut lates = Lates::new(100);
+        for _ in 0..2 * BURSTS {
+            lates.packet(10, None, true);
+        }
+        for _ in 0..BURSTS {
+            assert!(lates.is_waiting());
+            assert_eq!(lates.acknowledge(77), 0);
+        }
+        assert!(!lates.is_waiting());
+        assert_eq!((lates.acknowledge(77), lates.late()), (0, 100));
+    }
+}
