@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::Device;
 use crate::stream::{RxArgs, RxError, RxGroup};
+use crate::tx::{TxArgs, TxError, TxGroup};
 use crate::{DeviceArgs, RadioError};
 
 /// How often a device is asked for its latest PPS.
@@ -77,6 +78,20 @@ impl DeviceSet {
         };
         let streams: Result<_, RxError> = channels.iter().map(open).collect();
         RxGroup::new(streams?)
+    }
+
+    /// Opens channels of these devices that are sent to together, as [`DeviceSet::rx_group`] does.
+    ///
+    /// # Errors
+    /// Those of [`Device::tx_group`]; [`TxError::BadGroup`] for a device that does not exist.
+    pub fn tx_group(&self, channels: &[(usize, TxArgs)]) -> Result<TxGroup, TxError> {
+        let open = |(device, args): &(usize, TxArgs)| {
+            let reason = "one is of a device that is not in the set";
+            let device = self.devices.get(*device).ok_or(TxError::BadGroup { reason })?;
+            Ok(device.tx_stream(*args)?)
+        };
+        let streams: Result<_, TxError> = channels.iter().map(open).collect();
+        TxGroup::new(streams?)
     }
 
     /// Gives all devices the time `ticks` at the same PPS edge, and checks that they took it.

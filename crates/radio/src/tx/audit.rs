@@ -14,8 +14,9 @@ use super::window::Totals;
 /// Commands of an audit.
 pub(super) const AUDIT_COMMANDS: u64 = 3;
 
-/// Audits without answer that are remembered; older ones are joined to the next.
-const OPEN_MAX: usize = 8;
+/// Audits without answer that are remembered, more than are ever on their way; older ones are
+/// joined to the next.
+const OPEN_MAX: usize = 64;
 
 /// An audit that was sent.
 #[derive(Debug, Clone, Copy)]
@@ -109,8 +110,7 @@ impl Audits {
         let index = self.open.iter().rposition(passed)?;
         let last = self.last?;
         let before = self.open[index].before;
-        let clean = (last.totals.bytes.wrapping_sub(before.bytes) as i64) >= 0;
-        if clean {
+        if last.totals == before {
             // All had come when the audit was asked; whether its RESYNC came does not matter.
             return Some(self.close(index, Totals::default(), true));
         }

@@ -1,14 +1,16 @@
 //! The window is closed and nothing comes: ask for credit, and go on.
 //!
-//! A lost credit report, lost packets or a lost command leave a window that looks full. After
-//! [`ASK_AFTER`] an audit asks for the truth, and again after twice as long each time. A device
-//! that answers opens the window. One that has not answered [`ASKS`] audits is asked by a
-//! control read whether it lives. If it does, and its buffer is not just waiting for the time of
-//! a burst, the stream is set up anew.
+//! A lost credit report, lost packets or a lost command leave a window that looks full. A device
+//! that plays reports once per period, an eighth of the window. When nothing has come for the
+//! length of a period and [`ASK_AFTER`] an audit asks for the truth, and again after twice the
+//! latter each time. A device that answers opens the window. One that has not answered [`ASKS`]
+//! audits is asked by a control read whether it lives. If it does, and its buffer is not just
+//! waiting for the time of a burst, the stream is set up anew.
 //!
-//! So a window closed by loss on the way opens within 20 ms and a round trip if the first audit
-//! comes through, and within [`RECOVERY_MAX`] in any case, plus the time that the device takes to
-//! play what it holds where it answers commands in their order behind samples.
+//! So a window closed by loss on the way opens within 20 ms, the length of a period and a round
+//! trip if the first audit comes through, and within [`RECOVERY_MAX`] and the period in any case,
+//! plus the time that the device takes to play what it holds where it answers commands in their
+//! order behind samples.
 
 use std::time::{Duration, Instant};
 
@@ -34,7 +36,7 @@ pub const ASKS: u32 = 4;
 /// When the last of them has had its time.
 pub const RECOVERY_MAX: Duration = Duration::from_millis(20 + 40 + 80 + 160 + 320);
 
-/// How long after the time of a burst its device may take to say that it takes samples again.
+/// How long a device may take to say that it takes samples again, besides two periods.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// A window that stays closed.
@@ -46,6 +48,13 @@ pub(super) struct Stall {
     asked: u32,
 }
 
+/// How long the device plays so many samples.
+pub(super) fn play_time(samples: u64, rate_hz: f64) -> Duration {
+    Duration::try_from_secs_f64(samples as f64 / rate_hz)
+        .unwrap_or(super::send::YEAR)
+        .min(super::send::YEAR)
+}
+
 impl TxStreamer {
     /// Does what is due while nothing comes.
     pub(super) fn recover(&mut self, now: Instant) -> Result<(), TxError> {
@@ -53,7 +62,8 @@ impl TxStreamer {
             self.stall = None;
             return Ok(());
         }
-        let fresh = Stall { since: now, next: now + ASK_AFTER, asked: 0 };
+        let first = now + ASK_AFTER + self.period;
+        let fresh = Stall { since: now, next: first, asked: 0 };
         let stall = self.stall.get_or_insert(fresh);
         if now < stall.next {
             return Ok(());
@@ -94,17 +104,13 @@ impl TxStreamer {
 
     /// How long the device has good reason not to take anything.
     pub(super) fn still_holds(&self, silent: Duration) -> Result<Duration, TxError> {
-        let seconds = |ticks: u64| {
-            let time = Duration::try_from_secs_f64(ticks as f64 / self.path.rate_hz);
-            time.unwrap_or(super::send::YEAR)
-        };
+        let seconds = |ticks: u64| play_time(ticks, self.path.rate_hz);
         if let Some(first) = self.flight.first_ticks() {
             let ahead = first.wrapping_sub(self.channel.time_ticks()?);
             if ahead < u64::MAX / 2 && ahead > 0 {
-                return Ok(seconds(ahead).min(super::send::YEAR) + PATIENCE);
+                return Ok(seconds(ahead) + 2 * self.period + PATIENCE);
             }
         }
-        // It reports an eighth of the window at a time.
         let held = seconds(self.flight.samples()) + PATIENCE;
         Ok(held.saturating_sub(silent))
     }

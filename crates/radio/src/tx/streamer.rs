@@ -14,7 +14,7 @@ use super::handshake;
 use super::lates::Lates;
 use super::ledger::{TxCause, TxLedger};
 use super::meta::{TxArgs, TxCounters, TxError, TxEvent, TxMetadata};
-use super::recover::Stall;
+use super::recover::{Stall, play_time};
 use super::train::Train;
 use super::window::Window;
 use crate::RadioError;
@@ -67,6 +67,8 @@ pub struct TxStreamer {
     pub(super) events: VecDeque<TxEvent>,
     pub(super) async_seen: u64,
 
+    /// How long the device plays what it reports at a time.
+    pub(super) period: Duration,
     pub(super) stall: Option<Stall>,
     pub(super) last_heard: Instant,
 }
@@ -95,6 +97,7 @@ impl TxStreamer {
     ) -> Result<Self, RadioError> {
         let window = handshake::open(&mut port, &path)?;
         let samples_per_packet = samples_per_packet(&path, &window, args)?;
+        let (period_samples, rate_hz) = (window.period().bytes / SC16_LEN as u64, path.rate_hz);
         // What a stream before this one left.
         while channel.events().take_tx().is_some() {}
         let async_seen = channel.events().tx_reported();
@@ -118,6 +121,7 @@ impl TxStreamer {
             polled_bytes: 0,
             events: VecDeque::with_capacity(EVENTS_MAX),
             async_seen,
+            period: play_time(period_samples, rate_hz),
             stall: None,
             last_heard: Instant::now(),
             channel,

@@ -17,7 +17,7 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A configuration whose radio waits for a busy machine: no loss but what a test asks for.
 pub fn patient() -> RadioConfig {
-    RadioConfig { rx_buffer_samples: 1 << 26, ..RadioConfig::default() }
+    RadioConfig { rx_buffer_samples: 1 << 26, tx_buffer_samples: 1 << 20, ..RadioConfig::default() }
 }
 
 /// A radio on free ports whose antenna is a ramp: each sample holds its own time.
