@@ -3,7 +3,7 @@
 
   find       millstream finds it and names its serial number
   receive    stock rx_samples_to_file (the control), then millstream rx: the recording has
-             to be the simulator's source file
+             to be the simulator's source file, and the claim is gone afterwards
 
 The simulator's queue of stream statuses holds 100 and is drained only when the window closes: the
 window has to stay below 1 MB. It sends to one host per session and at most 4 MS/s.
@@ -49,9 +49,9 @@ def wait_until_found():
         done = subprocess.run([MILLSTREAM, "find", "--addr", THEIRS, "--json"],
                               capture_output=True, text=True, check=False)
         if done.returncode == 0:
-            fields = json.loads(done.stdout)["results"]["radios"][0]["fields"]
-            if fields["serial"]:
-                return fields
+            radio = json.loads(done.stdout)["results"]["radios"][0]
+            if radio["fields"]["serial"]:
+                return radio
         time.sleep(0.2)
     sys.exit(f"millstream find does not see the simulator within 20 s {done.stderr}")
 
@@ -71,9 +71,10 @@ def check_recording(name, path, source):
 def check(folder, source):
     """All checks against a simulator that serves."""
     found = wait_until_found()
-    if found["serial"] != mpm_simulator.SERIAL:
+    fields = found["fields"]
+    if fields["serial"] != mpm_simulator.SERIAL:
         sys.exit(f"millstream find names another device: {found}")
-    print(f"millstream find: {found['product']}, serial {found['serial']}")
+    print(f"millstream find: {fields['product']}, serial {fields['serial']}")
     path = os.path.join(folder, "recording.sc16")
     run([uhd_example("rx_samples_to_file"), "--type", "short", "--rate", str(RATE_HZ),
          "--args", f"addr={THEIRS},recv_buff_size={WINDOW_BYTES}",
@@ -82,6 +83,8 @@ def check(folder, source):
     run([MILLSTREAM, "rx", "--args", f"addr={THEIRS},recv_queue_bytes={WINDOW_BYTES}",
          "--rate", str(RATE_HZ), "--nsamps", str(SAMPLES), "--out", path])
     check_recording("millstream rx", path, source)
+    if wait_until_found()["claimed"]:
+        sys.exit("millstream rx left the simulator claimed")
 
 
 def main():
