@@ -142,6 +142,25 @@ fn a_device_that_dies_is_named_and_nothing_hangs() {
 }
 
 #[test]
+fn a_radio_slower_than_it_says_is_waited_for() {
+    // A packet takes half a second, five times what is silence otherwise.
+    let (_radio, mut args_of) = radio(RadioConfig { time_scale: 1e-3, ..patient() });
+    args_of.silence_max = Duration::from_millis(100);
+    let mut device = Device::open(args_of).unwrap();
+    device.set_rate(1e6).unwrap();
+    let mut stream = device.rx_stream(args()).unwrap();
+    stream.start_finite(2 * SPP, None).unwrap();
+    let brought = receive(&mut stream, u64::MAX);
+    assert_eq!((brought.samples, brought.events.len()), (2 * SPP, 0), "{brought:?}");
+    let at = device.time_ticks().unwrap() + SPP;
+    stream.start_finite(SPP, Some(at)).unwrap();
+    let brought = receive(&mut stream, u64::MAX);
+    assert_eq!((brought.first_ticks, brought.events.len()), (Some(at), 0), "{brought:?}");
+    let ledger = stream.finish();
+    assert_eq!((ledger.expected, ledger.delivered), (3 * SPP, 3 * SPP));
+}
+
+#[test]
 fn the_last_event_of_a_burst_is_waited_for() {
     let meddler = Meddler::data(|n, packet| {
         if n != 50 {

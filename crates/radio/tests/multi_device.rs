@@ -7,7 +7,7 @@ use std::time::Duration;
 use common::group::receive_group;
 use common::{PATIENCE, patient, radio};
 use millstream_emulator::{RadioConfig, RunningRadio};
-use millstream_radio::{DeviceSet, RadioError, RxArgs, RxError};
+use millstream_radio::{Complex32, DeviceSet, RadioError, RxArgs, RxError, RxEvent};
 
 /// Two radios whose seconds are a quarter as long, at 400 kHz, and the set of them.
 fn two(other: RadioConfig) -> (Vec<RunningRadio>, DeviceSet) {
@@ -73,6 +73,29 @@ fn a_pps_that_does_not_come_is_one_clear_error() {
     let set = DeviceSet::open([args]).unwrap();
     let text = set.sync_at_pps(0, Duration::from_millis(50)).unwrap_err().to_string();
     assert!(text.contains("127.0.0.1 saw no PPS edge in 50 ms"), "{text}");
+}
+
+#[test]
+fn a_device_that_dies_is_named_and_the_ledgers_balance() {
+    let (mut radios, set) = two(alike());
+    set.sync_at_pps(0, PATIENCE).unwrap();
+    let mut group = set.rx_group(&[(0, RxArgs::new(0)), (1, RxArgs::new(0))]).unwrap();
+    group.start_continuous(None).unwrap();
+    receive_group(&mut group, 50_000);
+    let gone = radios.pop().unwrap();
+    let address = gone.chdr_addr().to_string();
+    gone.stop();
+    let (mut one, mut two) = (vec![Complex32::default(); 999], vec![Complex32::default(); 999]);
+    let error = loop {
+        match group.recv(&mut [&mut one, &mut two], Duration::from_millis(100)) {
+            Ok(meta) => assert!(meta.samples > 0 || meta.event != RxEvent::None),
+            Err(error) => break error.to_string(),
+        }
+    };
+    assert!(error.contains(&address) && error.contains("stopped answering"), "{error}");
+    for ledger in group.finish() {
+        assert_eq!(ledger.balance(), Ok(()));
+    }
 }
 
 #[test]

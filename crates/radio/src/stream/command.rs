@@ -68,6 +68,7 @@ impl RxStreamer {
         self.tracker.begin(at);
         self.expectation.begin(at);
         self.awaited = at;
+        (self.silence_ticks, self.first_silence) = (None, None);
         self.recovery = None;
         self.restart_wanted = None;
         self.run_ticks = at.unwrap_or(0);

@@ -24,8 +24,11 @@ const INIT_TIMEOUT: Duration = Duration::from_millis(100);
 /// How often, 1 ms apart, the endpoint is asked whether it is ready.
 const STATUS_POLLS: u32 = 200;
 
-/// Handshakes before giving up: each survives what single lost packets do to it.
-const TRIES: u32 = 3;
+/// After how many of them the host's answer may be lost, and is sent again.
+const ANSWER_AGAIN: u32 = 10;
+
+/// Handshakes before giving up: one is over when the device's packet of it is lost.
+const TRIES: u32 = 8;
 
 /// Where a stream comes from and goes to.
 #[derive(Debug, Clone, Copy)]
@@ -78,11 +81,10 @@ fn attempt(
     if init.is_none_or(|command| command.op != CommandOp::Init) {
         return Ok(false);
     }
-    let mut bytes = [0; StatusRepr::packet_len(Width::W512)];
-    let report = credit.report(path.endpoint.epid, path.epid);
-    let length = report.emit(path.width, &mut bytes).expect("the buffer is that long");
-    management.send_raw(&bytes[..length]).map_err(io_error("send to", path.device))?;
-    for _ in 0..STATUS_POLLS {
+    for poll in 0..STATUS_POLLS {
+        if poll.is_multiple_of(ANSWER_AGAIN) {
+            answer(management, path, credit)?;
+        }
         let status = status(management, &path.endpoint)?;
         if status & STATUS_SETUP_ERROR != 0 {
             return Err(management.unusable("its endpoint reports an error in the stream set-up"));
@@ -93,6 +95,18 @@ fn attempt(
         thread::sleep(Duration::from_millis(1));
     }
     Ok(false)
+}
+
+/// States the credit window; nothing has been consumed.
+fn answer(
+    management: &mut Management<'_>,
+    path: &StreamPath,
+    credit: &mut Credit,
+) -> Result<(), RadioError> {
+    let mut bytes = [0; StatusRepr::packet_len(Width::W512)];
+    let report = credit.report(path.endpoint.epid, path.epid);
+    let length = report.emit(path.width, &mut bytes).expect("the buffer is that long");
+    management.send_raw(&bytes[..length]).map_err(io_error("send to", path.device))
 }
 
 fn configure(

@@ -136,13 +136,19 @@ impl RxStreamer {
 
     /// Whether nothing was to come yet: the start lies ahead, or the radio is slow and the packet
     /// that follows is not complete.
-    fn is_early(&self) -> Result<bool, RxError> {
-        let (Some(due), None) = (self.tracker.next_ticks(), self.awaited) else {
-            let Some(start) = self.awaited else { return Ok(false) };
-            return Ok(self.channel.time_ticks()? < start);
-        };
+    fn is_early(&mut self) -> Result<bool, RxError> {
+        let now = self.channel.time_ticks()?;
+        if self.awaited.is_some_and(|start| now < start) {
+            return Ok(true);
+        }
+        if self.silence_ticks.replace(now) == Some(now) {
+            // A radio whose time stands still says nothing about when a packet is due.
+            return Ok(false);
+        }
+        // Started at once, the first packet is due a packet's time after the first look.
+        let due = self.tracker.next_ticks().unwrap_or(*self.first_silence.get_or_insert(now));
         let packet_ticks = u64::from(self.samples_per_packet) * TICKS_PER_SAMPLE;
-        let left = due.wrapping_add(packet_ticks).wrapping_sub(self.channel.time_ticks()?);
+        let left = due.wrapping_add(packet_ticks).wrapping_sub(now);
         // Further ahead lies no packet, but a clock that was set back.
         Ok((1..=2 * packet_ticks).contains(&left))
     }

@@ -75,6 +75,10 @@ pub struct RxStreamer {
     /// The current batch had something from the device.
     pub(super) heard: bool,
     pub(super) last_idle: Instant,
+    /// The device's time when the silence was last looked into, and when it was for the first time
+    /// in this run, ticks.
+    pub(super) silence_ticks: Option<u64>,
+    pub(super) first_silence: Option<u64>,
 }
 
 /// Samples of a lent datagram that the caller has not had yet.
@@ -185,6 +189,8 @@ impl RxStreamer {
             last_heard: now,
             heard: false,
             last_idle: now,
+            silence_ticks: None,
+            first_silence: None,
             channel,
         })
     }
