@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`buffer`] | the law: worst-case latency × rate = buffer |
 //! | [`budget`] | what a stream takes of a link |
+//! | [`convert`] | sample conversion beside a copy and beside UHD |
 //! | [`histogram`] | latencies as a distribution; its picture is in [`picture`] |
 //! | [`lag`] | how far a consumer runs behind a radio's clock |
 //! | [`rate`] | what a host sustains with a radio |
@@ -12,6 +13,7 @@
 
 pub mod budget;
 pub mod buffer;
+pub mod convert;
 pub mod histogram;
 pub mod lag;
 pub mod picture;

@@ -56,7 +56,7 @@ pub use device::{Device, DeviceSet};
 pub use discover::{DeviceInfo, Target, discover};
 pub use error::RadioError;
 pub use ledger::{Cause, Imbalance, Ledger};
-pub use num_complex::Complex32;
+pub use num_complex::{Complex32, Complex64};
 pub use stream::{
     GroupMetadata, RxArgs, RxCounters, RxError, RxEvent, RxGroup, RxMetadata, RxStreamer,
 };

@@ -48,8 +48,27 @@ mod sealed {
     impl<T: lanes::UserLanes> Sealed for T {}
 }
 
+/// Rounds to nearest, ties to even, whatever is in the range of the integers here; what lies
+/// beyond stays beyond, and not-a-number stays that. Integer casts take care of both: they
+/// saturate, and give 0.
+///
+/// The standard library's rounding is a call where the processor of the build has no instruction
+/// for it; adding and taking away a number whose last bit counts 1 rounds as every addition does.
+#[inline]
+pub(super) fn round_f32(value: f32) -> f32 {
+    const UNIT: f32 = (3 << 22) as f32;
+    value.clamp(-65536.0, 65536.0) + UNIT - UNIT
+}
+
+/// The same for doubles.
+#[inline]
+pub(super) fn round_f64(value: f64) -> f64 {
+    const UNIT: f64 = (3_i64 << 51) as f64;
+    value.clamp(-65536.0, 65536.0) + UNIT - UNIT
+}
+
 macro_rules! float_sample {
-    ($real:ident, $name:literal) => {
+    ($real:ident, $name:literal, $round:ident) => {
         impl Sample for Complex<$real> {
             type Real = $real;
             const NAME: &'static str = $name;
@@ -68,8 +87,7 @@ macro_rules! float_sample {
 
             #[inline]
             fn to_wire(self, scale: $real) -> [i16; 2] {
-                // The cast saturates, and turns not-a-number into 0.
-                [self.re, self.im].map(|part| (part * scale).round_ties_even() as i16)
+                [self.re, self.im].map(|part| $round(part * scale) as i16)
             }
         }
     };
@@ -90,18 +108,18 @@ macro_rules! integer_sample {
 
             #[inline]
             fn from_wire(value: [i16; 2], scale: f32) -> Self {
-                value.map(|part| (f32::from(part) * scale).round_ties_even() as $int)
+                value.map(|part| round_f32(f32::from(part) * scale) as $int)
             }
 
             #[inline]
             fn to_wire(self, scale: f32) -> [i16; 2] {
-                self.map(|part| (f32::from(part) * scale).round_ties_even() as i16)
+                self.map(|part| round_f32(f32::from(part) * scale) as i16)
             }
         }
     };
 }
 
-float_sample!(f32, "fc32");
-float_sample!(f64, "fc64");
+float_sample!(f32, "fc32", round_f32);
+float_sample!(f64, "fc64", round_f64);
 integer_sample!(i16, "sc16", Sc16);
 integer_sample!(i8, "sc8", Sc8);

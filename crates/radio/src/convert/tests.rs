@@ -127,6 +127,15 @@ proptest! {
     }
 
     #[test]
+    fn rounding_is_that_of_the_standard_library(value in odd_float()) {
+        use super::sample::{round_f32, round_f64};
+        prop_assert_eq!(round_f64(value) as i16, value.round_ties_even() as i16);
+        let value = value as f32;
+        prop_assert_eq!(round_f32(value) as i16, value.round_ties_even() as i16);
+        prop_assert_eq!(round_f32(value) as i8, value.round_ties_even() as i8);
+    }
+
+    #[test]
     fn every_form_gives_the_packed_samples_of_the_reference(
         wire in prop::sample::select(Wire::ALL.to_vec()),
         values in prop::collection::vec((odd_float(), odd_float()), 0..220),

@@ -3,6 +3,8 @@
 mod avx2;
 mod avx512;
 
+use std::marker::PhantomData;
+
 use super::lanes::{Engine, WireLanes};
 use super::sample::Sample;
 use super::scalar;
@@ -38,24 +40,73 @@ impl Course {
     }
 }
 
-/// Calls `plain` for blocks at these samples, or `stream` for aligned ones that bypass the caches.
-/// Returns from which sample on no block fits.
+/// A direction of conversion over given buffers.
+///
+/// # Safety
+/// The processor has what `E` needs, and a whole block lies behind sample `at` on both sides; with
+/// `STREAM` the result is aligned there.
+trait Mover {
+    unsafe fn block<E: Engine, const STREAM: bool>(&self, at: usize);
+}
+
+/// From the wire to the user.
+struct Receive<P, U> {
+    source: *const u8,
+    place: *mut U,
+    scale: f64,
+    packing: PhantomData<P>,
+}
+
+impl<P: Packing + WireLanes, U: Sample> Mover for Receive<P, U> {
+    #[inline(always)]
+    unsafe fn block<E: Engine, const STREAM: bool>(&self, at: usize) {
+        let from = at / P::GROUP_SAMPLES * P::GROUP_BYTES;
+        // SAFETY: the caller's.
+        unsafe {
+            let block = P::load_block::<E>(self.source.add(from));
+            U::store_block::<E, STREAM>(self.place.add(at).cast(), block, self.scale);
+        }
+    }
+}
+
+/// From the user to the wire.
+struct Transmit<P, U> {
+    source: *const U,
+    place: *mut u8,
+    scale: f64,
+    packing: PhantomData<P>,
+}
+
+impl<P: Packing + WireLanes, U: Sample> Mover for Transmit<P, U> {
+    #[inline(always)]
+    unsafe fn block<E: Engine, const STREAM: bool>(&self, at: usize) {
+        let to = at / P::GROUP_SAMPLES * P::GROUP_BYTES;
+        // SAFETY: the caller's.
+        unsafe {
+            let block = U::load_block::<E>(self.source.add(at).cast(), self.scale);
+            P::store_block::<E, STREAM>(self.place.add(to), block);
+        }
+    }
+}
+
+/// Moves `count` samples that come in groups of `group`, but for the last few where no block fits.
+/// Returns from which sample on.
+///
+/// # Safety
+/// The processor has what `E` needs; both sides of `mover` have `count` samples; `course` was
+/// planned for it.
 #[inline(always)]
-fn blocks<E: Engine>(
-    count: usize,
-    group: usize,
-    course: &Course,
-    plain: impl Fn(usize),
-    stream: impl Fn(usize),
-) -> usize {
+unsafe fn run<E: Engine>(count: usize, group: usize, course: Course, mover: &impl Mover) -> usize {
     if count < E::SAMPLES {
         return 0;
     }
-    plain(0);
+    // SAFETY: `0 + E::SAMPLES <= count`.
+    unsafe { mover.block::<E, false>(0) };
     let mut at = course.second;
     if course.stream {
         while at + E::SAMPLES <= count {
-            stream(at);
+            // SAFETY: `at + E::SAMPLES <= count`, and the course has these aligned.
+            unsafe { mover.block::<E, true>(at) };
             at += E::SAMPLES;
         }
         // Streaming stores are weakly ordered: whoever is told of the result must see it.
@@ -63,70 +114,50 @@ fn blocks<E: Engine>(
         unsafe { std::arch::x86_64::_mm_sfence() };
     }
     while at + E::SAMPLES <= count {
-        plain(at);
+        // SAFETY: `at + E::SAMPLES <= count`.
+        unsafe { mover.block::<E, false>(at) };
         at += E::SAMPLES;
     }
     let last = count - E::SAMPLES;
     if at < count && last.is_multiple_of(group) {
-        plain(last);
+        // SAFETY: `last + E::SAMPLES == count`.
+        unsafe { mover.block::<E, false>(last) };
         return count;
     }
     at
 }
 
 /// # Safety
-/// The processor has what `E` needs; both slices have room for `count` samples.
+/// The processor has what `E` needs; `wire` has the samples for `out`.
 #[inline(always)]
 unsafe fn to_user<E: Engine, P: Packing + WireLanes, U: Sample>(
     wire: &[u8],
     out: &mut [U],
     scale: U::Real,
 ) {
-    let (count, item) = (out.len(), size_of::<U>());
-    let (source, place) = (wire.as_ptr(), out.as_mut_ptr().cast::<u8>());
-    let group = P::GROUP_SAMPLES;
-    let course = Course::plan::<E>(place.addr(), item, count, group);
-    let factor = scale.into();
-    let from = |at| at / group * P::GROUP_BYTES;
-    // SAFETY: `blocks` names only samples with a whole block behind them, at whole groups.
-    let plain = |at: usize| unsafe {
-        let block = P::load_block::<E>(source.add(from(at)));
-        U::store_block::<E, false>(place.add(at * item), block, factor);
-    };
-    // SAFETY: as above; the course has these aligned.
-    let stream = |at: usize| unsafe {
-        let block = P::load_block::<E>(source.add(from(at)));
-        U::store_block::<E, true>(place.add(at * item), block, factor);
-    };
-    let rest = blocks::<E>(count, group, &course, plain, stream);
+    let (count, group) = (out.len(), P::GROUP_SAMPLES);
+    let (source, place) = (wire.as_ptr(), out.as_mut_ptr());
+    let course = Course::plan::<E>(place.addr(), size_of::<U>(), count, group);
+    let mover = Receive::<P, U> { source, place, scale: scale.into(), packing: PhantomData };
+    // SAFETY: the caller's.
+    let rest = unsafe { run::<E>(count, group, course, &mover) };
     scalar::to_user::<P, U>(wire, out, rest..count, scale);
 }
 
 /// # Safety
-/// The processor has what `E` needs; both slices have room for `count` samples.
+/// The processor has what `E` needs; `out` has room for `samples`.
 #[inline(always)]
 unsafe fn to_wire<E: Engine, P: Packing + WireLanes, U: Sample>(
     samples: &[U],
     out: &mut [u8],
     scale: U::Real,
 ) {
-    let count = samples.len();
+    let (count, group) = (samples.len(), P::GROUP_SAMPLES);
     let (source, place) = (samples.as_ptr(), out.as_mut_ptr());
-    let group = P::GROUP_SAMPLES;
     let course = Course::plan::<E>(place.addr(), P::GROUP_BYTES / group, count, group);
-    let factor = scale.into();
-    let to = |at| at / group * P::GROUP_BYTES;
-    // SAFETY: `blocks` names only samples with a whole block behind them, at whole groups.
-    let plain = |at: usize| unsafe {
-        let block = U::load_block::<E>(source.add(at).cast(), factor);
-        P::store_block::<E, false>(place.add(to(at)), block);
-    };
-    // SAFETY: as above; the course has these aligned.
-    let stream = |at: usize| unsafe {
-        let block = U::load_block::<E>(source.add(at).cast(), factor);
-        P::store_block::<E, true>(place.add(to(at)), block);
-    };
-    let rest = blocks::<E>(count, group, &course, plain, stream);
+    let mover = Transmit::<P, U> { source, place, scale: scale.into(), packing: PhantomData };
+    // SAFETY: the caller's.
+    let rest = unsafe { run::<E>(count, group, course, &mover) };
     scalar::to_wire::<P, U>(samples, out, rest..count, scale);
 }
 

@@ -1,6 +1,7 @@
 //! `millstream bench`: what this machine sustains. One file a measurement.
 
 mod buffer;
+mod convert;
 mod rate;
 
 use crate::output::Report;
@@ -17,6 +18,7 @@ pub struct Args {
 #[derive(Subcommand)]
 enum What {
     Buffer(buffer::Args),
+    Convert(convert::Args),
     Rate(rate::Args),
 }
 
@@ -24,6 +26,7 @@ enum What {
 pub fn run(args: Args) -> anyhow::Result<Report> {
     match args.what {
         What::Buffer(args) => buffer::run(args),
+        What::Convert(args) => convert::run(args),
         What::Rate(args) => rate::run(args),
     }
 }

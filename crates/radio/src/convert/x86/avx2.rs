@@ -10,7 +10,8 @@ use super::{SC12_GATHER, SC12_SPREAD, TOP};
 
 pub(in super::super) struct Avx2;
 
-#[inline(always)]
+#[inline]
+#[target_feature(enable = "avx2")]
 unsafe fn put<const STREAM: bool>(at: *mut u8, value: __m256i) {
     if STREAM {
         _mm256_stream_si256(at.cast(), value);
@@ -20,7 +21,8 @@ unsafe fn put<const STREAM: bool>(at: *mut u8, value: __m256i) {
 }
 
 /// Rounds; too small becomes the smallest integer, and so stays negative.
-#[inline(always)]
+#[inline]
+#[target_feature(enable = "avx2")]
 unsafe fn quantize(value: __m256) -> __m256i {
     let number = _mm256_cmp_ps::<_CMP_ORD_Q>(value, value);
     let below = _mm256_min_ps(value, _mm256_set1_ps(TOP));
@@ -28,7 +30,8 @@ unsafe fn quantize(value: __m256) -> __m256i {
 }
 
 /// The same for four doubles.
-#[inline(always)]
+#[inline]
+#[target_feature(enable = "avx2")]
 unsafe fn quantize_pd(value: __m256d) -> __m128i {
     let number = _mm256_cmp_pd::<_CMP_ORD_Q>(value, value);
     let below = _mm256_min_pd(value, _mm256_set1_pd(TOP.into()));
@@ -36,19 +39,22 @@ unsafe fn quantize_pd(value: __m256d) -> __m128i {
 }
 
 /// Saturates to 16-bit integers, in order.
-#[inline(always)]
+#[inline]
+#[target_feature(enable = "avx2")]
 unsafe fn narrow(block: [__m256i; 2]) -> __m256i {
     _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi32(block[0], block[1]))
 }
 
 /// Both halves.
-#[inline(always)]
+#[inline]
+#[target_feature(enable = "avx2")]
 unsafe fn halves(value: __m256i) -> [__m128i; 2] {
     [_mm256_castsi256_si128(value), _mm256_extracti128_si256::<1>(value)]
 }
 
 /// The dwords of a register that 8 samples of 3 bytes fill.
-#[inline(always)]
+#[inline]
+#[target_feature(enable = "avx2")]
 unsafe fn sc12_dwords() -> __m256i {
     _mm256_setr_epi32(-1, -1, -1, -1, -1, -1, 0, 0)
 }
@@ -57,13 +63,15 @@ impl Engine for Avx2 {
     const SAMPLES: usize = 8;
     type Block = [__m256i; 2];
 
-    #[inline(always)]
+    #[inline]
+    #[target_feature(enable = "avx2")]
     unsafe fn load_sc16(at: *const u8) -> Self::Block {
         let load = |by| _mm256_cvtepi16_epi32(_mm_loadu_si128(at.add(by).cast()));
         [load(0), load(16)]
     }
 
-    #[inline(always)]
+    #[inline]
+    #[target_feature(enable = "avx2")]
     unsafe fn load_sc12(at: *const u8) -> Self::Block {
         let words = _mm256_maskload_epi32(at.cast(), sc12_dwords());
         let lanes = _mm256_setr_epi32(0, 1, 2, 2, 3, 4, 5, 5);
@@ -76,20 +84,23 @@ impl Engine for Avx2 {
         [_mm256_cvtepi16_epi32(low), _mm256_cvtepi16_epi32(high)]
     }
 
-    #[inline(always)]
+    #[inline]
+    #[target_feature(enable = "avx2")]
     unsafe fn load_sc8(at: *const u8) -> Self::Block {
         let load = |by| _mm256_cvtepi8_epi32(_mm_loadl_epi64(at.add(by).cast()));
         [load(0), load(8)]
     }
 
-    #[inline(always)]
+    #[inline]
+    #[target_feature(enable = "avx2")]
     unsafe fn load_fc32(at: *const u8, scale: f32) -> Self::Block {
         let scale = _mm256_set1_ps(scale);
         let load = |by| quantize(_mm256_mul_ps(_mm256_loadu_ps(at.add(by).cast()), scale));
         [load(0), load(32)]
     }
 
-    #[inline(always)]
+    #[inline]
+    #[target_feature(enable = "avx2")]
     unsafe fn load_fc64(at: *const u8, scale: f64) -> Self::Block {
         let scale = _mm256_set1_pd(scale);
         let load = |by| quantize_pd(_mm256_mul_pd(_mm256_loadu_pd(at.add(by).cast()), scale));
@@ -97,12 +108,14 @@ impl Engine for Avx2 {
         [pair(0), pair(64)]
     }
 
-    #[inline(always)]
+    #[inline]
+    #[target_feature(enable = "avx2")]
     unsafe fn store_sc16<const STREAM: bool>(at: *mut u8, block: Self::Block) {
         put::<STREAM>(at, narrow(block));
     }
 
-    #[inline(always)]
+    #[inline]
+    #[target_feature(enable = "avx2")]
     unsafe fn store_sc12(at: *mut u8, block: Self::Block) {
         let (low, high) = Sc12::LIMITS;
         let values = _mm256_min_epi16(narrow(block), _mm256_set1_epi16(high));
@@ -117,13 +130,15 @@ impl Engine for Avx2 {
         _mm256_maskstore_epi32(at.cast(), sc12_dwords(), words);
     }
 
-    #[inline(always)]
+    #[inline]
+    #[target_feature(enable = "avx2")]
     unsafe fn store_sc8(at: *mut u8, block: Self::Block) {
         let [low, high] = halves(narrow(block));
         _mm_storeu_si128(at.cast(), _mm_packs_epi16(low, high));
     }
 
-    #[inline(always)]
+    #[inline]
+    #[target_feature(enable = "avx2")]
     unsafe fn store_fc32<const STREAM: bool>(at: *mut u8, block: Self::Block, scale: f32) {
         let scale = _mm256_set1_ps(scale);
         for (part, integers) in block.into_iter().enumerate() {
@@ -132,7 +147,8 @@ impl Engine for Avx2 {
         }
     }
 
-    #[inline(always)]
+    #[inline]
+    #[target_feature(enable = "avx2")]
     unsafe fn store_fc64<const STREAM: bool>(at: *mut u8, block: Self::Block, scale: f64) {
         let scale = _mm256_set1_pd(scale);
         for (part, integers) in block.into_iter().enumerate() {
@@ -143,7 +159,8 @@ impl Engine for Avx2 {
         }
     }
 
-    #[inline(always)]
+    #[inline]
+    #[target_feature(enable = "avx2")]
     unsafe fn rescale(block: Self::Block, scale: f32) -> Self::Block {
         let scale = _mm256_set1_ps(scale);
         let [a, b] = block;

@@ -13,7 +13,8 @@ pub(in super::super) struct Avx512;
 /// The dwords of a register that 16 samples of 3 bytes fill.
 const SC12_DWORDS: __mmask16 = 0x0FFF;
 
-#[inline(always)]
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
 unsafe fn put<const STREAM: bool>(at: *mut u8, value: __m512i) {
     if STREAM {
         _mm512_stream_si512(at.cast(), value);
@@ -23,28 +24,32 @@ unsafe fn put<const STREAM: bool>(at: *mut u8, value: __m512i) {
 }
 
 /// Rounds; too small becomes the smallest integer, and so stays negative.
-#[inline(always)]
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
 unsafe fn quantize(value: __m512) -> __m512i {
     let number = _mm512_cmp_ps_mask::<_CMP_ORD_Q>(value, value);
     _mm512_maskz_cvtps_epi32(number, _mm512_min_ps(value, _mm512_set1_ps(TOP)))
 }
 
 /// The same for eight doubles.
-#[inline(always)]
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
 unsafe fn quantize_pd(value: __m512d) -> __m256i {
     let number = _mm512_cmp_pd_mask::<_CMP_ORD_Q>(value, value);
     _mm512_maskz_cvtpd_epi32(number, _mm512_min_pd(value, _mm512_set1_pd(TOP.into())))
 }
 
 /// Saturates to 16-bit integers, in order.
-#[inline(always)]
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
 unsafe fn narrow(block: [__m512i; 2]) -> __m512i {
     let order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
     _mm512_permutexvar_epi64(order, _mm512_packs_epi32(block[0], block[1]))
 }
 
 /// Both halves.
-#[inline(always)]
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
 unsafe fn halves(value: __m512i) -> [__m256i; 2] {
     [_mm512_castsi512_si256(value), _mm512_extracti64x4_epi64::<1>(value)]
 }
@@ -53,13 +58,15 @@ impl Engine for Avx512 {
     const SAMPLES: usize = 16;
     type Block = [__m512i; 2];
 
-    #[inline(always)]
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
     unsafe fn load_sc16(at: *const u8) -> Self::Block {
         let load = |by| _mm512_cvtepi16_epi32(_mm256_loadu_si256(at.add(by).cast()));
         [load(0), load(32)]
     }
 
-    #[inline(always)]
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
     unsafe fn load_sc12(at: *const u8) -> Self::Block {
         let words = _mm512_maskz_loadu_epi32(SC12_DWORDS, at.cast());
         let lanes = _mm512_setr_epi32(0, 1, 2, 2, 3, 4, 5, 5, 6, 7, 8, 8, 9, 10, 11, 11);
@@ -72,20 +79,31 @@ impl Engine for Avx512 {
         [_mm512_cvtepi16_epi32(low), _mm512_cvtepi16_epi32(high)]
     }
 
-    #[inline(always)]
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
     unsafe fn load_sc8(at: *const u8) -> Self::Block {
         let load = |by| _mm512_cvtepi8_epi32(_mm_loadu_si128(at.add(by).cast()));
         [load(0), load(16)]
     }
 
-    #[inline(always)]
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
     unsafe fn load_fc32(at: *const u8, scale: f32) -> Self::Block {
         let scale = _mm512_set1_ps(scale);
-        let load = |by| quantize(_mm512_mul_ps(_mm512_loadu_ps(at.add(by).cast()), scale));
-        [load(0), load(64)]
+        let a = _mm512_mul_ps(_mm512_loadu_ps(at.cast()), scale);
+        let b = _mm512_mul_ps(_mm512_loadu_ps(at.add(64).cast()), scale);
+        let block = [_mm512_cvtps_epi32(a), _mm512_cvtps_epi32(b)];
+        // The smallest integer stands for all that has no integer: nearly never there is any, and
+        // one look at both is cheaper than to make all fit beforehand.
+        let least = _mm512_min_epi32(block[0], block[1]);
+        if _mm512_cmpeq_epi32_mask(least, _mm512_set1_epi32(i32::MIN)) == 0 {
+            return block;
+        }
+        [quantize(a), quantize(b)]
     }
 
-    #[inline(always)]
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
     unsafe fn load_fc64(at: *const u8, scale: f64) -> Self::Block {
         let scale = _mm512_set1_pd(scale);
         let load = |by| quantize_pd(_mm512_mul_pd(_mm512_loadu_pd(at.add(by).cast()), scale));
@@ -96,12 +114,14 @@ impl Engine for Avx512 {
         [pair(0), pair(128)]
     }
 
-    #[inline(always)]
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
     unsafe fn store_sc16<const STREAM: bool>(at: *mut u8, block: Self::Block) {
         put::<STREAM>(at, narrow(block));
     }
 
-    #[inline(always)]
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
     unsafe fn store_sc12(at: *mut u8, block: Self::Block) {
         let (low, high) = Sc12::LIMITS;
         let values = _mm512_min_epi16(narrow(block), _mm512_set1_epi16(high));
@@ -115,12 +135,14 @@ impl Engine for Avx512 {
         _mm512_mask_storeu_epi32(at.cast(), SC12_DWORDS, words);
     }
 
-    #[inline(always)]
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
     unsafe fn store_sc8(at: *mut u8, block: Self::Block) {
         _mm256_storeu_si256(at.cast(), _mm512_cvtsepi16_epi8(narrow(block)));
     }
 
-    #[inline(always)]
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
     unsafe fn store_fc32<const STREAM: bool>(at: *mut u8, block: Self::Block, scale: f32) {
         let scale = _mm512_set1_ps(scale);
         for (part, integers) in block.into_iter().enumerate() {
@@ -129,7 +151,8 @@ impl Engine for Avx512 {
         }
     }
 
-    #[inline(always)]
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
     unsafe fn store_fc64<const STREAM: bool>(at: *mut u8, block: Self::Block, scale: f64) {
         let scale = _mm512_set1_pd(scale);
         for (part, integers) in block.into_iter().enumerate() {
@@ -140,7 +163,8 @@ impl Engine for Avx512 {
         }
     }
 
-    #[inline(always)]
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
     unsafe fn rescale(block: Self::Block, scale: f32) -> Self::Block {
         let scale = _mm512_set1_ps(scale);
         let [a, b] = block;

@@ -1,0 +1,101 @@
+//! `millstream bench convert`: how fast samples are converted.
+
+use crate::live::Live;
+use crate::numbers::positive;
+use crate::output::Report;
+use millstream_lab::Summary;
+use millstream_lab::convert::{Pair, Plan, Row, measure, uhd};
+use serde_json::json;
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Measures sample conversion: million samples per second of each form.
+///
+/// Beside them stands a copy that moves as many bytes as the conversion reads and writes, and UHD's
+/// `converter_benchmark` where it is installed. Medians; all of a line is measured in turn.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  millstream bench convert
+  millstream bench convert --pairs 'wire:sc16>fc32,fc32>wire:sc16' --repeats 15
+  millstream bench convert --samples 362 --no-uhd")]
+pub struct Args {
+    /// Which conversions, as wire:sc16>fc32 or fc32>wire:sc16; all by default.
+    #[arg(long, value_name = "PAIR,…", value_delimiter = ',')]
+    pairs: Vec<Pair>,
+
+    /// Samples of one call: a packet, what a level-2 cache holds, and what none holds.
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "362,10000,4000000",
+          value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
+    samples: Vec<u64>,
+
+    /// How often everything is measured.
+    #[arg(long, value_name = "N", default_value_t = 7,
+          value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    repeats: u64,
+
+    /// How long one measurement lasts, milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 5.0, value_parser = positive,
+          allow_negative_numbers = true)]
+    time_ms: f64,
+
+    /// UHD's converter_benchmark; searched where distributions put it by default.
+    #[arg(long, value_name = "PROGRAM", conflicts_with = "no_uhd")]
+    uhd: Option<PathBuf>,
+
+    /// Leave UHD out.
+    #[arg(long)]
+    no_uhd: bool,
+}
+
+/// Measures, and shows a table for each size.
+pub fn run(args: Args) -> anyhow::Result<Report> {
+    let given = args.uhd.as_deref().map(uhd::Tool::at);
+    let plan = Plan {
+        pairs: if args.pairs.is_empty() { Pair::all() } else { args.pairs },
+        sizes: args.samples.iter().map(|samples| *samples as usize).collect(),
+        repeats: args.repeats as usize,
+        time: Duration::from_secs_f64(args.time_ms.min(1e6) / 1e3),
+        uhd: if args.no_uhd { None } else { given.or_else(uhd::Tool::find) },
+    };
+    let mut live = Live::on_terminal_only();
+    let rows = measure(&plan, |pair, samples| {
+        live.show(Instant::now(), || format!("{samples} samples, {pair}"));
+    })?;
+    live.end();
+    let mut text = String::new();
+    for samples in &plan.sizes {
+        text += &table(*samples, rows.iter().filter(|row| row.samples == *samples));
+    }
+    if plan.uhd.is_none() && !args.no_uhd {
+        text += "UHD's converter_benchmark is not installed (Debian package uhd-host)\n";
+    }
+    Ok(Report::done(text, json!({ "repeats": plan.repeats, "rows": rows })))
+}
+
+/// Million samples per second at one size.
+fn table<'a>(samples: usize, rows: impl Iterator<Item = &'a Row>) -> String {
+    let mut text = String::new();
+    for (index, row) in rows.enumerate() {
+        if index == 0 {
+            let _ = write!(text, "{samples} samples, MS/s   ");
+            let names = row.forms.iter().map(|form| form.form);
+            names.chain(["copy", "of copy", "UHD", "of UHD"]).for_each(|name| {
+                let _ = write!(text, "{name:>9}");
+            });
+            text.push('\n');
+        }
+        let _ = write!(text, "  {:<22}", row.pair);
+        let rates = row.forms.iter().map(|form| form.msps).chain([row.copy_msps]);
+        rates.for_each(|rate: Summary| {
+            let _ = write!(text, "{:>9.0}", rate.median);
+        });
+        let _ = write!(text, "{:>7.0} %", 100.0 * row.share_of_copy);
+        let fastest = row.uhd.iter().map(|rate| rate.msps.median).reduce(f64::max);
+        if let (Some(fastest), Some(ratio)) = (fastest, row.ratio_to_uhd) {
+            let _ = write!(text, "{fastest:>9.0}{ratio:>8.2}x");
+        }
+        text.push('\n');
+    }
+    text
+}

@@ -1,0 +1,73 @@
+//! One thing that is timed: a conversion or a copy, with buffers of its own.
+
+use super::{Direction, Pair, User};
+use millstream_radio::convert::{Converter, Form, Sample};
+use millstream_radio::{Complex32, Complex64};
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+/// A piece of work that can be repeated.
+pub struct Job(Box<dyn FnMut()>);
+
+impl Job {
+    /// A conversion of `samples` samples in a form that this processor has.
+    pub fn conversion(pair: Pair, form: Form, samples: usize) -> Self {
+        match pair.user {
+            User::Fc32 => Self::typed::<Complex32>(pair, form, samples),
+            User::Fc64 => Self::typed::<Complex64>(pair, form, samples),
+            User::Sc16 => Self::typed::<[i16; 2]>(pair, form, samples),
+            User::Sc8 => Self::typed::<[i8; 2]>(pair, form, samples),
+        }
+    }
+
+    fn typed<U: Sample>(pair: Pair, form: Form, samples: usize) -> Self {
+        let converter = Converter::with_form(pair.wire, form).unwrap_or(Converter::new(pair.wire));
+        let mut wire = noise(pair.wire.bytes_of(samples));
+        let mut user = vec![U::zeroed(); samples];
+        let (in_scale, out_scale) = (U::scale_from(pair.wire), U::scale_to(pair.wire));
+        // Numbers as they come from a radio; others can be slow on some processors.
+        converter.to_user(&wire, &mut user, in_scale);
+        Self(match pair.direction {
+            Direction::Receive => Box::new(move || {
+                converter.to_user(black_box(&wire), black_box(&mut user), in_scale);
+            }),
+            Direction::Transmit => Box::new(move || {
+                converter.to_wire(black_box(&user), black_box(&mut wire), out_scale);
+            }),
+        })
+    }
+
+    /// A copy of `bytes` bytes.
+    pub fn copy(bytes: usize) -> Self {
+        let (from, mut to) = (noise(bytes), vec![0; bytes]);
+        Self(Box::new(move || black_box(&mut to[..]).copy_from_slice(black_box(&from))))
+    }
+
+    /// How many million samples a second pass, when one run of this moves `samples`; measured for
+    /// about `time`.
+    pub fn msps(&mut self, samples: usize, time: Duration) -> f64 {
+        // Warms up, and tells how many runs fill the time.
+        let once = self.time(2) / 2.0;
+        let runs = (time.as_secs_f64() / once).clamp(1.0, 1e9) as u32;
+        samples as f64 * f64::from(runs) / self.time(runs) / 1e6
+    }
+
+    /// Seconds that `runs` runs take.
+    fn time(&mut self, runs: u32) -> f64 {
+        let began = Instant::now();
+        for _ in 0..runs {
+            (self.0)();
+        }
+        began.elapsed().as_secs_f64().max(1e-9)
+    }
+}
+
+/// Bytes without a pattern, always the same.
+fn noise(bytes: usize) -> Vec<u8> {
+    let mut state = 1u32;
+    let next = |_| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    };
+    (0..bytes).map(next).collect()
+}

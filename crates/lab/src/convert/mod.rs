@@ -1,0 +1,259 @@
+//! Sample conversion: the rate of every pair of formats and form, beside a copy of the same bytes
+//! and beside UHD's converters.
+//!
+//! The copy moves as many bytes as the conversion reads and writes together: a conversion that
+//! keeps up with it costs nothing but the memory traffic that there must be. Everything is measured
+//! in turn, several times over, so that a disturbance hits all of a row alike.
+
+mod job;
+pub mod uhd;
+
+use job::Job;
+use millstream_radio::convert::{Form, Wire};
+use serde::Serialize;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::Summary;
+
+/// A sample type at the user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum User {
+    /// `Complex<f32>`
+    Fc32,
+    /// `Complex<f64>`
+    Fc64,
+    /// `[i16; 2]`
+    Sc16,
+    /// `[i8; 2]`
+    Sc8,
+}
+
+impl User {
+    /// Every type.
+    pub const ALL: [Self; 4] = [Self::Fc32, Self::Fc64, Self::Sc16, Self::Sc8];
+
+    /// The usual name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fc32 => "fc32",
+            Self::Fc64 => "fc64",
+            Self::Sc16 => "sc16",
+            Self::Sc8 => "sc8",
+        }
+    }
+
+    /// Bytes of a sample.
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::Fc32 => 8,
+            Self::Fc64 => 16,
+            Self::Sc16 => 4,
+            Self::Sc8 => 2,
+        }
+    }
+}
+
+/// Which way a conversion goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// From the wire to the user.
+    Receive,
+    /// From the user to the wire.
+    Transmit,
+}
+
+/// A pair of formats and a direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pair {
+    /// In packets.
+    pub wire: Wire,
+    /// At the user.
+    pub user: User,
+    /// Which way.
+    pub direction: Direction,
+}
+
+impl Pair {
+    /// Every pair, both ways.
+    pub fn all() -> Vec<Self> {
+        let pairs = Wire::ALL.into_iter().flat_map(|wire| User::ALL.map(|user| (wire, user)));
+        let both = [Direction::Receive, Direction::Transmit];
+        pairs
+            .flat_map(|(wire, user)| both.map(|direction| Self { wire, user, direction }))
+            .collect()
+    }
+
+    /// Bytes that a conversion of `samples` samples reads and writes.
+    pub fn traffic_bytes(self, samples: usize) -> usize {
+        self.wire.bytes_of(samples) + samples * self.user.bytes()
+    }
+}
+
+impl fmt::Display for Pair {
+    /// `wire:sc16>fc32`, or `fc32>wire:sc16`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (wire, user) = (self.wire.name(), self.user.name());
+        f.pad(&match self.direction {
+            Direction::Receive => format!("wire:{wire}>{user}"),
+            Direction::Transmit => format!("{user}>wire:{wire}"),
+        })
+    }
+}
+
+impl FromStr for Pair {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::all().into_iter().find(|pair| pair.to_string() == text);
+        found.ok_or_else(|| {
+            "give WIRE and USER as wire:sc16>fc32 or fc32>wire:sc16; on the wire sc16, sc12 or \
+             sc8, at the user fc32, fc64, sc16 or sc8"
+                .to_owned()
+        })
+    }
+}
+
+/// What to measure, and how long.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Pairs of formats.
+    pub pairs: Vec<Pair>,
+    /// Samples of one call: whether they stay in a cache is decided by this.
+    pub sizes: Vec<usize>,
+    /// How often everything is measured.
+    pub repeats: usize,
+    /// How long one measurement lasts at least.
+    pub time: Duration,
+    /// UHD's tool, where it is to be measured as well.
+    pub uhd: Option<uhd::Tool>,
+}
+
+/// Rates of one form.
+#[derive(Debug, Clone, Serialize)]
+pub struct FormRate {
+    /// The form's name.
+    pub form: &'static str,
+    /// Million samples per second.
+    pub msps: Summary,
+}
+
+/// One pair at one size.
+#[derive(Debug, Clone, Serialize)]
+pub struct Row {
+    /// The pair, as text.
+    pub pair: String,
+    /// Samples of one call.
+    pub samples: usize,
+    /// Every form that this processor has, the last is the one that is used.
+    pub forms: Vec<FormRate>,
+    /// A copy that moves the same bytes, in million samples per second.
+    pub copy_msps: Summary,
+    /// The used form's median as a share of the copy's.
+    pub share_of_copy: f64,
+    /// UHD's converters for the same formats, each with its fastest implementation.
+    pub uhd: Vec<uhd::Rate>,
+    /// The used form's median over that of the fastest of UHD's.
+    pub ratio_to_uhd: Option<f64>,
+}
+
+/// Measures everything; `progress` is told before each size of each pair.
+///
+/// # Errors
+/// When UHD's tool cannot be run, or prints something else than rates.
+pub fn measure(plan: &Plan, mut progress: impl FnMut(Pair, usize)) -> Result<Vec<Row>, uhd::Error> {
+    let mut rows = Vec::new();
+    for &samples in &plan.sizes {
+        for &pair in &plan.pairs {
+            progress(pair, samples);
+            rows.push(measure_row(plan, pair, samples)?);
+        }
+    }
+    Ok(rows)
+}
+
+fn measure_row(plan: &Plan, pair: Pair, samples: usize) -> Result<Row, uhd::Error> {
+    let available = Form::ALL.into_iter().filter(|form| form.is_available());
+    let mut jobs: Vec<(Form, Job, Vec<f64>)> =
+        available.map(|form| (form, Job::conversion(pair, form, samples), Vec::new())).collect();
+    let mut copy = Job::copy(pair.traffic_bytes(samples) / 2);
+    let mut copies = Vec::new();
+    let mut others = uhd::Rates::default();
+    for _ in 0..plan.repeats {
+        for (_, job, rates) in &mut jobs {
+            rates.push(job.msps(samples, plan.time));
+        }
+        copies.push(copy.msps(samples, plan.time));
+        if let Some(tool) = &plan.uhd {
+            tool.measure(pair, samples, plan.time, &mut others)?;
+        }
+    }
+    let forms: Vec<FormRate> = jobs
+        .into_iter()
+        .map(|(form, _, rates)| FormRate { form: form.name(), msps: figures(&rates) })
+        .collect();
+    let used = forms.last().map_or(0.0, |form| form.msps.median);
+    let copy_msps = figures(&copies);
+    let uhd = others.finish();
+    let fastest = uhd.iter().map(|rate| rate.msps.median).reduce(f64::max);
+    Ok(Row {
+        pair: pair.to_string(),
+        samples,
+        forms,
+        share_of_copy: used / copy_msps.median,
+        copy_msps,
+        uhd,
+        ratio_to_uhd: fastest.map(|fastest| used / fastest),
+    })
+}
+
+/// A plan repeats at least once; without a figure all are 0.
+fn figures(rates: &[f64]) -> Summary {
+    Summary::of(rates).unwrap_or(Summary { min: 0.0, median: 0.0, max: 0.0, count: 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pair_has_a_name_that_means_it() {
+        let all = Pair::all();
+        assert_eq!(all.len(), 24);
+        for pair in all {
+            assert_eq!(pair.to_string().parse(), Ok(pair));
+        }
+        assert!("sc16>fc32".parse::<Pair>().unwrap_err().starts_with("give WIRE and USER as "));
+    }
+
+    #[test]
+    fn traffic_is_what_is_read_and_written() {
+        let pair: Pair = "wire:sc16>fc32".parse().unwrap();
+        assert_eq!(pair.traffic_bytes(10), 120);
+        let pair: Pair = "fc64>wire:sc12".parse().unwrap();
+        assert_eq!(pair.traffic_bytes(5), 24 + 80, "whole groups on the wire");
+    }
+
+    #[test]
+    fn a_row_has_every_form_and_a_share_of_the_copy() {
+        let plan = Plan {
+            pairs: vec!["wire:sc12>sc8".parse().unwrap()],
+            sizes: vec![64, 65],
+            repeats: 3,
+            time: Duration::from_micros(50),
+            uhd: None,
+        };
+        let mut told = Vec::new();
+        let rows = measure(&plan, |_, samples| told.push(samples)).unwrap();
+        assert_eq!(told, [64, 65]);
+        for row in rows {
+            let forms = Form::ALL.into_iter().filter(|form| form.is_available()).count();
+            assert_eq!(row.forms.len(), forms);
+            let used = row.forms.last().unwrap().msps;
+            assert!(used.min > 0.0 && row.copy_msps.min > 0.0, "{row:?}");
+            assert_eq!(row.share_of_copy, used.median / row.copy_msps.median);
+            assert!(row.uhd.is_empty() && row.ratio_to_uhd.is_none());
+        }
+    }
+}
