@@ -141,7 +141,7 @@ fn full_scale_goes_to_full_scale() {
 /// Results of this size bypass the caches, in the middle.
 #[test]
 fn large_results_are_the_same() {
-    let count = (16 << 20) / 4 + 77;
+    let count = (8 << 20) / 4 + 77;
     let wire: Vec<u8> = (0..4 * count as u32).map(|k| (k.wrapping_mul(40503) >> 7) as u8).collect();
     let scalar = Converter::with_form(Wire::Sc16, Form::Scalar).unwrap();
     let mut want = vec![Complex32::default(); count];
