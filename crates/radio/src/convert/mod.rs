@@ -32,7 +32,6 @@ pub use sample::Sample;
 pub use wire::Wire;
 
 use lanes::WireLanes;
-use num_complex::Complex32;
 use wire::{Packing, Sc8, Sc12, Sc16};
 
 /// The factor that maps `sc16` full scale 32767 to 1.0 (facts page on CHDR, section 5).
@@ -147,26 +146,6 @@ impl Converter {
 /// Whether the conversion leaves every bit as it is.
 fn is_copy<P: Packing, U: Sample>(scale: U::Real) -> bool {
     cfg!(target_endian = "little") && U::TWIN == Some(P::WIRE) && scale == U::ONE
-}
-
-/// What the streams of one kind of device use: `sc16` on the wire, floats at the user.
-impl Converter {
-    /// [`Converter::new`] for sc16.
-    pub fn best() -> Self {
-        Self::new(Wire::Sc16)
-    }
-
-    /// [`Converter::to_user`] for complex floats.
-    #[inline]
-    pub fn sc16_to_fc32(self, wire: &[u8], out: &mut [Complex32], scale: f32) -> usize {
-        self.to_user(wire, out, scale)
-    }
-
-    /// [`Converter::to_wire`] for complex floats.
-    #[inline]
-    pub fn fc32_to_sc16(self, samples: &[Complex32], out: &mut [u8], scale: f32) -> usize {
-        self.to_wire(samples, out, scale)
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Every form gives the bits of the reference, for every pair of formats.
 
-use num_complex::{Complex, Complex64};
+use num_complex::{Complex, Complex32, Complex64};
 use proptest::prelude::*;
 
 use super::*;

@@ -189,7 +189,7 @@ impl RxGroup {
         timeout: Duration,
     ) -> Result<GroupMetadata, RxError> {
         self.recv_with(outs, timeout, |converter, scale, wire, out| {
-            converter.sc16_to_fc32(wire, out, scale)
+            converter.to_user(wire, out, scale)
         })
     }
 
@@ -205,7 +205,7 @@ impl RxGroup {
         outs: &mut [&mut [[i16; 2]]],
         timeout: Duration,
     ) -> Result<GroupMetadata, RxError> {
-        self.recv_with(outs, timeout, |_, _, wire, out| super::recv::copy_sc16(wire, out))
+        self.recv_with(outs, timeout, |converter, _, wire, out| converter.to_user(wire, out, 1.0))
     }
 
     fn recv_with<T>(

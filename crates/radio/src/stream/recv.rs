@@ -27,7 +27,7 @@ impl RxStreamer {
         timeout: Duration,
     ) -> Result<RxMetadata, RxError> {
         let (converter, scale) = (self.converter, self.scale);
-        self.recv_with(out, timeout, |wire, out| converter.sc16_to_fc32(wire, out, scale))
+        self.recv_with(out, timeout, |wire, out| converter.to_user(wire, out, scale))
     }
 
     /// Receives the wire's own 16-bit samples as `[I, Q]`, otherwise like [`RxStreamer::recv`].
@@ -39,7 +39,8 @@ impl RxStreamer {
         out: &mut [[i16; 2]],
         timeout: Duration,
     ) -> Result<RxMetadata, RxError> {
-        self.recv_with(out, timeout, copy_sc16)
+        let converter = self.converter;
+        self.recv_with(out, timeout, |wire, out| converter.to_user(wire, out, 1.0))
     }
 
     fn recv_with<T>(
@@ -150,15 +151,6 @@ impl RxStreamer {
         }
         Ok(found || self.pending.is_some())
     }
-}
-
-/// Copies the wire's samples as `[I, Q]`; how many.
-pub(super) fn copy_sc16(wire: &[u8], out: &mut [[i16; 2]]) -> usize {
-    let (words, _) = wire.as_chunks::<SC16_LEN>();
-    for (sample, word) in out.iter_mut().zip(words) {
-        *sample = [i16::from_le_bytes([word[0], word[1]]), i16::from_le_bytes([word[2], word[3]])];
-    }
-    words.len().min(out.len())
 }
 
 /// A time-out too long for the clock is a year.

@@ -16,7 +16,7 @@ use super::losses::Losses;
 use super::meta::{RxArgs, RxCounters, RxEvent};
 use super::tracker::Tracker;
 use crate::channel::RxChannel;
-use crate::convert::Converter;
+use crate::convert::{Converter, Wire};
 use crate::{Cause, Ledger, RadioError};
 
 /// Longest train that one drop of a coalescing queue can take: bytes, and packets of the kernel's
@@ -162,7 +162,7 @@ impl RxStreamer {
         Ok(Self {
             port,
             path,
-            converter: Converter::best(),
+            converter: Converter::new(Wire::Sc16),
             scale: args.scale,
             samples_per_packet,
             credit,
