@@ -63,6 +63,8 @@ impl RxStreamer {
         if self.is_running() || self.held.is_some() {
             return Err(RxError::Running);
         }
+        // UHD's simulator wants a stop between two captures; other radios do not mind one.
+        self.channel.stop_if_started()?;
         self.pass_over_strays(Duration::ZERO)?;
         self.command(samples, at)?;
         self.tracker.begin(at);

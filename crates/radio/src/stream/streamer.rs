@@ -261,6 +261,10 @@ impl RxStreamer {
             }
             alive = self.advance(until).is_ok();
         }
+        if alive {
+            // Whoever comes next finds the radio stopped. One that does not answer has gone.
+            let _ = self.channel.stop_if_started();
+        }
         self.run = Run::Idle;
     }
 }
