@@ -6,6 +6,7 @@ mod interrupt;
 mod live;
 mod numbers;
 mod output;
+mod playback;
 mod sigmf;
 mod signal;
 mod verbs;
@@ -35,6 +36,7 @@ enum Verb {
     Radio(verbs::radio::Args),
     Rx(verbs::rx::Args),
     Run(verbs::run::Args),
+    Tx(verbs::tx::Args),
 }
 
 fn main() -> ExitCode {
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         Verb::Radio(args) => verbs::radio::run(args),
         Verb::Rx(args) => verbs::rx::run(args),
         Verb::Run(args) => verbs::run::run(args),
+        Verb::Tx(args) => verbs::tx::run(args),
     };
     output::finish(outcome, cli.json)
 }

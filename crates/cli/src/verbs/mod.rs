@@ -7,3 +7,4 @@ pub mod find;
 pub mod radio;
 pub mod run;
 pub mod rx;
+pub mod tx;
