@@ -3,6 +3,7 @@
 mod buffer;
 mod convert;
 mod rate;
+mod way;
 
 use crate::output::Report;
 use clap::Subcommand;
