@@ -124,6 +124,19 @@ fn queued_acquisitions_follow_each_other_without_a_hole() {
 }
 
 #[test]
+fn timed_commands_with_contiguous_times_give_one_stretch_of_samples() {
+    let mut channel = RxChannel::new(BUFFER);
+    for burst in 0..32 {
+        assert!(channel.push(Acquire { start: Some(500 + 100 * burst), samples: Some(100) }, 0));
+    }
+    let started = events(&mut channel, 5_000);
+    assert_eq!(started.len(), 32);
+    let packets = drain(&mut channel, 5_000);
+    assert!(packets.iter().zip(0..).all(|(packet, n)| *packet == (500 + 100 * n, 100, true)));
+    assert_eq!((packets.len(), channel.free_slots()), (32, 32));
+}
+
+#[test]
 fn only_32_commands_queue() {
     let mut channel = RxChannel::new(BUFFER);
     let later = Acquire { start: Some(1 << 40), samples: None };
