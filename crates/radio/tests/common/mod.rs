@@ -22,14 +22,14 @@ pub fn patient() -> RadioConfig {
 
 /// A radio on free ports whose antenna is a ramp: each sample holds its own time.
 pub fn radio(config: RadioConfig) -> (RunningRadio, DeviceArgs) {
-    let radio = Radio::start(RadioConfig {
-        discovery_port: 0,
-        rpc_port: 0,
-        chdr_port: 0,
-        rx_antennas: vec!["ramp".to_owned()],
-        ..config
-    })
-    .expect("the emulated radio starts");
+    radio_with(RadioConfig { rx_antennas: vec!["ramp".to_owned()], ..config })
+}
+
+/// A radio on free ports with the antennas of `config`.
+pub fn radio_with(config: RadioConfig) -> (RunningRadio, DeviceArgs) {
+    let radio =
+        Radio::start(RadioConfig { discovery_port: 0, rpc_port: 0, chdr_port: 0, ..config })
+            .expect("the emulated radio starts");
     let args = DeviceArgs {
         discovery_port: radio.discovery_addr().port(),
         rpc_port: radio.rpc_addr().port(),
