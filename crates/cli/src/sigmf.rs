@@ -5,7 +5,7 @@ pub mod read;
 
 use anyhow::Context;
 use millstream_radio::RxEvent;
-use millstream_radio::block::Segment;
+use millstream_radio::block::{Gap, Segment};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::SystemTime;
@@ -22,6 +22,8 @@ pub struct Recording<'a> {
     pub began: SystemTime,
     /// Its stretches without a gap.
     pub segments: &'a [Segment],
+    /// Samples in the data file.
+    pub samples: u64,
 }
 
 /// Writes the metadata file.
@@ -48,17 +50,20 @@ fn meta(recording: &Recording<'_>) -> Value {
 }
 
 fn captures(recording: &Recording<'_>) -> Vec<Value> {
-    let mut captures: Vec<Value> = recording
-        .segments
-        .iter()
-        .map(|segment| {
-            let mut capture = json!({ "core:sample_start": segment.first_sample });
-            if let Some(ticks) = segment.time_ticks {
-                capture["core:global_index"] = json!(ticks);
-            }
-            capture
-        })
-        .collect();
+    let mut captures = Vec::new();
+    let mut segments = recording.segments.iter().peekable();
+    while let Some(segment) = segments.next() {
+        // The last one that begins at a sample has its time; behind the last sample none begins.
+        let next = segments.peek().map_or(recording.samples, |next| next.first_sample);
+        if segment.first_sample == next {
+            continue;
+        }
+        let mut capture = json!({ "core:sample_start": segment.first_sample });
+        if let Some(ticks) = segment.time_ticks {
+            capture["core:global_index"] = json!(ticks);
+        }
+        captures.push(capture);
+    }
     if captures.is_empty() {
         captures.push(json!({ "core:sample_start": 0 }));
     }
@@ -69,7 +74,7 @@ fn captures(recording: &Recording<'_>) -> Vec<Value> {
 
 fn annotations(segments: &[Segment]) -> Vec<Value> {
     let gap = |segment: &Segment| {
-        let (label, comment) = describe(segment.event)?;
+        let (label, comment) = describe(segment.gap?)?;
         Some(json!({
             "core:sample_start": segment.first_sample,
             "core:sample_count": 0,
@@ -80,17 +85,16 @@ fn annotations(segments: &[Segment]) -> Vec<Value> {
     segments.iter().filter_map(gap).collect()
 }
 
-fn describe(event: RxEvent) -> Option<(&'static str, String)> {
-    match event {
-        RxEvent::Overrun { samples } => {
-            Some(("overrun", format!("{samples} samples missing before this one")))
+fn describe(gap: Gap) -> Option<(&'static str, String)> {
+    let (label, missing) = match gap {
+        Gap::Stream(RxEvent::Overrun { samples }) => ("overrun", format!("{samples} samples")),
+        Gap::Stream(RxEvent::SequenceGap { packets, samples }) => {
+            ("packets lost", format!("{samples} samples in {packets} packets"))
         }
-        RxEvent::SequenceGap { packets, samples } => {
-            let comment = format!("{samples} samples in {packets} packets missing before this one");
-            Some(("packets lost", comment))
-        }
-        _ => None,
-    }
+        Gap::Full { samples } => ("disk too slow", format!("{samples} samples")),
+        Gap::Stream(_) => return None,
+    };
+    Some((label, format!("{missing} missing before this one")))
 }
 
 #[cfg(test)]
@@ -99,20 +103,28 @@ mod tests {
 
     #[test]
     fn every_gap_begins_a_capture_and_is_named() {
-        let first = Segment { first_sample: 0, time_ticks: Some(1000), event: RxEvent::None };
-        let event = RxEvent::SequenceGap { packets: 2, samples: 40 };
-        let second = Segment { first_sample: 60, time_ticks: Some(1100), event };
+        let first = Segment { first_sample: 0, time_ticks: Some(1000), gap: None };
+        let gap = Some(Gap::Stream(RxEvent::SequenceGap { packets: 2, samples: 40 }));
+        let lost = Segment { first_sample: 60, time_ticks: None, gap };
+        let gap = Some(Gap::Full { samples: 7 });
+        let second = Segment { first_sample: 60, time_ticks: Some(1107), gap };
+        let last = Segment { first_sample: 90, time_ticks: None, gap };
         let meta = meta(&Recording {
             datatype: "ci16_le",
             rate_hz: 1e6,
             hardware: "e320",
             began: SystemTime::UNIX_EPOCH,
-            segments: &[first, second],
+            segments: &[first, lost, second, last],
+            samples: 90,
         });
         assert_eq!(meta["captures"][0]["core:datetime"], "1970-01-01T00:00:00.000000Z");
         assert_eq!(meta["captures"][1]["core:sample_start"], 60);
-        assert_eq!(meta["captures"][1]["core:global_index"], 1100);
-        assert_eq!(meta["annotations"].as_array().unwrap().len(), 1);
+        assert_eq!(meta["captures"][1]["core:global_index"], 1107);
+        assert_eq!(meta["captures"].as_array().unwrap().len(), 2);
+        let labels: Vec<_> =
+            meta["annotations"].as_array().unwrap().iter().map(|one| &one["core:label"]).collect();
+        assert_eq!(labels, ["packets lost", "disk too slow", "disk too slow"]);
+        assert_eq!(meta["annotations"][1]["core:comment"], "7 samples missing before this one");
         assert_eq!(
             meta["annotations"][0]["core:comment"],
             "40 samples in 2 packets missing before this one"
@@ -127,6 +139,7 @@ mod tests {
             hardware: "e320",
             began: SystemTime::UNIX_EPOCH,
             segments: &[],
+            samples: 0,
         });
         assert_eq!(meta["captures"].as_array().unwrap().len(), 1);
     }

@@ -165,3 +165,33 @@ fn a_radio_that_dies_ends_the_recording_and_keeps_what_came() {
     let bytes = folder.path().join("x.sc16.part").metadata().unwrap().len();
     assert!(bytes > 0 && bytes.is_multiple_of(4), "whole samples: {bytes} bytes");
 }
+
+#[test]
+fn a_disk_that_is_too_slow_costs_samples_and_not_the_stream() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("slow");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let radio = Radio::start(folder.path(), &["--rx-antenna", "ramp"]);
+    let more = ["--format", "sc16", "--queue", "1", "--rate", "4e6"];
+    let args = radio.args();
+    let rx = ["rx", "--json", "--args", &args, "--out", "slow"];
+    let recording = Running::start(command(folder.path(), &[&rx[..], &more].concat()));
+    let mut reader = std::fs::File::open(&pipe).unwrap();
+    // Nobody reads until samples are lost.
+    while recording.line("").ends_with(" 0 lost") {}
+    let drain = std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        std::io::Read::read_to_end(&mut reader, &mut bytes).unwrap();
+        bytes
+    });
+    recording.line("");
+    recording.signal(libc::SIGINT);
+    let document = recording.wait().succeeds().json();
+    let ledger = &document["results"]["ledger"];
+    assert_eq!(ledger["balances"], true);
+    assert!(ledger["lost"]["consumer_full"].as_u64().unwrap() > 0, "{ledger}");
+    assert_eq!(ledger["lost"]["device_overrun"], 0, "the device need not stop: {ledger}");
+    assert!(document["results"]["segments"].as_u64().unwrap() > 1, "{document}");
+    assert_eq!(drain.join().unwrap().len() as u64, 4 * ledger["delivered"].as_u64().unwrap());
+    radio.stop();
+}

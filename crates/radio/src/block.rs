@@ -12,6 +12,9 @@ use crate::{Cause, Device, DeviceArgs, Ledger, RxArgs, RxError, RxEvent, RxMetad
 /// Gaps that wait for whoever listens; more are counted in the ledger all the same.
 const GAPS_WAITING_MAX: usize = 4096;
 
+/// How many samples are received at once where there is no room for them.
+const SPILL_SAMPLES: usize = 4096;
+
 /// An item that a receive stream can produce.
 pub trait WireSample: Item {
     /// Receives into a slice of such items, see [`RxStreamer::recv`].
@@ -45,15 +48,28 @@ impl WireSample for [i16; 2] {
     }
 }
 
-/// Where a recording goes on after missing samples, or begins.
+/// Why samples are missing somewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gap {
+    /// What happened to the stream.
+    Stream(RxEvent),
+    /// There was no room for so many samples behind the source.
+    Full {
+        /// Samples missing, exactly.
+        samples: u64,
+    },
+}
+
+/// Where a recording goes on after missing samples, or begins. Several that begin at one sample
+/// say that several things happened before it; the last one has its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
     /// Samples delivered before it.
     pub first_sample: u64,
     /// Time of its first sample, ticks, where the device tells.
     pub time_ticks: Option<u64>,
-    /// Why samples are missing before it; [`RxEvent::None`] at the beginning.
-    pub event: RxEvent,
+    /// Why samples are missing before it; nothing at the beginning.
+    pub gap: Option<Gap>,
 }
 
 /// Samples of one receive channel.
@@ -73,7 +89,9 @@ pub struct RadioSource<T: WireSample> {
     samples: Option<u64>,
     delivered: u64,
     segments: SyncSender<Segment>,
-    gap: RxEvent,
+    gap: Option<Gap>,
+    /// Where samples go that there is no room for; empty when those wait.
+    spill: Vec<T>,
     metrics: Metrics,
 }
 
@@ -131,34 +149,72 @@ impl<T: WireSample> RadioSource<T> {
             samples,
             delivered: 0,
             segments: sender,
-            gap: RxEvent::None,
+            gap: None,
+            spill: Vec::new(),
             metrics: Metrics::default(),
         };
         (source, segments)
     }
 
+    /// When there is no room behind this source, samples are lost here and counted as
+    /// [`Cause::ConsumerFull`], at once and exactly. Otherwise they wait, at last in the device,
+    /// which has to stop when its buffer is full.
+    pub fn without_waiting(mut self) -> Self
+    where
+        T: Default,
+    {
+        self.spill = vec![T::default(); SPILL_SAMPLES];
+        self.out = Out::with_min_items(0);
+        self
+    }
+
     /// Notes what one `recv` brought. True when the stream has ended.
-    fn account(&mut self, meta: RxMetadata) -> bool {
+    fn account(&mut self, meta: RxMetadata, spilled: bool) -> bool {
         match meta.event {
             RxEvent::None | RxEvent::Timeout => {}
             event => {
                 self.metrics.gaps.add(1);
-                self.gap = event;
+                self.missing(Gap::Stream(event));
             }
         }
-        let begins = self.delivered == 0 || self.gap != RxEvent::None;
-        if meta.samples > 0 && begins {
-            let (first_sample, event) = (self.delivered, std::mem::take(&mut self.gap));
-            // Nobody has to listen, and a full list costs no more than its entry.
-            let _ = self.segments.try_send(Segment {
-                first_sample,
-                time_ticks: meta.time_ticks,
-                event,
-            });
+        if spilled && meta.samples > 0 {
+            self.spilled(meta.samples as u64);
+        } else if meta.samples > 0 {
+            if self.delivered == 0 || self.gap.is_some() {
+                self.tell(meta.time_ticks);
+            }
+            self.delivered += meta.samples as u64;
+            self.out.produce(meta.samples);
         }
-        self.delivered += meta.samples as u64;
-        self.out.produce(meta.samples);
         self.stream.as_ref().is_none_or(|stream| !stream.is_running())
+    }
+
+    /// Samples came for which there was no room.
+    fn spilled(&mut self, samples: u64) {
+        if let Some(stream) = &mut self.stream {
+            stream.refuse(samples);
+        }
+        match &mut self.gap {
+            Some(Gap::Full { samples: missing }) => *missing += samples,
+            _ => {
+                self.metrics.gaps.add(1);
+                self.missing(Gap::Full { samples });
+            }
+        }
+    }
+
+    /// Notes a gap; one before it at the same place is told on its own.
+    fn missing(&mut self, gap: Gap) {
+        if self.gap.is_some() {
+            self.tell(None);
+        }
+        self.gap = Some(gap);
+    }
+
+    /// Nobody has to listen, and a full list costs no more than its entry.
+    fn tell(&mut self, time_ticks: Option<u64>) {
+        let segment = Segment { first_sample: self.delivered, time_ticks, gap: self.gap.take() };
+        let _ = self.segments.try_send(segment);
     }
 }
 
@@ -178,13 +234,21 @@ impl<T: WireSample> Block for RadioSource<T> {
 
     fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
         let Some(stream) = &mut self.stream else { return Ok(Work::Finished) };
-        let meta = T::recv(stream, self.out.slice_mut(), context.may_block)?;
-        self.metrics.follow_stream(stream);
-        let ended = self.account(meta);
+        let room = self.out.slice_mut();
+        let spills = room.is_empty() && !self.spill.is_empty();
+        let place = if spills { &mut self.spill[..] } else { room };
+        let meta = T::recv(stream, place, context.may_block)?;
+        let ended = self.account(meta, spills);
+        if let Some(stream) = &self.stream {
+            self.metrics.follow_stream(stream);
+        }
         Ok(if ended { Work::Finished } else { Work::Again(Duration::ZERO) })
     }
 
     fn finish(&mut self) -> Result<(), BlockError> {
+        if self.gap.is_some() {
+            self.tell(None);
+        }
         if let Some(stream) = self.stream.take() {
             self.metrics.follow_stream(&stream);
             let ledger = stream.finish();

@@ -26,11 +26,13 @@ pub enum Cause {
     Discarded,
     /// Another channel of the group lost these moments, so this one gave them up too.
     Alignment,
+    /// They arrived, but the consumer had no room: for a recording, the disk was too slow.
+    ConsumerFull,
 }
 
 impl Cause {
     /// Every cause, in the order of a ledger's table.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::DeviceOverrun,
         Self::NetworkLoss,
         Self::HostQueueDrop,
@@ -38,6 +40,7 @@ impl Cause {
         Self::LateCommand,
         Self::Discarded,
         Self::Alignment,
+        Self::ConsumerFull,
     ];
 
     /// A stable name for tables and JSON.
@@ -50,6 +53,7 @@ impl Cause {
             Self::LateCommand => "late_command",
             Self::Discarded => "discarded",
             Self::Alignment => "alignment",
+            Self::ConsumerFull => "consumer_full",
         }
     }
 }
@@ -138,6 +142,12 @@ impl Ledger {
     pub(crate) fn deliver(&mut self, samples: u64) {
         self.held -= samples;
         self.delivered += samples;
+    }
+
+    /// The consumer could not keep samples that it was given.
+    pub(crate) fn refuse(&mut self, samples: u64) {
+        self.delivered -= samples;
+        self.lose(Cause::ConsumerFull, samples);
     }
 
     /// Held samples will not be wanted, for `cause`.

@@ -1,5 +1,6 @@
 //! `millstream rx`: records a radio's samples. Reception and disk are partitions of their own, with
-//! a ring between them, so that a slow disk costs no sample until the ring is full.
+//! a ring between them, so that a slow disk costs no sample until the ring is full, and from then
+//! on only those for which there is no room.
 
 use crate::graph_run::{self, LedgerReport};
 use crate::live::Live;
@@ -53,6 +54,11 @@ pub struct Args {
     /// Samples in the file: what the extension says by default, sc16 in SigMF.
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
+
+    /// What may wait for the disk, MiB. When it is full, samples are lost and counted.
+    #[arg(long, value_name = "MIB", default_value_t = 64,
+          value_parser = clap::value_parser!(u16).range(1..))]
+    queue: u16,
 }
 
 /// Formats of a recording.
@@ -135,7 +141,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let mut live = Live::new();
     let show = |elapsed, snapshot: &Snapshot| status(elapsed, snapshot, samples);
     let began = std::time::SystemTime::now();
-    let run = graph_run::run(graph, &plan(), &mut live, show)
+    let run = graph_run::run(graph, &plan(args.queue), &mut live, show)
         .map_err(|error| graph_run::with_part(error, &target.data))?;
     let ledger = run
         .snapshot
@@ -147,8 +153,14 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let meta = target.meta.filter(|_| ledger.delivered > 0);
     if let Some(meta) = &meta {
         let datatype = target.format.datatype();
-        let recording =
-            Recording { datatype, rate_hz, hardware: &hardware, began, segments: &segments };
+        let recording = Recording {
+            datatype,
+            rate_hz,
+            hardware: &hardware,
+            began,
+            segments: &segments,
+            samples: ledger.delivered,
+        };
         sigmf::write_meta(meta, &recording)?;
     }
     let data = target.data.display().to_string();
@@ -187,7 +199,7 @@ fn samples_wanted(args: &Args, rate_hz: f64) -> Option<u64> {
     args.nsamps.or(args.duration.map(of_seconds))
 }
 
-fn connect<T: WireSample + bytemuck::NoUninit>(
+fn connect<T: WireSample + Default + bytemuck::NoUninit>(
     graph: &mut Graph,
     device: Device,
     stream: millstream_radio::RxStreamer,
@@ -195,21 +207,21 @@ fn connect<T: WireSample + bytemuck::NoUninit>(
     path: &Path,
 ) -> anyhow::Result<Receiver<Segment>> {
     let (source, segments) = RadioSource::<T>::new(device, stream, samples);
-    graph.add("radio", source)?;
+    graph.add("radio", source.without_waiting())?;
     graph.add("file", FileSink::<T>::new(path))?;
     graph.connect("radio.out", "file.in")?;
     Ok(segments)
 }
 
-/// Two threads, and between them half a second of 16-bit samples at 32 MS/s.
-fn plan() -> Plan {
+/// Two threads, and a queue between them.
+fn plan(queue_mib: u16) -> Plan {
     let partition = |name: &str| Partition {
         name: name.to_owned(),
         blocks: vec![name.to_owned()],
         cpu: None,
         wait: WaitMode::Park,
     };
-    let buffers = Buffers { between_bytes: 64 << 20, ..Buffers::default() };
+    let buffers = Buffers { between_bytes: usize::from(queue_mib) << 20, ..Buffers::default() };
     Plan { partitions: vec![partition("radio"), partition("file")], buffers }
 }
 

@@ -213,6 +213,14 @@ impl RxStreamer {
         &self.ledger
     }
 
+    /// Books the last `samples` that were received as lost, because the caller cannot keep them.
+    ///
+    /// # Panics
+    /// When that many were never delivered.
+    pub fn refuse(&mut self, samples: u64) {
+        self.ledger.refuse(samples);
+    }
+
     /// What was counted at the port.
     pub fn counters(&self) -> &RxCounters {
         &self.counters
