@@ -252,4 +252,30 @@ mod tests {
             assert_eq!(window.bytes, fifo.bytes as u64 - 8);
         }
     }
+
+    /// What [`sizes`] promises, asked of the kernel: full windows of packets of any length wait in
+    /// a socket that nobody reads, and none is lost.
+    #[test]
+    fn the_kernel_holds_full_windows() {
+        use millstream_link::port::PortOptions;
+        use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+        let recv_queue_bytes = queue_bytes_wanted(64 * 1024);
+        let options = PortOptions { recv_queue_bytes, ..PortOptions::default() };
+        let any = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+        for length in [12usize, 100, 600, 1_100, 1_472, 2_100, 4_108, 8_016] {
+            let port = millstream_link::open("udp", any, &options).unwrap();
+            let (_, window) = sizes(64 * 1024, port.rx.capabilities().recv_queue_bytes);
+            let by_bytes = window.bytes as usize / length.next_multiple_of(8);
+            let count = CHANNELS * by_bytes.min(window.packets as usize);
+            let sender = UdpSocket::bind(any).unwrap();
+            for _ in 0..count {
+                sender.send_to(&vec![0; length], port.local).unwrap();
+            }
+            let (mut rx, mut got) = (port.rx, 0);
+            while let Ok(lent @ 1..) = rx.recv_batch(std::time::Duration::from_millis(20)) {
+                got += lent;
+            }
+            assert_eq!((got, rx.queue_drops()), (count, 0), "{length} bytes each");
+        }
+    }
 }

@@ -64,6 +64,34 @@ fn credit_comes_back_when_samples_have_left_and_not_before() {
 }
 
 #[test]
+fn transmitting_allocates_nothing() {
+    struct Nowhere;
+    impl PortTx for Nowhere {
+        fn capabilities(&self) -> millstream_link::port::Capabilities {
+            millstream_link::port::Capabilities::new(9000, 64)
+        }
+        fn send(&mut self, _: &[u8], _: SocketAddrV4) -> std::io::Result<()> {
+            Ok(())
+        }
+        fn send_train(&mut self, _: &[u8], _: usize, _: SocketAddrV4) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut bench = bench(1_000);
+    bench.device.outbox = Outbox::new(Box::new(Nowhere), bench.counters.clone());
+    let packets: Vec<_> = (0..10_000).map(|seq| samples(seq, None, 100, false)).collect();
+    let before = millstream_testkit::allocations();
+    for packet in &packets {
+        bench.device.receive(packet, HOST, bench.now_ns);
+        bench.device.advance(bench.now_ns);
+        bench.now_ns += 100 * US;
+    }
+    assert_eq!(millstream_testkit::allocations(), before);
+    let counters = bench.counters.snapshot();
+    assert_eq!((counters.tx_samples, counters.tx_underflows), (999_900, 0));
+}
+
+#[test]
 fn commands_are_answered_when_they_come_out_of_the_buffer() {
     let mut bench = bench(1 << 30);
     bench.receive(&samples(0, Some(500), 100, true));
