@@ -17,7 +17,6 @@ mod losses;
 mod meta;
 mod recover;
 mod recv;
-mod reorder;
 mod streamer;
 mod tracker;
 

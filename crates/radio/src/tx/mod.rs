@@ -6,7 +6,6 @@
 //!       stream status ─▶ intake ────────────────────┴─▶ flight ─▶ ledger
 //! ```
 
-mod account;
 mod audit;
 mod channel;
 mod deficit;
