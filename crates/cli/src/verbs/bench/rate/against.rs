@@ -4,7 +4,8 @@ use super::Args;
 use super::contender::{Found, Ours, Uhd, highest};
 use super::place::{Place, RadioUnderTest};
 use crate::output::{Report, note};
-use millstream_lab::{Direction, Summary};
+use millstream_lab::Summary;
+use millstream_lab::uhd::Direction;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -19,7 +20,7 @@ pub fn run(
 ) -> anyhow::Result<Report> {
     note(format_args!("searching {}; both hosts in turns", args.criterion()));
     let mut rows = Vec::new();
-    for direction in args.direction.directions() {
+    for direction in [Direction::Rx] {
         let mut row = Row { direction, ours: Side::default(), uhd: Side::default() };
         for repetition in 1..=args.repetitions {
             note(format_args!("{} {repetition}: millstream", direction.name()));
