@@ -4,6 +4,7 @@
   find       millstream finds it and names its serial number
   receive    stock rx_samples_to_file (the control), then millstream rx: the recording has
              to be the simulator's source file, and the claim is gone afterwards
+  transmit   stock tx_samples_from_file (the control): the simulator's sink has to get the file
 
 The simulator's queue of stream statuses holds 100 and is drained only when the window closes: the
 window has to stay below 1 MB. It sends to one host per session and at most 4 MS/s.
@@ -30,6 +31,8 @@ SAMPLES = 1_000_003
 # More than it ever sends: where it repeats a file it sends a short packet.
 SOURCE_SAMPLES = 2 * SAMPLES
 WINDOW_BYTES = 400_000
+TX_RATE_HZ = 500e3
+TX_SAMPLES = 200_003
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -68,13 +71,36 @@ def check_recording(name, path, source):
     print(f"{name}: {SAMPLES} samples exact")
 
 
-def check(folder, source):
-    """All checks against a simulator that serves."""
-    found = wait_until_found()
-    fields = found["fields"]
-    if fields["serial"] != mpm_simulator.SERIAL:
-        sys.exit(f"millstream find names another device: {found}")
-    print(f"millstream find: {fields['product']}, serial {fields['serial']}")
+def check_transmission(name, command, source_path, sink_path):
+    """What the simulator got has to be the beginning of the source, and at most the end of burst
+    behind it: one sample of zeros."""
+    with open(source_path, "rb") as file:
+        sent = file.read(4 * TX_SAMPLES)
+    path = source_path + ".tx.sc16"
+    with open(path, "wb") as file:
+        file.write(sent)
+    run([*command, path])
+    deadline = time.monotonic() + 5
+    while os.path.getsize(sink_path) < len(sent) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    with open(sink_path, "rb") as file:
+        got = file.read()
+    if got not in (sent, sent + bytes(4)):
+        sys.exit(f"{name}: {len(got)} bytes arrived of {len(sent)}; "
+                 f"{first_difference(got[:len(sent)], sent[:len(got)]) or 'what arrived is right'}")
+    print(f"{name}: {TX_SAMPLES} samples exact")
+
+
+def check_transmit(source_path, sink_path):
+    """UHD's transmitter as the control."""
+    check_transmission(
+        "tx_samples_from_file",
+        [uhd_example("tx_samples_from_file"), "--args", f"addr={THEIRS}", "--rate", str(TX_RATE_HZ),
+         "--freq", "1e9", "--type", "short", "--file"], source_path, sink_path)
+
+
+def check_receive(folder, source):
+    """UHD's receiver as the control, then ours."""
     path = os.path.join(folder, "recording.sc16")
     run([uhd_example("rx_samples_to_file"), "--type", "short", "--rate", str(RATE_HZ),
          "--args", f"addr={THEIRS},recv_buff_size={WINDOW_BYTES}",
@@ -85,6 +111,14 @@ def check(folder, source):
     check_recording("millstream rx", path, source)
     if wait_until_found()["claimed"]:
         sys.exit("millstream rx left the simulator claimed")
+
+
+def check_found():
+    """It is the simulator that answers."""
+    fields = wait_until_found()["fields"]
+    if fields["serial"] != mpm_simulator.SERIAL:
+        sys.exit(f"millstream find names another device: {fields}")
+    print(f"millstream find: {fields['product']}, serial {fields['serial']}")
 
 
 def main():
@@ -103,7 +137,9 @@ def main():
             command = [PYTHON, os.path.join(HERE, "mpm_simulator.py"), source_path, sink_path]
             try:
                 with namespace.Neighbour(command, OURS, THEIRS, log):
-                    check(folder, source)
+                    check_found()
+                    check_receive(folder, source)
+                    check_transmit(source_path, sink_path)
             except SystemExit:
                 log.seek(0)
                 sys.stderr.writelines(f"simulator: {line}" for line in log)

@@ -1,13 +1,13 @@
 """UHD's own MPM simulator (Debian's python3-uhd), served as a device: an E320 with one endpoint.
 
 Debian ships the module, but not its starter program, nor `mprpc`, below its RPC server, nor the
-extension module for the hardware. This harness starts it, stands in for those two and mends two
-calls that fail on today's libraries. It serves until it is killed and binds every address of
+extension module for the hardware. This harness starts it, stands in for those two and mends what
+fails on today's libraries. It serves until it is killed and binds every address of
 discovery, RPC and CHDR: it wants a network namespace of its own (`namespace.Neighbour`).
 
 Usage: mpm_simulator.py SOURCE SINK
   SOURCE  the sample bytes that it sends to a host; every stream begins at its start
-  SINK    where it writes the sample bytes that a host sends
+  SINK    where it writes the sample bytes that a host sends; every stream begins it anew
 """
 
 import importlib.util
@@ -79,9 +79,14 @@ def install_stand_ins():
 
 
 def mend_libraries():
-    """`get_links` no longer takes a list; a missing mender artifact would be a nil in a string map."""
+    """What fails on today's libraries or keeps a test waiting.
+
+    `get_links` no longer takes a list. A missing mender artifact would be a nil in a string map.
+    A sink is closed only when the next stream begins: what it got has to be in its file before.
+    """
     import pyroute2
     from usrp_mpm.periph_manager import base
+    from usrp_mpm.simulator import sample_source
 
     get_links = pyroute2.IPRoute.get_links
     pyroute2.IPRoute.get_links = lambda self, index=0, **options: get_links(
@@ -90,6 +95,10 @@ def mend_libraries():
     def no_artifact(*_arguments, **_options):
         raise FileNotFoundError("no mender artifact")
     base.get_mender_artifact = no_artifact
+
+    def open_unbuffered(path, mode):
+        return open(path, mode, buffering=0 if "w" in mode else -1)
+    sample_source.open = open_unbuffered
 
 
 def main():

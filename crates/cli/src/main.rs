@@ -6,6 +6,7 @@ mod interrupt;
 mod live;
 mod numbers;
 mod output;
+mod playback;
 mod sigmf;
 mod signal;
 mod verbs;
@@ -32,9 +33,11 @@ enum Verb {
     Demo(verbs::demo::Args),
     Fault(verbs::fault::Args),
     Find(verbs::find::Args),
+    Latency(verbs::latency::Args),
     Radio(verbs::radio::Args),
     Rx(verbs::rx::Args),
     Run(verbs::run::Args),
+    Tx(verbs::tx::Args),
 }
 
 fn main() -> ExitCode {
@@ -47,9 +50,11 @@ fn main() -> ExitCode {
         Verb::Demo(args) => verbs::demo::run(args),
         Verb::Fault(args) => verbs::fault::run(args),
         Verb::Find(args) => verbs::find::run(args),
+        Verb::Latency(args) => verbs::latency::run(args),
         Verb::Radio(args) => verbs::radio::run(args),
         Verb::Rx(args) => verbs::rx::run(args),
         Verb::Run(args) => verbs::run::run(args),
+        Verb::Tx(args) => verbs::tx::run(args),
     };
     output::finish(outcome, cli.json)
 }

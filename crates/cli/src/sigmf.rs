@@ -1,6 +1,8 @@
 //! SigMF metadata of a recording: one capture segment per stretch without a gap, and an annotation
 //! that names each loss (SigMF 1.0.0, sections "captures array" and "annotations array").
 
+pub mod read;
+
 use anyhow::Context;
 use millstream_radio::RxEvent;
 use millstream_radio::block::{Gap, Segment};

@@ -64,3 +64,28 @@ fn a_question_without_an_unknown_is_refused() {
     let small = [&RATE[..], &["--latency", "1", "--mtu", "47"]].concat();
     millstream(Path::new("/"), &small).fails(1, "an MTU of 47 bytes leaves no room");
 }
+
+/// Where the buffer holds the radio's time runs 10 000 times slower: nothing that this machine does
+/// takes 2.6 s. Where it does not, nothing that this machine does makes it hold.
+#[test]
+fn a_radio_agrees_with_the_law_on_both_sides_of_it() {
+    let folder = Path::new("/");
+    let ask = |latency, milliseconds, scale| {
+        let buffer = ["--samples", "65536", "--latency", latency, "--check", "--json"];
+        let check = ["--time-scale", scale, "--check-ms", milliseconds];
+        millstream(folder, &[&RATE[..], &buffer, &check].concat())
+    };
+    for (latency, milliseconds, scale, holds) in
+        [("20e-6", "0.3", "1e-4", true), ("600e-6", "6", "2e-3", false)]
+    {
+        let results = ask(latency, milliseconds, scale).succeeds().json()["results"].take();
+        assert_eq!(results["holds"], holds);
+        let trials = results["trials"].as_array().unwrap();
+        assert_eq!(trials.len(), 2, "{results}");
+        for trial in trials {
+            assert_eq!(trial["outcome"]["holds"], holds, "{trial}");
+            let samples = trial["outcome"]["buffer_samples"].as_u64().unwrap();
+            assert!(samples.abs_diff(65_536) <= 2_000, "{trial}");
+        }
+    }
+}

@@ -10,7 +10,7 @@ fn a_slow_rate_is_received_without_a_loss() {
     let args = ["--rate", "1e6", "--channels", "0,1", "--duration", "0.3", "--json"];
     let outcome = millstream(Path::new("/"), &[&["bench", "rate"][..], &args].concat());
     let results = outcome.succeeds().json()["results"].take();
-    let measured = &results["measured"];
+    let measured = &results["measured"][0]["outcome"];
     assert_eq!(measured["lossless"], true, "{results}");
     assert_eq!(measured["channels"].as_array().unwrap().len(), 2);
     let mut delivered = 0;
@@ -31,10 +31,28 @@ fn a_search_ends_at_the_highest_rate_of_its_grid_and_says_what_it_tried() {
     let rest = ["--max", "3e5", "--tries", "1", "--duration", "0.1", "--json"];
     let outcome = millstream(Path::new("/"), &[&args[..], &rest].concat());
     let results = outcome.succeeds().json()["results"].take();
-    assert_eq!(results["rate_hz"], 3e5, "{results}");
-    assert_eq!(results["tried"].as_array().unwrap().len(), 1, "2e5 and then 3e5");
+    let found = &results["measured"][0];
+    assert_eq!(found["rate_hz"], 3e5, "{results}");
+    assert_eq!(found["tried"].as_array().unwrap().len(), 1, "2e5 and then 3e5");
     assert!(outcome.stderr.contains("lose nothing"), "{outcome:?}");
     assert_eq!(radio.stop()["rx_overruns"], 0);
+}
+
+#[test]
+fn a_tone_is_transmitted_and_every_sample_is_in_the_books() {
+    let args = ["--rate", "1e6", "--channels", "0,1", "--duration", "0.3", "--direction", "both"];
+    let outcome = millstream(Path::new("/"), &[&["bench", "rate", "--json"][..], &args].concat());
+    let results = outcome.succeeds().json()["results"].take();
+    let measured = results["measured"].as_array().unwrap();
+    assert_eq!(
+        (&measured[0]["direction"], &measured[1]["direction"]),
+        (&"rx".into(), &"tx".into())
+    );
+    for channel in measured[1]["outcome"]["channels"].as_array().unwrap() {
+        assert_eq!((&channel["accepted"], &channel["balances"]), (&300_000.into(), &true.into()));
+        assert!(channel["trains"].as_u64().unwrap() < 300_000 / 2_000, "many packets a call");
+    }
+    assert!(results["radio"]["tx_packets"].as_u64().unwrap() > 0, "the radio was ours");
 }
 
 #[test]

@@ -19,6 +19,9 @@ fn what_cannot_be_served_is_refused_with_what_to_do() {
         (&["--rx-antenna", "ramp", "--rx-antenna", "ramp", "--rx-antenna", "ramp"], "two channels"),
         (&["--link", "none"], "this build has: udp"),
         (&["--serial", "a;b"], "1 to 32 of"),
+        (&["--rx-antenna", "loopback:7"], "CHANNEL `7` is not a whole number below 2"),
+        (&["--tx-out", "none/x.sc16"], "transmit file none/x.sc16: No such file"),
+        (&["--tx-buffer-samples", "1"], "tx_buffer_samples = 1: 4096 samples to 2^26"),
         (&["--time-scale", "1e9"], "a factor from 0.000001 to 1000000"),
     ] {
         let args = [&["radio", "--addr", &addr], args].concat();
@@ -47,6 +50,25 @@ fn every_signal_that_asks_ends_it_in_order() {
         radio.running.signal(signal);
         let document = radio.running.wait().succeeds().json();
         assert_eq!(document["results"]["counters"]["rx_packets"], 0);
+    }
+}
+
+#[test]
+fn several_radios_have_addresses_serials_files_and_counters_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let radio = Radio::start(folder.path(), &["--count", "2", "--tx-out", "sent.sc16"]);
+    let second = std::net::Ipv4Addr::from(u32::from(radio.addr) + 1).to_string();
+    let found = millstream(folder.path(), &["find", "--addr", &second]);
+    assert!(found.succeeds().stdout.contains("MS0002"), "{found:?}");
+    radio.running.signal(libc::SIGTERM);
+    let document = radio.running.wait().succeeds().json();
+    let radios = document["results"]["radios"].as_array().unwrap();
+    let asked = |index: usize| &radios[index]["counters"]["discovery_requests"];
+    assert_eq!(radios[1]["addr"], second);
+    assert_eq!(document["results"]["counters"]["discovery_requests"], *asked(1));
+    assert!(asked(1).as_u64() > Some(0) && *asked(0) == 0);
+    for name in ["sent-0.sc16", "sent-1.sc16", "sent-0.sigmf-meta", "sent-1.sigmf-meta"] {
+        assert!(folder.path().join(name).exists(), "{name}");
     }
 }
 

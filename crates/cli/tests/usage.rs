@@ -5,7 +5,7 @@ mod common;
 use common::{address, millstream};
 use std::path::Path;
 
-const VERBS: [&str; 7] = ["bench", "demo", "fault", "find", "radio", "rx", "run"];
+const VERBS: [&str; 9] = ["bench", "demo", "fault", "find", "latency", "radio", "rx", "run", "tx"];
 
 #[test]
 fn every_verb_has_help_and_json() {

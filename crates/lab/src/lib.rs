@@ -7,24 +7,28 @@
 //! | [`convert`] | sample conversion beside a copy and beside UHD |
 //! | [`histogram`] | latencies as a distribution; its picture is in [`picture`] |
 //! | [`lag`] | how far a consumer runs behind a radio's clock |
-//! | [`faults`] | what a radio's streams make of everything that goes wrong |
 //! | [`rate`] | what a host sustains with a radio |
+//! | [`trial`] | the buffer law put to the test on a scaled clock |
+//! | [`turnaround`] | from received samples to the earliest answer |
 //! | [`uhd`] | UHD's `benchmark_rate` as a peer |
 //! | [`search`], [`summary`] | the highest rate that holds; repeated figures in short |
 
 pub mod budget;
 pub mod buffer;
 pub mod convert;
-pub mod faults;
+mod direction;
 pub mod histogram;
 pub mod lag;
 pub mod picture;
 pub mod rate;
 pub mod search;
 pub mod summary;
+pub mod trial;
+pub mod turnaround;
 pub mod uhd;
 
 pub use budget::{Link, LinkBudget, WireFormat};
+pub use direction::Direction;
 pub use histogram::Histogram;
 pub use lag::Lag;
 pub use search::Grid;

@@ -4,6 +4,8 @@ pub mod bench;
 pub mod demo;
 pub mod fault;
 pub mod find;
+pub mod latency;
 pub mod radio;
 pub mod run;
 pub mod rx;
+pub mod tx;

@@ -87,7 +87,7 @@ fn reference(policy: Policy, packets: &[TxPacket], ticks: u64) -> Vec<Told> {
             if state == Phase::Skipping {
                 state = if head.eob { Phase::Idle } else { state };
                 queue.pop_front();
-            } else if head.timestamp.is_some_and(|time| time < tick) {
+            } else if state != Phase::Burst && head.timestamp.is_some_and(|time| time < tick) {
                 told.push(Told::Late(tick));
                 state = if head.eob { Phase::Idle } else { spoilt };
                 queue.pop_front();
@@ -208,6 +208,16 @@ fn a_time_ahead_within_a_burst_is_waited_for() {
     rig.push(packet(10, Some(20), 1, true));
     rig.run(100);
     let want = [Told::Sent(10, 0), Told::Sent(11, 1), Told::Sent(20, 2), Told::Ack(20)];
+    assert_eq!(rig.told, want);
+}
+
+#[test]
+fn a_time_passed_within_a_burst_is_no_reason_to_drop_what_came_in_time() {
+    let mut rig = Rig::new(Policy::NextPacket);
+    rig.push(packet(10, Some(20), 2, false));
+    rig.push(packet(10, Some(21), 1, true));
+    rig.run(100);
+    let want = [Told::Sent(20, 0), Told::Sent(21, 1), Told::Sent(22, 2), Told::Ack(22)];
     assert_eq!(rig.told, want);
 }
 

@@ -1,7 +1,7 @@
 //! The methods of an E320-type device, as UHD 4.3 calls them (facts section 3).
 
 use super::claim::Claim;
-use super::values::{bytes, none, number, string_map, strings, text, truth, unsigned};
+use super::values::{bytes, entry, none, number, string_map, strings, text, truth, unsigned};
 use crate::config::RATE_RANGE_HZ;
 use crate::mailbox::Order;
 use crate::time::Timekeeper;
@@ -136,7 +136,8 @@ impl Mpm {
             return self.daughterboard_call(name, args, now_ns);
         }
         Ok(match method {
-            "reclaim" | "init" => Value::from(true),
+            "reclaim" => Value::from(true),
+            "init" => self.init(args, now_ns)?,
             "unclaim" => {
                 self.claim.release();
                 self.reset(now_ns);
@@ -210,6 +211,18 @@ impl Mpm {
         self.clock_source = "internal".to_owned();
         self.time_source = "internal".to_owned();
         self.order(Order::Reset(self.timekeeper));
+    }
+
+    /// Takes the device arguments. A rate given here holds before the host asks for any, so its
+    /// graph never sees another one.
+    fn init(&mut self, args: &[Value], now_ns: u64) -> Answer {
+        if let Some(rate) = entry(args, 0, "master_clock_rate") {
+            let rate_hz = rate
+                .parse()
+                .map_err(|_| format!("the device argument master_clock_rate={rate} is no rate"))?;
+            self.set_rate(rate_hz, now_ns)?;
+        }
+        Ok(Value::from(true))
     }
 
     fn set_rate(&mut self, rate_hz: f64, now_ns: u64) -> Answer {

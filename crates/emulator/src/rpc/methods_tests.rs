@@ -121,6 +121,22 @@ fn the_rate_is_reset_on_claim_and_equals_radio_clk() {
 }
 
 #[test]
+fn a_master_clock_rate_among_the_device_arguments_holds_from_the_start() {
+    let (mut mpm, inbox, token) = claimed();
+    let init = |mpm: &mut Mpm, rate: &str| {
+        let args = Value::Map(vec![(Value::from("master_clock_rate"), Value::from(rate))]);
+        mpm.call("init", &[token.clone(), args], SECOND)
+    };
+    init(&mut mpm, "1e6").unwrap();
+    let clocks = mpm.call("get_clocks", std::slice::from_ref(&token), SECOND).unwrap();
+    assert!(clocks.to_string().contains("1000000.0"));
+    let last = inbox.try_iter().last().unwrap();
+    assert!(matches!(last, Order::Time(keeper) if keeper.clock().rate_hz() == 1e6));
+    assert!(init(&mut mpm, "fast").unwrap_err().contains("master_clock_rate=fast is no rate"));
+    assert!(init(&mut mpm, "1e12").unwrap_err().contains("1 kHz to 500 MHz"));
+}
+
+#[test]
 fn a_silent_session_loses_its_claim() {
     let (mut mpm, inbox, token) = claimed();
     assert!(mpm.call("claim", &[Value::from("b")], 6 * SECOND).unwrap_err().contains("by UHD"));

@@ -43,6 +43,12 @@ pub fn text(args: &[Value], index: usize) -> Result<&str, String> {
     args.get(index).and_then(Value::as_str).ok_or_else(|| format!("argument {index} must be text"))
 }
 
+/// The text under `key` in the map that is argument `index`, if it is there.
+pub fn entry<'a>(args: &'a [Value], index: usize, key: &str) -> Option<&'a str> {
+    let map = args.get(index)?.as_map()?;
+    map.iter().find(|(name, _)| name.as_str() == Some(key))?.1.as_str()
+}
+
 /// Argument `index` as bytes: MessagePack str and bin are both in use for tokens.
 pub fn bytes(args: &[Value], index: usize) -> &[u8] {
     match args.get(index) {

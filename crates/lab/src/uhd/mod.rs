@@ -4,6 +4,7 @@ mod summary;
 
 pub use summary::{Summary, SummaryError};
 
+use crate::Direction;
 use millstream_sys::child::{cpu_time_s, tie};
 use serde::Serialize;
 use std::io::{self, BufRead, BufReader, Read};
@@ -24,26 +25,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// measurement: a share of all, and a time.
 const MISSING_SHARE: f64 = 0.02;
 const START_S: f64 = 0.25;
-
-/// The direction of samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Direction {
-    /// From the radio.
-    Rx,
-    /// To the radio.
-    Tx,
-}
-
-impl Direction {
-    /// In a table.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Rx => "receive",
-            Self::Tx => "transmit",
-        }
-    }
-}
 
 /// One run of it.
 #[derive(Debug, Clone)]

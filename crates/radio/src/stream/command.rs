@@ -67,6 +67,7 @@ impl RxStreamer {
         self.channel.stop_if_started()?;
         self.pass_over_strays(Duration::ZERO)?;
         self.command(samples, at)?;
+        self.aside.clear();
         self.tracker.begin(at);
         self.expectation.begin(at);
         self.awaited = at;

@@ -7,7 +7,8 @@ use millstream_wire::stream::{CommandOp, CommandRepr, StatusRepr};
 use millstream_wire::{Error, Width};
 
 use super::meta::{RxError, RxEvent};
-use super::streamer::{Held, Pending, Run, RxStreamer, TICKS_PER_SAMPLE};
+use super::reorder::WINDOW;
+use super::streamer::{Held, Pending, Place, Run, RxStreamer, TICKS_PER_SAMPLE};
 use super::tracker::{Arrival, Gap, Verdict};
 use crate::error::io_error;
 use crate::{Cause, RadioError};
@@ -22,25 +23,38 @@ enum Content {
 impl RxStreamer {
     /// Goes through the lent datagrams until there is something for the caller; false at their end.
     pub(super) fn inspect_batch(&mut self) -> Result<bool, RxError> {
-        while self.batch.0 < self.batch.1 {
-            let index = self.batch.0;
-            self.batch.0 += 1;
-            self.inspect(index)?;
+        loop {
+            if let Some(place) = self.aside.turn(self.tracker.next_seq()) {
+                self.inspect(Place::Aside(place))?;
+            } else if self.batch.0 < self.batch.1 {
+                self.batch.0 += 1;
+                self.inspect(Place::Lent(self.batch.0 - 1))?;
+            } else {
+                return Ok(false);
+            }
             if self.held.is_some() || self.pending.is_some() {
                 return Ok(true);
             }
         }
-        Ok(false)
     }
 
-    fn inspect(&mut self, index: usize) -> Result<(), RxError> {
-        let datagram = self.port.rx.datagram(index);
-        if datagram.source != self.path.device {
-            self.counters.foreign += 1;
-            return Ok(());
+    /// The bytes of a packet.
+    pub(super) fn packet(&self, place: Place) -> &[u8] {
+        match place {
+            Place::Lent(index) => self.port.rx.datagram(index).payload,
+            Place::Aside(place) => self.aside.packet(place),
         }
-        self.heard = true;
-        let packet = match Packet::parse(datagram.payload, self.path.width) {
+    }
+
+    fn inspect(&mut self, place: Place) -> Result<(), RxError> {
+        if let Place::Lent(index) = place {
+            if self.port.rx.datagram(index).source != self.path.device {
+                self.counters.foreign += 1;
+                return Ok(());
+            }
+            self.heard = true;
+        }
+        let packet = match Packet::parse(self.packet(place), self.path.width) {
             Ok(packet) => packet,
             Err(_) => return self.malformed(),
         };
@@ -49,7 +63,7 @@ impl RxStreamer {
             return Ok(());
         }
         match content(&packet) {
-            Ok(Content::Data { repr, at, flow_bytes }) => self.data(index, &repr, at, flow_bytes),
+            Ok(Content::Data { repr, at, flow_bytes }) => self.data(place, &repr, at, flow_bytes),
             Ok(Content::Command { repr, flow_bytes }) => self.stream_command(&repr, flow_bytes),
             Ok(Content::Other) => {
                 self.counters.unexpected += 1;
@@ -57,6 +71,31 @@ impl RxStreamer {
             }
             Err(_) => self.malformed(),
         }
+    }
+
+    /// Whether a packet has been put aside, or has to wait for those that were: one before it may
+    /// still come.
+    fn waits(&mut self, place: Place, arrival: &Arrival, eob: bool) -> bool {
+        let Place::Lent(index) = place else { return false };
+        let missing = self.tracker.missing_before(arrival);
+        if missing == 0 {
+            return false;
+        }
+        let begun = self.awaited.is_none() && self.recovery.is_none();
+        if begun && !eob && missing <= WINDOW as u64 && !self.aside.given_up {
+            if self.aside.put(arrival.seq, self.port.rx.datagram(index).payload) {
+                self.counters.reordered += 1;
+            } else {
+                self.counters.duplicates += 1;
+            }
+            return true;
+        }
+        // Whoever has waited goes first, and this one is looked at again.
+        self.aside.given_up = !self.aside.is_empty();
+        if self.aside.given_up {
+            self.batch.0 = index;
+        }
+        self.aside.given_up
     }
 
     fn malformed(&mut self) -> Result<(), RxError> {
@@ -67,7 +106,7 @@ impl RxStreamer {
 
     fn data(
         &mut self,
-        index: usize,
+        place: Place,
         repr: &DataRepr,
         at: usize,
         flow_bytes: usize,
@@ -78,40 +117,56 @@ impl RxStreamer {
             // Followed all the same, so that the next burst begins with the right number.
             self.tracker.begin(None);
             self.tracker.judge(&arrival);
+            self.aside.clear();
             self.counters.stray += 1;
             return self.release(flow_bytes);
+        }
+        if self.waits(place, &arrival, repr.eob) {
+            return Ok(());
         }
         if self.is_of_a_later_capture(&arrival) {
             self.give_up_capture(&arrival);
             // Looked at again when that has been said.
-            self.batch.0 = index;
+            if let Place::Lent(index) = place {
+                self.batch.0 = index;
+            }
             return Ok(());
         }
         let gap = match self.tracker.judge(&arrival) {
             Verdict::Next => None,
             Verdict::After(gap) => Some(gap),
-            Verdict::Duplicate => {
-                self.counters.duplicates += 1;
-                return Ok(());
-            }
-            Verdict::Late => {
-                self.counters.late += 1;
-                // Counted when it was given up.
-                return Ok(());
-            }
-            Verdict::Nonsense => return self.malformed(),
+            other => return self.pass_by(place, other, flow_bytes),
         };
         self.counters.packets += 1;
-        let missing = gap.map_or(0, |gap| gap.in_packets.div_ceil(self.samples_per_packet.into()));
-        self.credit.pass_gap(missing, flow_bytes);
         self.book(&arrival, gap.as_ref());
         let end = at + repr.payload_len;
         let ticks = repr.timestamp;
         let (ends_burst, then) = self.burst_after(&arrival, gap.as_ref(), repr.eob);
-        self.held = Some(Held { index, at, end, ticks, flow_bytes, ends_burst, then });
+        self.held = Some(Held { place, at, end, ticks, flow_bytes, ends_burst, then });
         // While a new start is awaited, this is the end of what ran before it.
         if repr.eob && self.run == Run::Continuous && self.recovery.is_none() {
             return self.overran();
+        }
+        Ok(())
+    }
+
+    /// A packet of no use.
+    fn pass_by(
+        &mut self,
+        place: Place,
+        verdict: Verdict,
+        flow_bytes: usize,
+    ) -> Result<(), RxError> {
+        if let Place::Aside(place) = place {
+            self.aside.free(place);
+        }
+        match verdict {
+            Verdict::Duplicate => self.counters.duplicates += 1,
+            Verdict::Late => {
+                self.counters.late += 1;
+                return self.release(flow_bytes);
+            }
+            _ => return self.malformed(),
         }
         Ok(())
     }
@@ -192,7 +247,14 @@ impl RxStreamer {
     /// Counts a packet whose buffer is free again, and reports once per period.
     pub(super) fn release(&mut self, flow_bytes: usize) -> Result<(), RxError> {
         self.credit.release(flow_bytes);
-        if self.credit.is_due() { self.report() } else { Ok(()) }
+        if self.credit.is_due() { self.report_unless_over() } else { Ok(()) }
+    }
+
+    /// Reports, but not to a device without time that was stopped: it will not say where the burst
+    /// ends, and UHD's simulator ends on a report that comes then.
+    pub(super) fn report_unless_over(&mut self) -> Result<(), RxError> {
+        let stopped = matches!(self.run, Run::Stopping(_));
+        if stopped && self.tracker.next_ticks().is_none() { Ok(()) } else { self.report() }
     }
 
     /// Tells the device what has been consumed.

@@ -98,6 +98,8 @@ pub struct RxCounters {
     pub misaddressed: u64,
     /// Second copies of packets; passed over.
     pub duplicates: u64,
+    /// Packets that came before their turn and waited for it.
+    pub reordered: u64,
     /// Packets that came after they had been given up; their samples stay lost.
     pub late: u64,
     /// Data packets while nothing was started; passed over.

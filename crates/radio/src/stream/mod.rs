@@ -17,6 +17,7 @@ mod losses;
 mod meta;
 mod recover;
 mod recv;
+mod reorder;
 mod streamer;
 mod tracker;
 

@@ -39,8 +39,9 @@ impl RxStreamer {
         }
         if now.duration_since(self.last_idle) >= REPORT_AGAIN {
             self.last_idle = now;
-            self.report_again()?;
+            self.report_unless_over()?;
             let quiet = now.duration_since(self.last_heard) >= REPORT_AGAIN;
+            self.aside.given_up |= quiet && !self.aside.is_empty();
             if quiet && self.lost_the_end_of_an_overrun() {
                 return self.overran();
             }
@@ -55,13 +56,6 @@ impl RxStreamer {
         }
         let silent = now.duration_since(self.last_heard);
         if silent > self.silence_limit() { self.silence(silent) } else { Ok(()) }
-    }
-
-    /// Reports credit although nothing came. Not to a device without time that was stopped: it will
-    /// not say where the burst ends, and UHD's simulator ends on a report that comes then.
-    fn report_again(&mut self) -> Result<(), RxError> {
-        let stopped = matches!(self.run, Run::Stopping(_));
-        if stopped && self.tracker.next_ticks().is_none() { Ok(()) } else { self.report() }
     }
 
     /// An overrun was reported, but the packet that ended its burst has not come.
@@ -179,6 +173,7 @@ impl RxStreamer {
         self.channel.stop()?;
         handshake::open(&mut self.port, &self.path, &mut self.credit)?;
         self.batch = (0, 0);
+        self.aside.clear();
         self.tracker.restart();
         self.restart(0)
     }

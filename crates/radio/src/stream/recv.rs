@@ -6,7 +6,7 @@ use millstream_wire::chdr::SC16_LEN;
 use num_complex::Complex32;
 
 use super::meta::{RxError, RxEvent, RxMetadata};
-use super::streamer::{Held, Pending, RxStreamer, TICKS_PER_SAMPLE};
+use super::streamer::{Held, Pending, Place, RxStreamer, TICKS_PER_SAMPLE};
 
 /// Longest sleep between looks at the state of the stream.
 const SLICE: Duration = Duration::from_millis(50);
@@ -94,7 +94,7 @@ impl RxStreamer {
         meta: &mut RxMetadata,
         convert: &impl Fn(&[u8], &mut [T]) -> usize,
     ) -> Result<(), RxError> {
-        let wire = &self.port.rx.datagram(held.index).payload[held.at..held.end];
+        let wire = &self.packet(held.place)[held.at..held.end];
         let samples = convert(wire, &mut out[meta.samples..]);
         if meta.samples == 0 {
             meta.time_ticks = held.ticks;
@@ -115,6 +115,9 @@ impl RxStreamer {
             return Ok(false);
         }
         self.held = None;
+        if let Place::Aside(place) = held.place {
+            self.aside.free(place);
+        }
         let (event, ends_burst) = (held.then, held.ends_burst);
         if event != RxEvent::None {
             self.pending = Some(Pending { event, ticks: held.ticks, ends_burst });
@@ -142,6 +145,8 @@ impl RxStreamer {
         let count = received.map_err(|error| self.receive_error(error))?;
         self.batch = (0, count);
         self.heard = false;
+        // Nothing else comes for now: what waits for an earlier packet goes on without it.
+        self.aside.given_up |= count == 0 && !left.is_zero() && !self.aside.is_empty();
         let found = self.inspect_batch()?;
         if self.heard {
             self.last_heard = Instant::now();

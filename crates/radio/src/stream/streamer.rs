@@ -14,6 +14,7 @@ use super::expectation::Expectation;
 use super::handshake::{self, StreamPath};
 use super::losses::Losses;
 use super::meta::{RxArgs, RxCounters, RxEvent};
+use super::reorder::Aside;
 use super::tracker::Tracker;
 use crate::channel::RxChannel;
 use crate::convert::{Converter, Wire};
@@ -48,6 +49,8 @@ pub struct RxStreamer {
 
     /// The datagrams lent by the port: the next to look at, and how many there are.
     pub(super) batch: (usize, usize),
+    /// Packets that came before their turn.
+    pub(super) aside: Aside,
     /// The packet whose samples are being handed out.
     pub(super) held: Option<Held>,
     /// What to report before any further samples.
@@ -84,8 +87,8 @@ pub struct RxStreamer {
 /// Samples of a lent datagram that the caller has not had yet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Held {
-    /// The datagram's place in the batch.
-    pub index: usize,
+    /// Where the packet lies.
+    pub place: Place,
     /// Where in it the next sample lies, and where the samples end.
     pub at: usize,
     pub end: usize,
@@ -96,6 +99,15 @@ pub(super) struct Held {
     pub ends_burst: bool,
     /// What to report behind it.
     pub then: RxEvent,
+}
+
+/// Where a packet lies.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Place {
+    /// In the batch that the port lends, by its number there.
+    Lent(usize),
+    /// Among those that waited for their turn.
+    Aside(usize),
 }
 
 /// A report without samples.
@@ -173,6 +185,7 @@ impl RxStreamer {
             ledger: Ledger::default(),
             counters: RxCounters::default(),
             batch: (0, 0),
+            aside: Aside::new(path.frame_bytes),
             held: None,
             pending: None,
             run: Run::Idle,
@@ -256,12 +269,10 @@ impl RxStreamer {
         let until = Instant::now() + FINISH_TIMEOUT;
         let mut alive = self.run == Run::Idle || self.stop().is_ok();
         loop {
-            if let Some(held) = self.held.take() {
+            if let Some(held) = self.held {
                 let samples = (held.end - held.at) / SC16_LEN;
                 self.ledger.discard(Cause::Discarded, samples as u64);
-                if held.ends_burst {
-                    self.burst_over();
-                }
+                alive &= self.pass(held, samples).is_ok();
             }
             self.pending = None;
             if self.run == Run::Idle || !alive || Instant::now() >= until {

@@ -96,7 +96,6 @@ impl Tracker {
     }
 
     /// The sequence number that follows.
-    #[cfg(test)]
     pub fn next_seq(&self) -> u16 {
         self.next_seq
     }

@@ -33,6 +33,8 @@ struct Open {
 struct Seen {
     seq: u16,
     totals: Totals,
+    /// It may answer a ping: it does not answer a RESYNC.
+    may_be_ping: bool,
 }
 
 /// What an audit brought to light: everything before it has arrived or been lost.
@@ -41,7 +43,8 @@ pub(super) struct Finding {
     /// Packets that did not arrive, with the samples in them.
     pub packets: u64,
     pub lost: Lost,
-    /// The numbers are proven. Otherwise answers were lost too, and they are likely.
+    /// The numbers are exact, whatever samples and answers were lost; only where several commands
+    /// of one audit were lost too may they not be. Otherwise they are likely.
     pub certain: bool,
 }
 
@@ -52,17 +55,18 @@ pub(super) struct Audits {
     mix: Mix,
     open: VecDeque<Open>,
     /// The last two statuses.
-    last: Option<Seen>,
+    last: Seen,
     second_last: Option<Seen>,
 }
 
 impl Audits {
-    pub fn new(command_bytes: u64) -> Self {
+    /// The audits of a stream whose handshake ended with the status of this number.
+    pub fn new(command_bytes: u64, status_seq: u16) -> Self {
         Self {
             command_bytes,
             mix: Mix::default(),
             open: VecDeque::with_capacity(OPEN_MAX),
-            last: None,
+            last: Seen { seq: status_seq, totals: Totals::default(), may_be_ping: false },
             second_last: None,
         }
     }
@@ -89,14 +93,15 @@ impl Audits {
 
     /// Whether this status is older than one before.
     pub fn is_stale(&self, seq: u16) -> bool {
-        self.last.is_some_and(|last| seq.wrapping_sub(last.seq) as i16 <= 0)
+        seq.wrapping_sub(self.last.seq) as i16 <= 0
     }
 
     /// A status that is not stale.
     pub fn take(&mut self, seq: u16, totals: Totals) -> Option<Finding> {
+        let may_be_ping = self.open.iter().all(|open| open.after != totals);
         let finding = self.judge(seq, totals);
-        self.second_last = self.last;
-        self.last = Some(Seen { seq, totals });
+        self.second_last = Some(self.last);
+        self.last = Seen { seq, totals, may_be_ping };
         finding
     }
 
@@ -104,13 +109,15 @@ impl Audits {
         if let Some(index) = self.open.iter().rposition(|open| open.after == totals) {
             let at = self.open[index].before;
             let (missing, certain) = self.missing(seq, at);
+            // With audits unanswered before this one the pings may be theirs.
+            let certain = certain && (index == 0 || missing == Totals::default());
             return Some(self.close(index, missing, certain));
         }
         let passed = |open: &Open| (totals.bytes.wrapping_sub(open.after.bytes) as i64) > 0;
         let index = self.open.iter().rposition(passed)?;
-        let last = self.last?;
+        let last = self.last;
         let before = self.open[index].before;
-        if last.totals == before {
+        if [last.totals, last.totals.plus(1, self.command_bytes)].contains(&before) {
             // All had come when the audit was asked; whether its RESYNC came does not matter.
             return Some(self.close(index, Totals::default(), true));
         }
@@ -119,17 +126,17 @@ impl Audits {
             self.join_next(index + 1);
             return None;
         }
-        // The answer is lost. What the pings counted is known, if they were answered.
-        let missing = if self.saw_pings() { before.since(last.totals) } else { Totals::default() };
+        // The answer is lost. What the pings counted is known if they were answered; they were
+        // those of the oldest audit, whose own answer would be here otherwise.
+        let missing = self.open[0].before.since(last.totals);
+        let counted = self.saw_pings() && missing.bytes < u64::MAX / 2;
+        let missing = if counted { missing } else { Totals::default() };
         Some(self.close(index, missing, false))
     }
 
     /// What had not arrived when the audit with these totals was asked.
     fn missing(&self, seq: u16, before: Totals) -> (Totals, bool) {
-        let Some(last) = self.last else {
-            return (Totals::default(), before == Totals::default().plus(2, self.command_bytes));
-        };
-        let missing = before.since(last.totals);
+        let missing = before.since(self.last.totals);
         if missing == Totals::default() {
             return (missing, true);
         }
@@ -137,7 +144,7 @@ impl Audits {
             // More came than was sent: the network doubled packets.
             return (Totals::default(), false);
         }
-        let gap = seq.wrapping_sub(last.seq);
+        let gap = seq.wrapping_sub(self.last.seq);
         if gap == 1 {
             return (missing, self.saw_pings());
         }
@@ -153,8 +160,9 @@ impl Audits {
 
     /// The last two statuses answered two commands that came together.
     fn saw_pings(&self) -> bool {
-        let (Some(first), Some(second)) = (self.second_last, self.last) else { return false };
-        second.seq.wrapping_sub(first.seq) == 1
+        let (Some(first), second) = (self.second_last, self.last) else { return false };
+        second.may_be_ping
+            && second.seq.wrapping_sub(first.seq) == 1
             && second.totals == first.totals.plus(1, self.command_bytes)
     }
 

@@ -17,7 +17,7 @@ struct Stream {
 impl Stream {
     fn new() -> Self {
         let (sent, counted) = Default::default();
-        Self { audits: Audits::new(COMMAND), sent, counted, status_seq: 0 }
+        Self { audits: Audits::new(COMMAND, u16::MAX), sent, counted, status_seq: 0 }
     }
 
     /// Packets leave, of which `lost` do not arrive; then the device reports.

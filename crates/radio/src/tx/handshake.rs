@@ -9,6 +9,7 @@ use millstream_wire::regs::sep::{ISTRM_CTRL_STATUS, ItemSize, StreamCtrl};
 use millstream_wire::stream::{CommandOp, CommandRepr, StatusRepr};
 use millstream_wire::{Epid, Width};
 
+use super::account::Opened;
 use super::window::Window;
 use crate::RadioError;
 use crate::error::io_error;
@@ -24,9 +25,9 @@ const TRIES: u32 = 3;
 /// Batches taken off the port before an INIT: others may send to it without end.
 const STRAY_BATCHES_MAX: u32 = 16;
 
-/// Routes the stream to `port` and opens it: the window that the device advertises. Afterwards
+/// Routes the stream to `port` and opens it with the window that the device advertises. Afterwards
 /// both sides count from zero.
-pub(super) fn open(port: &mut Port, path: &StreamPath) -> Result<Window, RadioError> {
+pub(super) fn open(port: &mut Port, path: &StreamPath) -> Result<Opened, RadioError> {
     let mut management = Management::new(port, path.device, path.width, path.epid);
     advertise(&mut management, path.entry_port)?;
     route_to(&mut management, &path.endpoint)?;
@@ -39,8 +40,8 @@ pub(super) fn open(port: &mut Port, path: &StreamPath) -> Result<Window, RadioEr
     let status = init(port, path, 0, 0, 0)?;
     let window = window(&status, path.width);
     let period = window.period();
-    init(port, path, 1, period.packets, period.bytes)?;
-    Ok(window)
+    let status = init(port, path, 1, period.packets, period.bytes)?;
+    Ok(Opened { window, status_seq: status.seq })
 }
 
 /// What a stream command counts in flow control, bytes.

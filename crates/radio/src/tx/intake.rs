@@ -6,10 +6,9 @@ use millstream_wire::chdr::{Packet, PacketType};
 use millstream_wire::regs::radio::async_msg::Event;
 use millstream_wire::stream::{Status, StatusRepr};
 
-use super::ledger::TxCause;
+use super::account::Taken;
 use super::meta::{TxError, TxEvent};
 use super::streamer::TxStreamer;
-use super::window::Totals;
 use crate::error::io_error;
 
 /// Longest sleep between looks at the state of the stream.
@@ -101,7 +100,8 @@ impl TxStreamer {
             return;
         }
         self.last_heard = Instant::now();
-        if self.audits.is_stale(status.seq) {
+        let taken = self.account.take(status);
+        if taken == Taken::Stale {
             self.counters.stale_reports += 1;
             return;
         }
@@ -110,52 +110,20 @@ impl TxStreamer {
             self.counters.sequence_errors += 1;
             self.report(TxEvent::SequenceError);
         }
-        let counted = self.counted(status);
-        let (news, lost) = match self.audits.take(status.seq, counted) {
-            None => (self.window.consume(counted), 0),
-            Some(finding) => {
-                self.counters.audits_uncertain += u64::from(!finding.certain);
-                let news = self.window.resynchronised(counted);
-                let samples = finding.lost.samples_max;
-                if finding.packets > 0 {
-                    self.report(TxEvent::Lost { packets: finding.packets, samples });
+        let news = match taken {
+            Taken::Stale => false,
+            Taken::Credit { news } => news,
+            Taken::Audit { news, packets, samples, certain } => {
+                self.counters.audits_uncertain += u64::from(!certain);
+                if packets > 0 {
+                    self.report(TxEvent::Lost { packets, samples });
                 }
-                (news, samples)
+                news
             }
         };
         if news {
             self.stall = None;
-            let consumed = self.window.consumed();
-            let samples = self.flight.pass(consumed.bytes);
-            self.ledger.pass(samples, 0);
         }
-        let lost = lost.min(self.ledger.transmitted);
-        self.ledger.revoke(TxCause::NetworkLoss, lost);
-        self.book_lates();
-    }
-
-    /// Books late samples, as soon as the device has also let go of their packets.
-    fn book_lates(&mut self) {
-        let samples = self.late_samples.min(self.ledger.transmitted);
-        self.late_samples -= samples;
-        self.ledger.revoke(TxCause::Late, samples);
-    }
-
-    /// Late samples had been booked too many.
-    pub(super) fn restore_lates(&mut self, samples: u64) {
-        let owed = samples.min(self.late_samples);
-        self.late_samples -= owed;
-        let booked = (samples - owed).min(self.ledger.lost(TxCause::Late));
-        self.ledger.restore(TxCause::Late, booked);
-    }
-
-    /// The device's totals. Packets come in 40 bits: those nearest to what was sent.
-    fn counted(&self, status: &StatusRepr) -> Totals {
-        let sent = self.window.sent().packets;
-        let behind = sent.wrapping_sub(status.count_packets) & ((1 << 40) - 1);
-        let ahead = behind >> 39 != 0;
-        let behind = if ahead { behind | !((1 << 40) - 1) } else { behind };
-        Totals { packets: sent.wrapping_sub(behind), bytes: status.count_bytes }
     }
 
     /// Takes over what the control thread noted.
@@ -173,19 +141,17 @@ impl TxStreamer {
                 }
                 Event::TxLate => {
                     self.counters.lates += 1;
-                    self.late_samples += self.lates.late();
+                    self.account.late();
                     TxEvent::Late { time_ticks }
                 }
                 Event::TxBurstAck => {
                     self.counters.burst_acks += 1;
-                    let restored = self.lates.acknowledge(time_ticks);
-                    self.restore_lates(restored);
+                    self.account.acknowledge(time_ticks);
                     TxEvent::BurstAck { time_ticks }
                 }
                 Event::RxLateCommand | Event::RxOverrun => continue,
             };
             self.report(event);
         }
-        self.book_lates();
     }
 }

@@ -117,11 +117,10 @@ impl TxLedger {
         self.in_flight += samples;
     }
 
-    /// The device has passed a point before which `samples` lie; `lost` of them did not arrive.
-    pub(super) fn pass(&mut self, samples: u64, lost: u64) {
+    /// The device has passed a point before which `samples` lie.
+    pub(super) fn pass(&mut self, samples: u64) {
         self.in_flight -= samples;
-        self.transmitted += samples - lost;
-        self.lost[TxCause::NetworkLoss as usize] += lost;
+        self.transmitted += samples;
     }
 
     /// Samples counted as transmitted were not.
@@ -168,8 +167,10 @@ mod tests {
     fn each_sample_is_in_one_place() {
         let mut ledger = TxLedger::default();
         ledger.accept(100);
-        ledger.pass(60, 10);
-        ledger.revoke(TxCause::Late, 5);
+        ledger.pass(60);
+        ledger.revoke(TxCause::NetworkLoss, 10);
+        ledger.revoke(TxCause::Late, 6);
+        ledger.restore(TxCause::Late, 1);
         ledger.lose(TxCause::Discarded, 15);
         assert_eq!(ledger.balance(), Ok(()));
         assert_eq!((ledger.transmitted, ledger.in_flight, ledger.lost_total()), (45, 25, 30));
@@ -194,7 +195,8 @@ mod tests {
     fn the_table_shows_only_causes_that_took_samples() {
         let mut ledger = TxLedger::default();
         ledger.accept(7);
-        ledger.pass(7, 2);
+        ledger.pass(7);
+        ledger.revoke(TxCause::NetworkLoss, 2);
         let table = ledger.to_string();
         let lines: Vec<Vec<_>> = table.lines().map(|l| l.split_whitespace().collect()).collect();
         assert_eq!(lines, [["accepted", "7"], ["transmitted", "5"], ["network_loss", "2"]]);

@@ -6,6 +6,7 @@
 //!       stream status ─▶ intake ────────────────────┴─▶ flight ─▶ ledger
 //! ```
 
+mod account;
 mod audit;
 mod channel;
 mod deficit;

@@ -19,9 +19,8 @@ use millstream_wire::ctrl::CLIENT_ZERO_PORT;
 use millstream_wire::regs::client_zero::PROTO_VER;
 use millstream_wire::stream::{CommandOp, CommandRepr};
 
-use super::audit::{AUDIT_COMMANDS, Audits};
+use super::audit::AUDIT_COMMANDS;
 use super::handshake;
-use super::ledger::TxCause;
 use super::meta::{TxError, TxEvent};
 use super::streamer::TxStreamer;
 use crate::RadioError;
@@ -58,7 +57,7 @@ pub(super) fn play_time(samples: u64, rate_hz: f64) -> Duration {
 impl TxStreamer {
     /// Does what is due while nothing comes.
     pub(super) fn recover(&mut self, now: Instant) -> Result<(), TxError> {
-        if self.window.in_flight().packets == 0 {
+        if self.account.window.in_flight().packets == 0 {
             self.stall = None;
             return Ok(());
         }
@@ -105,22 +104,20 @@ impl TxStreamer {
     /// How long the device has good reason not to take anything.
     pub(super) fn still_holds(&self, silent: Duration) -> Result<Duration, TxError> {
         let seconds = |ticks: u64| play_time(ticks, self.path.rate_hz);
-        if let Some(first) = self.flight.first_ticks() {
+        if let Some(first) = self.account.flight.first_ticks() {
             let ahead = first.wrapping_sub(self.channel.time_ticks()?);
             if ahead < u64::MAX / 2 && ahead > 0 {
                 return Ok(seconds(ahead) + 2 * self.period + PATIENCE);
             }
         }
-        let held = seconds(self.flight.samples()) + PATIENCE;
+        let held = seconds(self.account.flight.samples()) + PATIENCE;
         Ok(held.saturating_sub(silent))
     }
 
     /// The device lives, but does not answer for the stream: set it up anew.
     fn reestablish(&mut self) -> Result<(), TxError> {
-        self.window = handshake::open(&mut self.port, &self.path)?;
-        self.audits = Audits::new(self.window.command_bytes());
-        let samples = self.flight.reset();
-        self.ledger.lose(TxCause::Unaccounted, samples);
+        let opened = handshake::open(&mut self.port, &self.path)?;
+        let samples = self.account.reopen(opened);
         (self.seq, self.command_seq, self.polled_bytes) = (0, 0, 0);
         self.stall = None;
         self.counters.reestablished += 1;
@@ -130,7 +127,7 @@ impl TxStreamer {
 
     /// Asks the device for its count and sets it right: PING, PING, RESYNC.
     pub(super) fn audit(&mut self) -> Result<(), TxError> {
-        if !self.window.has_room_for_commands(AUDIT_COMMANDS) {
+        if !self.account.window.has_room_for_commands(AUDIT_COMMANDS) {
             return Ok(());
         }
         const LENGTH_MAX: usize = CommandRepr::packet_len(Width::W512);
@@ -138,7 +135,7 @@ impl TxStreamer {
         let length = CommandRepr::packet_len(self.path.width);
         let mut places = buffer.chunks_exact_mut(length);
         for op in [CommandOp::Ping, CommandOp::Ping, CommandOp::Resync] {
-            let totals = self.window.sent();
+            let totals = self.account.send_command(op == CommandOp::Resync);
             let command = CommandRepr {
                 dst_epid: self.path.endpoint.epid,
                 seq: self.command_seq,
@@ -151,14 +148,6 @@ impl TxStreamer {
             let place = places.next().expect("the buffer has room for three");
             command.emit(self.path.width, place).expect("the place is that long");
             self.command_seq = self.command_seq.wrapping_add(1);
-            let flow_bytes = self.window.command_bytes();
-            self.flight.push(1, flow_bytes, 0, None);
-            self.audits.push(1, flow_bytes, 0);
-            if op == CommandOp::Resync {
-                self.audits.resync(totals);
-                self.window.note_resync();
-            }
-            self.window.send_command();
         }
         self.counters.audits += 1;
         let device = self.path.device;

@@ -124,17 +124,13 @@ impl TxStreamer {
         ending: bool,
     ) -> usize {
         let mut taken = 0;
-        let mut room = None;
         while taken < samples.len() && !self.train.is_full() {
-            if self.train.filled() == 0 {
-                let room = room.get_or_insert_with(|| self.room_packets());
-                if self.train.packets() as u64 >= *room {
-                    break;
-                }
+            if !self.has_room() {
+                break;
             }
             let count = convert(&samples[taken..], self.train.space());
             taken += count;
-            self.ledger.accept(count as u64);
+            self.account.ledger.accept(count as u64);
             let full = self.train.fill(count);
             if full && !(ending && taken == samples.len()) {
                 self.complete(false);
@@ -150,7 +146,7 @@ impl TxStreamer {
             return true;
         }
         if self.train.filled() == 0 {
-            if self.train.is_full() || self.train.packets() as u64 >= self.room_packets() {
+            if self.train.is_full() || self.room_packets() == 0 {
                 return false;
             }
             self.train.space()[..SC16_LEN].fill(0);
@@ -177,11 +173,9 @@ impl TxStreamer {
         let length = self.train.complete(self.path.endpoint.epid, self.seq, ticks, eob);
         self.seq = self.seq.wrapping_add(1);
         self.counters.packets += 1;
-        // Counted when the packet is complete; it leaves before anything else does.
+        // Booked when the packet is complete; it leaves before anything else does.
         let flow_bytes = round_to_word(length, self.path.width) as u64;
-        self.flight.push(1, flow_bytes, samples as u64, ticks);
-        self.audits.push(1, flow_bytes, samples as u64);
-        self.lates.packet(samples as u64, ticks, eob);
+        self.account.send(flow_bytes, samples as u64, ticks, eob);
     }
 
     /// Sends the complete packets.
@@ -189,13 +183,8 @@ impl TxStreamer {
         if self.train.is_empty() {
             return Ok(());
         }
-        let packets = self.train.packets() as u64;
         let segment_bytes = self.train.segment_bytes();
         let train = self.train.depart();
-        let flow = |length: usize| round_to_word(length, self.path.width) as u64;
-        let last_bytes = train.len() - (packets as usize - 1) * segment_bytes;
-        self.window.send(packets - 1, flow(segment_bytes));
-        self.window.send(1, flow(last_bytes));
         self.counters.trains += 1;
         let device = self.path.device;
         let sent = self.port.tx.send_train(train, segment_bytes, device);
@@ -205,25 +194,24 @@ impl TxStreamer {
 
     /// What is due now and then: an audit once per window, a look for credit once per period.
     fn keep_up(&mut self) -> Result<(), TxError> {
-        let unsettled = self.flight.is_half_full() && !self.audits.is_open();
-        if self.window.is_resync_due() || unsettled {
+        let account = &self.account;
+        let unsettled = account.flight.is_half_full() && !account.audits.is_open();
+        if account.window.is_resync_due() || unsettled {
             self.audit()?;
         }
-        let sent_bytes = self.window.sent().bytes;
+        let sent_bytes = self.account.window.sent().bytes;
         let since = sent_bytes.wrapping_sub(self.polled_bytes);
-        if since >= self.window.period().bytes || self.room_packets() == 0 {
+        if since >= self.account.window.period().bytes || self.room_packets() == 0 {
             self.polled_bytes = sent_bytes;
             self.poll()?;
         }
         Ok(())
     }
 
-    /// Packets that may be begun while nothing is in the train.
+    /// Packets that may be completed.
     pub(super) fn room_packets(&self) -> u64 {
-        if self.flight.is_full() {
-            return 0;
-        }
-        self.window.room_packets(round_to_word(self.train.segment_bytes(), self.path.width) as u64)
+        let flow_bytes = round_to_word(self.train.segment_bytes(), self.path.width);
+        self.account.room_packets(flow_bytes as u64)
     }
 
     /// Samples that can be taken now, while no complete packet waits.
@@ -237,7 +225,7 @@ impl TxStreamer {
 
     /// Whether the next sample can be taken.
     fn has_room(&self) -> bool {
-        self.train.filled() > 0 || self.room_packets() > self.train.packets() as u64
+        self.train.filled() > 0 || self.room_packets() > 0
     }
 }
 

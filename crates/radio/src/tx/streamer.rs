@@ -7,12 +7,10 @@ use std::time::{Duration, Instant};
 use millstream_link::port::Port;
 use millstream_wire::chdr::{DataRepr, SC16_LEN, round_to_word};
 
-use super::audit::Audits;
+use super::account::Account;
 use super::channel::TxChannel;
-use super::flight::Flight;
 use super::handshake;
-use super::lates::Lates;
-use super::ledger::{TxCause, TxLedger};
+use super::ledger::TxLedger;
 use super::meta::{TxArgs, TxCounters, TxError, TxEvent, TxMetadata};
 use super::recover::{Stall, play_time};
 use super::train::Train;
@@ -46,16 +44,8 @@ pub struct TxStreamer {
     pub(super) scale: f32,
     pub(super) samples_per_packet: usize,
 
-    pub(super) window: Window,
-    pub(super) flight: Flight,
-    pub(super) audits: Audits,
-    pub(super) ledger: TxLedger,
+    pub(super) account: Account,
     pub(super) counters: TxCounters,
-
-    pub(super) lates: Lates,
-    /// Samples reported late whose packets still count as in flight.
-    pub(super) late_samples: u64,
-
     pub(super) train: Train,
     pub(super) burst: Burst,
     /// The next data packet's sequence number, and the next command's.
@@ -95,8 +85,9 @@ impl TxStreamer {
         channel: TxChannel,
         args: &TxArgs,
     ) -> Result<Self, RadioError> {
-        let window = handshake::open(&mut port, &path)?;
-        let samples_per_packet = samples_per_packet(&path, &window, args)?;
+        let opened = handshake::open(&mut port, &path)?;
+        let window = &opened.window;
+        let samples_per_packet = samples_per_packet(&path, window, args)?;
         let (period_samples, rate_hz) = (window.period().bytes / SC16_LEN as u64, path.rate_hz);
         // What a stream before this one left.
         while channel.events().take_tx().is_some() {}
@@ -106,12 +97,7 @@ impl TxStreamer {
             converter: Converter::new(Wire::Sc16),
             scale: args.scale,
             samples_per_packet,
-            audits: Audits::new(window.command_bytes()),
-            window,
-            flight: Flight::new(),
-            ledger: TxLedger::default(),
-            lates: Lates::new(samples_per_packet as u64),
-            late_samples: 0,
+            account: Account::new(opened, samples_per_packet as u64),
             counters: TxCounters::default(),
             train: Train::new(path.width, samples_per_packet),
             path,
@@ -130,7 +116,7 @@ impl TxStreamer {
 
     /// Where every sample went so far.
     pub fn ledger(&self) -> &TxLedger {
-        &self.ledger
+        &self.account.ledger
     }
 
     /// What was counted at the port.
@@ -140,12 +126,12 @@ impl TxStreamer {
 
     /// Bytes that may be in flight.
     pub fn credit_window_bytes(&self) -> u64 {
-        self.window.capacity_bytes()
+        self.account.window.capacity_bytes()
     }
 
     /// Bytes in flight, by what is known.
     pub fn in_flight_bytes(&self) -> u64 {
-        self.window.in_flight().bytes
+        self.account.window.in_flight().bytes
     }
 
     /// The local address of the stream's port.
@@ -184,7 +170,7 @@ impl TxStreamer {
     pub fn finish(mut self) -> TxLedger {
         let held = self.still_holds(Duration::ZERO).unwrap_or_default();
         self.end(FINISH_TIMEOUT + held);
-        self.ledger.clone()
+        self.account.ledger.clone()
     }
 
     fn end(&mut self, timeout: Duration) {
@@ -200,13 +186,10 @@ impl TxStreamer {
         if alive.is_ok() {
             // A device that is silent leaves its mark in the ledger.
             let _ = self.settle(left());
-            let _ = self.wait(left().min(REPORTS_TIMEOUT), |stream| !stream.lates.is_waiting());
+            let _ =
+                self.wait(left().min(REPORTS_TIMEOUT), |stream| !stream.account.lates.is_waiting());
         }
-        let too_many = self.lates.close();
-        self.restore_lates(too_many);
-        let unsent = self.ledger.in_flight - self.flight.samples();
-        self.ledger.lose(TxCause::Discarded, unsent);
-        self.ledger.lose(TxCause::Unaccounted, self.flight.reset());
+        self.account.close();
         self.burst = Burst::Idle;
     }
 
@@ -216,10 +199,10 @@ impl TxStreamer {
     /// # Errors
     /// [`TxError::DeviceSilent`], [`TxError::Radio`].
     pub fn settle(&mut self, timeout: Duration) -> Result<bool, TxError> {
-        if self.flight.samples() > 0 {
+        if self.account.flight.samples() > 0 {
             self.audit()?;
         }
-        self.wait(timeout, |stream| stream.flight.samples() == 0)
+        self.wait(timeout, |stream| stream.account.flight.samples() == 0)
     }
 
     pub(super) fn report(&mut self, event: TxEvent) {
@@ -233,7 +216,7 @@ impl TxStreamer {
 
 impl Drop for TxStreamer {
     fn drop(&mut self) {
-        if self.burst != Burst::Idle || self.ledger.in_flight > 0 {
+        if self.burst != Burst::Idle || self.account.ledger.in_flight > 0 {
             self.end(FINISH_TIMEOUT);
         }
     }
@@ -244,7 +227,7 @@ impl std::fmt::Debug for TxStreamer {
         f.debug_struct("TxStreamer")
             .field("path", &self.path)
             .field("burst", &self.burst)
-            .field("window", &self.window)
+            .field("window", &self.account.window)
             .field("counters", &self.counters)
             .finish_non_exhaustive()
     }

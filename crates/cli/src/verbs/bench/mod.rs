@@ -2,8 +2,8 @@
 
 mod buffer;
 mod convert;
-mod faults;
 mod rate;
+mod way;
 
 use crate::output::Report;
 use clap::Subcommand;
@@ -20,7 +20,6 @@ pub struct Args {
 enum What {
     Buffer(buffer::Args),
     Convert(convert::Args),
-    Faults(faults::Args),
     Rate(rate::Args),
 }
 
@@ -29,7 +28,6 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     match args.what {
         What::Buffer(args) => buffer::run(args),
         What::Convert(args) => convert::run(args),
-        What::Faults(args) => faults::run(args),
         What::Rate(args) => rate::run(args),
     }
 }

@@ -4,8 +4,7 @@ use super::Args;
 use super::contender::{Found, Ours, Uhd, highest};
 use super::place::{Place, RadioUnderTest};
 use crate::output::{Report, note};
-use millstream_lab::Summary;
-use millstream_lab::uhd::Direction;
+use millstream_lab::{Direction, Summary};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -20,7 +19,7 @@ pub fn run(
 ) -> anyhow::Result<Report> {
     note(format_args!("searching {}; both hosts in turns", args.criterion()));
     let mut rows = Vec::new();
-    for direction in [Direction::Rx] {
+    for direction in args.direction.directions() {
         let mut row = Row { direction, ours: Side::default(), uhd: Side::default() };
         for repetition in 1..=args.repetitions {
             note(format_args!("{} {repetition}: millstream", direction.name()));

@@ -4,8 +4,9 @@ use super::Args;
 use crate::interrupt;
 use crate::output::note;
 use anyhow::bail;
-use millstream_lab::rate::{RxOutcome, RxPlan, receive};
-use millstream_lab::uhd::{BenchmarkRate, Direction, Outcome};
+use millstream_lab::Direction;
+use millstream_lab::rate::{RxOutcome, RxPlan, TxOutcome, TxPlan, receive, transmit};
+use millstream_lab::uhd::{BenchmarkRate, Outcome};
 use millstream_radio::{Device, DeviceArgs};
 use serde::Serialize;
 use std::net::Ipv4Addr;
@@ -38,7 +39,8 @@ pub struct Attempt {
 #[derive(Serialize)]
 #[serde(untagged)]
 pub enum Details {
-    Rx(Box<RxOutcome>),
+    Rx(RxOutcome),
+    Tx(TxOutcome),
     Uhd(Outcome),
 }
 
@@ -52,17 +54,21 @@ impl Ours {
         until_loss: bool,
     ) -> anyhow::Result<Attempt> {
         let mut device = Device::open(self.args.clone())?;
-        let outcome = match direction {
+        let channels = self.channels.clone();
+        let (lossless, details) = match direction {
             Direction::Rx => {
-                let channels = self.channels.clone();
                 let plan =
                     RxPlan { channels, rate_hz, duration, until_loss, recv_queue_bytes: None };
-                receive(&mut device, &plan)?
+                let outcome = receive(&mut device, &plan)?;
+                (outcome.lossless, Details::Rx(outcome))
             }
-            Direction::Tx => bail!("transmit cannot be measured yet"),
+            Direction::Tx => {
+                let plan = TxPlan { channels, rate_hz, duration, until_loss };
+                let outcome = transmit(&mut device, &plan)?;
+                (outcome.lossless, Details::Tx(outcome))
+            }
         };
-        let lossless = outcome.lossless;
-        Ok(Attempt { rate_hz, lossless, details: Details::Rx(Box::new(outcome)) })
+        Ok(Attempt { rate_hz, lossless, details })
     }
 }
 
@@ -93,15 +99,23 @@ impl Attempt {
     pub fn cpu_s_per_gigasample(&self) -> f64 {
         match &self.details {
             Details::Rx(outcome) => outcome.cpu_s_per_gigasample,
+            Details::Tx(outcome) => outcome.cpu_s_per_gigasample,
             Details::Uhd(outcome) => outcome.cpu_s_per_gigasample,
         }
     }
 
     /// Why its figures cannot be trusted, if so.
     pub fn unsound(&self) -> Option<String> {
-        let Details::Rx(outcome) = &self.details else { return None };
-        let bad = outcome.channels.iter().find(|channel| !channel.balances)?;
-        Some(format!("the ledger of channel {} does not balance", bad.channel))
+        let bad = match &self.details {
+            Details::Rx(outcome) => {
+                outcome.channels.iter().find(|channel| !channel.balances)?.channel
+            }
+            Details::Tx(outcome) => {
+                outcome.channels.iter().find(|channel| !channel.balances)?.channel
+            }
+            Details::Uhd(_) => return None,
+        };
+        Some(format!("the ledger of channel {bad} does not balance"))
     }
 }
 

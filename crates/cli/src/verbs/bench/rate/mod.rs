@@ -5,13 +5,12 @@ mod contender;
 mod place;
 mod text;
 
+use super::way::Way;
 use crate::interrupt;
 use crate::numbers::positive;
 use crate::output::{Report, note};
-use anyhow::Context;
 use contender::{Attempt, Ours, Uhd};
-use millstream_lab::Grid;
-use millstream_lab::uhd::Direction;
+use millstream_lab::{Direction, Grid};
 use millstream_radio::DeviceArgs;
 use place::{Place, RadioUnderTest};
 use serde_json::json;
@@ -20,8 +19,8 @@ use std::time::Duration;
 
 /// Measures what this host sustains with a radio: rate, CPU time, losses, credit window.
 ///
-/// Received samples are converted to 32-bit floats and forgotten. Without --args an emulated radio
-/// serves them, in a process of its own.
+/// Received samples are converted to 32-bit floats and forgotten; transmitted ones are a tone in
+/// 32-bit floats, converted. Without --args the radio is an emulated one in a process of its own.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   millstream bench rate --rate 100e6 --channels 0,1
@@ -40,6 +39,10 @@ pub struct Args {
     #[arg(long, value_name = "HZ", value_parser = positive, allow_negative_numbers = true,
           required_unless_present_any = ["search", "against_uhd"])]
     rate: Option<f64>,
+
+    /// Which way: from the radio, to the radio, or one after the other.
+    #[arg(long, value_name = "WAY", default_value = "rx")]
+    direction: Way,
 
     /// Channels of the radio.
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "0")]
@@ -97,6 +100,10 @@ pub struct Args {
     /// Samples that wait in the emulated radio while the host grants no credit.
     #[arg(long, value_name = "N", default_value_t = 1 << 24, conflicts_with = "args")]
     rx_buffer_samples: u64,
+
+    /// Samples of each transmit buffer of the emulated radio.
+    #[arg(long, value_name = "N", default_value_t = 1 << 20, conflicts_with = "args")]
+    tx_buffer_samples: u64,
 }
 
 /// A CPU that fits the kernel's masks.
@@ -125,18 +132,54 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         };
         return against::run(&args, ours, uhd, radio, &place);
     }
-    if args.search {
-        return search(&args, &mut ours, radio, &place);
+    let mut report = Report::done(String::new(), json!({}));
+    let mut measured = Vec::new();
+    for direction in args.direction.directions() {
+        let outcome = match args.rate {
+            Some(rate_hz) => measure(&args, &mut ours, direction, rate_hz),
+            None => search(&args, &mut ours, direction),
+        };
+        let one = outcome.map_err(|error| radio.explain(error))?;
+        report.text += &one.text;
+        report.failure = report.failure.or(one.failure);
+        measured.push(one.results);
     }
-    let rate_hz = args.rate.context("clap has asked for it")?;
-    let attempt = ours.attempt(Direction::Rx, rate_hz, args.duration(), false);
-    let attempt = attempt.map_err(|error| radio.explain(error))?;
     let counters = radio.stop()?;
-    let unsound = attempt.unsound();
-    let results = json!({
-        "place": place, "radio": counters, "direction": Direction::Rx, "measured": attempt.details,
+    report.results = json!({
+        "place": place, "radio": counters, "channels": args.channels, "measured": measured,
     });
-    Ok(Report { text: text::of_attempt(&attempt), results, failure: unsound })
+    Ok(report)
+}
+
+/// One measurement at the rate given.
+fn measure(
+    args: &Args,
+    ours: &mut Ours,
+    direction: Direction,
+    rate_hz: f64,
+) -> anyhow::Result<Report> {
+    let attempt = ours.attempt(direction, rate_hz, args.duration(), false)?;
+    let results = json!({ "direction": direction, "outcome": attempt.details });
+    Ok(Report { text: text::of_attempt(&attempt), results, failure: attempt.unsound() })
+}
+
+/// The highest rate of the grid.
+fn search(args: &Args, ours: &mut Ours, direction: Direction) -> anyhow::Result<Report> {
+    note(format_args!("{}: searching {}", direction.name(), args.criterion()));
+    let found = contender::highest(args, |rate_hz| {
+        ours.attempt(direction, rate_hz, args.duration(), true)
+    })?;
+    let best: Option<&Attempt> = found.best.as_ref();
+    let results = json!({
+        "direction": direction, "grid": args.grid(), "criterion": args.criterion(),
+        "rate_hz": found.rate_hz, "outcome": best.map(|attempt| &attempt.details),
+        "tried": found.tried,
+    });
+    let failure = best.is_none().then(|| {
+        let (way, lowest) = (direction.name(), args.step / 1e6);
+        format!("{way}: no rate without a loss was found down to {lowest} MS/s")
+    });
+    Ok(Report { text: best.map(text::of_attempt).unwrap_or_default(), results, failure })
 }
 
 impl Args {
@@ -161,28 +204,4 @@ impl Args {
             self.duration
         )
     }
-}
-
-fn search(
-    args: &Args,
-    ours: &mut Ours,
-    mut radio: RadioUnderTest,
-    place: &Place,
-) -> anyhow::Result<Report> {
-    note(format_args!("searching {}", args.criterion()));
-    let found = contender::highest(args, |rate_hz| {
-        ours.attempt(Direction::Rx, rate_hz, args.duration(), true)
-    });
-    let found = found.map_err(|error| radio.explain(error))?;
-    let counters = radio.stop()?;
-    let best: Option<&Attempt> = found.best.as_ref();
-    let results = json!({
-        "place": place, "radio": counters, "direction": Direction::Rx, "grid": args.grid(),
-        "criterion": args.criterion(), "rate_hz": found.rate_hz,
-        "measured": best.map(|attempt| &attempt.details), "tried": found.tried,
-    });
-    let failure = best
-        .is_none()
-        .then(|| format!("no rate without a loss was found down to {} MS/s", args.step / 1e6));
-    Ok(Report { text: best.map(text::of_attempt).unwrap_or_default(), results, failure })
 }

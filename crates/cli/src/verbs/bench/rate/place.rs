@@ -58,9 +58,10 @@ impl RadioUnderTest {
         if let Some(given) = &args.args {
             return Ok(Self::Given(given.clone()));
         }
-        let options = ["--serial", "BENCH", "--rx-antenna", "ramp", "--rx-buffer-samples"];
-        let mut options: Vec<_> = options.map(str::to_owned).into();
-        options.push(args.rx_buffer_samples.to_string());
+        let (rx, tx) = (args.rx_buffer_samples.to_string(), args.tx_buffer_samples.to_string());
+        let options = ["--serial", "BENCH", "--rx-antenna", "ramp"];
+        let buffers = ["--rx-buffer-samples", &rx, "--tx-buffer-samples", &tx];
+        let options = options.into_iter().chain(buffers).map(str::to_owned).collect();
         let options = Options { args: options, stdin: None, cpu: place.radio_cpu };
         Ok(Self::Emulated(ChildRadio::start(&options)?))
     }

@@ -2,21 +2,24 @@
 
 use super::contender::{Attempt, Details};
 use millstream_lab::picture::short_time;
-use millstream_lab::rate::{RxChannelOutcome, RxOutcome};
+use millstream_lab::rate::{RxChannelOutcome, RxOutcome, TxChannelOutcome, TxOutcome};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// One measurement in a few lines.
 pub fn of_attempt(attempt: &Attempt) -> String {
     match &attempt.details {
         Details::Rx(outcome) => of_receive(outcome),
+        Details::Tx(outcome) => of_transmit(outcome),
         Details::Uhd(outcome) => format!("{:?}\n", outcome.summary),
     }
 }
 
 fn of_receive(outcome: &RxOutcome) -> String {
+    let [median, p99, worst] = outcome.lag_ns.map(short_time);
     let mut text = format!(
         "receive {} x {:.3} MS/s for {:.2} s: {:.3} MS/s sustained, {}, {:.3} CPU s per \
-         gigasample\n",
+         gigasample\n  behind the radio {median} (p99 {p99}, worst {worst})\n",
         outcome.channels.len(),
         outcome.rate_hz / 1e6,
         outcome.seconds,
@@ -28,27 +31,73 @@ fn of_receive(outcome: &RxOutcome) -> String {
     text
 }
 
-fn of_channel(channel: &RxChannelOutcome, text: &mut String) {
-    let losses: Vec<_> =
-        channel.lost.iter().map(|(cause, samples)| format!("{samples} {cause}")).collect();
-    let losses = if losses.is_empty() { "nothing".to_owned() } else { losses.join(", ") };
-    let balances = if channel.balances { "balances" } else { "DOES NOT BALANCE" };
-    let _ = writeln!(
-        text,
-        "  ledger {}  {} expected = {} delivered; lost: {losses}: {balances}",
-        channel.channel, channel.expected, channel.delivered
+fn of_transmit(outcome: &TxOutcome) -> String {
+    let mut text = format!(
+        "transmit {} x {:.3} MS/s for {:.2} s: {:.3} MS/s sustained, {}, {:.3} CPU s per \
+         gigasample\n",
+        outcome.channels.len(),
+        outcome.rate_hz / 1e6,
+        outcome.seconds,
+        outcome.sustained_hz / 1e6,
+        if outcome.lossless { "nothing lost" } else { "LOST SAMPLES" },
+        outcome.cpu_s_per_gigasample,
     );
-    let [median, p99, worst] = channel.lag_ns.map(short_time);
+    outcome.channels.iter().for_each(|channel| of_source(channel, &mut text));
+    text
+}
+
+fn of_channel(channel: &RxChannelOutcome, text: &mut String) {
     let _ = writeln!(
         text,
-        "  window {}  {:.1} MB, in flight {:.0} % (p99 {:.0} %); behind the radio {median} (p99 \
-         {p99}, worst {worst}); {} overruns, {} gaps, {} queue drops",
+        "  ledger {}  {} expected = {} delivered; lost: {}",
         channel.channel,
-        channel.window_bytes as f64 / 1e6,
-        channel.window_median * 100.0,
-        channel.window_p99 * 100.0,
+        channel.expected,
+        channel.delivered,
+        losses(&channel.lost, channel.balances)
+    );
+    let _ = writeln!(
+        text,
+        "  window {}  {}; {} overruns, {} queue drops",
+        channel.channel,
+        window(channel.window_bytes, channel.window_median, channel.window_p99),
         channel.overruns,
-        channel.gaps,
         channel.queue_drops,
     );
+}
+
+fn of_source(channel: &TxChannelOutcome, text: &mut String) {
+    let _ = writeln!(
+        text,
+        "  ledger {}  {} accepted = {} transmitted; lost: {}",
+        channel.channel,
+        channel.accepted,
+        channel.transmitted,
+        losses(&channel.lost, channel.balances)
+    );
+    let _ = writeln!(
+        text,
+        "  window {}  {}; {} underflows, {} late, {} sequence errors, the end {}",
+        channel.channel,
+        window(channel.window_bytes, channel.window_median, channel.window_p99),
+        channel.underflows,
+        channel.lates,
+        channel.sequence_errors,
+        if channel.acknowledged { "acknowledged" } else { "NOT ACKNOWLEDGED" },
+    );
+}
+
+fn losses(lost: &BTreeMap<&'static str, u64>, balances: bool) -> String {
+    // What was on its way when the measurement stopped is in the books too.
+    let each = lost.iter().map(|(cause, samples)| match *cause {
+        "discarded" => format!("{samples} behind the end"),
+        cause => format!("{samples} {cause}"),
+    });
+    let each: Vec<_> = each.collect();
+    let each = if each.is_empty() { "nothing".to_owned() } else { each.join(", ") };
+    format!("{each}: {}", if balances { "balances" } else { "DOES NOT BALANCE" })
+}
+
+fn window(bytes: u64, median: f64, p99: f64) -> String {
+    let (kb, median, p99) = (bytes as f64 / 1e3, median * 100.0, p99 * 100.0);
+    format!("{kb:.0} kB, in flight {median:.0} % (p99 {p99:.0} %)")
 }

@@ -1,5 +1,8 @@
 //! `millstream bench buffer`: the buffer law as a calculator. Worst-case latency × rate = buffer.
 
+mod check;
+
+use super::way::Way;
 use crate::numbers::positive;
 use crate::output::Report;
 use anyhow::Context;
@@ -19,6 +22,7 @@ use std::path::{Path, PathBuf};
   millstream bench buffer --rate 250e6 --latency 300e-6
   millstream bench buffer --rate 250e6 --samples 65536
   millstream bench buffer --rate 250e6 --samples 65536 --latency 80e-6
+  millstream bench buffer --rate 250e6 --samples 65536 --latency 300e-6 --check
   millstream bench buffer --rate 25e6 --histogram latency.json --probability 1e-4
   millstream bench buffer --rate 250e6 --latency 80e-6 --channels 2 --link 20e9 --mtu 9000")]
 pub struct Args {
@@ -63,6 +67,24 @@ pub struct Args {
     #[arg(long, value_name = "BYTES", default_value_t = 9000,
           value_parser = clap::value_parser!(u64).range(1..=65_535))]
     mtu: u64,
+
+    /// Try it on an emulated radio whose time runs slower: does it break when the law says so?
+    #[arg(long, requires_all = ["samples", "latency"])]
+    check: bool,
+
+    /// The direction of the check: the host's credit window, or the radio's transmit buffer.
+    #[arg(long, value_name = "WAY", default_value = "both", requires = "check")]
+    direction: Way,
+
+    /// Seconds of the radio's time per second of this machine's, in the check.
+    #[arg(long, value_name = "FACTOR", default_value_t = 0.002, value_parser = positive,
+          allow_negative_numbers = true, requires = "check")]
+    time_scale: f64,
+
+    /// How long the check streams, milliseconds of the radio's time.
+    #[arg(long, value_name = "MS", default_value_t = 6.0, value_parser = positive,
+          allow_negative_numbers = true, requires = "check")]
+    check_ms: f64,
 }
 
 /// Wire formats by name.
@@ -86,8 +108,12 @@ impl From<Format> for WireFormat {
     }
 }
 
-/// Fails when the buffer that was given does not hold.
+/// Fails when the buffer that was given does not hold; with --check, when the radio and the law
+/// disagree about that.
 pub fn run(args: Args) -> anyhow::Result<Report> {
+    if let (true, Some(samples), Some(latency_s)) = (args.check, args.samples, args.latency) {
+        return check::run(&args, samples, latency_s);
+    }
     let format = WireFormat::from(args.format);
     let link = Link { bits_per_s: args.link, mtu_bytes: args.mtu };
     let budget = LinkBudget::new(args.rate, args.channels, format, link)?;

@@ -1,0 +1,181 @@
+//! Samples from a file, read ahead on a thread of its own, so that a slow disk does not starve the
+//! radio before what was read ahead is used up.
+
+mod score;
+
+pub use score::{Note, Score};
+
+use crate::sigmf::read::Source;
+use anyhow::Context;
+use millstream_flow::blocks::SampleFormat;
+use millstream_radio::Complex32;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
+use std::time::Duration;
+
+/// Samples of a piece.
+const PIECE_SAMPLES: usize = 1 << 16;
+
+/// Pieces that wait at most: 4 Mi samples, a quarter of a second at 16 MS/s.
+const PIECES_WAITING: usize = 64;
+
+/// Samples in the format of their file.
+#[derive(Debug)]
+pub enum Samples {
+    /// As on the wire.
+    Sc16(Vec<[i16; 2]>),
+    /// Full scale 1.
+    Cf32(Vec<Complex32>),
+}
+
+impl Samples {
+    fn new(format: SampleFormat) -> Self {
+        match format {
+            SampleFormat::Sc16 => Self::Sc16(vec![[0; 2]; PIECE_SAMPLES]),
+            _ => Self::Cf32(vec![Complex32::default(); PIECE_SAMPLES]),
+        }
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Sc16(samples) => samples.len(),
+            Self::Cf32(samples) => samples.len(),
+        }
+    }
+
+    /// Fills itself with `count` samples of the file.
+    fn read(&mut self, file: &mut File, count: usize) -> std::io::Result<()> {
+        match self {
+            Self::Sc16(samples) => {
+                samples.resize(count, [0; 2]);
+                file.read_exact(bytemuck::cast_slice_mut(samples))
+            }
+            Self::Cf32(samples) => {
+                samples.resize(count, Complex32::default());
+                file.read_exact(bytemuck::cast_slice_mut(samples))
+            }
+        }
+    }
+}
+
+/// A piece of a burst.
+#[derive(Debug)]
+pub struct Piece {
+    /// Its samples.
+    pub samples: Samples,
+    /// When it begins, ticks behind the first sample of all; none for directly behind the piece
+    /// before.
+    pub offset_ticks: Option<u64>,
+    /// The burst ends with it.
+    pub ends_burst: bool,
+}
+
+/// The end of what the reading thread fills.
+pub struct Playback {
+    pieces: Receiver<anyhow::Result<Piece>>,
+    used: SyncSender<Samples>,
+    /// How often the radio wanted samples, and none were there.
+    pub waits: u64,
+}
+
+impl Playback {
+    /// Starts to read; ends with the score, or when this is dropped.
+    ///
+    /// # Errors
+    /// When the file cannot be opened.
+    pub fn start(source: &Source, score: Score) -> anyhow::Result<Self> {
+        let file = File::open(&source.data)
+            .with_context(|| format!("cannot read {}", source.data.display()))?;
+        let (send_piece, pieces) = sync_channel(PIECES_WAITING);
+        let (used, recycled) = sync_channel(PIECES_WAITING + 2);
+        let mut reader = Reader { file, source: source.clone(), recycled, send_piece };
+        std::thread::Builder::new()
+            .name("read-ahead".to_owned())
+            .spawn(move || reader.run(score))
+            .context("cannot start the reading thread")?;
+        Ok(Self { pieces, used, waits: 0 })
+    }
+
+    /// The next piece; none at the end, or when `timeout` passed without one.
+    ///
+    /// # Errors
+    /// What went wrong with the file.
+    pub fn next(&mut self, timeout: Duration) -> anyhow::Result<Next> {
+        let piece = match self.pieces.try_recv() {
+            Ok(piece) => piece?,
+            Err(TryRecvError::Disconnected) => return Ok(Next::End),
+            Err(TryRecvError::Empty) => {
+                self.waits += 1;
+                match self.pieces.recv_timeout(timeout) {
+                    Ok(piece) => piece?,
+                    Err(RecvTimeoutError::Timeout) => return Ok(Next::Wait),
+                    Err(RecvTimeoutError::Disconnected) => return Ok(Next::End),
+                }
+            }
+        };
+        Ok(Next::Piece(piece))
+    }
+
+    /// Gives the memory of a piece back.
+    pub fn recycle(&self, samples: Samples) {
+        // More pieces than are about cannot come back.
+        let _ = self.used.try_send(samples);
+    }
+}
+
+/// What [`Playback::next`] found.
+pub enum Next {
+    /// A piece.
+    Piece(Piece),
+    /// Nothing yet.
+    Wait,
+    /// Nothing any more.
+    End,
+}
+
+struct Reader {
+    file: File,
+    source: Source,
+    recycled: Receiver<Samples>,
+    send_piece: SyncSender<anyhow::Result<Piece>>,
+}
+
+impl Reader {
+    /// Reads until the end, or until nobody listens.
+    fn run(&mut self, score: Score) {
+        for note in score {
+            if let Err(error) = self.play(note) {
+                if let Some(error) = error {
+                    let _ = self.send_piece.send(Err(error));
+                }
+                return;
+            }
+        }
+    }
+
+    /// Reads one note; an error without a text when nobody listens.
+    fn play(&mut self, note: Note) -> Result<(), Option<anyhow::Error>> {
+        let bytes = self.source.format.sample_bytes() as u64;
+        let tell = |error: std::io::Error, data: &std::path::Path| {
+            Some(anyhow::anyhow!("cannot read {}: {error}", data.display()))
+        };
+        let from = SeekFrom::Start(note.first_sample * bytes);
+        self.file.seek(from).map_err(|error| tell(error, &self.source.data))?;
+        let mut left = note.samples;
+        let mut offset_ticks = note.offset_ticks;
+        while left > 0 {
+            let count = left.min(PIECE_SAMPLES as u64);
+            let held = self.recycled.try_recv();
+            let mut samples = held.unwrap_or_else(|_| Samples::new(self.source.format));
+            let read = samples.read(&mut self.file, count as usize);
+            read.map_err(|error| tell(error, &self.source.data))?;
+            left -= count;
+            let ends_burst = note.ends_burst && left == 0;
+            let piece = Piece { samples, offset_ticks: offset_ticks.take(), ends_burst };
+            self.send_piece.send(Ok(piece)).map_err(|_| None)?;
+        }
+        Ok(())
+    }
+}

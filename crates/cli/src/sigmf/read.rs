@@ -1,0 +1,184 @@
+//! What a recording holds: its samples' format and rate, and where its captures begin.
+
+use anyhow::{Context, bail};
+use millstream_flow::blocks::SampleFormat;
+use serde_json::Value;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Metadata above this size is refused, bytes.
+const META_BYTES_MAX: u64 = 16 << 20;
+
+/// A recording that can be played.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Source {
+    /// The samples.
+    pub data: PathBuf,
+    /// How they lie there.
+    pub format: SampleFormat,
+    /// Samples per second, where the recording tells.
+    pub rate_hz: Option<f64>,
+    /// How many there are.
+    pub samples: u64,
+    /// Its captures in order; a raw file has one.
+    pub captures: Vec<Capture>,
+}
+
+/// A stretch without a gap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capture {
+    /// Its first sample in the file.
+    pub first_sample: u64,
+    /// That sample's place in the whole signal, gaps included.
+    pub global_index: Option<u64>,
+}
+
+impl Source {
+    /// Reads what `path` names: either file of a SigMF recording, or raw samples whose format is
+    /// given or told by the extension.
+    ///
+    /// # Errors
+    /// When a file is missing, is no recording, or holds something that cannot be played.
+    pub fn open(path: &Path, format: Option<SampleFormat>) -> anyhow::Result<Self> {
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        let recording = matches!(extension, Some("sigmf-meta" | "sigmf-data"));
+        if recording && format.is_some() {
+            bail!("{}: its metadata says the format: leave --format out", path.display());
+        }
+        let mut source = if recording {
+            read_meta(path)?
+        } else {
+            let Some(format) = format.or_else(|| extension.and_then(SampleFormat::from_name))
+            else {
+                bail!(
+                    "{}: the extension does not say how samples lie there: use .sc16, .cf32 or \
+                     .sigmf-meta, or give --format sc16 or --format cf32",
+                    path.display()
+                );
+            };
+            let captures = vec![Capture { first_sample: 0, global_index: None }];
+            Self { data: path.to_owned(), format, rate_hz: None, samples: 0, captures }
+        };
+        source.samples = count(&source.data, source.format)?;
+        let beyond = source.captures.iter().any(|one| one.first_sample >= source.samples);
+        if beyond {
+            bail!(
+                "{}: a capture begins behind the end of the data, which has {} samples: the data \
+                 is truncated, or belongs to another recording",
+                path.display(),
+                source.samples
+            );
+        }
+        Ok(source)
+    }
+}
+
+/// Whole samples in the file; at least one.
+fn count(data: &Path, format: SampleFormat) -> anyhow::Result<u64> {
+    let cannot = || format!("cannot read {}", data.display());
+    let found = std::fs::metadata(data).with_context(cannot)?;
+    if !found.is_file() {
+        bail!("cannot read {}: not a regular file", data.display());
+    }
+    let (bytes, sample) = (found.len(), format.sample_bytes() as u64);
+    match bytes {
+        0 => bail!("{} is empty", data.display()),
+        _ if !bytes.is_multiple_of(sample) => bail!(
+            "{} has {bytes} bytes, which is no whole number of samples of {sample} bytes: it is \
+             truncated, or has another format",
+            data.display()
+        ),
+        _ => Ok(bytes / sample),
+    }
+}
+
+fn read_meta(path: &Path) -> anyhow::Result<Source> {
+    let meta = path.with_extension("sigmf-meta");
+    let mut text = String::new();
+    File::open(&meta)
+        .and_then(|file| file.take(META_BYTES_MAX).read_to_string(&mut text))
+        .with_context(|| format!("cannot read {}", meta.display()))?;
+    let json: Value = serde_json::from_str(&text)
+        .with_context(|| format!("{} is no SigMF metadata", meta.display()))?;
+    parse(&json, path.with_extension("sigmf-data"))
+        .with_context(|| format!("cannot play {}", meta.display()))
+}
+
+fn parse(json: &Value, data: PathBuf) -> anyhow::Result<Source> {
+    let global = &json["global"];
+    let datatype = global["core:datatype"].as_str().unwrap_or("missing");
+    let format = match datatype {
+        "ci16_le" => SampleFormat::Sc16,
+        "cf32_le" => SampleFormat::Cf32,
+        other => bail!("core:datatype is {other}; ci16_le and cf32_le can be played"),
+    };
+    let channels = global.get("core:num_channels").map_or(Some(1), Value::as_u64);
+    if channels != Some(1) {
+        bail!("it has several channels in one file: split them first");
+    }
+    let rate_hz = global["core:sample_rate"].as_f64();
+    let captures = json["captures"].as_array().map_or(&[][..], Vec::as_slice);
+    let mut captures = captures.iter().map(capture).collect::<anyhow::Result<Vec<_>>>()?;
+    if captures.first().is_none_or(|first| first.first_sample > 0) {
+        captures.insert(0, Capture { first_sample: 0, global_index: None });
+    }
+    if !captures.is_sorted_by_key(|one| one.first_sample) {
+        bail!("its captures are not in order");
+    }
+    Ok(Source { data, format, rate_hz, samples: 0, captures })
+}
+
+fn capture(json: &Value) -> anyhow::Result<Capture> {
+    if json.get("core:header_bytes").is_some_and(|bytes| bytes.as_u64() != Some(0)) {
+        bail!("a capture has a header inside the data: remove it first");
+    }
+    let first_sample = json["core:sample_start"].as_u64();
+    Ok(Capture {
+        first_sample: first_sample.context("a capture has no core:sample_start")?,
+        global_index: json["core:global_index"].as_u64(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn parsed(json: Value) -> Result<Source, String> {
+        parse(&json, "x.sigmf-data".into()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn captures_say_where_the_time_jumps() {
+        let source = parsed(json!({
+            "global": { "core:datatype": "ci16_le", "core:sample_rate": 1e6 },
+            "captures": [
+                { "core:sample_start": 0, "core:global_index": 100 },
+                { "core:sample_start": 60, "core:global_index": 200 },
+            ],
+        }))
+        .unwrap();
+        assert_eq!((source.format, source.rate_hz), (SampleFormat::Sc16, Some(1e6)));
+        let indices: Vec<_> = source.captures.iter().map(|one| one.global_index).collect();
+        assert_eq!(indices, [Some(100), Some(200)]);
+    }
+
+    #[test]
+    fn what_cannot_be_played_is_named() {
+        let refused = |global: Value, captures: Value, part: &str| {
+            let error = parsed(json!({ "global": global, "captures": captures })).unwrap_err();
+            assert!(error.contains(part), "{error}");
+        };
+        let sc16 = json!({ "core:datatype": "ci16_le" });
+        refused(json!({}), json!([]), "core:datatype is missing; ci16_le and cf32_le");
+        refused(json!({ "core:datatype": "rf32_le" }), json!([]), "core:datatype is rf32_le");
+        let two = json!({ "core:datatype": "ci16_le", "core:num_channels": 2 });
+        refused(two, json!([]), "several channels");
+        let header = json!([{ "core:sample_start": 0, "core:header_bytes": 8 }]);
+        refused(sc16.clone(), header, "header inside the data");
+        refused(sc16.clone(), json!([{}]), "no core:sample_start");
+        let back = json!([{ "core:sample_start": 9 }, { "core:sample_start": 3 }]);
+        refused(sc16, back, "not in order");
+    }
+}

@@ -1,0 +1,74 @@
+//! The law put to the test: an emulated radio whose time runs slower, behind a long round trip.
+
+use super::Args;
+use crate::child_radio::{ChildRadio, Options};
+use crate::output::{Report, note};
+use millstream_lab::picture::short_time;
+use millstream_lab::trial::{self, Trial, TrialOutcome};
+use millstream_lab::{Direction, buffer};
+use millstream_radio::DeviceArgs;
+use serde_json::json;
+use std::fmt::Write;
+
+/// Succeeds when the radio agrees with the law.
+pub fn run(args: &Args, samples: u64, latency_s: f64) -> anyhow::Result<Report> {
+    let scale = args.time_scale.to_string();
+    let buffer = samples.to_string();
+    let options = ["--serial", "BUFFER", "--rx-antenna", "ramp", "--time-scale", &scale];
+    let buffers = ["--rx-buffer-samples", &buffer, "--tx-buffer-samples", &buffer];
+    let options = options.into_iter().chain(buffers).map(str::to_owned).collect();
+    let mut radio = ChildRadio::start(&Options { args: options, stdin: None, cpu: None })?;
+    note(format_args!(
+        "radio   E320 emulated by process {} at {}, its time {} times slower",
+        radio.pid(),
+        radio.addr(),
+        1.0 / args.time_scale
+    ));
+    let expected = buffer::holds(samples, args.rate, latency_s);
+    let mut text = String::new();
+    let mut failure = None;
+    let mut results = Vec::new();
+    for direction in args.direction.directions() {
+        let trial = Trial {
+            direction,
+            rate_hz: args.rate,
+            samples,
+            latency_s,
+            duration_s: args.check_ms / 1e3,
+            time_scale: args.time_scale,
+        };
+        let outcome = trial::run(&DeviceArgs::new(radio.addr()), &trial);
+        let outcome = outcome.map_err(|error| radio.explain(error.into()))?;
+        let _ = writeln!(text, "{}", line(&trial, &outcome));
+        if outcome.holds != expected {
+            failure = Some(format!(
+                "{}: the radio does not agree with the law, by which the buffer {}",
+                direction.name(),
+                if expected { "holds" } else { "does not hold" }
+            ));
+        }
+        results.push(json!({ "trial": trial, "outcome": outcome, "expected": expected }));
+    }
+    radio.stop()?;
+    Ok(Report { text, results: json!({ "holds": expected, "trials": results }), failure })
+}
+
+fn line(trial: &Trial, outcome: &TrialOutcome) -> String {
+    let ns = |seconds: f64| short_time((seconds * 1e9).round() as u64);
+    let what = match trial.direction {
+        Direction::Rx => "credit window",
+        Direction::Tx => "transmit buffer",
+    };
+    let verdict = match outcome.broke_after_s {
+        None => format!("held for {}", ns(trial.duration_s)),
+        Some(after_s) => format!("BROKE after {}", ns(after_s)),
+    };
+    format!(
+        "{:<8} {} MS/s, round trip {}, {what} {} samples ({}): {verdict}",
+        trial.direction.name(),
+        trial.rate_hz / 1e6,
+        ns(trial.latency_s),
+        outcome.buffer_samples,
+        ns(buffer::slack_s(outcome.buffer_samples, trial.rate_hz)),
+    )
+}

@@ -1,0 +1,25 @@
+//! Directions by name.
+
+use millstream_lab::Direction;
+
+/// Which way samples go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Way {
+    /// From the radio.
+    Rx,
+    /// To the radio.
+    Tx,
+    /// First from it, then to it.
+    Both,
+}
+
+impl Way {
+    /// The directions, in turn.
+    pub fn directions(self) -> Vec<Direction> {
+        match self {
+            Self::Rx => vec![Direction::Rx],
+            Self::Tx => vec![Direction::Tx],
+            Self::Both => vec![Direction::Rx, Direction::Tx],
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! `millstream tx`: transmits a recording. The file is read ahead on a thread of its own.
+
+mod report;
+
+use crate::interrupt;
+use crate::live::Live;
+use crate::numbers::positive;
+use crate::output::Report;
+use crate::playback::{Next, Piece, Playback, Samples, Score};
+use crate::sigmf::read::Source;
+use anyhow::Context;
+use millstream_flow::blocks::SampleFormat;
+use millstream_radio::tx::{TxArgs, TxMetadata, TxStreamer};
+use millstream_radio::{Complex32, Device, DeviceArgs};
+use report::Events;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// How long one wait for the device or the file lasts before the next look at everything else.
+const SLICE: Duration = Duration::from_millis(100);
+
+/// How much later than the last sample should have left its acknowledgement may come, seconds.
+const ACK_PATIENCE_S: f64 = 2.0;
+
+/// Transmits a recording: SigMF, or raw samples.
+///
+/// All of it is one burst, unless --timed is given: then every capture of a SigMF recording is a
+/// burst of its own, as far from the one before as its core:global_index says, so that gaps stay
+/// gaps. SIGINT ends a transmission in order.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  millstream tx --args addr=127.0.0.2 --in recording.sigmf-meta
+  millstream tx --args addr=127.0.0.2 --in recording.sigmf-meta --timed --lead 0.2
+  millstream tx --args addr=127.0.0.2 --in tone.cf32 --rate 1e6 --repeat 0 --gain 0.5")]
+pub struct Args {
+    #[arg(
+        long,
+        value_name = "ARGS",
+        help = "The device: addr=IPV4[,rpc_port=N][,discovery_port=N][,link=LINK]"
+    )]
+    args: DeviceArgs,
+
+    /// What to transmit: .sc16 and .cf32 are raw, .sigmf-meta or .sigmf-data a SigMF recording.
+    #[arg(long = "in", value_name = "FILE")]
+    input: PathBuf,
+
+    /// Samples in a raw file, where its extension does not say it: sc16 or cf32.
+    #[arg(long, value_name = "FORMAT", value_parser = format)]
+    format: Option<SampleFormat>,
+
+    /// Sample rate, Hz; that of the recording by default.
+    #[arg(long, value_name = "HZ", value_parser = positive, allow_negative_numbers = true)]
+    rate: Option<f64>,
+
+    /// Transmit channel, from 0.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    channel: usize,
+
+    /// How often to transmit it; 0 for without end.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    repeat: u64,
+
+    /// What every sample is multiplied by; what goes beyond full scale is saturated.
+    #[arg(long, value_name = "FACTOR", value_parser = positive, allow_negative_numbers = true)]
+    gain: Option<f64>,
+
+    /// Make every capture a burst at its own time.
+    #[arg(long)]
+    timed: bool,
+
+    /// The device's time of the first sample, ticks.
+    #[arg(long, value_name = "TICKS")]
+    at: Option<u64>,
+
+    /// Begin this many seconds after now, by the device's clock; 0.5 with --timed.
+    #[arg(long, value_name = "SECONDS", value_parser = positive, allow_negative_numbers = true,
+          conflicts_with = "at")]
+    lead: Option<f64>,
+
+    /// Fail when the device reports more underflows.
+    #[arg(long, value_name = "N")]
+    max_underflows: Option<u64>,
+
+    /// Fail when the device reports more late packets.
+    #[arg(long, value_name = "N")]
+    max_lates: Option<u64>,
+}
+
+fn format(name: &str) -> Result<SampleFormat, String> {
+    SampleFormat::from_name(name).ok_or_else(|| "give sc16 or cf32".to_owned())
+}
+
+/// Transmits until the end, or until somebody ends it; succeeds when the ledger balances and no
+/// limit is exceeded.
+pub fn run(args: Args) -> anyhow::Result<Report> {
+    let source = Source::open(&args.input, args.format)?;
+    let repeats = Some(args.repeat).filter(|repeats| *repeats > 0);
+    let score =
+        if args.timed { Score::timed(&source, repeats)? } else { Score::joined(&source, repeats) };
+    let rate_hz = args.rate.or(source.rate_hz).with_context(|| {
+        format!("{} does not say its sample rate: give --rate", args.input.display())
+    })?;
+    let mut device = Device::open(args.args.clone())?;
+    let rate_hz = device.set_rate(rate_hz)?;
+    let mut stream_args = TxArgs::new(args.channel);
+    if let Some(gain) = args.gain {
+        stream_args.scale *= gain as f32;
+    }
+    let stream = device.tx_stream(stream_args)?;
+    let lead_s = args.lead.or((args.timed && args.at.is_none()).then_some(0.5));
+    let start_ticks = match lead_s {
+        Some(seconds) => Some(device.time_ticks()? + (seconds * rate_hz).round() as u64),
+        None => args.at,
+    };
+    interrupt::install();
+    let mut player = Player {
+        stream,
+        start_ticks,
+        gain: args.gain.is_some(),
+        floats: Vec::new(),
+        events: Events::default(),
+        wanted: score.samples(),
+        live: Live::new(),
+        began: Instant::now(),
+    };
+    let end_ticks = start_ticks.zip(score.duration_ticks()).map(|(at, ticks)| at + ticks);
+    let mut playback = Playback::start(&source, score)?;
+    player.play(&mut playback)?;
+    player.wait_for_acks(end_ticks)?;
+    let elapsed_s = player.began.elapsed().as_secs_f64();
+    player.live.end();
+    let Player { mut stream, mut events, wanted, .. } = player;
+    events.fetch(&mut stream)?;
+    let counters = *stream.counters();
+    Ok(report::report(report::Played {
+        input: &args.input,
+        rate_hz,
+        start_ticks,
+        wanted,
+        elapsed_s,
+        interrupted: interrupt::asked(),
+        reader_waits: playback.waits,
+        events,
+        counters,
+        ledger: stream.finish(),
+        limits: report::Limits { underflows: args.max_underflows, lates: args.max_lates },
+    }))
+}
+
+/// A stream and what goes on with it.
+struct Player {
+    stream: TxStreamer,
+    start_ticks: Option<u64>,
+    /// Whether 16-bit samples have to be multiplied.
+    gain: bool,
+    /// Where they are.
+    floats: Vec<Complex32>,
+    events: Events,
+    wanted: Option<u64>,
+    live: Live,
+    began: Instant,
+}
+
+impl Player {
+    /// Sends everything; ends the burst where somebody asks to end.
+    fn play(&mut self, playback: &mut Playback) -> anyhow::Result<()> {
+        let mut first = true;
+        while !interrupt::asked() {
+            match playback.next(SLICE)? {
+                Next::Wait => self.look()?,
+                Next::End => break,
+                Next::Piece(piece) => {
+                    let time_ticks = match (piece.offset_ticks, self.start_ticks) {
+                        (Some(offset), start) => start.map(|start| start.wrapping_add(offset)),
+                        (None, start) if first => start,
+                        (None, _) => None,
+                    };
+                    first = false;
+                    self.send(&piece, time_ticks)?;
+                    playback.recycle(piece.samples);
+                }
+            }
+        }
+        while self.stream.is_in_burst() {
+            // Only an interrupted one is open here. The device takes it as soon as it has room.
+            let ended = self.stream.send_sc16(&[], TxMetadata::now().ending(), SLICE)?;
+            if !ended.end_of_burst {
+                self.look()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a piece; looks at everything else while the device has no room.
+    fn send(&mut self, piece: &Piece, time_ticks: Option<u64>) -> anyhow::Result<()> {
+        let mut meta = TxMetadata { time_ticks, end_of_burst: piece.ends_burst };
+        let mut done = 0;
+        loop {
+            let sent = match &piece.samples {
+                Samples::Cf32(samples) => self.stream.send(&samples[done..], meta, SLICE)?,
+                Samples::Sc16(samples) if !self.gain => {
+                    self.stream.send_sc16(&samples[done..], meta, SLICE)?
+                }
+                Samples::Sc16(samples) => {
+                    to_floats(&samples[done..], &mut self.floats);
+                    self.stream.send(&self.floats, meta, SLICE)?
+                }
+            };
+            done += sent.samples;
+            if sent.samples > 0 {
+                meta.time_ticks = None;
+            }
+            self.look()?;
+            let ended = sent.end_of_burst || !meta.end_of_burst;
+            if (done == piece.samples.len() && ended) || interrupt::asked() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Takes events, and shows how it goes.
+    fn look(&mut self) -> anyhow::Result<()> {
+        self.events.fetch(&mut self.stream)?;
+        let (ledger, events) = (self.stream.ledger(), &self.events);
+        let (wanted, elapsed) = (self.wanted, self.began.elapsed().as_secs_f64());
+        self.live.show(Instant::now(), || report::status(ledger, events, wanted, elapsed));
+        Ok(())
+    }
+
+    /// Waits until all bursts are acknowledged, or the device's own clock says that they should
+    /// have been.
+    fn wait_for_acks(&mut self, end_ticks: Option<u64>) -> anyhow::Result<()> {
+        let in_device = self.stream.credit_window_bytes() / 4;
+        let mut begun = None;
+        while self.stream.counters().burst_acks < self.stream.counters().bursts {
+            let now = self.stream.time_ticks()?;
+            // What is still to come after an interruption is of no interest.
+            let end = end_ticks.filter(|_| !interrupt::asked()).unwrap_or(0);
+            let patience = (ACK_PATIENCE_S * self.stream.rate_hz()) as u64;
+            if now >= (*begun.get_or_insert(now) + in_device).max(end) + patience {
+                break;
+            }
+            if let Some(event) = self.stream.next_event(SLICE)? {
+                self.events.count(event);
+            }
+            self.look()?;
+        }
+        Ok(())
+    }
+}
+
+/// 16-bit samples as floats of full scale 1.
+fn to_floats(samples: &[[i16; 2]], floats: &mut Vec<Complex32>) {
+    use millstream_radio::convert::{Converter, SC16_SCALE, Wire};
+    floats.resize(samples.len(), Complex32::default());
+    Converter::new(Wire::Sc16).to_user(bytemuck::cast_slice(samples), floats, SC16_SCALE);
+}

@@ -1,0 +1,190 @@
+//! What became of a transmission.
+
+use crate::output::Report;
+use millstream_radio::tx::{TxCounters, TxError, TxEvent, TxLedger, TxStreamer};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::path::Path;
+
+/// What the device reported, counted.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
+pub struct Events {
+    /// Samples were not there when they were needed.
+    pub underflows: u64,
+    /// Packets came after their time.
+    pub lates: u64,
+    /// Bursts that were transmitted to their end.
+    pub burst_acks: u64,
+    /// Gaps in the sequence of packets.
+    pub sequence_errors: u64,
+    /// Times that the stream was set up anew.
+    pub reestablished: u64,
+}
+
+impl Events {
+    /// Takes what has come.
+    pub fn fetch(&mut self, stream: &mut TxStreamer) -> Result<(), TxError> {
+        while let Some(event) = stream.poll_event()? {
+            self.count(event);
+        }
+        Ok(())
+    }
+
+    /// Counts one.
+    pub fn count(&mut self, event: TxEvent) {
+        match event {
+            TxEvent::Underflow { .. } => self.underflows += 1,
+            TxEvent::Late { .. } => self.lates += 1,
+            TxEvent::BurstAck { .. } => self.burst_acks += 1,
+            TxEvent::SequenceError => self.sequence_errors += 1,
+            TxEvent::Reestablished { .. } => self.reestablished += 1,
+            // The ledger says how many samples were lost.
+            _ => {}
+        }
+    }
+}
+
+/// How many events are no failure.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Limits {
+    /// Underflows; any number when there is none.
+    pub underflows: Option<u64>,
+    /// Late packets.
+    pub lates: Option<u64>,
+}
+
+/// A transmission that has ended.
+pub struct Played<'a> {
+    /// What was transmitted.
+    pub input: &'a Path,
+    /// Samples per second.
+    pub rate_hz: f64,
+    /// Time of the first sample, ticks.
+    pub start_ticks: Option<u64>,
+    /// Samples asked for; none for without end.
+    pub wanted: Option<u64>,
+    /// Wall-clock time, seconds.
+    pub elapsed_s: f64,
+    /// Somebody ended it before its time.
+    pub interrupted: bool,
+    /// How often the file was not read in time.
+    pub reader_waits: u64,
+    /// What the device reported.
+    pub events: Events,
+    /// What was counted at the port.
+    pub counters: TxCounters,
+    /// Where every sample went.
+    pub ledger: TxLedger,
+    /// How many events are no failure.
+    pub limits: Limits,
+}
+
+/// The line while it runs.
+pub fn status(ledger: &TxLedger, events: &Events, wanted: Option<u64>, elapsed_s: f64) -> String {
+    let share = wanted.map_or(String::new(), |wanted| {
+        format!("{:3.0} %  ", 100.0 * ledger.transmitted as f64 / wanted.max(1) as f64)
+    });
+    let rate = ledger.transmitted as f64 / elapsed_s.max(1e-3) / 1e6;
+    format!(
+        "{share}{rate:.2} MS/s  {} samples  {} underflows  {} late  {} lost",
+        ledger.transmitted,
+        events.underflows,
+        events.lates,
+        ledger.lost_total()
+    )
+}
+
+/// The document and the line at the end.
+pub fn report(played: Played) -> Report {
+    let Played { ledger, events, counters, .. } = &played;
+    let lost: Map<String, Value> =
+        ledger.losses().map(|(cause, lost)| (cause.name().to_owned(), json!(lost))).collect();
+    let causes: Vec<_> = ledger
+        .losses()
+        .filter(|loss| loss.1 > 0)
+        .map(|(cause, lost)| format!("{cause} {lost}"))
+        .collect();
+    let causes = if causes.is_empty() { "no loss".to_owned() } else { causes.join(", ") };
+    let verdict = if ledger.balance().is_ok() { "balances" } else { "DOES NOT BALANCE" };
+    let text = format!(
+        "{}: {} samples accepted = {} transmitted + {} lost ({causes}): {verdict}; {} bursts, {} \
+         acknowledged, {} underflows, {} late\n",
+        played.input.display(),
+        ledger.accepted,
+        ledger.transmitted,
+        ledger.lost_total(),
+        counters.bursts,
+        events.burst_acks,
+        events.underflows,
+        events.lates,
+    );
+    let results = json!({
+        "input": played.input.display().to_string(), "rate_hz": played.rate_hz,
+        "start_ticks": played.start_ticks, "elapsed_s": played.elapsed_s,
+        "interrupted": played.interrupted,
+        "ledger": {
+            "accepted": ledger.accepted, "transmitted": ledger.transmitted, "lost": lost,
+            "balances": ledger.balance().is_ok(),
+        },
+        "bursts": counters.bursts, "events": events, "packets": counters.packets,
+        "stalls": counters.stalls, "reader_waits": played.reader_waits,
+    });
+    Report { text, results, failure: failure(&played) }
+}
+
+fn failure(played: &Played) -> Option<String> {
+    let Played { ledger, events, limits, .. } = played;
+    if let Err(imbalance) = ledger.balance() {
+        return Some(format!("{imbalance}; this is a defect, please report it"));
+    }
+    let over = |limit: Option<u64>, count, what| {
+        let limit = limit.filter(|limit| count > *limit)?;
+        Some(format!("{count} {what}, and {limit} were allowed"))
+    };
+    over(limits.underflows, events.underflows, "underflows")
+        .or_else(|| over(limits.lates, events.lates, "late packets"))
+        .or_else(|| {
+            let wanted = played.wanted.filter(|wanted| ledger.accepted < *wanted)?;
+            let accepted = ledger.accepted;
+            let input = played.input.display();
+            Some(format!("interrupted: {accepted} of {wanted} samples of {input} were sent"))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn played(limits: Limits, events: Events, wanted: Option<u64>) -> Option<String> {
+        report(Played {
+            input: Path::new("x.sc16"),
+            rate_hz: 1e6,
+            start_ticks: None,
+            wanted,
+            elapsed_s: 1.0,
+            interrupted: false,
+            reader_waits: 0,
+            events,
+            counters: TxCounters::default(),
+            ledger: TxLedger::default(),
+            limits,
+        })
+        .failure
+    }
+
+    #[test]
+    fn only_what_exceeds_a_limit_fails() {
+        let two = Events { underflows: 2, lates: 1, ..Events::default() };
+        assert_eq!(played(Limits::default(), two.clone(), None), None);
+        let limits = Limits { underflows: Some(2), lates: Some(0) };
+        let text = played(limits, two, None).unwrap();
+        assert_eq!(text, "1 late packets, and 0 were allowed");
+    }
+
+    #[test]
+    fn an_end_before_the_last_sample_fails() {
+        let text = played(Limits::default(), Events::default(), Some(5)).unwrap();
+        assert_eq!(text, "interrupted: 0 of 5 samples of x.sc16 were sent");
+        assert_eq!(played(Limits::default(), Events::default(), Some(0)), None);
+    }
+}

@@ -1,0 +1,288 @@
+//! The signal generator: a tone in `Complex32`, converted and sent.
+
+use super::shares::Shares;
+use super::{RateError, set_rate};
+use millstream_radio::{
+    Complex32, Device, TxArgs, TxEvent, TxGroup, TxLedger, TxMetadata, TxStreamer,
+};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// Longest wait of one call.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// How long the device has to say that it has transmitted everything.
+const SETTLE: Duration = Duration::from_secs(2);
+/// Between two looks for the device's word about the end.
+const PAUSE: Duration = Duration::from_millis(1);
+/// A burst that is late stays late: a new one begins, but not more often than this.
+const RESTART_PAUSE: Duration = Duration::from_millis(200);
+/// Packets of a call.
+const BLOCK_PACKETS: usize = 8;
+/// Channels that one generator serves at most.
+const CHANNELS_MAX: usize = 32;
+/// Level and period of the tone.
+const AMPLITUDE: f32 = 0.5;
+const PERIOD_SAMPLES: usize = 40;
+
+/// What to transmit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TxPlan {
+    /// Channels of the device, at most 32.
+    pub channels: Vec<usize>,
+    /// Samples per second of each.
+    pub rate_hz: f64,
+    /// How long.
+    pub duration: Duration,
+    /// End at the first underflow or loss: the answer is known.
+    pub until_loss: bool,
+}
+
+/// What was transmitted.
+#[derive(Debug, Clone, Serialize)]
+pub struct TxOutcome {
+    /// Samples per second of each channel.
+    pub rate_hz: f64,
+    /// From the first sample given to the device's word that the last has left.
+    pub seconds: f64,
+    /// Samples that the device took, of all channels.
+    pub samples: u64,
+    /// Samples per second of a channel; the mean of all.
+    pub sustained_hz: f64,
+    /// Nothing was lost, late or missing when it was needed, and the end was acknowledged.
+    pub lossless: bool,
+    /// CPU time of the host's process.
+    pub cpu_s: f64,
+    /// The same for 10⁹ samples.
+    pub cpu_s_per_gigasample: f64,
+    /// Each channel.
+    pub channels: Vec<TxChannelOutcome>,
+}
+
+/// One channel of a [`TxOutcome`].
+#[derive(Debug, Clone, Serialize)]
+pub struct TxChannelOutcome {
+    /// Its number.
+    pub channel: usize,
+    /// Samples given to the stream.
+    pub accepted: u64,
+    /// Samples that the device took.
+    pub transmitted: u64,
+    /// Samples lost, by cause.
+    pub lost: BTreeMap<&'static str, u64>,
+    /// Whether the three add up.
+    pub balances: bool,
+    /// Times that the device had nothing to transmit inside the burst.
+    pub underflows: u64,
+    /// Packets that came after their time.
+    pub lates: u64,
+    /// Gaps in the sequence of packets that the device saw.
+    pub sequence_errors: u64,
+    /// The device acknowledged the end of the burst.
+    pub acknowledged: bool,
+    /// Trains of packets sent; each is one system call.
+    pub trains: u64,
+    /// Credit reports taken.
+    pub reports: u64,
+    /// Bytes that may be in flight.
+    pub window_bytes: u64,
+    /// Share of the window that was in flight: median.
+    pub window_median: f64,
+    /// Share of the window that was in flight: 99th percentile.
+    pub window_p99: f64,
+}
+
+/// A generator while it runs.
+struct Generator {
+    group: TxGroup,
+    block: Vec<Complex32>,
+    /// Samples still to send.
+    left: u64,
+    /// How full the window of each channel was, call by call.
+    shares: Vec<Shares>,
+    /// Channels whose end was acknowledged.
+    acknowledged: Vec<bool>,
+    /// Something other than that was reported.
+    troubled: bool,
+    /// Samples come too late; since when the burst runs.
+    behind: bool,
+    burst_since: Instant,
+}
+
+/// Transmits as `plan` says, all channels from the same moment on.
+///
+/// # Errors
+/// [`RateError`]; [`RateError::OtherRate`] when the radio does not take the plan's rate.
+pub fn transmit(device: &mut Device, plan: &TxPlan) -> Result<TxOutcome, RateError> {
+    set_rate(device, plan.rate_hz)?;
+    let mut generator = Generator::open(device, plan)?;
+    let cpu_before = millstream_sys::usage::process_cpu_time();
+    let began = Instant::now();
+    while generator.left > 0 && !(plan.until_loss && generator.troubled) {
+        generator.turn()?;
+    }
+    let cpu_s = (millstream_sys::usage::process_cpu_time() - cpu_before).as_secs_f64();
+    generator.settle()?;
+    let seconds = began.elapsed().as_secs_f64();
+    let whole = generator.is_lossless();
+    let channels = generator.end(&plan.channels);
+    let samples = channels.iter().map(|channel| channel.transmitted).sum::<u64>();
+    Ok(TxOutcome {
+        rate_hz: plan.rate_hz,
+        seconds,
+        samples,
+        sustained_hz: samples as f64 / seconds / plan.channels.len() as f64,
+        lossless: whole && channels.iter().all(TxChannelOutcome::is_lossless),
+        cpu_s,
+        cpu_s_per_gigasample: cpu_s / samples.max(1) as f64 * 1e9,
+        channels,
+    })
+}
+
+/// Whole periods of a tone, at least `samples` long.
+fn tone(samples: usize) -> Vec<Complex32> {
+    let count = samples.next_multiple_of(PERIOD_SAMPLES);
+    let step = std::f32::consts::TAU / PERIOD_SAMPLES as f32;
+    (0..count)
+        .map(|n| Complex32::from_polar(AMPLITUDE, (n % PERIOD_SAMPLES) as f32 * step))
+        .collect()
+}
+
+impl Generator {
+    fn open(device: &Device, plan: &TxPlan) -> Result<Self, RateError> {
+        let args: Vec<_> = plan.channels.iter().map(|&channel| TxArgs::new(channel)).collect();
+        let group = device.tx_group(&args)?;
+        let packet = group.members().iter().map(TxStreamer::samples_per_packet).max();
+        let samples = (plan.rate_hz * plan.duration.as_secs_f64()).round().max(1.0);
+        Ok(Self {
+            group,
+            block: tone(packet.unwrap_or(1) * BLOCK_PACKETS),
+            left: samples as u64,
+            shares: plan.channels.iter().map(|_| Shares::new()).collect(),
+            acknowledged: vec![false; plan.channels.len()],
+            troubled: false,
+            behind: false,
+            burst_since: Instant::now(),
+        })
+    }
+
+    /// Sends one block on every channel, or what is left.
+    fn turn(&mut self) -> Result<(), RateError> {
+        let count = self.block.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        let meta = TxMetadata { end_of_burst: count as u64 == self.left, ..TxMetadata::now() };
+        // The same tone everywhere.
+        let slices: [&[Complex32]; CHANNELS_MAX] = [&self.block[..count]; CHANNELS_MAX];
+        let sent = self.group.send(&slices[..self.shares.len()], meta, PATIENCE)?;
+        self.left -= sent.samples as u64;
+        for (shares, stream) in self.shares.iter_mut().zip(self.group.members()) {
+            shares.note(stream.in_flight_bytes(), stream.credit_window_bytes());
+        }
+        self.listen()
+    }
+
+    fn listen(&mut self) -> Result<(), RateError> {
+        while let Some((index, event)) = self.group.poll_event()? {
+            match event {
+                TxEvent::BurstAck { .. } => self.acknowledged[index] = true,
+                event => {
+                    self.troubled = true;
+                    self.behind |= matches!(event, TxEvent::Late { .. });
+                }
+            }
+        }
+        if self.behind && self.left > 0 && self.burst_since.elapsed() >= RESTART_PAUSE {
+            self.restart()?;
+        }
+        Ok(())
+    }
+
+    /// Ends the burst: the next samples begin another, at a time that is still to come.
+    fn restart(&mut self) -> Result<(), RateError> {
+        let nothing: [&[Complex32]; CHANNELS_MAX] = [&[]; CHANNELS_MAX];
+        let meta = TxMetadata::now().ending();
+        let sent = self.group.send(&nothing[..self.shares.len()], meta, PATIENCE)?;
+        if sent.end_of_burst {
+            (self.behind, self.burst_since) = (false, Instant::now());
+        }
+        Ok(())
+    }
+
+    /// Waits for the device's word about the end.
+    fn settle(&mut self) -> Result<(), RateError> {
+        let until = Instant::now() + SETTLE;
+        while self.left == 0 && self.acknowledged.contains(&false) && Instant::now() < until {
+            std::thread::sleep(PAUSE);
+            self.listen()?;
+        }
+        Ok(())
+    }
+
+    fn is_lossless(&self) -> bool {
+        // An end that was acknowledged may have been that of an earlier burst: then there was
+        // trouble.
+        self.left == 0 && !self.troubled && !self.acknowledged.contains(&false)
+    }
+
+    fn end(self, numbers: &[usize]) -> Vec<TxChannelOutcome> {
+        let streams = self.group.members().iter().zip(&self.shares);
+        let parts = numbers.iter().zip(streams).zip(&self.acknowledged);
+        let mut channels: Vec<_> = parts
+            .map(|((&channel, (stream, shares)), &acknowledged)| {
+                TxChannelOutcome::of(channel, stream, shares, acknowledged)
+            })
+            .collect();
+        for (channel, ledger) in channels.iter_mut().zip(self.group.finish()) {
+            channel.close(&ledger);
+        }
+        channels
+    }
+}
+
+impl TxChannelOutcome {
+    /// What a stream knows before it is closed.
+    fn of(channel: usize, stream: &TxStreamer, shares: &Shares, acknowledged: bool) -> Self {
+        let counters = *stream.counters();
+        Self {
+            channel,
+            accepted: 0,
+            transmitted: 0,
+            lost: BTreeMap::new(),
+            balances: false,
+            underflows: counters.underflows,
+            lates: counters.lates,
+            sequence_errors: counters.sequence_errors,
+            acknowledged,
+            trains: counters.trains,
+            reports: counters.reports,
+            window_bytes: stream.credit_window_bytes(),
+            window_median: shares.quantile(0.5),
+            window_p99: shares.quantile(0.99),
+        }
+    }
+
+    fn close(&mut self, ledger: &TxLedger) {
+        let lost = ledger.losses().filter(|loss| loss.1 > 0);
+        self.lost = lost.map(|(cause, samples)| (cause.name(), samples)).collect();
+        (self.accepted, self.transmitted) = (ledger.accepted, ledger.transmitted);
+        self.balances = ledger.balance().is_ok();
+    }
+
+    fn is_lossless(&self) -> bool {
+        self.balances && self.lost.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_repeats_without_a_jump() {
+        let block = tone(1000);
+        assert_eq!(block.len() % PERIOD_SAMPLES, 0);
+        let step = block[1] * block[0].conj();
+        let wrap = block[0] * block[block.len() - 1].conj();
+        assert!((step - wrap).norm() < 1e-6, "{step} {wrap}");
+        assert!(block.iter().all(|sample| (sample.norm() - AMPLITUDE).abs() < 1e-6));
+    }
+}

@@ -1,0 +1,236 @@
+//! The turnaround of a radio and its host: from the time of the newest received sample to the
+//! earliest time at which an answer can still be transmitted.
+//!
+//! Every try receives a short burst, and answers with one that is to be transmitted a given lead
+//! behind the newest sample received. The radio's own clock is the only judge: it acknowledges the
+//! burst, or says at which of its ticks the late one came. With a lead of 0 every burst is late,
+//! and each of those ticks is the turnaround of one try, exactly.
+
+use crate::Histogram;
+use crate::rate::RateError;
+use millstream_radio::{
+    Complex32, Device, RxArgs, RxEvent, RxStreamer, TxArgs, TxEvent, TxMetadata, TxStreamer,
+};
+use serde::Serialize;
+use std::time::{Duration, Instant};
+
+/// Captures that may come too late in a row.
+const RETRIES: u32 = 10;
+/// Beyond the lead itself no answer of the radio takes this long.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// The first capture begins so long after the stream was opened.
+const LEAD_S: f64 = 0.05;
+
+/// What a try consists of.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Plan {
+    /// Receive and transmit channel.
+    pub channels: (usize, usize),
+    /// Samples per second.
+    pub rate_hz: f64,
+    /// Samples of a capture; one packet.
+    pub rx_samples: u32,
+    /// Samples of an answer; one packet.
+    pub tx_samples: u32,
+    /// From the end of a try to the next capture, seconds of the radio's time.
+    pub interval_s: f64,
+    /// Never sleep while waiting for samples: burns the core.
+    pub spin: bool,
+}
+
+/// What the radio said about an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// It was transmitted at its time.
+    InTime,
+    /// It came so many ticks behind the newest sample received, which was too late.
+    Late {
+        /// The turnaround.
+        ticks: u64,
+    },
+}
+
+/// Why a try has no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TurnaroundError {
+    /// Radio and streams.
+    #[error(transparent)]
+    Rate(#[from] RateError),
+    /// The radio said neither.
+    #[error(
+        "the radio neither acknowledged nor refused a burst within {waited_s:.1} s: its transmit \
+         events are lost, or it has none"
+    )]
+    NoAnswer {
+        /// How long was waited.
+        waited_s: f64,
+    },
+    /// Captures cannot be scheduled.
+    #[error(
+        "{RETRIES} captures in a row came too late or lost samples: this host is too busy, or the \
+         interval of {interval_s} s too short"
+    )]
+    NoCapture {
+        /// The interval.
+        interval_s: f64,
+    },
+}
+
+/// Tries, one after the other.
+pub struct Turnaround<'d> {
+    device: &'d Device,
+    plan: Plan,
+    rx: RxStreamer,
+    tx: TxStreamer,
+    received: Vec<Complex32>,
+    answer: Vec<Complex32>,
+    next_start: u64,
+}
+
+impl<'d> Turnaround<'d> {
+    /// Opens both streams of a device that has the plan's rate.
+    ///
+    /// # Errors
+    /// [`TurnaroundError::Rate`].
+    pub fn open(device: &'d mut Device, plan: Plan) -> Result<Self, TurnaroundError> {
+        crate::rate::set_rate(device, plan.rate_hz)?;
+        let rx_args = RxArgs::new(plan.channels.0).with_samples_per_packet(plan.rx_samples);
+        let tx_args = TxArgs::new(plan.channels.1).with_samples_per_packet(plan.tx_samples);
+        let rx = device.rx_stream(rx_args).map_err(RateError::from)?;
+        let tx = device.tx_stream(tx_args).map_err(RateError::from)?;
+        let now = device.time_ticks().map_err(RateError::from)?;
+        Ok(Self {
+            device,
+            plan,
+            rx,
+            tx,
+            received: vec![Complex32::default(); plan.rx_samples as usize],
+            answer: vec![Complex32::new(0.5, 0.0); plan.tx_samples as usize],
+            next_start: now.wrapping_add((LEAD_S * plan.rate_hz) as u64),
+        })
+    }
+
+    /// One try: captures, and answers `lead` ticks behind the newest sample.
+    ///
+    /// # Errors
+    /// [`TurnaroundError`].
+    pub fn attempt(&mut self, lead: u64) -> Result<Answer, TurnaroundError> {
+        let newest = self.capture()?;
+        let at = newest.wrapping_add(lead);
+        let meta = TxMetadata::at(at).ending();
+        self.tx.send(&self.answer, meta, PATIENCE).map_err(RateError::from)?;
+        let patience = PATIENCE + Duration::from_secs_f64(lead as f64 / self.plan.rate_hz);
+        let until = Instant::now() + patience;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let event = self.tx.next_event(left).map_err(RateError::from)?;
+            let (answer, ticks) = match event {
+                Some(TxEvent::BurstAck { time_ticks }) => (Answer::InTime, time_ticks),
+                Some(TxEvent::Late { time_ticks }) => {
+                    (Answer::Late { ticks: time_ticks.wrapping_sub(newest) }, time_ticks)
+                }
+                Some(_) => continue,
+                None if left.is_zero() => {
+                    return Err(TurnaroundError::NoAnswer { waited_s: patience.as_secs_f64() });
+                }
+                None => continue,
+            };
+            self.next_start = ticks.wrapping_add(self.interval_ticks());
+            return Ok(answer);
+        }
+    }
+
+    /// Receives one burst; the time one past its newest sample.
+    fn capture(&mut self) -> Result<u64, TurnaroundError> {
+        for _ in 0..RETRIES {
+            let samples = u64::from(self.plan.rx_samples);
+            self.rx.start_finite(samples, Some(self.next_start)).map_err(RateError::from)?;
+            if let Some(newest) = self.receive()? {
+                return Ok(newest);
+            }
+            let now = self.device.time_ticks().map_err(RateError::from)?;
+            self.next_start = now.wrapping_add(2 * self.interval_ticks());
+        }
+        Err(TurnaroundError::NoCapture { interval_s: self.plan.interval_s })
+    }
+
+    /// None when the burst did not come whole.
+    fn receive(&mut self) -> Result<Option<u64>, TurnaroundError> {
+        let wait = if self.plan.spin { Duration::ZERO } else { PATIENCE };
+        let mut newest = None;
+        while self.rx.is_running() {
+            let meta = self.rx.recv(&mut self.received, wait).map_err(RateError::from)?;
+            if meta.samples > 0 {
+                newest = meta.time_ticks.map(|ticks| ticks.wrapping_add(meta.samples as u64));
+            }
+            if !matches!(meta.event, RxEvent::None | RxEvent::Timeout) {
+                newest = None;
+            }
+        }
+        Ok(newest)
+    }
+
+    fn interval_ticks(&self) -> u64 {
+        (self.plan.interval_s * self.plan.rate_hz).ceil() as u64
+    }
+}
+
+/// How often a lead was tried, and how often it was too short.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct LeadResult {
+    /// The lead, seconds of the radio's time.
+    pub lead_s: f64,
+    /// Tries.
+    pub tries: u64,
+    /// Tries that were late.
+    pub late: u64,
+    /// The share that the measured distribution of turnarounds predicts.
+    pub predicted: f64,
+}
+
+/// Leads from half the shortest turnaround to twice the longest, in equal steps of the logarithm.
+pub fn leads_s(turnarounds: &Histogram, count: usize) -> Vec<f64> {
+    let low = turnarounds.min_ns().max(1) as f64 / 2.0;
+    let high = turnarounds.max_ns().max(1) as f64 * 2.0;
+    let steps = count.max(2) - 1;
+    let lead = |step: usize| low * (high / low).powf(step as f64 / steps as f64) / 1e9;
+    (0..=steps).map(lead).collect()
+}
+
+/// The shortest lead that was never late, with none that was at any longer one.
+pub fn never_late(results: &[LeadResult]) -> Option<f64> {
+    let tail = results.iter().rev().take_while(|result| result.tries > 0 && result.late == 0);
+    tail.last().map(|result| result.lead_s)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leads_span_all_turnarounds() {
+        let mut turnarounds = Histogram::default();
+        for ns in [40_000, 90_000, 1_000_000] {
+            turnarounds.record(ns);
+        }
+        let leads = leads_s(&turnarounds, 5);
+        assert_eq!(leads.len(), 5);
+        assert!((leads[0] - 20e-6).abs() < 1e-12 && (leads[4] - 2e-3).abs() < 1e-9, "{leads:?}");
+        assert!(leads.is_sorted());
+    }
+
+    #[test]
+    fn a_lead_below_a_late_one_is_not_safe() {
+        let result = |lead_s, late| LeadResult { lead_s, tries: 10, late, predicted: 0.0 };
+        let of = |lates: &[u64]| {
+            let results: Vec<_> =
+                lates.iter().enumerate().map(|(lead, late)| result(lead as f64, *late)).collect();
+            never_late(&results)
+        };
+        assert_eq!(of(&[9, 0, 1, 0, 0]), Some(3.0));
+        assert_eq!(of(&[1, 1]), None);
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[0]), Some(0.0));
+    }
+}
