@@ -9,7 +9,7 @@ use millstream_flow::blocks::{NullSink, VectorSink};
 use millstream_flow::{
     BlockStats, Graph, GraphFile, Mock, Plan, Registry, RunError, WaitMode, Work,
 };
-use millstream_radio::block::{RadioSource, Segment, register};
+use millstream_radio::block::{Gap, RadioSource, Segment, register};
 use millstream_radio::{Cause, Complex32, RxEvent};
 
 /// Everything on one thread.
@@ -54,7 +54,7 @@ fn a_block_alone_brings_the_wires_samples_and_one_segment() {
     assert_eq!(samples.len() as u64, 20 * SPP + 7);
     let segments: Vec<Segment> = segments.try_iter().collect();
     let first = segments[0].time_ticks.expect("the device sends time");
-    let only = Segment { first_sample: 0, time_ticks: Some(first), event: RxEvent::None };
+    let only = Segment { first_sample: 0, time_ticks: Some(first), gap: None };
     assert_eq!(segments, [only]);
     for (sample, ticks) in samples.iter().zip(first..) {
         let [low, high] = sample.map(|half| u32::from(half as u16));
@@ -84,13 +84,16 @@ fn each_gap_begins_a_segment_and_is_booked() {
 
     let segments: Vec<Segment> = segments.try_iter().collect();
     let first = segments[0].time_ticks.unwrap();
-    let gap = |packets| RxEvent::SequenceGap { packets, samples: packets * SPP };
-    let at = |sample, packet, event| Segment {
+    let gap = |packets| {
+        let samples = packets * SPP;
+        Some(Gap::Stream(RxEvent::SequenceGap { packets, samples }))
+    };
+    let at = |sample, packet, gap| Segment {
         first_sample: sample,
         time_ticks: Some(first + packet * SPP),
-        event,
+        gap,
     };
-    let want = [at(0, 0, RxEvent::None), at(10 * SPP, 15, gap(5)), at(35 * SPP, 41, gap(1))];
+    let want = [at(0, 0, None), at(10 * SPP, 15, gap(5)), at(35 * SPP, 41, gap(1))];
     assert_eq!(segments, want);
 
     // The segments say where in time each sample of the recording lies.
