@@ -103,6 +103,17 @@ impl RadioConfig {
             let expected = "at most one file per channel, and there are two channels";
             return fail("tx_out", self.tx_out.len().to_string(), expected);
         }
+        if let [first, second] = &self.tx_out[..]
+            && first.with_extension("") == second.with_extension("")
+        {
+            let expected = "another name for each channel, as their metadata lie beside them";
+            return fail("tx_out", second.display().to_string(), expected);
+        }
+        let cable = self.rx_antennas.iter().any(|spec| spec.starts_with("loopback:"));
+        if cable && self.rx_buffer_samples > 1 << 26 {
+            let expected = "at most 2^26 samples with a loopback, which keeps them in memory";
+            return fail("rx_buffer_samples", self.rx_buffer_samples.to_string(), expected);
+        }
         for (field, value) in [("serial", &self.serial), ("name", &self.name)] {
             // They travel in `key=value;` lists and in device address strings.
             let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
@@ -138,6 +149,7 @@ mod tests {
             (RadioConfig { master_clock_rate_hz: 1.0, ..base() }, "1 kHz to 500 MHz"),
             (RadioConfig { rx_buffer_samples: 1, ..base() }, "rx_buffer_samples = 1"),
             (RadioConfig { tx_buffer_samples: 1 << 27, ..base() }, "4096 samples to 2^26"),
+            (RadioConfig { tx_out: vec!["a.x".into(), "a.y".into()], ..base() }, "another name"),
             (RadioConfig { name: "a;b=c".into(), ..base() }, "name = a;b=c: 1 to 32"),
             (RadioConfig { rx_antennas: vec!["ramp".into(); 3], ..base() }, "rx_antennas = 3"),
         ];

@@ -111,13 +111,15 @@ counters! {
     rx_starved_samples,
     /// Transmit sample packets received.
     tx_packets,
-    /// Payload bytes of them. Of these samples those not transmitted, late, skipped, flushed or
-    /// lost to an overflow are still in the packet buffers.
+    /// Payload bytes of them. Every sample is transmitted, waiting, late, skipped, flushed or lost
+    /// to an overflow, and counted so below.
     tx_bytes,
     /// Gaps in the transmit sequence numbers.
     tx_sequence_errors,
     /// Samples transmitted.
     tx_samples,
+    /// Samples that wait in the packet buffers now.
+    tx_waiting_samples,
     /// Bursts begun; after an underflow the rest of a burst begins anew.
     tx_bursts,
     /// Bursts that ended with EOB, which the host was told.

@@ -27,12 +27,14 @@ pub(crate) struct Air {
     ring: Ring,
     /// Ticks before this one are known.
     until: u64,
+    /// All is silent from this tick on.
+    silent_from: u64,
 }
 
 impl Air {
     /// The silence before the first sample, with a memory of `samples` ticks or more.
     pub fn new(samples: usize) -> Self {
-        Self { ring: Ring::new(samples), until: 0 }
+        Self { ring: Ring::new(samples), until: 0, silent_from: 0 }
     }
 
     /// Transmits `samples` from tick `tick` on, and nothing in between.
@@ -46,14 +48,16 @@ impl Air {
             (at, rest) = (at + now.len() as u64, later);
         }
         self.until = self.until.max(at);
+        self.silent_from = self.silent_from.max(at);
     }
 
     /// Lets time pass up to tick `now` in silence.
     pub fn pass(&mut self, now: u64) {
-        // Older ticks than the ring remembers need not be silenced one by one.
-        let mut at = self.until.max(now.saturating_sub(self.ring.0.len() as u64));
-        while at < now {
-            let piece = self.ring.piece(at, (now - at) as usize);
+        // Once around in silence, the ring remembers nothing else.
+        let end = now.min(self.silent_from + self.ring.0.len() as u64);
+        let mut at = self.until;
+        while at < end {
+            let piece = self.ring.piece(at, (end - at) as usize);
             piece.fill([0; 4]);
             at += piece.len() as u64;
         }
@@ -63,7 +67,7 @@ impl Air {
     /// Back to the silence before tick 0.
     pub fn restart(&mut self) {
         self.ring.0.fill([0; 4]);
-        self.until = 0;
+        (self.until, self.silent_from) = (0, 0);
     }
 
     /// Writes what was transmitted from tick `from - delay` on; zeros where that is not known.

@@ -171,6 +171,7 @@ impl Device {
     pub fn note_losses(&mut self, queue_drops: u64) {
         let starved = self.senders.iter().map(RxSender::starved_samples).sum();
         let flushed = self.endpoints.iter().map(|endpoint| endpoint.fifo.flushed_samples()).sum();
+        let waiting = self.endpoints.iter().map(|endpoint| endpoint.fifo.samples()).sum();
         let gaps = self.radio.channels.iter().map(|channel| channel.tx.gap_samples()).sum();
         let unwritten = self.emissions.iter().map(Emission::lost_samples).sum();
         let counters = self.counters();
@@ -178,6 +179,7 @@ impl Device {
         counters.queue_drops.set(queue_drops);
         counters.rx_starved_samples.set(starved);
         counters.tx_flushed_samples.set(flushed);
+        counters.tx_waiting_samples.set(waiting);
         counters.tx_gap_samples.set(gaps);
     }
 

@@ -4,6 +4,7 @@ use super::test_bench::*;
 use super::*;
 use millstream_wire::chdr::{DataRepr, Packet, PacketType};
 use millstream_wire::stream::{CommandOp, Status, StatusRepr};
+use proptest::prelude::*;
 use std::collections::VecDeque;
 
 const UNDERRUN: u32 = 1;
@@ -183,6 +184,43 @@ fn the_end_of_a_session_lets_its_last_burst_go_out_and_tells_nobody() {
     let counters = bench.counters.snapshot();
     assert_eq!((counters.tx_samples, counters.tx_burst_acks), (100, 1));
     assert_eq!(counters.chdr_unroutable, 0);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    /// Whatever a host sends, and whenever: every sample it sent is in exactly one count.
+    #[test]
+    fn the_counts_of_samples_balance(
+        steps in prop::collection::vec(
+            (0u64..3_000, prop::option::of(-500i64..4_000), 0usize..900, any::<bool>(), 0u8..40),
+            1..60),
+        policy in 1u32..3,
+    ) {
+        use millstream_wire::mgmt::Op as Hop;
+        let mut bench = bench(1_000);
+        bench.write(0x1044, policy, None);
+        for (seq, (wait, ahead, count, eob, chance)) in steps.into_iter().enumerate() {
+            let now = bench.now_ns / US;
+            bench.run(now + wait);
+            let time = ahead.map(|ahead| (now + wait).saturating_add_signed(ahead));
+            bench.receive(&samples(seq as u16, time, count, eob));
+            if chance == 0 {
+                let flush = millstream_wire::regs::sep::RESET_AND_FLUSH;
+                bench.set(&[&[Hop::Nop], &[Hop::SelDest(1)]], flush, 7);
+                bench.receive(&emit(CommandOp::Init, (1_000, 0)));
+            }
+            bench.device.note_losses(0);
+            let counters = bench.counters.snapshot();
+            let accounted = counters.tx_samples
+                + counters.tx_waiting_samples
+                + counters.tx_late_samples
+                + counters.tx_skipped_samples
+                + counters.tx_flushed_samples
+                + counters.tx_overflow_samples;
+            prop_assert_eq!(counters.tx_bytes / 4, accounted);
+        }
+    }
 }
 
 /// A host that sends whenever its window lets it, `one_way_ns` away from the radio.
