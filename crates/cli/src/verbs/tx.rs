@@ -228,16 +228,22 @@ impl Player {
     }
 
     /// Waits until all bursts are acknowledged, or the device's own clock says that they should
-    /// have been.
+    /// have been; not for a device whose clock stands still.
     fn wait_for_acks(&mut self, end_ticks: Option<u64>) -> anyhow::Result<()> {
         let in_device = self.stream.credit_window_bytes() / 4;
         let mut begun = None;
+        let mut moved = (0, Instant::now());
         while self.stream.counters().burst_acks < self.stream.counters().bursts {
             let now = self.stream.time_ticks()?;
             // What is still to come after an interruption is of no interest.
             let end = end_ticks.filter(|_| !interrupt::asked()).unwrap_or(0);
             let patience = (ACK_PATIENCE_S * self.stream.rate_hz()) as u64;
             if now >= (*begun.get_or_insert(now) + in_device).max(end) + patience {
+                break;
+            }
+            if now != moved.0 {
+                moved = (now, Instant::now());
+            } else if moved.1.elapsed().as_secs_f64() >= ACK_PATIENCE_S {
                 break;
             }
             if let Some(event) = self.stream.next_event(SLICE)? {
