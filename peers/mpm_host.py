@@ -4,7 +4,8 @@
   find       millstream finds it and names its serial number
   receive    stock rx_samples_to_file (the control), then millstream rx: the recording has
              to be the simulator's source file, and the claim is gone afterwards
-  transmit   stock tx_samples_from_file (the control): the simulator's sink has to get the file
+  transmit   stock tx_samples_from_file (the control), then millstream tx: the simulator's sink
+             has to get the file
 
 The simulator's queue of stream statuses holds 100 and is drained only when the window closes: the
 window has to stay below 1 MB. It sends to one host per session and at most 4 MS/s.
@@ -92,11 +93,15 @@ def check_transmission(name, command, source_path, sink_path):
 
 
 def check_transmit(source_path, sink_path):
-    """UHD's transmitter as the control."""
+    """UHD's transmitter as the control, then ours."""
     check_transmission(
         "tx_samples_from_file",
         [uhd_example("tx_samples_from_file"), "--args", f"addr={THEIRS}", "--rate", str(TX_RATE_HZ),
          "--freq", "1e9", "--type", "short", "--file"], source_path, sink_path)
+    check_transmission(
+        "millstream tx",
+        [MILLSTREAM, "tx", "--args", f"addr={THEIRS}", "--rate", str(TX_RATE_HZ), "--in"],
+        source_path, sink_path)
 
 
 def check_receive(folder, source):
