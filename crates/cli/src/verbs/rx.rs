@@ -3,6 +3,7 @@
 //! on only those for which there is no room.
 
 use crate::graph_run::{self, LedgerReport};
+use crate::interrupt;
 use crate::live::Live;
 use crate::numbers::positive;
 use crate::output::Report;
@@ -26,7 +27,8 @@ pub struct Args {
     #[arg(
         long,
         value_name = "ARGS",
-        help = "The device: addr=IPV4[,rpc_port=N][,discovery_port=N][,link=LINK]"
+        help = "The device: addr=IPV4[,rpc_port=N][,discovery_port=N][,claim_wait_s=SECONDS]\
+                [,recv_queue_bytes=N][,link=LINK]"
     )]
     args: DeviceArgs,
 
@@ -127,6 +129,8 @@ impl Target {
 /// and the ledger balances.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let target = Target::of(&args.out, args.format)?;
+    // Before the claim, so that it is given back when somebody asks early.
+    interrupt::install();
     let mut device = Device::open(args.args.clone())?;
     let rate_hz = device.set_rate(args.rate)?;
     let samples = samples_wanted(&args, rate_hz);
