@@ -65,7 +65,8 @@ fn a_burst_whose_head_is_late_goes_on_in_time() {
     let (radio, device) = device(RATE_HZ);
     let mut stream = device.tx_stream(TxArgs::new(0).with_samples_per_packet(1000)).unwrap();
     // It reaches half a second into the past, and as far ahead.
-    let from = device.time_ticks().unwrap().saturating_sub(50_000);
+    device.set_time_now(1_000_000).unwrap();
+    let from = device.time_ticks().unwrap() - 50_000;
     let mut sent = 0;
     while sent < 400_000 {
         let meta = TxMetadata { time_ticks: Some(from + sent), end_of_burst: sent == 399_000 };
