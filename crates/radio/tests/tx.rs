@@ -248,6 +248,21 @@ fn a_burst_can_end_without_samples() {
 }
 
 #[test]
+fn a_window_too_small_for_a_packet_is_named() {
+    let meddler = Meddler::new(|packet| {
+        if !is_status(packet) {
+            return Action::Pass;
+        }
+        let mut status = packet.to_vec();
+        status[11..16].copy_from_slice(&[200, 0, 0, 0, 0]);
+        Action::Replace(status)
+    });
+    let (_radio, device) = meddled(meddler, 4e6);
+    let text = device.tx_stream(TxArgs::new(0)).unwrap_err().to_string();
+    assert!(text.contains("its transmit window of 200 bytes is too small"), "{text}");
+}
+
+#[test]
 fn one_stream_per_channel() {
     let (_radio, device) = device(4e6);
     assert_eq!(device.tx_channels(), 2);

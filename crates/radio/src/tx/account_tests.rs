@@ -289,4 +289,38 @@ proptest! {
         prop_assert_eq!(world.account.ledger.transmitted, world.accepted);
         prop_assert_eq!(world.taken, world.accepted);
     }
+
+    #[test]
+    fn a_device_that_says_anything_breaks_nothing(
+        steps in steps(true),
+        said in prop::collection::vec((any::<u16>(), any::<u64>(), any::<u64>(), 0..5u8), 400),
+    ) {
+        let mut world = World::new();
+        for (step, (seq, packets, bytes, kind)) in steps.into_iter().zip(said) {
+            world.step(step);
+            let sent = world.account.window.sent();
+            // Nonsense, and what is nearly right.
+            let near = |count: u64, by: u64, span: u64| count.wrapping_add(by % span) - span / 2;
+            let (packets, bytes) = match kind {
+                0 => (packets, bytes),
+                _ => (near(sent.packets + 5, packets, 10), near(sent.bytes + 5000, bytes, 10_000)),
+            };
+            let status = StatusRepr {
+                seq: if kind % 2 == 0 { seq } else { world.status_seq.wrapping_add(seq % 5) },
+                count_packets: packets & PACKETS_MASK,
+                count_bytes: bytes,
+                ..StatusRepr::default()
+            };
+            world.in_order = false;
+            world.hear(&status);
+            if kind == 3 {
+                world.account.late();
+                world.account.acknowledge(bytes);
+            }
+            world.check();
+        }
+        world.account.close();
+        let ledger = &world.account.ledger;
+        prop_assert_eq!((ledger.in_flight, ledger.balance()), (0, Ok(())));
+    }
 }
