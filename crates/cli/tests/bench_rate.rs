@@ -56,6 +56,18 @@ fn a_tone_is_transmitted_and_every_sample_is_in_the_books() {
 }
 
 #[test]
+fn the_networks_mtu_decides_the_packets() {
+    let args = ["--rate", "1e6", "--duration", "0.2", "--mtu", "1500", "--json"];
+    let outcome = millstream(Path::new("/"), &[&["bench", "rate"][..], &args].concat());
+    let radio = outcome.succeeds().json()["results"]["radio"].take();
+    let count = |name: &str| radio[name].as_u64().unwrap();
+    assert!(count("discovery_oversized") > 0, "{radio}");
+    // 364 samples in 1472 bytes, and perhaps a shorter packet at the end.
+    let full_packets = count("rx_bytes").div_ceil(364 * 4);
+    assert_eq!(full_packets, count("rx_packets"), "{radio}");
+}
+
+#[test]
 fn what_cannot_be_measured_is_refused() {
     for (args, status, part) in [
         (&["--channels", "0"][..], 2, "--rate <HZ>"),

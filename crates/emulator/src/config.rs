@@ -42,6 +42,9 @@ pub struct RadioConfig {
     /// room too. The system must allow a receive queue of about 14 times that many bytes, or the
     /// host is granted less.
     pub tx_buffer_samples: u64,
+    /// Largest IP packet of the network that the radio is on, bytes: echoes of longer ones do not
+    /// come back, so hosts find out.
+    pub mtu: usize,
     /// The link below the UDP ports, see `millstream_link::open`.
     pub link: String,
     /// Faults from the start, see [`crate::faults`].
@@ -65,6 +68,7 @@ impl Default for RadioConfig {
             master_clock_rate_hz: 16e6,
             rx_buffer_samples: 64 * 1024,
             tx_buffer_samples: 64 * 1024,
+            mtu: 9000,
             link: "udp".to_owned(),
             faults: Vec::new(),
             control: None,
@@ -94,6 +98,9 @@ impl RadioConfig {
         if !(4096..=1 << 26).contains(&self.tx_buffer_samples) {
             let expected = "4096 samples to 2^26";
             return fail("tx_buffer_samples", self.tx_buffer_samples.to_string(), expected);
+        }
+        if !(576..=65_535).contains(&self.mtu) {
+            return fail("mtu", self.mtu.to_string(), "576 to 65535 bytes");
         }
         if self.rx_antennas.len() > CHANNELS {
             let expected = "at most one antenna per channel, and there are two channels";
@@ -150,6 +157,7 @@ mod tests {
             (RadioConfig { rx_buffer_samples: 1, ..base() }, "rx_buffer_samples = 1"),
             (RadioConfig { tx_buffer_samples: 1 << 27, ..base() }, "4096 samples to 2^26"),
             (RadioConfig { tx_out: vec!["a.x".into(), "a.y".into()], ..base() }, "another name"),
+            (RadioConfig { mtu: 575, ..base() }, "mtu = 575: 576 to 65535 bytes"),
             (RadioConfig { name: "a;b=c".into(), ..base() }, "name = a;b=c: 1 to 32"),
             (RadioConfig { rx_antennas: vec!["ramp".into(); 3], ..base() }, "rx_antennas = 3"),
         ];

@@ -37,6 +37,8 @@ counters! {
     discovery_requests,
     /// Echo datagrams returned.
     discovery_echoes,
+    /// Echo datagrams longer than the network's MTU allows; passed over.
+    discovery_oversized,
     /// Datagrams on the discovery port that are neither.
     discovery_malformed,
     /// Answers on the discovery port that could not be sent.

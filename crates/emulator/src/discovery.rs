@@ -19,6 +19,8 @@ pub(crate) struct Discovery {
     pub broadcasts: Broadcasts,
     pub serial: String,
     pub name: String,
+    /// Longest datagram that the network carries, bytes of UDP payload.
+    pub datagram_bytes_max: usize,
     /// Whether a session holds the radio; the RPC thread keeps it up to date.
     pub claimed: Arc<AtomicBool>,
     pub counters: Arc<Counters>,
@@ -49,6 +51,10 @@ impl Discovery {
                     Ok(Request::Discover) => {
                         self.counters.discovery_requests.inc();
                         self.describe(&mut reply)
+                    }
+                    Ok(Request::Echo(echo)) if echo.len() > self.datagram_bytes_max => {
+                        self.counters.discovery_oversized.inc();
+                        continue;
                     }
                     Ok(Request::Echo(echo)) => {
                         self.counters.discovery_echoes.inc();

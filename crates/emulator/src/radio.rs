@@ -29,6 +29,9 @@ const NAP_MAX_NS: u64 = 20_000_000;
 /// Batches of datagrams that the device thread takes at once when it is behind.
 const BATCHES_BEHIND: usize = 64;
 
+/// IPv4 and UDP headers, bytes (RFC 791, RFC 768).
+const IP_UDP_BYTES: usize = 20 + 8;
+
 /// An emulated radio; see [`Radio::start`].
 pub struct Radio;
 
@@ -108,8 +111,16 @@ impl Radio {
         });
         let (serial, name) = (config.serial, config.name);
         let broadcasts = Broadcasts::beside(discovery.local);
-        let responder =
-            Discovery { port: discovery, broadcasts, serial, name, claimed, counters, machine };
+        let responder = Discovery {
+            port: discovery,
+            broadcasts,
+            serial,
+            name,
+            datagram_bytes_max: config.mtu - IP_UDP_BYTES,
+            claimed,
+            counters,
+            machine,
+        };
         running
             .spawn("ms-device", move |stop| run_device(device, chdr.rx, &order_rx, &side, stop))?;
         running.spawn("ms-rpc", move |stop| server.run(stop))?;

@@ -55,6 +55,10 @@ pub struct Args {
     #[arg(long, default_value_t = RadioConfig::default().tx_buffer_samples)]
     pub tx_buffer_samples: u64,
 
+    /// Largest IP packet of its network, bytes; hosts measure it and choose their packets by it.
+    #[arg(long, value_name = "BYTES", default_value_t = RadioConfig::default().mtu)]
+    pub mtu: usize,
+
     /// UDP port of discovery and echo.
     #[arg(long, default_value_t = millstream_wire::mpm::DISCOVERY_PORT)]
     pub discovery_port: u16,
@@ -119,6 +123,7 @@ impl Args {
             time_scale: self.time_scale,
             rx_buffer_samples: self.rx_buffer_samples,
             tx_buffer_samples: self.tx_buffer_samples,
+            mtu: self.mtu,
             link: self.link.clone(),
             faults: self.fault.clone(),
             control: self.control.map(|address| nth_port(address, index)),

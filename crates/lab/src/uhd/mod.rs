@@ -105,6 +105,9 @@ impl BenchmarkRate {
     /// [`UhdError`].
     pub fn run(&self) -> Result<Outcome, UhdError> {
         let failed = |source| UhdError::Run { program: self.program.clone(), source };
+        if !self.program.exists() {
+            return Err(failed(io::ErrorKind::NotFound.into()));
+        }
         let mut child = self.command().spawn().map_err(failed)?;
         let pid = child.id();
         let stdout = child.stdout.take().expect("it was asked for");
@@ -133,8 +136,11 @@ impl BenchmarkRate {
             Direction::Rx => "--rx_rate",
             Direction::Tx => "--tx_rate",
         };
-        let mut command = Command::new(&self.program);
+        // Line by line, so that its time can be taken when it says what it does.
+        let mut command = Command::new("stdbuf");
         command
+            .arg("-oL")
+            .arg(&self.program)
             .args(["--args", &format!("addr={}", self.addr)])
             .args([direction, &self.rate_hz.to_string()])
             .args(["--duration", &self.duration.as_secs_f64().to_string()])

@@ -104,6 +104,10 @@ pub struct Args {
     /// Samples of each transmit buffer of the emulated radio.
     #[arg(long, value_name = "N", default_value_t = 1 << 20, conflicts_with = "args")]
     tx_buffer_samples: u64,
+
+    /// Largest IP packet of the emulated radio's network, bytes: 1500 or 9000, usually.
+    #[arg(long, value_name = "BYTES", default_value_t = 9000, conflicts_with = "args")]
+    mtu: usize,
 }
 
 /// A CPU that fits the kernel's masks.

@@ -61,7 +61,8 @@ impl RadioUnderTest {
         let (rx, tx) = (args.rx_buffer_samples.to_string(), args.tx_buffer_samples.to_string());
         let options = ["--serial", "BENCH", "--rx-antenna", "ramp"];
         let buffers = ["--rx-buffer-samples", &rx, "--tx-buffer-samples", &tx];
-        let options = options.into_iter().chain(buffers).map(str::to_owned).collect();
+        let mtu = ["--mtu".to_owned(), args.mtu.to_string()];
+        let options = options.into_iter().chain(buffers).map(str::to_owned).chain(mtu).collect();
         let options = Options { args: options, stdin: None, cpu: place.radio_cpu };
         Ok(Self::Emulated(ChildRadio::start(&options)?))
     }
