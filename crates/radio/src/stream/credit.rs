@@ -26,6 +26,8 @@ pub(super) struct Credit {
     consumed_packets: u64,
     reported_bytes: u64,
     seq: u16,
+    /// The counts may include packets before the data packet that comes next.
+    may_be_ahead: bool,
 }
 
 impl Credit {
@@ -39,7 +41,14 @@ impl Credit {
         let length = length.next_multiple_of(8);
         let packets = usable / queue_cost_bytes(packet_bytes) as u64;
         let capacity_bytes = packets.saturating_mul(length).clamp(length, MAX_CAPACITY_BYTES);
-        Self { capacity_bytes, consumed_bytes: 0, consumed_packets: 0, reported_bytes: 0, seq: 0 }
+        Self {
+            capacity_bytes,
+            consumed_bytes: 0,
+            consumed_packets: 0,
+            reported_bytes: 0,
+            seq: 0,
+            may_be_ahead: true,
+        }
     }
 
     /// Bytes that may be on their way.
@@ -60,6 +69,7 @@ impl Credit {
             reported_bytes: 0,
             capacity_bytes: self.capacity_bytes,
             seq: self.seq,
+            may_be_ahead: true,
         };
     }
 
@@ -70,9 +80,23 @@ impl Credit {
         self.consumed_packets = self.consumed_packets.wrapping_add(1);
     }
 
+    /// A data packet of `flow_bytes` came behind a gap of `packets`: they left the network too.
+    ///
+    /// Without this a burst of losses would leave a window that is nearly closed until the sender
+    /// states its totals, which it does once per capacity. Packets that come late after all have
+    /// been counted here, or in those totals.
+    pub fn pass_gap(&mut self, packets: u64, flow_bytes: usize) {
+        if !std::mem::take(&mut self.may_be_ahead) {
+            let bytes = packets.saturating_mul(flow_bytes as u64);
+            self.consumed_bytes = self.consumed_bytes.wrapping_add(bytes);
+            self.consumed_packets = self.consumed_packets.wrapping_add(packets);
+        }
+    }
+
     /// Takes over the sender's totals, which include packets that got lost. The command itself is
     /// released afterwards like any packet.
     pub fn resync(&mut self, packets: u64, bytes: u64) {
+        self.may_be_ahead = true;
         (self.consumed_packets, self.consumed_bytes) = (packets, bytes);
     }
 
@@ -153,5 +177,22 @@ mod tests {
         credit.reset();
         let report = credit.report(Epid(2), Epid(3));
         assert_eq!((report.count_packets, report.count_bytes, report.seq), (0, 0, 3));
+    }
+
+    #[test]
+    fn packets_that_are_missing_are_counted_once() {
+        let mut credit = Credit { capacity_bytes: 7 * 320, ..Credit::new(0, 8) };
+        let count = |credit: &mut Credit, gap| {
+            credit.pass_gap(gap, 100);
+            credit.release(100);
+            credit.report(Epid(2), Epid(3)).count_bytes
+        };
+        credit.reset();
+        assert_eq!(count(&mut credit, 4), 100, "a gap from before the handshake");
+        assert_eq!(count(&mut credit, 4), 600);
+        credit.resync(10, 1000);
+        assert_eq!(count(&mut credit, 4), 1100, "the sender has counted them");
+        assert_eq!(count(&mut credit, 0), 1200);
+        assert_eq!(count(&mut credit, 2), 1500);
     }
 }

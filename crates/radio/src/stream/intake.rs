@@ -135,9 +135,11 @@ impl RxStreamer {
         let gap = match self.tracker.judge(&arrival) {
             Verdict::Next => None,
             Verdict::After(gap) => Some(gap),
-            other => return self.pass_by(place, other, flow_bytes),
+            other => return self.pass_by(place, other),
         };
         self.counters.packets += 1;
+        let missing = gap.map_or(0, |gap| gap.in_packets.div_ceil(self.samples_per_packet.into()));
+        self.credit.pass_gap(missing, flow_bytes);
         self.book(&arrival, gap.as_ref());
         let end = at + repr.payload_len;
         let ticks = repr.timestamp;
@@ -151,21 +153,14 @@ impl RxStreamer {
     }
 
     /// A packet of no use.
-    fn pass_by(
-        &mut self,
-        place: Place,
-        verdict: Verdict,
-        flow_bytes: usize,
-    ) -> Result<(), RxError> {
+    fn pass_by(&mut self, place: Place, verdict: Verdict) -> Result<(), RxError> {
         if let Place::Aside(place) = place {
             self.aside.free(place);
         }
         match verdict {
             Verdict::Duplicate => self.counters.duplicates += 1,
-            Verdict::Late => {
-                self.counters.late += 1;
-                return self.release(flow_bytes);
-            }
+            // Counted when it was given up.
+            Verdict::Late => self.counters.late += 1,
             _ => return self.malformed(),
         }
         Ok(())
