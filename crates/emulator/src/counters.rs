@@ -107,7 +107,9 @@ counters! {
     rx_credit_stalls,
     /// Stream status packets accepted.
     rx_status_packets,
-    /// Stream status packets that claim more than was sent.
+    /// Stream status packets that claim a little more than was sent: a packet counted twice.
+    rx_status_excess,
+    /// Stream status packets that claim far more than was sent.
     rx_status_invalid,
     /// Samples that were zero because the antenna could not deliver.
     rx_starved_samples,

@@ -51,9 +51,19 @@ pub(crate) struct OutStream {
     command_seq: u16,
 }
 
-/// The host claims to have consumed more than was sent.
+/// The host claims to have consumed far more than was sent.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct InvalidStatus;
+
+/// What a status said.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum StatusTaken {
+    /// What may be.
+    Plain,
+    /// A little more than was sent, and taken as all of it: the host has counted a packet twice
+    /// that came behind the RESYNC which had counted it.
+    Excess,
+}
 
 impl OutStream {
     /// Forgets the stream, keeps the register values.
@@ -101,7 +111,7 @@ impl OutStream {
     }
 
     /// Takes a status packet from the host.
-    pub fn take_status(&mut self, status: &StatusRepr) -> Result<(), InvalidStatus> {
+    pub fn take_status(&mut self, status: &StatusRepr) -> Result<StatusTaken, InvalidStatus> {
         match self.phase {
             Phase::Pending => {
                 let refused = status.status != Status::Ok
@@ -109,23 +119,28 @@ impl OutStream {
                 self.phase = if refused { Phase::Failed } else { Phase::On };
                 self.capacity_bytes = status.capacity_bytes;
                 self.capacity_packets = status.capacity_packets;
-                Ok(())
+                Ok(StatusTaken::Plain)
             }
             Phase::On => {
-                let bytes_open = self.sent_bytes.checked_sub(status.count_bytes);
-                let packets_open = self.sent_packets.wrapping_sub(status.count_packets);
-                let packets_open = packets_open & PACKETS_MASK;
-                if bytes_open.is_none() || packets_open > self.sent_packets {
+                let excess_bytes = status.count_bytes.saturating_sub(self.sent_bytes);
+                let excess_packets = self.excess_packets(status.count_packets);
+                if excess_bytes > self.capacity_bytes
+                    || excess_packets > u64::from(self.capacity_packets)
+                {
                     return Err(InvalidStatus);
                 }
                 // An old status overtaken on the way must not shrink what is known.
-                self.consumed_bytes = self.consumed_bytes.max(status.count_bytes);
-                self.consumed_packets = self.consumed_packets.max(self.sent_packets - packets_open);
+                let bytes = status.count_bytes.min(self.sent_bytes);
+                self.consumed_bytes = self.consumed_bytes.max(bytes);
+                let open = self.sent_packets.wrapping_sub(status.count_packets) & PACKETS_MASK;
+                let open = if excess_packets > 0 { 0 } else { open };
+                self.consumed_packets = self.consumed_packets.max(self.sent_packets - open);
                 self.capacity_bytes = status.capacity_bytes;
                 self.capacity_packets = status.capacity_packets;
-                Ok(())
+                let plain = excess_bytes == 0 && excess_packets == 0;
+                Ok(if plain { StatusTaken::Plain } else { StatusTaken::Excess })
             }
-            Phase::Off | Phase::Failed => Ok(()),
+            Phase::Off | Phase::Failed => Ok(StatusTaken::Plain),
         }
     }
 
@@ -180,6 +195,12 @@ impl OutStream {
     #[cfg(test)]
     pub fn bytes_in_flight(&self) -> u64 {
         self.sent_bytes - self.consumed_bytes
+    }
+
+    /// Packets that a count, modulo 2^40, is beyond what was sent.
+    fn excess_packets(&self, count: u64) -> u64 {
+        let open = self.sent_packets.wrapping_sub(count) & PACKETS_MASK;
+        if open <= self.sent_packets { 0 } else { open.wrapping_neg() & PACKETS_MASK }
     }
 
     fn has_flow_control(&self) -> bool {

@@ -2,6 +2,7 @@
 
 use super::Device;
 use super::client_zero::{self, CONTROL_ENDPOINTS, Request};
+use super::out_stream::StatusTaken;
 use super::radio_block::{NoRegister, Written};
 use millstream_wire::chdr::{Packet, PacketType, Width};
 use millstream_wire::ctrl::{CLIENT_ZERO_PORT, CtrlRepr, DataWords, Op, Status, block_port};
@@ -145,7 +146,11 @@ impl Device {
             return self.counters().chdr_unexpected.inc();
         }
         match out.take_status(&status) {
-            Ok(()) => self.counters().rx_status_packets.inc(),
+            Ok(taken) => {
+                let excess = taken == StatusTaken::Excess;
+                self.counters().rx_status_packets.inc();
+                self.counters().rx_status_excess.add(u64::from(excess));
+            }
             Err(_) => self.counters().rx_status_invalid.inc(),
         }
     }
