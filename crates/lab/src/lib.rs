@@ -7,6 +7,7 @@
 //! | [`convert`] | sample conversion beside a copy and beside UHD |
 //! | [`histogram`] | latencies as a distribution; its picture is in [`picture`] |
 //! | [`lag`] | how far a consumer runs behind a radio's clock |
+//! | [`faults`] | what a radio's streams make of everything that goes wrong |
 //! | [`rate`] | what a host sustains with a radio |
 //! | [`trial`] | the buffer law put to the test on a scaled clock |
 //! | [`turnaround`] | from received samples to the earliest answer |
@@ -17,6 +18,7 @@ pub mod budget;
 pub mod buffer;
 pub mod convert;
 mod direction;
+pub mod faults;
 pub mod histogram;
 pub mod lag;
 pub mod picture;

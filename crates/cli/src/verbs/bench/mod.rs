@@ -2,6 +2,7 @@
 
 mod buffer;
 mod convert;
+mod faults;
 mod rate;
 mod way;
 
@@ -20,6 +21,7 @@ pub struct Args {
 enum What {
     Buffer(buffer::Args),
     Convert(convert::Args),
+    Faults(faults::Args),
     Rate(rate::Args),
 }
 
@@ -28,6 +30,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     match args.what {
         What::Buffer(args) => buffer::run(args),
         What::Convert(args) => convert::run(args),
+        What::Faults(args) => faults::run(args),
         What::Rate(args) => rate::run(args),
     }
 }

@@ -1,0 +1,119 @@
+//! `millstream bench faults`: what streams make of everything that goes wrong.
+
+use crate::output::{Report, note};
+use millstream_lab::faults::{self, CASES, Case, Direction, Ending, Row};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// Lets everything go wrong with an emulated radio while samples are received and transmitted.
+///
+/// For each fault the ledger must balance and agree with what the device counted, and the stream
+/// must go on or end with one error. About two minutes.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Only the faults whose name contains this.
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    only: String,
+
+    /// Only one way of the samples: receive or transmit.
+    #[arg(long, value_name = "WAY", value_parser = direction)]
+    direction: Option<Direction>,
+
+    /// List the faults and run nothing.
+    #[arg(long)]
+    list: bool,
+}
+
+fn direction(text: &str) -> Result<Direction, String> {
+    let all = [Direction::Receive, Direction::Transmit];
+    let found = all.into_iter().find(|direction| direction.name() == text);
+    found.ok_or_else(|| "expected receive or transmit".to_owned())
+}
+
+/// Succeeds when every stream came through as it should.
+pub fn run(args: Args) -> anyhow::Result<Report> {
+    let cases: Vec<&Case> = CASES.iter().filter(|case| case.name.contains(&args.only)).collect();
+    let names = || CASES.iter().map(|case| case.name).collect::<Vec<_>>().join(", ");
+    anyhow::ensure!(
+        !cases.is_empty(),
+        "no fault is called \"{}\"; there are: {}",
+        args.only,
+        names()
+    );
+    if args.list {
+        return Ok(Report::done(listing(&cases), json!({ "faults": names() })));
+    }
+    let ways =
+        args.direction.map_or(vec![Direction::Receive, Direction::Transmit], |one| vec![one]);
+    let mut rows = Vec::new();
+    for way in ways {
+        for case in &cases {
+            note(format_args!("{}: {}", way.name(), case.name));
+            rows.push(faults::run(case, way)?);
+        }
+    }
+    let unsound = rows.iter().filter(|row| !row.complaints.is_empty()).count();
+    let failure = (unsound > 0).then(|| {
+        format!("{unsound} of {} streams did not come through as they should", rows.len())
+    });
+    Ok(Report { text: table(&rows), results: json!({ "rows": rows }), failure })
+}
+
+fn listing(cases: &[&Case]) -> String {
+    let mut text = String::new();
+    for case in cases {
+        for way in [Direction::Receive, Direction::Transmit] {
+            // Writing to memory does not fail.
+            let _ = writeln!(
+                text,
+                "{:<26} {:<9} {}",
+                case.name,
+                way.name(),
+                case.specs(way).join("; ")
+            );
+        }
+    }
+    text
+}
+
+fn table(rows: &[Row]) -> String {
+    let mut text = format!(
+        "{:<26} {:<9} {:>6} {:>9} {:>9} {:>8} {:>11}  {}\n",
+        "fault", "way", "hits", "expected", "delivered", "lost", "recovery_ms", "lost by; outcome"
+    );
+    for row in rows {
+        let _ = writeln!(
+            text,
+            "{:<26} {:<9} {:>6} {:>9} {:>9} {:>8} {:>11.0}  {}; {}",
+            row.fault,
+            row.direction.name(),
+            row.hits,
+            row.expected,
+            row.delivered,
+            row.lost_total(),
+            row.recovery_ms,
+            causes(&row.lost),
+            outcome(row),
+        );
+        for complaint in &row.complaints {
+            let _ = writeln!(text, "    NOT AS IT SHOULD BE: {complaint}");
+        }
+    }
+    text
+}
+
+fn causes(lost: &BTreeMap<&'static str, u64>) -> String {
+    if lost.is_empty() {
+        return "nothing".to_owned();
+    }
+    lost.iter().map(|(cause, samples)| format!("{cause} {samples}")).collect::<Vec<_>>().join(", ")
+}
+
+fn outcome(row: &Row) -> String {
+    match &row.ending {
+        Ending::GoesOn => "goes on".to_owned(),
+        Ending::Failed(error) => format!("ended: {error}"),
+        Ending::Hangs => "HANGS".to_owned(),
+    }
+}

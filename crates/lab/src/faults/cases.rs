@@ -1,0 +1,197 @@
+//! What goes wrong, in both directions.
+
+use super::Direction;
+
+/// One line of the matrix.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Case {
+    /// Its name.
+    pub name: &'static str,
+    /// The faults of a receive stream.
+    pub receive: &'static [&'static str],
+    /// The faults of a transmit stream.
+    pub transmit: &'static [&'static str],
+    /// They strike before the stream is opened, and until it has ended.
+    pub throughout: bool,
+    /// Samples that flow behind the last strike.
+    pub samples_after: u64,
+    /// Samples that the device's receive buffer holds.
+    pub rx_buffer_samples: u64,
+    /// Each hit loses a packet, and nothing else does.
+    pub loses_hits: bool,
+    /// Samples arrive with another value: nobody can know.
+    pub damages_samples: bool,
+    /// The packets hit say what is not so, or come when they have been given up, and no field of
+    /// the protocol tells: each may be counted wrong, by a packet at most.
+    pub misleads: bool,
+    /// No stream can go on.
+    pub ends_streams: bool,
+}
+
+impl Case {
+    const fn new(
+        name: &'static str,
+        receive: &'static [&'static str],
+        transmit: &'static [&'static str],
+    ) -> Self {
+        Self {
+            name,
+            receive,
+            transmit,
+            throughout: false,
+            samples_after: 200_000,
+            // Four seconds: a busy machine overruns nothing.
+            rx_buffer_samples: 1 << 22,
+            loses_hits: false,
+            damages_samples: false,
+            misleads: false,
+            ends_streams: false,
+        }
+    }
+
+    const fn losing(self) -> Self {
+        Self { loses_hits: true, ..self }
+    }
+
+    const fn misleading(self) -> Self {
+        Self { misleads: true, ..self }
+    }
+
+    const fn throughout(self) -> Self {
+        Self { throughout: true, ..self }
+    }
+
+    /// The faults in one direction.
+    pub fn specs(&self, direction: Direction) -> &'static [&'static str] {
+        match direction {
+            Direction::Receive => self.receive,
+            Direction::Transmit => self.transmit,
+        }
+    }
+}
+
+/// The matrix.
+pub const CASES: &[Case] = &[
+    Case::new("one packet lost", &["lose to_host data count=1"], &["lose to_device data count=1"])
+        .losing(),
+    Case::new(
+        "burst of 100 lost",
+        &["lose to_host data count=100"],
+        &["lose to_device data count=100"],
+    )
+    .losing(),
+    Case::new(
+        "every 1000th lost",
+        &["lose to_host data every=1000 count=3"],
+        &["lose to_device data every=1000 count=3"],
+    )
+    .losing(),
+    Case::new(
+        "duplicated",
+        &["duplicate to_host data every=10 count=20"],
+        &["duplicate to_device data every=10 count=20"],
+    )
+    .misleading(),
+    Case::new(
+        "reordered",
+        &["reorder to_host data packets=3 every=20 count=20"],
+        &["reorder to_device data packets=3 every=20 count=20"],
+    ),
+    Case::new(
+        "late by 20 ms",
+        &["delay to_host data ms=20 every=20 count=20"],
+        &["delay to_device data ms=20 every=20 count=20"],
+    )
+    .misleading(),
+    Case::new(
+        "header corrupted",
+        &["corrupt to_host data to=8 every=20 count=20 seed=7"],
+        &["corrupt to_device data to=8 every=20 count=20 seed=7"],
+    )
+    .misleading(),
+    Case {
+        damages_samples: true,
+        ..Case::new(
+            "samples corrupted",
+            &["corrupt to_host data bits=8 from=16 every=20 count=20"],
+            &["corrupt to_device data bits=8 from=16 every=20 count=20"],
+        )
+    },
+    Case::new(
+        "truncated",
+        &["truncate to_host data bytes=100 every=20 count=20"],
+        &["truncate to_device data bytes=100 every=20 count=20"],
+    )
+    .losing(),
+    Case::new("short stall", &["stall ms=30"], &["stall ms=30"]),
+    Case {
+        rx_buffer_samples: 1 << 16,
+        ..Case::new("long stall", &["stall ms=400"], &["stall ms=400"])
+    },
+    Case {
+        rx_buffer_samples: 1 << 16,
+        ..Case::new(
+            "overrun unreported",
+            &["lose to_host request", "stall ms=400"],
+            &["lose to_host request", "stall ms=400"],
+        )
+    },
+    Case::new(
+        "half of the credit lost",
+        &["lose to_device status every=2 for_ms=300"],
+        &["lose to_host status every=2 for_ms=300"],
+    ),
+    Case::new(
+        "all credit lost for 400 ms",
+        &["lose to_device status for_ms=400"],
+        &["lose to_host status for_ms=400"],
+    ),
+    Case::new(
+        "cable out for 300 ms",
+        &["lose to_host any for_ms=300", "lose to_device any for_ms=300"],
+        &["lose to_host any for_ms=300", "lose to_device any for_ms=300"],
+    ),
+    Case {
+        // Past what the device had kept meanwhile.
+        samples_after: 2_000_000,
+        ..Case::new(
+            "stream lost for 1 s",
+            &["lose to_host data for_ms=1000", "lose to_host command for_ms=1000"],
+            &["lose to_device data for_ms=1000", "lose to_device command for_ms=1000"],
+        )
+    },
+    Case::new(
+        "resync lost",
+        &["lose to_host resync count=1", "lose to_host data count=1"],
+        &["lose to_device resync count=1", "lose to_device data count=1"],
+    ),
+    Case::new(
+        "requests lost",
+        &["lose to_device request every=3"],
+        &["lose to_device request every=3"],
+    )
+    .throughout(),
+    Case::new(
+        "acknowledgements lost",
+        &["lose to_host ack every=3"],
+        &["lose to_host ack every=3"],
+    )
+    .throughout(),
+    Case::new(
+        "management lost",
+        &["lose to_device management every=3", "lose to_host management every=4"],
+        &["lose to_device management every=3", "lose to_host management every=4"],
+    )
+    .throughout(),
+    Case::new("clock jumps", &["clock_jump ticks=5000"], &["clock_jump ticks=5000"]),
+    Case {
+        ends_streams: true,
+        ..Case::new("reboot", &["reboot silent_ms=200"], &["reboot silent_ms=200"])
+    },
+    Case {
+        ends_streams: true,
+        samples_after: 12_000_000,
+        ..Case::new("management port gone", &["rpc_down ms=3600000"], &["rpc_down ms=3600000"])
+    },
+];

@@ -1,0 +1,215 @@
+//! The fault matrix: what goes wrong with a radio, and what its streams make of it.
+//!
+//! Each case runs one stream of an emulated radio in this process, lets its faults strike in the
+//! middle (or from the start), and looks for four things: the ledger balances, it agrees with what
+//! the device itself has counted, the samples that came are those of their time, and the stream
+//! goes on or ends with one error.
+
+mod cases;
+mod receive;
+mod rig;
+mod transmit;
+
+pub use cases::{CASES, Case};
+
+use millstream_emulator::{Error, FaultError};
+use millstream_radio::RadioError;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// Samples per second of every case: slow, so that nothing but its faults goes wrong.
+pub const RATE_HZ: f64 = 1e6;
+
+/// Samples of a packet.
+pub const PACKET_SAMPLES: u32 = 100;
+
+/// A stream that has not moved for this long hangs.
+const HANG: Duration = Duration::from_secs(15);
+
+/// Which way the samples go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// From the radio.
+    Receive,
+    /// To the radio.
+    Transmit,
+}
+
+impl Direction {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Receive => "receive",
+            Self::Transmit => "transmit",
+        }
+    }
+}
+
+/// How a stream came through.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// Samples flowed after the fault as before.
+    GoesOn,
+    /// It ended with this error.
+    Failed(String),
+    /// No sample for 15 s, and no error: a defect.
+    Hangs,
+}
+
+/// What became of one case.
+#[derive(Debug, Clone, Serialize)]
+pub struct Row {
+    /// The case.
+    pub fault: &'static str,
+    /// The way of the samples.
+    pub direction: Direction,
+    /// The faults, as the radio takes them.
+    pub specs: Vec<&'static str>,
+    /// How often they struck.
+    pub hits: u64,
+    /// Samples that should have come, or that the stream accepted.
+    pub expected: u64,
+    /// Samples that came, or were transmitted.
+    pub delivered: u64,
+    /// Samples lost, by cause.
+    pub lost: BTreeMap<&'static str, u64>,
+    /// What the stream reported, how often.
+    pub events: BTreeMap<&'static str, u64>,
+    /// Whether expected = delivered + lost.
+    pub balances: bool,
+    /// Samples that the device sent, or transmitted, by its own count.
+    pub device_samples: u64,
+    /// What `device_samples` is by the ledger: at least, and at most. They differ by what the
+    /// ledger itself calls unaccounted, and by what a start brought that was tried again.
+    pub ledger_samples: (u64, u64),
+    /// Samples whose value was not that of their time.
+    pub wrong_samples: u64,
+    /// Longest time without progress since the fault was switched on, milliseconds.
+    pub recovery_ms: f64,
+    /// How it ended.
+    pub ending: Ending,
+    /// What is not as it must be; empty when all is.
+    pub complaints: Vec<String>,
+}
+
+/// Why a case could not be run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MatrixError {
+    /// The emulated radio did not start.
+    #[error("the emulated radio: {0}")]
+    Emulator(#[from] Error),
+    /// A case has a fault that the emulated radio does not know.
+    #[error(transparent)]
+    Fault(#[from] FaultError),
+    /// The radio could not be opened.
+    #[error(transparent)]
+    Radio(#[from] RadioError),
+}
+
+/// Runs one case in one direction.
+///
+/// # Errors
+/// [`MatrixError`] when it could not be run at all; what goes wrong with the stream is in the row.
+pub fn run(case: &Case, direction: Direction) -> Result<Row, MatrixError> {
+    let mut row = match direction {
+        Direction::Receive => receive::run(case)?,
+        Direction::Transmit => transmit::run(case)?,
+    };
+    row.complaints = row.judge(case);
+    Ok(row)
+}
+
+impl Row {
+    fn new(case: &Case, direction: Direction) -> Self {
+        Self {
+            fault: case.name,
+            direction,
+            specs: case.specs(direction).to_vec(),
+            hits: 0,
+            expected: 0,
+            delivered: 0,
+            lost: BTreeMap::new(),
+            events: BTreeMap::new(),
+            balances: false,
+            device_samples: 0,
+            ledger_samples: (0, 0),
+            wrong_samples: 0,
+            recovery_ms: 0.0,
+            ending: Ending::GoesOn,
+            complaints: Vec::new(),
+        }
+    }
+
+    /// Samples lost by any cause.
+    pub fn lost_total(&self) -> u64 {
+        self.lost.values().sum()
+    }
+
+    fn count(&mut self, event: &'static str) {
+        *self.events.entry(event).or_default() += 1;
+    }
+
+    fn judge(&self, case: &Case) -> Vec<String> {
+        let mut complaints = Vec::new();
+        let mut complain = |wrong: bool, text: String| {
+            if wrong {
+                complaints.push(text);
+            }
+        };
+        complain(!self.balances, "the ledger does not balance".to_owned());
+        let (device, (least, most)) = (self.device_samples, self.ledger_samples);
+        let packets = self.hits * u64::from(PACKET_SAMPLES);
+        let slack = if case.misleads { packets } else { 0 };
+        let agrees = (least.saturating_sub(slack)..=most + slack).contains(&device);
+        complain(!agrees, format!("the device counts {device}, the ledger {least} to {most}"));
+        complain(self.hits == 0, "the fault has not struck".to_owned());
+        let wrong = self.wrong_samples > 0 && !(case.damages_samples || case.misleads);
+        complain(wrong, format!("{} samples are not of their time", self.wrong_samples));
+        complain(self.ending == Ending::Hangs, "the stream hangs".to_owned());
+        let lost = self.lost_total();
+        complain(case.loses_hits && lost != packets, format!("{packets} were hit, {lost} lost"));
+        complain(case.ends_streams != matches!(self.ending, Ending::Failed(_)), {
+            format!("it should {}", if case.ends_streams { "end with an error" } else { "go on" })
+        });
+        complaints
+    }
+}
+
+/// Watches whether something moves.
+struct Progress {
+    last: Instant,
+    count: u64,
+    longest: Duration,
+}
+
+impl Progress {
+    fn new() -> Self {
+        Self { last: Instant::now(), count: 0, longest: Duration::ZERO }
+    }
+
+    /// Forgets the past: the fault is switched on now.
+    fn restart(&mut self) {
+        (self.last, self.longest) = (Instant::now(), Duration::ZERO);
+    }
+
+    /// `count` of what should grow.
+    fn note(&mut self, count: u64) {
+        let now = Instant::now();
+        self.longest = self.longest.max(now - self.last);
+        if count != self.count {
+            (self.last, self.count) = (now, count);
+        }
+    }
+
+    fn hangs(&self) -> bool {
+        self.last.elapsed() > HANG
+    }
+
+    fn longest_ms(&self) -> f64 {
+        self.longest.as_secs_f64() * 1e3
+    }
+}

@@ -1,0 +1,24 @@
+//! Every fault, in both directions: the ledger balances, agrees with the device's own count, and
+//! the stream goes on or ends with one error. Wall-clock speed decides nothing.
+
+use millstream_lab::faults::{CASES, Direction, run};
+
+fn all(direction: Direction) {
+    let mut complaints = Vec::new();
+    for case in CASES {
+        let row = run(case, direction).unwrap_or_else(|error| panic!("{}: {error}", case.name));
+        println!("{row:?}");
+        complaints.extend(row.complaints.iter().map(|text| format!("{}: {text}", case.name)));
+    }
+    assert!(complaints.is_empty(), "{direction:?}\n{}", complaints.join("\n"));
+}
+
+#[test]
+fn receive_streams_come_through_every_fault() {
+    all(Direction::Receive);
+}
+
+#[test]
+fn transmit_streams_come_through_every_fault() {
+    all(Direction::Transmit);
+}
