@@ -62,13 +62,14 @@ def is_free(address):
     return True
 
 
-def free_address():
-    """A 127.x address whose radio ports are free; other runs start elsewhere."""
+def free_addresses(count=1):
+    """127.x addresses in a row whose radio ports are free; other runs start elsewhere."""
     start = os.getpid() % 200
     for step in range(200):
-        address = f"127.0.77.{1 + (start + step) % 200}"
-        if is_free(address):
-            return address
+        first = 1 + (start + step) % 200
+        addresses = [f"127.0.77.{last}" for last in range(first, first + count)]
+        if all(map(is_free, addresses)):
+            return addresses
     raise RuntimeError("no address in 127.0.77.1 to 127.0.77.200 has its radio ports free")
 
 
@@ -87,16 +88,19 @@ def die_with_parent():
 
 
 class Radio:
-    """An emulated radio for the length of a `with` block; it has to end cleanly.
+    """Emulated radios of one process for the length of a `with` block; it has to end cleanly.
 
-    What it counted is in `counters` once it has ended.
+    `addr` is the address of the only or first one, `addrs` are all. What they counted together is
+    in `counters` once they have ended.
     """
 
-    def __init__(self, *options):
+    def __init__(self, *options, count=1):
         if not os.access(MILLSTREAM, os.X_OK):
             skip(f"no {MILLSTREAM} (run make build)")
-        self.addr = free_address()
-        self.command = [MILLSTREAM, "radio", "--json", "--addr", self.addr, *options]
+        self.addrs = free_addresses(count)
+        self.addr = self.addrs[0]
+        self.command = [MILLSTREAM, "radio", "--json", "--addr", self.addr,
+                        "--count", str(count), *options]
         self.counters = {}
 
     def __enter__(self):
@@ -140,4 +144,4 @@ class Radio:
 if __name__ == "__main__":
     if sys.argv[1:] != ["free-address"]:
         sys.exit("usage: common.py free-address")
-    print(free_address())
+    print(free_addresses()[0])

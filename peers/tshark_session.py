@@ -40,7 +40,8 @@ class Capture:
 
     def __enter__(self):
         self.process = subprocess.Popen(
-            ["tshark", "-Q", "-i", "lo", "-B", "64", "-w", self.path, "-f", f"udp port {CHDR_PORT}"],
+            ["tshark", "-Q", "-i", "lo", "-B", "64", "-w", self.path,
+             "-f", f"udp port {CHDR_PORT}"],
             stderr=subprocess.PIPE, text=True)
         # The file begins with its header when the capture has begun.
         deadline = time.monotonic() + 20
@@ -142,8 +143,8 @@ def main():
     if session.samples != SAMPLES:
         sys.exit(f"the capture has {session.samples} samples, not {SAMPLES}")
     packets = sum(session.kinds.values())
-    print(f"agreed: {packets} packets of types {sorted(session.kinds)}, {SAMPLES} samples exact, at most "
-          f"{session.peak} of {session.capacity} bytes in flight")
+    print(f"agreed: {packets} packets of types {sorted(session.kinds)}, {SAMPLES} samples exact, "
+          f"at most {session.peak} of {session.capacity} bytes in flight")
 
 
 if __name__ == "__main__":

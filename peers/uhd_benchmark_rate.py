@@ -30,7 +30,8 @@ ZERO = ["dropped samples", "overruns detected", "sequence errors (Tx)", "sequenc
 
 def main():
     """One benchmark."""
-    buffers = ["--rx-buffer-samples", str(4 * RATE_HZ), "--tx-buffer-samples", str(4 * RATE_HZ // 10)]
+    buffers = ["--rx-buffer-samples", str(4 * RATE_HZ),
+               "--tx-buffer-samples", str(4 * RATE_HZ // 10)]
     options = [part for name in THRESHOLDS for part in (f"--{name}-threshold", "0")]
     with Radio("--rx-antenna", "ramp", *buffers) as radio:
         said = uhd_output("benchmark_rate", "--args", f"addr={radio.addr}",
@@ -41,7 +42,8 @@ def main():
     wrong = [f"{name}: {counts.get(name)}" for name in ZERO if counts.get(name) != 0]
     least = round(LEAST_SHARE * CHANNELS * RATE_HZ * DURATION_S)
     wrong += [f"{name}: {counts.get(name)}, not at least {least}"
-              for name in ("received samples", "transmitted samples") if counts.get(name, 0) < least]
+              for name in ("received samples", "transmitted samples")
+              if counts.get(name, 0) < least]
     if wrong:
         sys.exit(f"benchmark_rate: {'; '.join(wrong)}\n{said}")
     print(f"benchmark_rate: {counts['received samples']} samples received and "

@@ -5,7 +5,7 @@ The antenna is a counter of the radio's ticks, so each sample names its own time
 any radio, sample n of a reception that starts at tick t has to be t + n.
 
   1 channel, 2 channels               of one radio
-  4 channels of two radios            time set at a PPS edge
+  4 channels of two radios            of one process, time set at a PPS edge
 
 Exit status: 0 agrees, 1 not, 77 skipped because a needed program is not there.
 """
@@ -66,15 +66,17 @@ def check(name, args, channels, set_time):
 
 def main():
     """All cases."""
-    with Radio(*PATIENT) as one, Radio(*PATIENT, "--serial", "MS0002") as two:
+    with Radio(*PATIENT, count=2) as radios:
+        one, two = radios.addrs
+
         def now(radio, time):
             radio.set_time_now(time)
 
         def at_pps(radio, time):
             radio.set_time_unknown_pps(time)
-        check("recv_num_samps, 1 channel", f"addr={one.addr}", [0], now)
-        check("recv_num_samps, 2 channels", f"addr={one.addr}", [0, 1], now)
-        check("recv_num_samps, 4 channels of 2 radios", f"addr0={one.addr},addr1={two.addr}",
+        check("recv_num_samps, 1 channel", f"addr={one}", [0], now)
+        check("recv_num_samps, 2 channels", f"addr={one}", [0, 1], now)
+        check("recv_num_samps, 4 channels of 2 radios", f"addr0={one},addr1={two}",
               [0, 1, 2, 3], at_pps)
 
 

@@ -34,7 +34,8 @@ DELAYS = [100, 2_345]
 AHEAD_TICKS = 700_000
 RADIO = ["--rx-antenna", f"loopback:1,delay={DELAYS[0]}",
          "--rx-antenna", f"loopback:0,delay={DELAYS[1]}",
-         "--rx-buffer-samples", str(4 * int(RATE_HZ))]
+         # The whole burst waits in the radio for its time.
+         "--rx-buffer-samples", str(4 * int(RATE_HZ)), "--tx-buffer-samples", str(2 * BURST_SAMPLES)]
 
 
 def random_samples(rng):
@@ -91,8 +92,8 @@ def main():
         wrong = np.flatnonzero((received[channel] != want).any(axis=1))
         if wrong.size:
             at = wrong[0]
-            sys.exit(f"channel {channel}: {wrong.size} samples differ; the first, {at - first} after "
-                     f"the start of the burst, is {received[channel][at]}, not {want[at]}")
+            sys.exit(f"channel {channel}: {wrong.size} samples differ; the first, {at - first} "
+                     f"after the start of the burst, is {received[channel][at]}, not {want[at]}")
         print(f"channel {1 - channel} to {channel}: {BURST_SAMPLES} samples exact, "
               f"{delay} ticks later, silence around them")
 

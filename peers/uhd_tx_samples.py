@@ -32,6 +32,8 @@ TOLERANCE = 1e-3
 ATTEMPTS = 3
 TROUBLES = ["tx_underflows", "tx_late_packets", "tx_sequence_errors", "tx_overflow_packets"]
 FILE_SAMPLES = 300_003
+# 0.4 s: a pause of a busy machine is shorter.
+TX_BUFFER = ["--tx-buffer-samples", str(4 * RATE_HZ // 10)]
 
 
 def read_samples(path):
@@ -75,7 +77,7 @@ def transmit(folder, channels, tool, *options):
     # Both files are always there: each channel has its own.
     files = [part for channel in (0, 1) for part in ("--tx-out", radio_file(folder, channel))]
     for attempt in range(1, ATTEMPTS + 1):
-        with Radio(*files) as radio:
+        with Radio(*files, *TX_BUFFER) as radio:
             said = uhd_output(tool, "--args", f"addr={radio.addr}", "--rate", str(RATE_HZ),
                               "--freq", "1e9", *options)
         troubles = {name: radio.counters[name] for name in TROUBLES if radio.counters[name]}
@@ -122,7 +124,8 @@ def check_file(folder):
 def check_loopback(folder):
     """txrx_loopback_to_file: a sine out and in again."""
     path = os.path.join(folder, "loopback.sc16")
-    with Radio("--rx-antenna", "loopback:0", "--rx-buffer-samples", str(4 * RATE_HZ)) as radio:
+    with Radio("--rx-antenna", "loopback:0", "--rx-buffer-samples", str(4 * RATE_HZ),
+               *TX_BUFFER) as radio:
         args = f"addr={radio.addr}"
         uhd_output("txrx_loopback_to_file", "--tx-args", args, "--rx-args", args,
                    "--tx-rate", str(RATE_HZ), "--rx-rate", str(RATE_HZ), "--tx-freq", "1e9",
