@@ -3,6 +3,10 @@
 //! Samples accepted = transmitted + in flight + the sum of losses by cause. What was accepted is
 //! counted at the caller's slices; the rest follows from the record of packets sent and from what
 //! the device says it has consumed.
+//!
+//! The network's losses are exact on a path that keeps the order of packets and does not double
+//! them; otherwise a packet that overtakes an audit, or is overtaken by one, is booked on the
+//! wrong side of it.
 
 use std::fmt;
 
