@@ -54,6 +54,15 @@ unsafe fn halves(value: __m512i) -> [__m256i; 2] {
     [_mm512_castsi512_si256(value), _mm512_extracti64x4_epi64::<1>(value)]
 }
 
+/// A block of floats times `scale`.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+unsafe fn scaled(at: *const u8, scale: f32) -> (__m512, __m512) {
+    let scale = _mm512_set1_ps(scale);
+    let (a, b) = (_mm512_loadu_ps(at.cast()), _mm512_loadu_ps(at.add(64).cast()));
+    (_mm512_mul_ps(a, scale), _mm512_mul_ps(b, scale))
+}
+
 impl Engine for Avx512 {
     const SAMPLES: usize = 16;
     type Block = [__m512i; 2];
@@ -89,16 +98,7 @@ impl Engine for Avx512 {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw")]
     unsafe fn load_fc32(at: *const u8, scale: f32) -> Self::Block {
-        let scale = _mm512_set1_ps(scale);
-        let a = _mm512_mul_ps(_mm512_loadu_ps(at.cast()), scale);
-        let b = _mm512_mul_ps(_mm512_loadu_ps(at.add(64).cast()), scale);
-        let block = [_mm512_cvtps_epi32(a), _mm512_cvtps_epi32(b)];
-        // The smallest integer stands for all that has no integer: nearly never there is any, and
-        // one look at both is cheaper than to make all fit beforehand.
-        let least = _mm512_min_epi32(block[0], block[1]);
-        if _mm512_cmpeq_epi32_mask(least, _mm512_set1_epi32(i32::MIN)) == 0 {
-            return block;
-        }
+        let (a, b) = scaled(at, scale);
         [quantize(a), quantize(b)]
     }
 
@@ -160,6 +160,20 @@ impl Engine for Avx512 {
                 let scaled = _mm512_mul_pd(_mm512_cvtepi32_pd(integers), scale);
                 put::<STREAM>(at.add(128 * part + 64 * half), _mm512_castpd_si512(scaled));
             }
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    unsafe fn fc32_to_sc16<const STREAM: bool>(from: *const u8, to: *mut u8, scale: f32) {
+        let (a, b) = scaled(from, scale);
+        let packed = narrow([_mm512_cvtps_epi32(a), _mm512_cvtps_epi32(b)]);
+        // All that has no integer has become the smallest, as what is too small has. Only a signal
+        // that is far too large holds any, and one look here is cheaper than care beforehand.
+        if _mm512_cmpeq_epi16_mask(packed, _mm512_set1_epi16(i16::MIN)) == 0 {
+            put::<STREAM>(to, packed);
+        } else {
+            put::<STREAM>(to, narrow([quantize(a), quantize(b)]));
         }
     }
 
