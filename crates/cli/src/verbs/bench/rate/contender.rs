@@ -8,6 +8,7 @@ use millstream_lab::Direction;
 use millstream_lab::rate::{RxOutcome, RxPlan, TxOutcome, TxPlan, receive, transmit};
 use millstream_lab::uhd::{BenchmarkRate, Outcome};
 use millstream_radio::{Device, DeviceArgs};
+use millstream_sys::child::cpu_time_s;
 use serde::Serialize;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -17,6 +18,8 @@ use std::time::Duration;
 pub struct Ours {
     pub args: DeviceArgs,
     pub channels: Vec<usize>,
+    /// The process of an emulated radio.
+    pub radio_pid: Option<u32>,
 }
 
 /// UHD's host.
@@ -25,6 +28,7 @@ pub struct Uhd {
     pub addr: Ipv4Addr,
     pub channels: Vec<usize>,
     pub cpu: Option<usize>,
+    pub radio_pid: Option<u32>,
 }
 
 /// One measurement.
@@ -32,6 +36,8 @@ pub struct Uhd {
 pub struct Attempt {
     pub rate_hz: f64,
     pub lossless: bool,
+    /// CPU time of an emulated radio, opening and closing included.
+    pub radio_cpu_s: Option<f64>,
     pub details: Details,
 }
 
@@ -53,6 +59,7 @@ impl Ours {
         duration: Duration,
         until_loss: bool,
     ) -> anyhow::Result<Attempt> {
+        let radio_cpu = RadioCpu::start(self.radio_pid);
         let mut device = Device::open(self.args.clone())?;
         let channels = self.channels.clone();
         let (lossless, details) = match direction {
@@ -68,7 +75,7 @@ impl Ours {
                 (outcome.lossless, Details::Tx(outcome))
             }
         };
-        Ok(Attempt { rate_hz, lossless, details })
+        Ok(Attempt { rate_hz, lossless, radio_cpu_s: radio_cpu.spent_s(), details })
     }
 }
 
@@ -89,8 +96,11 @@ impl Uhd {
             duration,
             cpu: self.cpu,
         };
+        let radio_cpu = RadioCpu::start(self.radio_pid);
         let outcome = run.run()?;
-        Ok(Attempt { rate_hz, lossless: outcome.lossless, details: Details::Uhd(outcome) })
+        let radio_cpu_s = radio_cpu.spent_s();
+        let lossless = outcome.lossless;
+        Ok(Attempt { rate_hz, lossless, radio_cpu_s, details: Details::Uhd(outcome) })
     }
 }
 
@@ -116,6 +126,22 @@ impl Attempt {
             Details::Uhd(_) => return None,
         };
         Some(format!("the ledger of channel {bad} does not balance"))
+    }
+}
+
+/// The CPU time of an emulated radio from here on.
+struct RadioCpu {
+    pid: Option<u32>,
+    before_s: Option<f64>,
+}
+
+impl RadioCpu {
+    fn start(pid: Option<u32>) -> Self {
+        Self { pid, before_s: pid.and_then(cpu_time_s) }
+    }
+
+    fn spent_s(&self) -> Option<f64> {
+        Some(self.pid.and_then(cpu_time_s)? - self.before_s?)
     }
 }
 

@@ -125,7 +125,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let place = Place::choose(&args)?;
     let mut radio = RadioUnderTest::start(&args, &place)?;
     note(format_args!("{}\n{}", radio.describe(), place.describe()));
-    let mut ours = Ours { args: radio.device_args(), channels: args.channels.clone() };
+    let (channels, radio_pid) = (args.channels.clone(), radio.pid());
+    let mut ours = Ours { args: radio.device_args(), channels, radio_pid };
     if args.against_uhd {
         let program = args.uhd_program.clone().map_or_else(millstream_lab::uhd::find, Ok)?;
         let uhd = Uhd {
@@ -133,6 +134,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
             addr: ours.args.addr,
             channels: args.channels.clone(),
             cpu: place.host_cpu,
+            radio_pid,
         };
         return against::run(&args, ours, uhd, radio, &place);
     }
@@ -163,7 +165,9 @@ fn measure(
     rate_hz: f64,
 ) -> anyhow::Result<Report> {
     let attempt = ours.attempt(direction, rate_hz, args.duration(), false)?;
-    let results = json!({ "direction": direction, "outcome": attempt.details });
+    let results = json!({
+        "direction": direction, "outcome": attempt.details, "radio_cpu_s": attempt.radio_cpu_s,
+    });
     Ok(Report { text: text::of_attempt(&attempt), results, failure: attempt.unsound() })
 }
 

@@ -74,6 +74,14 @@ impl RadioUnderTest {
         }
     }
 
+    /// The process of an emulated one.
+    pub fn pid(&self) -> Option<u32> {
+        match self {
+            Self::Given(_) => None,
+            Self::Emulated(radio) => Some(radio.pid()),
+        }
+    }
+
     pub fn describe(&self) -> String {
         match self {
             Self::Given(args) => format!("radio   {args:?}"),

@@ -8,11 +8,16 @@ use std::fmt::Write;
 
 /// One measurement in a few lines.
 pub fn of_attempt(attempt: &Attempt) -> String {
-    match &attempt.details {
-        Details::Rx(outcome) => of_receive(outcome),
-        Details::Tx(outcome) => of_transmit(outcome),
-        Details::Uhd(outcome) => format!("{:?}\n", outcome.summary),
+    let (mut text, seconds) = match &attempt.details {
+        Details::Rx(outcome) => (of_receive(outcome), outcome.seconds),
+        Details::Tx(outcome) => (of_transmit(outcome), outcome.seconds),
+        Details::Uhd(outcome) => return format!("{:?}\n", outcome.summary),
+    };
+    if let Some(radio_s) = attempt.radio_cpu_s {
+        let busy = radio_s / seconds * 100.0;
+        let _ = writeln!(text, "  the emulated radio was busy for {busy:.0} % of that time");
     }
+    text
 }
 
 fn of_receive(outcome: &RxOutcome) -> String {
