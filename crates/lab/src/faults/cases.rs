@@ -25,7 +25,7 @@ pub struct Case {
     /// The packets hit say what is not so, or come when they have been given up, and no field of
     /// the protocol tells: each may be counted wrong, by a packet at most.
     pub misleads: bool,
-    /// No stream can go on.
+    /// No stream can go on: the error says why.
     pub ends_streams: bool,
 }
 

@@ -175,6 +175,11 @@ impl Row {
         complain(case.ends_streams != matches!(self.ending, Ending::Failed(_)), {
             format!("it should {}", if case.ends_streams { "end with an error" } else { "go on" })
         });
+        if let Ending::Failed(error) = &self.ending
+            && !error.contains("stopped answering")
+        {
+            complaints.push(format!("the error does not name the cause: {error}"));
+        }
         complaints
     }
 }

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddrV4;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,7 @@ use super::events::ChannelEvents;
 use super::pump;
 use crate::RadioError;
 use crate::error::io_error;
+use crate::rpc::ClaimLoss;
 
 /// How long one try waits for its acknowledgement.
 const ACK_TIMEOUT: Duration = Duration::from_millis(200);
@@ -63,6 +64,7 @@ pub(super) struct Shared {
     pub channels: Mutex<Vec<(u16, u8, Arc<ChannelEvents>)>>,
     pub counters: ControlCounters,
     pub stop: AtomicBool,
+    pub claim_loss: OnceLock<ClaimLoss>,
 }
 
 pub(super) struct Sender {
@@ -125,6 +127,7 @@ impl Control {
             channels: Mutex::default(),
             counters: ControlCounters::default(),
             stop: AtomicBool::new(false),
+            claim_loss: OnceLock::new(),
         });
         let (rx, pumped) = (port.rx, Arc::clone(&shared));
         let pump = thread::Builder::new()
@@ -142,6 +145,17 @@ impl Control {
     /// The device's CHDR address.
     pub fn device(&self) -> SocketAddrV4 {
         self.shared.device
+    }
+
+    /// Says under which claim this host commands the device.
+    pub fn set_claim(&self, loss: ClaimLoss) {
+        // There is one claim for the life of a device; a second call says nothing new.
+        let _ = self.shared.claim_loss.set(loss);
+    }
+
+    /// Why that claim was lost, if it was: the device has then forgotten this host.
+    pub fn claim_lost(&self) -> Option<String> {
+        self.shared.claim_loss.get()?.reason()
     }
 
     /// What was counted on the control port.

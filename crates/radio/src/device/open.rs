@@ -33,6 +33,7 @@ pub(super) fn open(args: DeviceArgs) -> Result<Device, RadioError> {
     topology::route_to(&mut management, &control_endpoint)?;
     let peer = control_endpoint.epid;
     let control = Arc::new(Control::new(port, link.address, width, Epid(HOST_EPID), peer)?);
+    control.set_claim(session.claim_loss());
 
     let blocks = ClientZero::read(&control)?;
     for block in &blocks.blocks {

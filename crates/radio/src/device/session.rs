@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use millstream_wire::Width;
 use rmpv::Value;
 
-use crate::rpc::{Claim, INIT_TIMEOUT, Map, RpcError, as_map, as_maps, as_u64, as_version};
+use crate::rpc::{
+    Claim, ClaimLoss, INIT_TIMEOUT, Map, RpcError, as_map, as_maps, as_u64, as_version,
+};
 use crate::{DeviceArgs, RadioError};
 
 /// The id this host gives a device: one host drives one device per crossbar.
@@ -168,6 +170,11 @@ impl Session {
     /// Why the claim is lost, if it is: the device then may go to somebody else.
     pub fn lost(&self) -> Option<String> {
         self.claim.lost()
+    }
+
+    /// The same for those who outlive the session.
+    pub(super) fn claim_loss(&self) -> ClaimLoss {
+        self.claim.loss()
     }
 
     pub(super) fn protocol(&self, method: &str, what: &str) -> RpcError {

@@ -19,7 +19,22 @@ pub struct Claim {
     calls: Mutex<RpcClient>,
     token: Value,
     keeper: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
-    lost: Arc<Mutex<Option<String>>>,
+    lost: ClaimLoss,
+}
+
+/// Why a claim was lost, if it was; for those who outlive it.
+#[derive(Debug, Clone, Default)]
+pub struct ClaimLoss(Arc<Mutex<Option<String>>>);
+
+impl ClaimLoss {
+    /// Why the claim could not be renewed any more, if so.
+    pub fn reason(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn note(&self, error: &RpcError) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
+    }
 }
 
 impl Claim {
@@ -34,10 +49,10 @@ impl Claim {
         if !(token.is_str() || token.is_bin()) {
             return Err(keeper.protocol("claim", "a token that is no string"));
         }
-        let lost = Arc::new(Mutex::new(None));
+        let lost = ClaimLoss::default();
         let (stop, stopped) = mpsc::channel();
         let thread = {
-            let (token, lost) = (token.clone(), Arc::clone(&lost));
+            let (token, lost) = (token.clone(), lost.clone());
             thread::Builder::new()
                 .name("radio-claim".into())
                 .spawn(move || keep(keeper, &token, &stopped, &lost))
@@ -93,7 +108,12 @@ impl Claim {
 
     /// Why the claim could not be renewed any more, if so.
     pub fn lost(&self) -> Option<String> {
-        self.lost.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lost.reason()
+    }
+
+    /// The same for those who outlive the claim.
+    pub fn loss(&self) -> ClaimLoss {
+        self.lost.clone()
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, RpcClient> {
@@ -115,23 +135,22 @@ impl Drop for Claim {
 ///
 /// One answer may stay out: a busy machine is no lost device, and with two the device has dropped
 /// the claim by itself.
-fn keep(
-    mut client: RpcClient,
-    token: &Value,
-    stopped: &mpsc::Receiver<()>,
-    lost: &Mutex<Option<String>>,
-) {
+fn keep(mut client: RpcClient, token: &Value, stopped: &mpsc::Receiver<()>, lost: &ClaimLoss) {
     let mut missed = false;
     while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(RECLAIM_PERIOD) {
         match client.call("reclaim", vec![token.clone()], CALL_TIMEOUT) {
             Ok(_) => missed = false,
             Err(RpcError::Timeout { .. }) if !missed => missed = true,
             // The claim is the token's, not the connection's.
-            Err(RpcError::Broken { .. }) if !missed && client.reconnect().is_ok() => missed = true,
-            Err(error) => {
-                *lost.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
-                return;
+            Err(RpcError::Broken { .. }) if !missed && client.reconnect().is_ok() => {
+                missed = true;
+                // A device that restarted has forgotten the token, and says so at once.
+                let again = client.call("reclaim", vec![token.clone()], CALL_TIMEOUT);
+                if let Err(error @ RpcError::Remote { .. }) = again {
+                    return lost.note(&error);
+                }
             }
+            Err(error) => return lost.note(&error),
         }
     }
     // A device that does not hear this drops the claim by itself.

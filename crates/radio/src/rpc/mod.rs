@@ -4,7 +4,7 @@ mod claim;
 mod client;
 mod value;
 
-pub use claim::{Claim, RECLAIM_PERIOD};
+pub use claim::{Claim, ClaimLoss, RECLAIM_PERIOD};
 pub use client::RpcClient;
 pub use value::{Map, as_f64, as_map, as_maps, as_u64, as_version};
 
@@ -79,6 +79,14 @@ pub enum RpcError {
         /// What was wrong.
         what: String,
     },
+}
+
+/// What to do about a device that fell silent, whose claim was lost for this reason.
+pub(crate) fn advice(claim_lost: Option<&str>) -> String {
+    match claim_lost {
+        Some(reason) => format!("its claim had been lost before ({reason})"),
+        None => "check its power and the cable".to_owned(),
+    }
 }
 
 fn hint(method: &str) -> &'static str {

@@ -4,6 +4,7 @@ use std::net::SocketAddrV4;
 
 use crate::RadioError;
 use crate::convert::SC16_SCALE;
+use crate::rpc::advice;
 
 /// How to open a receive stream.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -121,13 +122,15 @@ pub enum RxError {
     /// Neither samples nor control packets come from the device any more.
     #[error(
         "the device at {address} stopped answering: no sample for {silent_ms} ms and no reply to a \
-         register read; check its power and the cable, then open it again"
+         register read; {}, then open it again", advice(claim_lost.as_deref())
     )]
     DeviceSilent {
         /// The device's CHDR address.
         address: SocketAddrV4,
         /// How long nothing came, milliseconds.
         silent_ms: u64,
+        /// Why the claim on it had been lost, if it had.
+        claim_lost: Option<String>,
     },
     /// A started stream was started again.
     #[error("the stream is running: stop it and receive to the end of the burst first")]

@@ -109,6 +109,7 @@ impl RxStreamer {
             Err(RadioError::Silent { .. } | RadioError::Io { .. }) => {
                 return Err(RxError::DeviceSilent {
                     address: self.path.device,
+                    claim_lost: self.channel.control().claim_lost(),
                     silent_ms: (silent + asked.elapsed()).as_millis() as u64,
                 });
             }

@@ -3,6 +3,7 @@
 use std::net::SocketAddrV4;
 
 use crate::RadioError;
+use crate::rpc::advice;
 
 /// The factor that maps 1.0 to `sc16` full scale 32767 (facts page on CHDR, section 5).
 pub const SC16_FULL_SCALE: f32 = 32767.0;
@@ -177,13 +178,15 @@ pub enum TxError {
     /// Neither credit nor control packets come from the device any more.
     #[error(
         "the device at {address} stopped answering: no credit for {silent_ms} ms and no reply to a \
-         register read; check its power and the cable, then open it again"
+         register read; {}, then open it again", advice(claim_lost.as_deref())
     )]
     DeviceSilent {
         /// The device's CHDR address.
         address: SocketAddrV4,
         /// How long nothing came, milliseconds.
         silent_ms: u64,
+        /// Why the claim on it had been lost, if it had.
+        claim_lost: Option<String>,
     },
     /// Streams or slices that cannot be sent together.
     #[error("these cannot be sent together: {reason}")]

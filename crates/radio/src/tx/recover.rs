@@ -86,6 +86,7 @@ impl TxStreamer {
             Err(RadioError::Silent { .. } | RadioError::Io { .. }) => {
                 return Err(TxError::DeviceSilent {
                     address: self.path.device,
+                    claim_lost: self.channel.control().claim_lost(),
                     silent_ms: (silent + asked.elapsed()).as_millis() as u64,
                 });
             }
