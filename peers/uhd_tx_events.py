@@ -14,11 +14,13 @@ Exit status: 0 agrees, 1 not, 77 skipped because a needed program is not there.
 
 import re
 import sys
+import time
 
 from common import Radio, uhd_example, uhd_output
 
 RATE_HZ = 1e6
 SAMPLES = 10_000
+BURST_AHEAD_S = 0.5
 RUNS = 20
 # A pause of a busy machine is tens of milliseconds; a burst cannot be in time within a sample.
 # At 0.25 s the tool gives up some acknowledgements just before they are due.
@@ -38,7 +40,7 @@ def fail(name, problem, said):
 def check_burst(name, radio, *options):
     """A tool that sends one burst; what it said."""
     said = uhd_output(name, "--args", f"addr={radio.addr}", "--rate", str(RATE_HZ),
-                      "--nsamps", str(SAMPLES), "--secs", "0.5", *options)
+                      "--nsamps", str(SAMPLES), "--secs", str(BURST_AHEAD_S), *options)
     sent = sum(int(count) for count in re.findall(r"Sent packet: (\d+) samples", said))
     if sent != SAMPLES:
         fail(name, f"it sent {sent} samples, not {SAMPLES}", said)
@@ -60,6 +62,7 @@ def check_bursts():
     counts."""
     with Radio() as radio:
         said = check_burst("tx_bursts", radio, "--channels", "0,1")
+        time.sleep(BURST_AHEAD_S)
     counted = {name: count for name, count in radio.counters.items() if name.startswith("tx_")}
     want = {"tx_samples": 2 * SAMPLES, "tx_bursts": 2, "tx_burst_acks": 2}
     events = ["tx_late_packets", "tx_underflows", "tx_sequence_errors", "tx_overflow_packets"]

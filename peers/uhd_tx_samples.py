@@ -13,6 +13,7 @@ import os
 import random
 import sys
 import tempfile
+import time
 
 from common import Radio, first_difference, skip, uhd_example, uhd_output
 
@@ -32,8 +33,9 @@ TOLERANCE = 1e-3
 ATTEMPTS = 3
 TROUBLES = ["tx_underflows", "tx_late_packets", "tx_sequence_errors", "tx_overflow_packets"]
 FILE_SAMPLES = 300_003
-# 0.4 s: a pause of a busy machine is shorter.
-TX_BUFFER = ["--tx-buffer-samples", str(4 * RATE_HZ // 10)]
+# A pause of a busy machine is shorter.
+TX_BUFFER_S = 0.4
+TX_BUFFER = ["--tx-buffer-samples", str(round(TX_BUFFER_S * RATE_HZ))]
 
 
 def read_samples(path):
@@ -80,10 +82,13 @@ def transmit(folder, channels, tool, *options):
         with Radio(*files, *TX_BUFFER) as radio:
             said = uhd_output(tool, "--args", f"addr={radio.addr}", "--rate", str(RATE_HZ),
                               "--freq", "1e9", *options)
+            # The tools end when the last sample is in the radio, which then still plays.
+            time.sleep(2 * TX_BUFFER_S)
         troubles = {name: radio.counters[name] for name in TROUBLES if radio.counters[name]}
         if not troubles:
-            if radio.counters["tx_bursts"] != channels:
-                sys.exit(f"{tool}: {radio.counters['tx_bursts']} bursts, not {channels}\n{said}")
+            if radio.counters["tx_burst_acks"] != channels:
+                sys.exit(f"{tool}: {radio.counters['tx_burst_acks']} whole bursts, not {channels}\n"
+                         f"{said}")
             return said
         print(f"{tool}: this machine was too busy on attempt {attempt}: {troubles}")
     sys.exit(f"{tool}: {troubles} in each of {ATTEMPTS} attempts\n{said}")
