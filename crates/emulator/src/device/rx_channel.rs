@@ -162,6 +162,16 @@ impl RxChannel {
         Some(NextPacket { tick: segment.next, samples, eob: samples == left })
     }
 
+    /// One past the last sample of the burst at the head of the buffer, as far as it is known.
+    pub fn head_end(&self) -> u64 {
+        self.segments.front().map_or(0, |segment| segment.end)
+    }
+
+    /// Samples that the packet buffer holds.
+    pub fn buffer_samples(&self) -> u64 {
+        self.buffer_samples
+    }
+
     /// Takes the packet at the head of the buffer out.
     pub fn take(&mut self, packet: NextPacket) {
         let Some(segment) = self.segments.front_mut() else { return };

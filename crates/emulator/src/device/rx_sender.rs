@@ -15,6 +15,11 @@ use std::net::SocketAddrV4;
 const TRAIN_BYTES: usize = 65_507;
 /// Packets of one train, the limit that every kernel with segmentation takes.
 const TRAIN_PACKETS: usize = 64;
+/// Packets that come faster than this wait for one another, as long as they fit a train: a call
+/// for each would take most of a core at 100 MS/s. A network card's interrupts do the same.
+const GATHER_S: f64 = 50e-6;
+/// Share of the packet buffer that may wait for that.
+const GATHER_SHARE: u64 = 4;
 /// Trains sent before the port is looked at again.
 const TRAINS_PER_TURN: usize = 8;
 
@@ -94,7 +99,7 @@ impl RxSender {
     pub fn turn(&mut self, mut turn: Turn<'_>) -> Next {
         for _ in 0..TRAINS_PER_TURN {
             let Some(packet) = turn.next_packet() else { return Next::Idle };
-            let due = packet.tick + packet.samples;
+            let due = turn.due(packet);
             if due > turn.now {
                 return Next::AtTick(due);
             }
@@ -171,6 +176,18 @@ impl RxSender {
 impl Turn<'_> {
     fn next_packet(&self) -> Option<NextPacket> {
         self.channel.rx.next_packet(self.channel.packet_samples())
+    }
+
+    /// When the packet at the head is to go: with those behind it, if they come soon.
+    fn due(&self, packet: NextPacket) -> u64 {
+        let clock = self.keeper.clock();
+        let soon = (clock.rate_hz() * clock.time_scale() * GATHER_S) as u64;
+        let packets = (TRAIN_BYTES / self.packet_bytes(packet)).min(TRAIN_PACKETS);
+        let train = packets as u64 * packet.samples;
+        let most = soon.min(train).min(self.channel.rx.buffer_samples() / GATHER_SHARE);
+        let gathered = packet.tick + packet.samples.max(most);
+        // What is the last of its burst waits for nothing.
+        gathered.min(self.channel.rx.head_end().max(packet.tick + packet.samples))
     }
 
     fn header_bytes(&self) -> usize {

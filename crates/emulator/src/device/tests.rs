@@ -26,6 +26,35 @@ fn each_packet_leaves_when_the_clock_passes_its_last_sample() {
 }
 
 #[test]
+fn packets_that_come_fast_leave_together() {
+    // 20 samples in a microsecond, 10 packets in 50.
+    let mut bench = Bench::with(20e6, 1 << 16);
+    bench.connect();
+    bench.open_stream(1 << 30);
+    bench.now_ns = 1_000 * US;
+    bench.write(0x1014, 2, None);
+    for train in 1..20 {
+        let until = 1_000 + train * 50;
+        assert_eq!(data(&bench.run(until - 1)).len(), 0, "train {train} is not complete");
+        assert_eq!(data(&bench.run(until)).len(), 10);
+    }
+}
+
+#[test]
+fn the_end_of_a_burst_waits_for_nothing() {
+    let mut bench = Bench::with(20e6, 1 << 16);
+    bench.connect();
+    bench.open_stream(1 << 30);
+    bench.now_ns = 1_000 * US;
+    bench.write(0x101C, 0, None);
+    bench.write(0x1018, 300, None);
+    bench.write(0x1014, 1, None);
+    assert_eq!(data(&bench.run(1_014)).len(), 0);
+    let sent = data(&bench.run(1_015));
+    assert_eq!((sent.len(), sent[2].eob), (3, true));
+}
+
+#[test]
 fn a_hiccup_is_made_up_for_in_one_burst_without_a_hole() {
     let mut bench = Bench::new();
     bench.connect();

@@ -102,7 +102,7 @@ pub struct Args {
     rx_buffer_samples: u64,
 
     /// Samples of each transmit buffer of the emulated radio.
-    #[arg(long, value_name = "N", default_value_t = 1 << 20, conflicts_with = "args")]
+    #[arg(long, value_name = "N", default_value_t = 1 << 22, conflicts_with = "args")]
     tx_buffer_samples: u64,
 
     /// Largest IP packet of the emulated radio's network, bytes: 1500 or 9000, usually.
