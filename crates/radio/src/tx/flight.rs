@@ -5,15 +5,22 @@ use std::collections::VecDeque;
 /// Runs of equal packets that the record holds.
 const RUNS: usize = 1024;
 
-/// Equal packets in a row.
+/// Equal packets in a row, each at the time where the one before ends, or all without time.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     packets: u64,
     flow_bytes: u64,
     /// Samples of the caller in each.
     samples: u64,
-    /// Time of the first one, ticks, and from one to the next.
+    /// Time of the first one, ticks.
     start: Option<u64>,
+}
+
+impl Run {
+    /// Time behind the last one, ticks.
+    fn end(&self) -> Option<u64> {
+        self.start.map(|start| start.wrapping_add(self.packets * self.samples))
+    }
 }
 
 /// Packets in the order in which they were sent, those that the device has passed removed.
@@ -57,7 +64,7 @@ impl Flight {
         self.samples += packets * samples;
         if let Some(last) = self.runs.back_mut()
             && (last.flow_bytes, last.samples) == (flow_bytes, samples)
-            && last.start.is_some() == start.is_some()
+            && last.end() == start
         {
             last.packets += packets;
             return;
@@ -114,6 +121,17 @@ mod tests {
         assert_eq!(flight.first_ticks(), Some(1500));
         assert_eq!(flight.pass(u64::MAX / 4), 10);
         assert_eq!(flight.samples(), 0);
+    }
+
+    #[test]
+    fn equal_packets_of_different_times_keep_them() {
+        let mut flight = Flight::new();
+        flight.push(1, 416, 100, Some(1000));
+        flight.push(1, 416, 100, Some(9000));
+        flight.push(3, 416, 100, Some(9100));
+        assert_eq!(flight.runs.len(), 2);
+        assert_eq!(flight.pass(416), 100);
+        assert_eq!(flight.first_ticks(), Some(9000));
     }
 
     #[test]
