@@ -3,12 +3,11 @@
 mod common;
 
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use common::{Action, Meddler, PATIENCE, device, is_data, meddled};
-use millstream_radio::tx::{ASK_AFTER, RECOVERY_MAX, TxCause};
 use millstream_radio::{
-    Complex32, RadioError, TxArgs, TxError, TxEvent, TxMetadata, TxSent, TxStreamer,
+    Complex32, RadioError, TxArgs, TxCause, TxError, TxMetadata, TxSent, TxStreamer,
 };
 
 /// Samples that say which they are.
@@ -23,10 +22,6 @@ fn send_all(stream: &mut TxStreamer, samples: &[[i16; 2]], meta: TxMetadata) {
 
 fn is_status(packet: &[u8]) -> bool {
     packet.len() >= 8 && (packet[6] >> 5) & 7 == 1
-}
-
-fn is_init(packet: &[u8]) -> bool {
-    packet.len() == 24 && (packet[6] >> 5) & 7 == 2 && packet[10] & 15 == 0
 }
 
 #[test]
@@ -115,72 +110,6 @@ fn lost_packets_are_booked_to_the_sample_and_do_not_stall() {
     assert_eq!(ledger.transmitted, arrived);
     assert_eq!(ledger.lost(TxCause::NetworkLoss), samples.len() as u64 - arrived);
     assert_eq!(ledger.balance(), Ok(()));
-}
-
-#[test]
-fn a_window_closed_by_loss_opens_within_the_bound() {
-    // From the 200th data packet on nothing arrives in either direction, for a while.
-    let begin = Arc::new(Mutex::new(None::<Instant>));
-    let blackout = Duration::from_millis(50);
-    let dark = {
-        let begin = Arc::clone(&begin);
-        move || begin.lock().unwrap().is_some_and(|at| at.elapsed() < blackout)
-    };
-    let received_dark = dark.clone();
-    let mut count = 0;
-    let meddler = Meddler::new(move |packet| {
-        if is_status(packet) && received_dark() { Action::Drop } else { Action::Pass }
-    })
-    .sent(move |packet| {
-        count += u64::from(is_data(packet));
-        if count == 200 {
-            begin.lock().unwrap().get_or_insert_with(Instant::now);
-        }
-        if dark() { Action::Drop } else { Action::Pass }
-    });
-    let (radio, device) = meddled(meddler, 4e6);
-    let mut stream = device.tx_stream(TxArgs::new(0)).unwrap();
-    let started = Instant::now();
-    let samples = samples(4_000_000);
-    send_all(&mut stream, &samples, TxMetadata::now().ending());
-    println!("{:?} {:?}", started.elapsed(), stream.counters());
-    assert!(stream.counters().stalls >= 1);
-    assert_eq!(stream.counters().reestablished, 0);
-    assert!(started.elapsed() < blackout + ASK_AFTER + RECOVERY_MAX + PATIENCE / 2);
-    let ledger = stream.finish();
-    assert_eq!(ledger.transmitted, radio.counters().tx_bytes / 4);
-    assert!(ledger.lost(TxCause::NetworkLoss) > 0);
-    assert_eq!(ledger.balance(), Ok(()));
-}
-
-#[test]
-fn a_device_that_forgot_the_stream_is_set_up_anew() {
-    // No status arrives until there is another handshake.
-    let armed = Arc::new(Mutex::new(false));
-    let (deaf, whole) = (Arc::clone(&armed), Arc::clone(&armed));
-    let meddler = Meddler::new(move |packet| {
-        if is_status(packet) && *deaf.lock().unwrap() { Action::Drop } else { Action::Pass }
-    })
-    .sent(move |packet| {
-        if is_init(packet) {
-            *whole.lock().unwrap() = false;
-        }
-        Action::Pass
-    });
-    let (_radio, device) = meddled(meddler, 4e6);
-    let mut stream = device.tx_stream(TxArgs::new(0)).unwrap();
-    *armed.lock().unwrap() = true;
-    send_all(&mut stream, &samples(4_000_000), TxMetadata::now().ending());
-    assert_eq!(stream.counters().reestablished, 1, "{stream:?}");
-    let mut lost = 0;
-    while let Some(event) = stream.poll_event().unwrap() {
-        if let TxEvent::Reestablished { samples } = event {
-            lost += samples;
-        }
-    }
-    let ledger = stream.finish();
-    assert!(lost > 0);
-    assert_eq!((ledger.lost(TxCause::Unaccounted), ledger.balance()), (lost, Ok(())));
 }
 
 #[test]

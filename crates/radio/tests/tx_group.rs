@@ -7,7 +7,7 @@ use std::time::Duration;
 use common::{PATIENCE, device, patient, radio};
 use millstream_emulator::RadioConfig;
 use millstream_radio::{
-    Complex32, DeviceSet, TxArgs, TxError, TxEvent, TxGroup, TxMetadata, TxSent,
+    Complex32, Device, DeviceSet, TxArgs, TxError, TxEvent, TxGroup, TxMetadata, TxSent,
 };
 
 fn acks(group: &mut TxGroup) -> Vec<u64> {
@@ -59,6 +59,48 @@ fn a_partial_send_takes_as_much_on_every_channel() {
     let sent = group.send_sc16(&slices, meta, Duration::from_millis(2)).unwrap();
     assert!(sent.samples > 0 && sent.samples < samples.len() && !sent.end_of_burst);
     assert!(group.ledgers().all(|ledger| ledger.accepted == sent.samples as u64));
+}
+
+#[test]
+fn members_stay_in_step_whatever_their_windows_do() {
+    // Windows of less than a turn's samples: each audit comes in the middle of one.
+    let (radio, args) = radio(RadioConfig { tx_buffer_samples: 1 << 14, ..patient() });
+    let mut device = Device::open(args).unwrap();
+    device.set_rate(2e6).unwrap();
+    let args = [TxArgs::new(0).with_samples_per_packet(20), TxArgs::new(1)];
+    let mut group = device.tx_group(&args).unwrap();
+    let samples = vec![[3i16, 4]; 200_000];
+    let mut done = 0;
+    while done < samples.len() {
+        let end = (done + 70_001).min(samples.len());
+        let mut meta = TxMetadata::now();
+        meta.end_of_burst = end == samples.len();
+        let slices = [&samples[done..end]; 2];
+        let sent = group.send_sc16(&slices, meta, Duration::from_millis(1)).unwrap();
+        done += sent.samples;
+        assert!(group.ledgers().all(|ledger| ledger.accepted == done as u64));
+    }
+    assert!(group.finish().iter().all(|ledger| ledger.transmitted == 200_000));
+    assert_eq!(radio.counters().tx_samples, 400_000);
+}
+
+#[test]
+fn finishing_ends_the_bursts_of_all_members_before_it_waits_for_one() {
+    for by_drop in [false, true] {
+        let (radio, device) = device(1e6);
+        let mut group = device.tx_group(&[TxArgs::new(0), TxArgs::new(1)]).unwrap();
+        let samples = vec![[3i16, 4]; 30_000];
+        let at = device.time_ticks().unwrap() + 200_000;
+        group.send_sc16(&[&samples, &samples], TxMetadata::at(at), PATIENCE).unwrap();
+        if by_drop {
+            drop(group);
+        } else {
+            assert!(group.finish().iter().all(|ledger| ledger.transmitted == 30_000));
+        }
+        let counters = radio.counters();
+        assert_eq!((counters.tx_underflows, counters.tx_late_packets), (0, 0));
+        assert_eq!((counters.tx_samples, counters.tx_burst_acks), (60_002, 2));
+    }
 }
 
 #[test]

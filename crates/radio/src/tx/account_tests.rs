@@ -93,7 +93,7 @@ impl World {
     }
 
     fn audit(&mut self) {
-        if self.account.window.has_room_for_commands(3) {
+        if self.account.window.has_room_for_commands(3, 0) {
             for _ in 0..2 {
                 self.account.send_command(false);
                 self.on_way.push_back(Packet::Ping);

@@ -86,6 +86,11 @@ impl Audits {
         self.open.push_back(Open { before, after, mix });
     }
 
+    /// Whether anything was sent since the last audit.
+    pub fn is_due(&self) -> bool {
+        !self.mix.is_empty()
+    }
+
     /// Whether an audit waits for its answer.
     pub fn is_open(&self) -> bool {
         !self.open.is_empty()

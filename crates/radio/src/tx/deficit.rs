@@ -54,6 +54,12 @@ impl Mix {
         self.others_samples += other.others_samples;
     }
 
+    /// Whether nothing was sent.
+    pub fn is_empty(&self) -> bool {
+        // The first place is taken first.
+        self.kinds[0].packets == 0
+    }
+
     fn samples(&self) -> u64 {
         let known: u64 = self.kinds.iter().map(|kind| kind.packets * kind.samples).sum();
         known + self.others_samples

@@ -6,7 +6,8 @@ use num_complex::Complex32;
 
 use super::ledger::TxLedger;
 use super::meta::{TxCounters, TxError, TxEvent, TxMetadata, TxSent};
-use super::streamer::TxStreamer;
+use super::send::YEAR;
+use super::streamer::{FINISH_TIMEOUT, TxStreamer};
 use crate::convert::Sample;
 
 /// Time from the first samples to the start of a burst that is not told when, milliseconds.
@@ -82,7 +83,7 @@ impl TxGroup {
         meta: TxMetadata,
         timeout: Duration,
     ) -> Result<TxSent, TxError> {
-        self.send_with(samples, meta, timeout, TxStreamer::send)
+        self.send_with(samples, meta, timeout, |member| member.scale)
     }
 
     /// Sends the wire's own 16-bit samples as `[I, Q]`, otherwise like [`TxGroup::send`].
@@ -95,7 +96,7 @@ impl TxGroup {
         meta: TxMetadata,
         timeout: Duration,
     ) -> Result<TxSent, TxError> {
-        self.send_with(samples, meta, timeout, TxStreamer::send_sc16)
+        self.send_with(samples, meta, timeout, |_| 1.0)
     }
 
     fn send_with<T: Sample>(
@@ -103,44 +104,66 @@ impl TxGroup {
         samples: &[&[T]],
         meta: TxMetadata,
         timeout: Duration,
-        send: impl Fn(&mut TxStreamer, &[T], TxMetadata, Duration) -> Result<TxSent, TxError>,
+        scale: impl Fn(&TxStreamer) -> T::Real,
     ) -> Result<TxSent, TxError> {
         let length = self.length_of(samples)?;
-        let mut time_ticks = self.start_of(&meta, length)?;
         let mut sent = TxSent::default();
-        let mut until = None;
+        if length == 0 && !meta.end_of_burst {
+            return Ok(sent);
+        }
+        let (mut begun, mut until) = (length == 0, None);
         loop {
-            let left = length - sent.samples;
             let ready = self.members.iter().map(TxStreamer::ready_samples).min().unwrap_or(0);
-            let count = left.min(ready).min(TURN_SAMPLES);
-            let last = count == left && ready > 0;
-            if count > 0 || last {
-                let end_of_burst = meta.end_of_burst && last;
-                let turn = TxMetadata { time_ticks: time_ticks.take(), end_of_burst };
-                for (member, samples) in self.members.iter_mut().zip(samples) {
-                    let range = sent.samples..sent.samples + count;
-                    let taken = send(member, &samples[range], turn, Duration::ZERO)?;
-                    debug_assert_eq!(taken, TxSent { samples: count, end_of_burst });
+            if ready == 0 {
+                if !self.wait(timeout, &mut until)? {
+                    return Ok(sent);
                 }
-                sent.samples += count;
-                sent.end_of_burst = end_of_burst;
+                continue;
             }
-            if last {
-                return Ok(sent);
+            if !begun {
+                self.begin(&meta)?;
+                begun = true;
+                // What waited for its packet to fill may have left: that took room.
+                continue;
             }
-            if count == 0 && !self.wait(timeout, &mut until)? {
+            let left = length - sent.samples;
+            let count = left.min(ready).min(TURN_SAMPLES);
+            let end_of_burst = meta.end_of_burst && count == left;
+            let range = sent.samples..sent.samples + count;
+            for (member, samples) in self.members.iter_mut().zip(samples) {
+                let factor = scale(member);
+                let taken = member.send_ready(&samples[range.clone()], end_of_burst, factor)?;
+                debug_assert_eq!(taken, count, "the members are in step");
+            }
+            sent = TxSent { samples: range.end, end_of_burst };
+            if count == left {
                 return Ok(sent);
             }
         }
     }
 
-    /// Waits until the member with the least room has some. False when the time is up.
+    /// Waits until every member has some room. False when the time is up.
     fn wait(&mut self, timeout: Duration, until: &mut Option<Instant>) -> Result<bool, TxError> {
-        let now = Instant::now();
-        let until = *until.get_or_insert(now + timeout.min(super::send::YEAR));
-        let member = self.members.iter_mut().min_by_key(|member| member.ready_samples());
-        let Some(member) = member else { return Ok(false) };
-        member.wait(until.saturating_duration_since(now), |member| member.ready_samples() > 0)
+        let until = *until.get_or_insert_with(|| Instant::now() + timeout.min(YEAR));
+        loop {
+            for member in &mut self.members {
+                member.poll()?;
+            }
+            let now = Instant::now();
+            let mut sleep = Duration::MAX;
+            let mut closed = None;
+            // All at once: windows that loss has closed open at the same time, not in turn.
+            for member in self.members.iter_mut().filter(|member| member.ready_samples() == 0) {
+                member.recover(now)?;
+                sleep = sleep.min(member.sleep(now, until));
+                closed = Some(member);
+            }
+            let Some(member) = closed else { return Ok(true) };
+            if now >= until {
+                return Ok(false);
+            }
+            member.receive(sleep)?;
+        }
     }
 
     fn length_of<T>(&self, samples: &[&[T]]) -> Result<usize, TxError> {
@@ -155,13 +178,14 @@ impl TxGroup {
         Ok(length)
     }
 
-    /// The time of the first sample: a burst that starts needs one.
-    fn start_of(&self, meta: &TxMetadata, length: usize) -> Result<Option<u64>, TxError> {
-        if meta.time_ticks.is_some() || length == 0 || self.is_in_burst() {
-            return Ok(meta.time_ticks);
+    /// Starts a burst, which needs a time, or goes on with one.
+    fn begin(&mut self, meta: &TxMetadata) -> Result<(), TxError> {
+        let mut time_ticks = meta.time_ticks;
+        if time_ticks.is_none() && !self.is_in_burst() {
+            let lead = (self.rate_hz() * START_LEAD_MS / 1e3).ceil() as u64;
+            time_ticks = Some(self.members[0].time_ticks()?.wrapping_add(lead));
         }
-        let lead = (self.rate_hz() * START_LEAD_MS / 1e3).ceil() as u64;
-        Ok(Some(self.members[0].time_ticks()?.wrapping_add(lead)))
+        self.members.iter_mut().try_for_each(|member| member.begin(time_ticks))
     }
 
     /// The next event and the member that it happened to, if there is one.
@@ -179,7 +203,23 @@ impl TxGroup {
 
     /// Ends an open burst, waits until the devices have taken everything, and returns the final
     /// ledgers, in the order of the members.
-    pub fn finish(self) -> Vec<TxLedger> {
-        self.members.into_iter().map(TxStreamer::finish).collect()
+    pub fn finish(mut self) -> Vec<TxLedger> {
+        self.end_bursts();
+        std::mem::take(&mut self.members).into_iter().map(TxStreamer::finish).collect()
+    }
+
+    /// Ends an open burst on every member, before one is waited for and another runs dry.
+    fn end_bursts(&mut self) {
+        if self.is_in_burst() {
+            let none = vec![&[][..]; self.members.len()];
+            // The end of each member tries again, and a device that is silent leaves its mark.
+            let _ = self.send_sc16(&none, TxMetadata::now().ending(), FINISH_TIMEOUT);
+        }
+    }
+}
+
+impl Drop for TxGroup {
+    fn drop(&mut self) {
+        self.end_bursts();
     }
 }

@@ -40,7 +40,8 @@ impl TxStreamer {
         self.receive(Duration::ZERO)
     }
 
-    /// Waits until `done`, no longer than `timeout`; brings a closed window to open again.
+    /// Waits until `done`, no longer than `timeout`; brings a closed window to open again, also
+    /// where there is no time to wait: who never waits must not stall either.
     pub(super) fn wait(
         &mut self,
         timeout: Duration,
@@ -53,15 +54,21 @@ impl TxStreamer {
                 return Ok(true);
             }
             let now = Instant::now();
+            self.recover(now)?;
             if now >= until {
                 return Ok(false);
             }
-            self.recover(now)?;
-            self.receive(SLICE.min(until - now))?;
+            self.receive(self.sleep(now, until))?;
         }
     }
 
-    fn receive(&mut self, timeout: Duration) -> Result<(), TxError> {
+    /// How long to sleep at `now` in a wait that ends at `until`.
+    pub(super) fn sleep(&self, now: Instant, until: Instant) -> Duration {
+        let next = self.stall.map_or(until, |stall| stall.next().min(until));
+        SLICE.min(next.saturating_duration_since(now))
+    }
+
+    pub(super) fn receive(&mut self, timeout: Duration) -> Result<(), TxError> {
         let received = self.port.rx.recv_batch(timeout);
         let count = received.map_err(io_error("receive from", self.path.device))?;
         for index in 0..count {
@@ -99,7 +106,6 @@ impl TxStreamer {
             self.counters.unexpected += 1;
             return;
         }
-        self.last_heard = Instant::now();
         let taken = self.account.take(status);
         if taken == Taken::Stale {
             self.counters.stale_reports += 1;

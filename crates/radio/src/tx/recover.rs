@@ -7,10 +7,13 @@
 //! audits is asked by a control read whether it lives. If it does, and its buffer is not just
 //! waiting for the time of a burst, the stream is set up anew.
 //!
-//! So a window closed by loss on the way opens within 20 ms, the length of a period and a round
-//! trip if the first audit comes through, and within [`RECOVERY_MAX`] and the period in any case,
-//! plus the time that the device takes to play what it holds where it answers commands in their
-//! order behind samples.
+//! So from the first send that finds it closed, a window closed by loss opens within a period and
+//! [`ASK_AFTER`] and a round trip if the first audit comes through; within 60, 140 or 300 ms in
+//! place of the 20 if the second, third or fourth is the first that does. Where none does, the
+//! stream is examined after a period and [`RECOVERY_MAX`], and set up anew within a few more round
+//! trips. To this comes the time that the device takes to play what it holds where it answers
+//! commands in their order behind samples. All of it runs while the caller sends or waits; time
+//! that passes between its calls counts, and no call need wait.
 
 use std::time::{Duration, Instant};
 
@@ -38,13 +41,47 @@ pub const RECOVERY_MAX: Duration = Duration::from_millis(20 + 40 + 80 + 160 + 32
 /// How long a device may take to say that it takes samples again, besides two periods.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// A window that stays closed.
+/// What is due while nothing comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Due {
+    Nothing,
+    Audit,
+    /// All audits have had their time.
+    Examination,
+}
+
+/// A time without a word from the device: the schedule of what is done about it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stall {
     since: Instant,
     /// When to do something about it.
     next: Instant,
     asked: u32,
+}
+
+impl Stall {
+    /// Nothing comes from `now` on, from a device that reports once per `period`.
+    pub fn new(now: Instant, period: Duration) -> Self {
+        Self { since: now, next: now + ASK_AFTER + period, asked: 0 }
+    }
+
+    /// When something is due again.
+    pub fn next(&self) -> Instant {
+        self.next
+    }
+
+    /// What is due at `now`, once.
+    pub fn due(&mut self, now: Instant) -> Due {
+        if now < self.next {
+            return Due::Nothing;
+        }
+        if self.asked == ASKS {
+            return Due::Examination;
+        }
+        self.asked += 1;
+        self.next = now + ASK_AFTER * (1 << self.asked);
+        Due::Audit
+    }
 }
 
 /// How long the device plays so many samples.
@@ -61,21 +98,16 @@ impl TxStreamer {
             self.stall = None;
             return Ok(());
         }
-        let first = now + ASK_AFTER + self.period;
-        let fresh = Stall { since: now, next: first, asked: 0 };
-        let stall = self.stall.get_or_insert(fresh);
-        if now < stall.next {
-            return Ok(());
+        let stall = self.stall.get_or_insert(Stall::new(now, self.period));
+        let (first, since) = (stall.asked == 0, stall.since);
+        match stall.due(now) {
+            Due::Nothing => Ok(()),
+            Due::Audit => {
+                self.counters.stalls += u64::from(first && self.room_packets() == 0);
+                self.audit()
+            }
+            Due::Examination => self.examine(now.duration_since(since)),
         }
-        if stall.asked < ASKS {
-            stall.asked += 1;
-            stall.next = now + ASK_AFTER * (1 << stall.asked);
-            let closed = stall.asked == 1 && self.room_packets() == 0;
-            self.counters.stalls += u64::from(closed);
-            return self.audit();
-        }
-        let since = stall.since;
-        self.examine(now.duration_since(since))
     }
 
     /// All audits went unanswered: find out why.
@@ -128,7 +160,9 @@ impl TxStreamer {
 
     /// Asks the device for its count and sets it right: PING, PING, RESYNC.
     pub(super) fn audit(&mut self) -> Result<(), TxError> {
-        if !self.account.window.has_room_for_commands(AUDIT_COMMANDS) {
+        // A packet that was begun has been promised its room.
+        let begun_bytes = if self.train.filled() > 0 { self.flow_bytes() } else { 0 };
+        if !self.account.window.has_room_for_commands(AUDIT_COMMANDS, begun_bytes) {
             return Ok(());
         }
         const LENGTH_MAX: usize = CommandRepr::packet_len(Width::W512);
@@ -157,3 +191,7 @@ impl TxStreamer {
         sent.map_err(io_error("send to", device)).map_err(TxError::from)
     }
 }
+
+#[cfg(test)]
+#[path = "recover_tests.rs"]
+mod tests;

@@ -7,6 +7,7 @@ use num_complex::Complex32;
 
 use super::meta::{TxError, TxMetadata, TxSent};
 use super::streamer::{Burst, TICKS_PER_SAMPLE, TxStreamer};
+use crate::convert::Sample;
 use crate::error::io_error;
 
 impl TxStreamer {
@@ -20,21 +21,20 @@ impl TxStreamer {
     /// what follows is on time.
     ///
     /// Waits up to `timeout` for room in the device; with `Duration::ZERO` takes what there is room
-    /// for. The end of the burst counts only when all samples were taken.
+    /// for. The end of the burst counts only when all samples were taken. A call that finds a
+    /// device silent for longer than [`super::RECOVERY_MAX`] asks it by control reads whether it
+    /// lives, which may take some seconds more than `timeout` until the error.
     ///
     /// # Errors
     /// [`TxError::DeviceSilent`] when the device stopped answering; [`TxError::Radio`] when the
-    /// system refuses.
+    /// system refuses. What had been taken by then is in the ledger.
     pub fn send(
         &mut self,
         samples: &[Complex32],
         meta: TxMetadata,
         timeout: Duration,
     ) -> Result<TxSent, TxError> {
-        let (converter, scale) = (self.converter, self.scale);
-        self.send_with(samples, meta, timeout, |samples, wire| {
-            converter.to_wire(samples, wire, scale)
-        })
+        self.send_with(samples, meta, timeout, self.scale)
     }
 
     /// Sends the wire's own 16-bit samples as `[I, Q]`, otherwise like [`TxStreamer::send`].
@@ -47,10 +47,7 @@ impl TxStreamer {
         meta: TxMetadata,
         timeout: Duration,
     ) -> Result<TxSent, TxError> {
-        let converter = self.converter;
-        self.send_with(samples, meta, timeout, |samples, wire| {
-            converter.to_wire(samples, wire, 1.0)
-        })
+        self.send_with(samples, meta, timeout, 1.0)
     }
 
     /// Sends samples that wait for their packet to fill, in a short one.
@@ -64,12 +61,12 @@ impl TxStreamer {
         self.depart()
     }
 
-    fn send_with<T>(
+    fn send_with<T: Sample>(
         &mut self,
         samples: &[T],
         meta: TxMetadata,
         timeout: Duration,
-        convert: impl Fn(&[T], &mut [u8]) -> usize,
+        scale: T::Real,
     ) -> Result<TxSent, TxError> {
         let mut sent = TxSent::default();
         if !samples.is_empty() {
@@ -78,7 +75,9 @@ impl TxStreamer {
         // Asked for only when there is no room: reading the clock is not free.
         let mut until = None;
         loop {
-            sent.samples += self.load(&samples[sent.samples..], &convert, meta.end_of_burst);
+            if self.has_room() {
+                sent.samples += self.load(&samples[sent.samples..], scale, meta.end_of_burst);
+            }
             if sent.samples == samples.len() && (!meta.end_of_burst || self.end_burst()) {
                 sent.end_of_burst = meta.end_of_burst;
                 self.depart()?;
@@ -97,8 +96,29 @@ impl TxStreamer {
         }
     }
 
+    /// Sends samples for which there is room, no more than [`TxStreamer::ready_samples`], in a
+    /// burst that has begun. How many: nothing takes room away meanwhile, so all.
+    pub(super) fn send_ready<T: Sample>(
+        &mut self,
+        samples: &[T],
+        end_of_burst: bool,
+        scale: T::Real,
+    ) -> Result<usize, TxError> {
+        let mut sent = 0;
+        loop {
+            let count = self.load(&samples[sent..], scale, end_of_burst);
+            sent += count;
+            let done = sent == samples.len() && (!end_of_burst || self.end_burst());
+            self.launch()?;
+            if done || count == 0 {
+                self.keep_up()?;
+                return Ok(sent);
+            }
+        }
+    }
+
     /// Starts a burst, or goes on with one at a given time.
-    fn begin(&mut self, time_ticks: Option<u64>) -> Result<(), TxError> {
+    pub(super) fn begin(&mut self, time_ticks: Option<u64>) -> Result<(), TxError> {
         match self.burst {
             Burst::Idle => self.depart()?,
             Burst::Open { next_ticks } => {
@@ -117,18 +137,10 @@ impl TxStreamer {
 
     /// Converts as many samples into the train as it has room and credit for. With `ending` the
     /// last sample is kept out of a packet that it would complete without the end of the burst.
-    fn load<T>(
-        &mut self,
-        samples: &[T],
-        convert: &impl Fn(&[T], &mut [u8]) -> usize,
-        ending: bool,
-    ) -> usize {
+    fn load<T: Sample>(&mut self, samples: &[T], scale: T::Real, ending: bool) -> usize {
         let mut taken = 0;
-        while taken < samples.len() && !self.train.is_full() {
-            if !self.has_room() {
-                break;
-            }
-            let count = convert(&samples[taken..], self.train.space());
+        while taken < samples.len() && !self.train.is_full() && self.has_credit() {
+            let count = self.converter.to_wire(&samples[taken..], self.train.space(), scale);
             taken += count;
             self.account.ledger.accept(count as u64);
             let full = self.train.fill(count);
@@ -178,8 +190,17 @@ impl TxStreamer {
         self.account.send(flow_bytes, samples as u64, ticks, eob);
     }
 
-    /// Sends the complete packets.
+    /// Sends the complete packets, and does what is then due.
     fn depart(&mut self) -> Result<(), TxError> {
+        if self.train.is_empty() {
+            return Ok(());
+        }
+        self.launch()?;
+        self.keep_up()
+    }
+
+    /// Sends the complete packets.
+    fn launch(&mut self) -> Result<(), TxError> {
         if self.train.is_empty() {
             return Ok(());
         }
@@ -188,8 +209,7 @@ impl TxStreamer {
         self.counters.trains += 1;
         let device = self.path.device;
         let sent = self.port.tx.send_train(train, segment_bytes, device);
-        sent.map_err(io_error("send to", device))?;
-        self.keep_up()
+        sent.map_err(io_error("send to", device)).map_err(TxError::from)
     }
 
     /// What is due now and then: an audit once per window, a look for credit once per period.
@@ -208,10 +228,14 @@ impl TxStreamer {
         Ok(())
     }
 
+    /// What a full packet counts in flow control.
+    pub(super) fn flow_bytes(&self) -> u64 {
+        round_to_word(self.train.segment_bytes(), self.path.width) as u64
+    }
+
     /// Packets that may be completed.
     pub(super) fn room_packets(&self) -> u64 {
-        let flow_bytes = round_to_word(self.train.segment_bytes(), self.path.width);
-        self.account.room_packets(flow_bytes as u64)
+        self.account.room_packets(self.flow_bytes())
     }
 
     /// Samples that can be taken now, while no complete packet waits.
@@ -221,6 +245,11 @@ impl TxStreamer {
         // The room for a packet under construction was there when it was begun.
         let packets = if filled > 0 { packets.max(1) } else { packets };
         packets.saturating_mul(full) - filled
+    }
+
+    /// Whether the window lets the next sample be taken. The record has room for a train or two.
+    fn has_credit(&self) -> bool {
+        self.train.filled() > 0 || self.account.window.room_packets(self.flow_bytes()) > 0
     }
 
     /// Whether the next sample can be taken.

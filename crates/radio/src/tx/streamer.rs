@@ -24,7 +24,7 @@ const EVENTS_MAX: usize = 1024;
 
 /// How long the end of a stream waits for the device to take what is in flight, besides the time
 /// that it needs to play it.
-const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
+pub(super) const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long it waits for reports about packets that the device has taken.
 const REPORTS_TIMEOUT: Duration = Duration::from_millis(50);
@@ -60,7 +60,6 @@ pub struct TxStreamer {
     /// How long the device plays what it reports at a time.
     pub(super) period: Duration,
     pub(super) stall: Option<Stall>,
-    pub(super) last_heard: Instant,
 }
 
 /// The burst that is being sent.
@@ -109,7 +108,6 @@ impl TxStreamer {
             async_seen,
             period: play_time(period_samples, rate_hz),
             stall: None,
-            last_heard: Instant::now(),
             channel,
         })
     }
@@ -199,7 +197,7 @@ impl TxStreamer {
     /// # Errors
     /// [`TxError::DeviceSilent`], [`TxError::Radio`].
     pub fn settle(&mut self, timeout: Duration) -> Result<bool, TxError> {
-        if self.account.flight.samples() > 0 {
+        if self.account.flight.samples() > 0 && self.account.audits.is_due() {
             self.audit()?;
         }
         self.wait(timeout, |stream| stream.account.flight.samples() == 0)

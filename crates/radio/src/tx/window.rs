@@ -112,9 +112,11 @@ impl Window {
         self.since_resync_bytes += packets * flow_bytes;
     }
 
-    /// Whether `commands` more stream commands may be sent now.
-    pub fn has_room_for_commands(&self, commands: u64) -> bool {
-        let with = self.in_flight().plus(commands, self.command_bytes);
+    /// Whether `commands` more stream commands may be sent now, and a packet of `flow_bytes`
+    /// behind them; 0 for none.
+    pub fn has_room_for_commands(&self, commands: u64, flow_bytes: u64) -> bool {
+        let packet = u64::from(flow_bytes > 0);
+        let with = self.in_flight().plus(commands, self.command_bytes).plus(packet, flow_bytes);
         with.bytes <= self.capacity.bytes && with.packets <= self.capacity.packets
     }
 
@@ -183,8 +185,10 @@ mod tests {
         window.send(9, 1000);
         window.send(1, 712);
         assert_eq!(window.room_packets(8), 0);
-        assert!(window.has_room_for_commands(COMMANDS_RESERVED));
-        assert!(!window.has_room_for_commands(COMMANDS_RESERVED + 1));
+        assert!(window.has_room_for_commands(COMMANDS_RESERVED, 0));
+        assert!(!window.has_room_for_commands(COMMANDS_RESERVED + 1, 0));
+        assert!(!window.has_room_for_commands(COMMANDS_RESERVED, 8), "a packet was begun");
+        assert!(window.has_room_for_commands(COMMANDS_RESERVED - 1, 24));
     }
 
     #[test]

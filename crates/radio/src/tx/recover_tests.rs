@@ -1,0 +1,125 @@
+//! The schedule on a clock of its own, and the books of a stream whose window loss has closed.
+
+use millstream_wire::stream::{PACKETS_UNLIMITED, StatusRepr};
+
+use super::*;
+use crate::tx::account::{Account, Opened, Taken};
+use crate::tx::window::{Totals, Window};
+
+const PERIOD: Duration = Duration::from_millis(7);
+const ROUND_TRIP: Duration = Duration::from_millis(3);
+const COMMAND: u64 = 24;
+const FLOW: u64 = 416;
+const CAPACITY: u64 = 8192;
+
+/// Every moment at which something is due, from the beginning of the silence.
+fn schedule(step: Duration) -> Vec<(Duration, Due)> {
+    let start = Instant::now();
+    let mut stall = Stall::new(start, PERIOD);
+    let mut found = Vec::new();
+    for turn in 0.. {
+        let after = step * turn;
+        match stall.due(start + after) {
+            Due::Nothing => assert!(stall.next() > start + after),
+            due => found.push((after, due)),
+        }
+        if matches!(found.last(), Some((_, Due::Examination))) {
+            break;
+        }
+    }
+    found
+}
+
+#[test]
+fn audits_are_due_as_the_bound_says() {
+    let ms = |ms| PERIOD + Duration::from_millis(ms);
+    let asks = [20, 60, 140, 300].map(|after| (ms(after), Due::Audit));
+    let all: Vec<_> = asks.into_iter().chain([(ms(620), Due::Examination)]).collect();
+    assert_eq!(schedule(Duration::from_millis(1)), all);
+    assert_eq!(all.last().unwrap().0, PERIOD + RECOVERY_MAX);
+    assert_eq!(asks.len(), ASKS as usize);
+}
+
+#[test]
+fn a_caller_that_comes_by_seldom_is_no_later_than_its_own_pauses() {
+    let pause = Duration::from_millis(50);
+    let found = schedule(pause);
+    assert_eq!(found.len(), ASKS as usize + 1);
+    assert!(found.last().unwrap().0 <= PERIOD + RECOVERY_MAX + pause * (ASKS + 1));
+}
+
+/// A device whose packets of samples all got lost, or all of its reports: it plays at once what
+/// comes, and answers what it gets.
+struct Device {
+    counted: Totals,
+    status_seq: u16,
+}
+
+impl Device {
+    fn status(&mut self) -> StatusRepr {
+        let seq = self.status_seq;
+        self.status_seq += 1;
+        let Totals { packets, bytes } = self.counted;
+        StatusRepr { seq, count_packets: packets, count_bytes: bytes, ..StatusRepr::default() }
+    }
+}
+
+/// The time from a window being found closed to it being open, when everything before was lost and
+/// the first `lost` audits are lost too; none when all that is left is to examine the device.
+fn recovery(lost: u32, samples_arrive: bool) -> Option<Duration> {
+    let window = Window::new(CAPACITY, PACKETS_UNLIMITED, COMMAND);
+    let mut account = Account::new(Opened { window, status_seq: u16::MAX }, 100);
+    let mut device = Device { counted: Totals::default(), status_seq: 0 };
+    let mut accepted = 0;
+    while account.room_packets(FLOW) > 0 {
+        account.ledger.accept(100);
+        account.send(FLOW, 100, None, false);
+        accepted += 100;
+        if samples_arrive {
+            device.counted = device.counted.plus(1, FLOW);
+        }
+    }
+    let start = Instant::now();
+    let mut stall = Stall::new(start, PERIOD);
+    loop {
+        let now = stall.next();
+        if stall.due(now) == Due::Examination {
+            return None;
+        }
+        assert!(account.window.has_room_for_commands(AUDIT_COMMANDS, 0), "{stall:?}");
+        let mut answers = Vec::new();
+        for command in 0..AUDIT_COMMANDS {
+            let is_resync = command + 1 == AUDIT_COMMANDS;
+            let totals = account.send_command(is_resync);
+            if stall.asked > lost {
+                device.counted = if is_resync { totals } else { device.counted };
+                device.counted = device.counted.plus(1, COMMAND);
+                answers.push(device.status());
+            }
+        }
+        let opened = answers.iter().filter(|status| {
+            matches!(
+                account.take(status),
+                Taken::Credit { news: true } | Taken::Audit { news: true, .. }
+            )
+        });
+        if opened.count() > 0 {
+            assert!(account.room_packets(FLOW) > 0);
+            let arrived = if samples_arrive { accepted } else { 0 };
+            assert_eq!((account.ledger.transmitted, account.ledger.balance()), (arrived, Ok(())));
+            return Some(now - start + ROUND_TRIP);
+        }
+    }
+}
+
+#[test]
+fn a_window_closed_by_loss_is_open_within_the_stated_bound() {
+    for samples_arrive in [false, true] {
+        for (lost, bound_ms) in [(0, 20), (1, 60), (2, 140), (3, 300)] {
+            let bound = PERIOD + Duration::from_millis(bound_ms) + ROUND_TRIP;
+            assert_eq!(recovery(lost, samples_arrive), Some(bound));
+            assert!(bound < PERIOD + RECOVERY_MAX);
+        }
+        assert_eq!(recovery(ASKS, samples_arrive), None);
+    }
+}
