@@ -7,7 +7,7 @@ use anyhow::{Context, anyhow};
 use millstream_atsc::blocks::Monitors;
 use millstream_flow::blocks::FileSink;
 use millstream_flow::{BlockStats, Graph, Plan, Registry, Snapshot};
-use millstream_radio::Cause;
+use millstream_radio::{Cause, Ledger};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -80,6 +80,17 @@ pub struct LedgerReport {
     pub lost: BTreeMap<&'static str, u64>,
     /// expected = delivered + lost.
     pub balances: bool,
+}
+
+impl From<&Ledger> for LedgerReport {
+    fn from(ledger: &Ledger) -> Self {
+        Self {
+            expected: ledger.expected,
+            delivered: ledger.delivered,
+            lost: ledger.losses().map(|(cause, lost)| (cause.name(), lost)).collect(),
+            balances: ledger.balance().is_ok(),
+        }
+    }
 }
 
 impl LedgerReport {

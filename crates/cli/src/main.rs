@@ -9,6 +9,7 @@ mod output;
 mod playback;
 mod sigmf;
 mod signal;
+mod start;
 mod verbs;
 
 use clap::{Parser, Subcommand};

@@ -18,6 +18,8 @@ pub struct Recording<'a> {
     pub rate_hz: f64,
     /// The device, for people.
     pub hardware: &'a str,
+    /// The number of this channel among those recorded at the same moments, and how many they are.
+    pub channel: Option<(usize, usize)>,
     /// When it began, by this machine's clock.
     pub began: SystemTime,
     /// Its stretches without a gap.
@@ -36,7 +38,7 @@ pub fn write_meta(path: &Path, recording: &Recording<'_>) -> anyhow::Result<()> 
 }
 
 fn meta(recording: &Recording<'_>) -> Value {
-    json!({
+    let mut meta = json!({
         "global": {
             "core:version": "1.0.0",
             "core:datatype": recording.datatype,
@@ -46,7 +48,12 @@ fn meta(recording: &Recording<'_>) -> Value {
         },
         "captures": captures(recording),
         "annotations": annotations(recording.segments),
-    })
+    });
+    if let Some((number, count)) = recording.channel {
+        let text = format!("channel {number}, one of {count} recorded at the same moments");
+        meta["global"]["core:description"] = json!(text);
+    }
+    meta
 }
 
 fn captures(recording: &Recording<'_>) -> Vec<Value> {
@@ -113,6 +120,7 @@ mod tests {
             datatype: "ci16_le",
             rate_hz: 1e6,
             hardware: "e320",
+            channel: None,
             began: SystemTime::UNIX_EPOCH,
             segments: &[first, lost, second, last],
             samples: 90,
@@ -137,6 +145,7 @@ mod tests {
             datatype: "cf32_le",
             rate_hz: 1e6,
             hardware: "e320",
+            channel: None,
             began: SystemTime::UNIX_EPOCH,
             segments: &[],
             samples: 0,

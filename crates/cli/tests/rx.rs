@@ -158,12 +158,85 @@ fn a_radio_that_dies_ends_the_recording_and_keeps_what_came() {
     growing(&folder.path().join("x.sc16.part"));
     radio.running.signal(libc::SIGKILL);
     let outcome = recording.wait();
-    outcome.fails(1, "stopped answering").fails(1, "check its power and the cable");
+    outcome.fails(1, "stopped answering").fails(1, ", then open it again");
     let reason = outcome.json()["error"].take();
     assert!(reason.as_str().unwrap().ends_with("; what came before is in x.sc16.part"), "{reason}");
     assert_eq!(names(folder.path()), ["x.sc16.part"]);
     let bytes = folder.path().join("x.sc16.part").metadata().unwrap().len();
     assert!(bytes > 0 && bytes.is_multiple_of(4), "whole samples: {bytes} bytes");
+}
+
+/// The 32-bit counter of a ramp antenna, sample by sample.
+fn ramp(path: &Path) -> Vec<u32> {
+    let bytes = std::fs::read(path).unwrap();
+    bytes.as_chunks().0.iter().map(|sample| u32::from_le_bytes(*sample)).collect()
+}
+
+/// Every capture says when its first sample was.
+fn check_ramp(samples: &[u32], meta: &serde_json::Value) {
+    let captures = meta["captures"].as_array().unwrap();
+    let place = |one: &serde_json::Value, name: &str| one[name].as_u64().unwrap();
+    let starts = captures.iter().map(|one| place(one, "core:sample_start") as usize);
+    let ends = starts.clone().skip(1).chain([samples.len()]);
+    for ((capture, start), end) in captures.iter().zip(starts).zip(ends) {
+        let first = place(capture, "core:global_index") as u32;
+        assert!(samples[start..end].iter().copied().eq((0..).map(|k| first + k).take(end - start)));
+    }
+}
+
+#[test]
+fn a_recording_goes_on_behind_an_overrun_on_every_channel() {
+    let folder = tempfile::tempdir().unwrap();
+    // The radio cannot send for half a second, and keeps 32 ms.
+    let ramp_twice = ["--rx-antenna", "ramp", "--rx-antenna", "ramp"];
+    for (channels, files) in [("1", &["x"][..]), ("0,1", &["x-ch0", "x-ch1"])] {
+        let stall = ["--rx-buffer-samples", "32768", "--fault", "stall ms=500 at_tick=1500000"];
+        let radio = Radio::start(folder.path(), &[&ramp_twice[..], &stall].concat());
+        let more = ["--nsamps", "3000000", "--channel", channels, "--max-lost", "100"];
+        let outcome = rx(folder.path(), &radio, "x.sigmf-meta", &more);
+        outcome.fails(1, "samples were lost, and 100 were allowed");
+        let results = outcome.json()["results"].take();
+        assert!(results["segments"].as_u64().unwrap() > 1, "{results}");
+        let ledgers: Vec<_> = match results["channels"].as_array() {
+            Some(channels) => channels.iter().map(|one| &one["ledger"]).collect(),
+            None => vec![&results["ledger"]],
+        };
+        let mut all = Vec::new();
+        for (file, ledger) in files.iter().zip(&ledgers) {
+            assert_eq!(ledger["balances"], true, "{ledger}");
+            assert!(ledger["expected"].as_u64().unwrap() >= 3_000_000, "{ledger}");
+            let samples = ramp(&folder.path().join(format!("{file}.sigmf-data")));
+            assert_eq!(samples.len() as u64, ledger["delivered"]);
+            let meta = std::fs::read(folder.path().join(format!("{file}.sigmf-meta"))).unwrap();
+            check_ramp(&samples, &serde_json::from_slice(&meta).unwrap());
+            all.push(samples);
+        }
+        assert!(all.iter().all(|samples| *samples == all[0]), "the same moments");
+        assert_eq!(ledgers.len(), files.len());
+        radio.stop();
+    }
+}
+
+#[test]
+fn two_channels_begin_together_at_a_pps_edge() {
+    let folder = tempfile::tempdir().unwrap();
+    let radio = Radio::start(folder.path(), &["--rx-antenna", "ramp", "--rx-antenna", "ramp"]);
+    let more = ["--nsamps", "30001", "--channel", "1", "--channel", "0", "--at-pps"];
+    let outcome = rx(folder.path(), &radio, "x.sc16", &more);
+    let results = outcome.succeeds().json()["results"].take();
+    let start = results["start_ticks"].as_u64().unwrap() as u32;
+    for name in ["x-ch0.sc16", "x-ch1.sc16"] {
+        let samples = ramp(&folder.path().join(name));
+        assert!(samples.iter().copied().eq(start..start + 30_001), "{name}: {}", samples.len());
+    }
+    assert_eq!(results["channels"][0]["data"], "x-ch1.sc16");
+    assert_eq!(names(folder.path()), ["x-ch0.sc16", "x-ch1.sc16"]);
+    for (channels, part) in [("0,0", "channel 0 is given twice"), ("0,2", "no receive channel 2")] {
+        rx(folder.path(), &radio, "y.sc16", &["--channel", channels]).fails(1, part);
+    }
+    let twice = ["--channel", "0,1", "--format", "sc16"];
+    rx(folder.path(), &radio, "/dev/null", &twice).fails(1, "every channel needs one of its own");
+    radio.stop();
 }
 
 #[test]

@@ -168,5 +168,5 @@ fn a_radio_that_dies_ends_the_transmission_with_one_reason() {
     let out = folder.path().join("out.sc16");
     eventually("samples", || out.metadata().is_ok_and(|data| data.len() > 100_000));
     radio.running.signal(libc::SIGKILL);
-    playing.wait().fails(1, "stopped answering").fails(1, "check its power and the cable");
+    playing.wait().fails(1, "stopped answering").fails(1, ", then open it again");
 }

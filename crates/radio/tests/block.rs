@@ -9,8 +9,8 @@ use millstream_flow::blocks::{NullSink, VectorSink};
 use millstream_flow::{
     BlockStats, Graph, GraphFile, Mock, Plan, Registry, RunError, WaitMode, Work,
 };
-use millstream_radio::block::{Gap, RadioSource, Segment, register};
-use millstream_radio::{Cause, Complex32, RxEvent};
+use millstream_radio::block::{Gap, GroupSource, RadioSource, Segment, register};
+use millstream_radio::{Cause, Complex32, DeviceSet, RxArgs, RxEvent};
 
 /// Everything on one thread.
 fn plan(graph: &Graph) -> Plan {
@@ -107,7 +107,8 @@ fn each_gap_begins_a_segment_and_is_booked() {
 }
 
 #[test]
-fn a_capture_that_the_device_cuts_short_is_a_gap_too() {
+fn a_source_goes_on_behind_an_overrun_and_ends_at_its_number_of_samples_of_time() {
+    // The device says that it could not go on, and does not.
     let meddler = Meddler::data(|n, packet| {
         let mut last = packet.to_vec();
         last[7] |= 0x02;
@@ -115,12 +116,73 @@ fn a_capture_that_the_device_cuts_short_is_a_gap_too() {
     });
     let (_radio, device) = meddled(meddler, 2e6);
     let stream = device.rx_stream(args()).unwrap();
-    let (source, _segments) = RadioSource::<Complex32>::new(device, stream, Some(100 * SPP));
+    let wanted = 2_000_003;
+    let (source, segments) = RadioSource::<Complex32>::new(device, stream, Some(wanted));
     let (graph, plan) = into_nothing(source);
     let snapshot = graph.run(&plan).unwrap();
     let stats = snapshot.block("tuner").unwrap();
-    assert_eq!(balance(stats), 49 * SPP);
-    assert_eq!((metric(stats, "gaps"), metric(stats, "device_overrun")), (1, 49 * SPP));
+    let lost = balance(stats);
+    assert_eq!((metric(stats, "gaps"), metric(stats, "overruns")), (1, 1));
+    assert_eq!(metric(stats, "device_overrun"), lost);
+    let segments: Vec<Segment> = segments.try_iter().collect();
+    assert_eq!(segments.len(), 2);
+    assert_eq!(segments[1].gap, Some(Gap::Stream(RxEvent::Overrun { samples: lost })));
+    let first_ticks = segments[0].time_ticks.unwrap();
+    assert_eq!(segments[1].time_ticks.unwrap(), first_ticks + segments[1].first_sample + lost);
+    // A gap that reaches beyond the end would be counted whole; this one does not.
+    assert_eq!(metric(stats, "expected"), wanted.max(segments[1].first_sample + lost));
+}
+
+#[test]
+fn a_start_that_has_passed_is_told() {
+    let (_radio, device) = device(2e6);
+    while device.time_ticks().unwrap() < 10 {}
+    let stream = device.rx_stream(args()).unwrap();
+    let (source, _segments) = RadioSource::<Complex32>::new(device, stream, Some(100));
+    let (graph, plan) = into_nothing(source.starting_at(Some(1)));
+    let error = graph.run(&plan).unwrap_err().to_string();
+    assert!(error.contains("had passed the start time already; start it later"), "{error}");
+}
+
+#[test]
+fn channels_are_recorded_at_the_same_moments_and_end_together() {
+    // Packets of one channel or of both are lost; the other one gives up the same moments.
+    let lost = |n| matches!(n, 10..15 | 60);
+    let meddler = Meddler::data(move |n, _| if lost(n) { Action::Drop } else { Action::Pass });
+    let (_radio, mut device) = radio(patient());
+    device.open_port = Some(meddler.open_port());
+    let mut devices = DeviceSet::open([device]).unwrap();
+    devices.set_rate(2e6).unwrap();
+    let channels = [0, 1].map(|channel| (0, RxArgs::new(channel).with_samples_per_packet(500)));
+    let group = devices.rx_group(&channels).unwrap();
+    let (source, report) = GroupSource::<Complex32>::new(devices, group, Some(100_001)).unwrap();
+    let mut graph = Graph::new();
+    graph.add("tuner", source).unwrap();
+    let collected = [0, 1].map(|channel| {
+        let (sink, collected) = VectorSink::<Complex32>::new();
+        graph.add(&format!("sink{channel}"), sink).unwrap();
+        graph.connect(&format!("tuner.out{channel}"), &format!("sink{channel}")).unwrap();
+        collected
+    });
+    let plan = plan(&graph);
+    let snapshot = graph.run(&plan).unwrap();
+    let ledgers = report.ledgers.try_recv().unwrap();
+    let segments: Vec<Segment> = report.segments.try_iter().collect();
+    assert!(segments.len() > 1, "{segments:?}");
+    let [one, two] = collected.map(|samples| samples.take());
+    assert!(one == two, "a ramp on both");
+    for ledger in &ledgers {
+        ledger.balance().unwrap();
+        assert_eq!((ledger.expected, ledger.delivered), (100_001, one.len() as u64));
+        assert!(ledger.lost_total() >= SPP, "{ledger}");
+    }
+    let stats = snapshot.block("tuner").unwrap();
+    assert_eq!(metric(stats, "expected"), 200_002);
+    for (index, sample) in (0..).zip(&one) {
+        let segment = segments.iter().rev().find(|one| one.first_sample <= index).unwrap();
+        let ticks = segment.time_ticks.unwrap() + index - segment.first_sample;
+        assert_eq!(ramp(*sample), ticks as u32, "sample {index}");
+    }
 }
 
 #[test]

@@ -198,7 +198,9 @@ impl Radio {
         let addr = address();
         let addr_text = addr.to_string();
         let mut all = vec!["radio", "--json", "--addr", &addr_text, "--chdr-port", "0"];
-        all.extend(["--rx-buffer-samples", "8388608"]);
+        if !args.contains(&"--rx-buffer-samples") {
+            all.extend(["--rx-buffer-samples", "8388608"]);
+        }
         all.extend(args);
         let running = Running::start(command(folder, &all));
         let mut said = Vec::new();

@@ -44,6 +44,11 @@ impl DeviceSet {
         &self.devices
     }
 
+    /// The devices by themselves.
+    pub fn into_devices(self) -> Vec<Device> {
+        self.devices
+    }
+
     /// Asks every device for a sample rate and returns the one they took.
     ///
     /// # Errors

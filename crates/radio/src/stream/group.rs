@@ -111,6 +111,15 @@ impl RxGroup {
         self.members.iter().map(RxStreamer::ledger)
     }
 
+    /// Books the last `samples` that were received as lost on every channel, see
+    /// [`RxStreamer::refuse`].
+    ///
+    /// # Panics
+    /// When that many were never delivered.
+    pub fn refuse(&mut self, samples: u64) {
+        self.members.iter_mut().for_each(|member| member.refuse(samples));
+    }
+
     /// Samples, and ticks, per second.
     pub fn rate_hz(&self) -> f64 {
         self.members[0].rate_hz()
@@ -226,7 +235,8 @@ impl RxGroup {
                 Front::Samples { samples, .. } if meta.samples < room || samples == 0 => {
                     let samples = samples.min(room - meta.samples);
                     self.hand_out(outs, samples, &mut meta, &convert)?;
-                    if meta.end_of_burst {
+                    // Not looked further: the ledgers end with what the caller has.
+                    if meta.end_of_burst || (meta.samples == room && room > 0) {
                         return Ok(meta);
                     }
                 }

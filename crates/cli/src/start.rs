@@ -1,0 +1,90 @@
+//! Devices that begin together: one time for all of them, and which channel is whose.
+
+use anyhow::{Context, bail};
+use millstream_radio::{Device, DeviceArgs, DeviceSet};
+use std::time::Duration;
+
+/// How long a PPS edge is waited for; a real one comes once a second.
+const PPS_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// How far ahead of now a start at a PPS edge lies at least, seconds.
+const LEAD_S: f64 = 0.1;
+
+/// Opens the devices at a rate; several get one time, 0 at a PPS edge. The rate they took.
+pub fn open(args: &[DeviceArgs], rate_hz: f64) -> anyhow::Result<(DeviceSet, f64)> {
+    let mut devices = DeviceSet::open(args.iter().cloned())?;
+    let rate_hz = devices.set_rate(rate_hz)?;
+    if args.len() > 1 {
+        devices.sync_at_pps(0, PPS_TIMEOUT)?;
+    }
+    Ok((devices, rate_hz))
+}
+
+/// The device of each channel and its number there: channels are counted through all devices, of
+/// which each has as many as `counts` says. With one device, it says itself what it has not.
+pub fn locate(channels: &[usize], counts: &[usize]) -> anyhow::Result<Vec<(usize, usize)>> {
+    let place = |(index, &channel): (usize, &usize)| {
+        if channels[..index].contains(&channel) {
+            bail!("channel {channel} is given twice");
+        }
+        if counts.len() == 1 {
+            return Ok((0, channel));
+        }
+        let mut number = channel;
+        for (device, count) in counts.iter().enumerate() {
+            if number < *count {
+                return Ok((device, number));
+            }
+            number -= count;
+        }
+        let all: usize = counts.iter().sum();
+        bail!("there is no channel {channel}; the devices have {all} together (counted from 0)");
+    };
+    channels.iter().enumerate().map(place).collect()
+}
+
+/// The time of the next PPS edge but those within [`LEAD_S`], ticks, and how far ahead it lies.
+pub fn next_pps(devices: &DeviceSet) -> anyhow::Result<(u64, Duration)> {
+    let device: &Device = devices.devices().first().context("no device")?;
+    let (edge, now) = (device.time_last_pps()?, device.time_ticks()?);
+    let rate_hz = device.rate_hz();
+    let start = edge_behind(edge, now, rate_hz).with_context(|| {
+        let silent_s = now.wrapping_sub(edge) as f64 / rate_hz;
+        format!(
+            "the device at {} has seen no PPS edge for {silent_s:.1} s of its time: check its PPS, \
+             or start without --at-pps",
+            device.address()
+        )
+    })?;
+    Ok((start, Duration::from_secs_f64(start.wrapping_sub(now) as f64 / rate_hz)))
+}
+
+/// None when edges have stopped to come.
+fn edge_behind(edge: u64, now: u64, rate_hz: f64) -> Option<u64> {
+    let since = now.wrapping_sub(edge) as f64 / rate_hz;
+    let seconds = (since + LEAD_S).ceil();
+    (since < 2.5).then(|| edge.wrapping_add((seconds * rate_hz).round() as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn channels_are_counted_through_all_devices() {
+        assert_eq!(locate(&[3, 0, 1], &[2, 2]).unwrap(), [(1, 1), (0, 0), (0, 1)]);
+        assert_eq!(locate(&[7], &[2]).unwrap(), [(0, 7)], "the device names what it has");
+        let error = |channels: &[usize]| locate(channels, &[2, 2]).unwrap_err().to_string();
+        let expected = "there is no channel 4; the devices have 4 together (counted from 0)";
+        assert_eq!(error(&[0, 4]), expected);
+        assert_eq!(error(&[1, 0, 1]), "channel 1 is given twice");
+    }
+
+    #[test]
+    fn the_next_edge_leaves_time_for_the_command() {
+        assert_eq!(edge_behind(5_000, 5_100, 1e3), Some(6_000));
+        assert_eq!(edge_behind(5_000, 5_950, 1e3), Some(7_000), "too near");
+        assert_eq!(edge_behind(5_000, 6_200, 1e3), Some(7_000), "asked just before an edge");
+        assert_eq!(edge_behind(0, 9_000, 1e3), None);
+    }
+}

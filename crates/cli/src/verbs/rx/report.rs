@@ -1,0 +1,180 @@
+//! What became of a recording.
+
+use super::target::Target;
+use crate::graph_run::{self, LedgerReport, Run};
+use crate::output::Report;
+use crate::sigmf::{self, Recording};
+use millstream_flow::Snapshot;
+use millstream_radio::block::Segment;
+use serde_json::{Value, json};
+use std::time::{Duration, SystemTime};
+
+/// A channel that was recorded.
+pub struct Channel {
+    /// Its number, counted through all devices.
+    pub number: usize,
+    /// Where it went.
+    pub target: Target,
+    /// The device, for people.
+    pub hardware: String,
+    /// Where every sample went.
+    pub ledger: LedgerReport,
+}
+
+/// A recording that has ended.
+pub struct Recorded {
+    /// At least one.
+    pub channels: Vec<Channel>,
+    /// Samples per second.
+    pub rate_hz: f64,
+    /// When it should begin, ticks, if that was asked for.
+    pub start_ticks: Option<u64>,
+    /// When it began, by this machine's clock.
+    pub began: SystemTime,
+    /// Its stretches without a gap, the same on all channels.
+    pub segments: Vec<Segment>,
+    /// Samples of time asked for.
+    pub wanted: Option<u64>,
+    /// How many lost samples are no failure.
+    pub max_lost: Option<u64>,
+    /// How the graph ran.
+    pub run: Run,
+}
+
+/// The line while it runs.
+pub fn status(
+    elapsed: Duration,
+    snapshot: &Snapshot,
+    channels: u64,
+    wanted: Option<u64>,
+) -> String {
+    let Some(ledger) = snapshot.block("radio").and_then(LedgerReport::of) else {
+        return String::new();
+    };
+    let delivered = ledger.delivered / channels;
+    let share = wanted.map_or(String::new(), |wanted| {
+        let expected = (ledger.expected / channels) as f64;
+        format!("{:3.0} %  ", 100.0 * expected / wanted as f64)
+    });
+    let rate = delivered as f64 / elapsed.as_secs_f64().max(1e-3) / 1e6;
+    format!("{share}{rate:.2} MS/s  {delivered} samples  {} lost", ledger.lost_total())
+}
+
+/// Adds to the error of a failed run where that is which had been written by then.
+pub fn with_part(error: anyhow::Error, targets: &[Target]) -> anyhow::Error {
+    targets.iter().fold(error, |error, target| graph_run::with_part(error, &target.data))
+}
+
+/// Writes the metadata; the document and the lines at the end.
+pub fn report(recorded: Recorded) -> anyhow::Result<Report> {
+    let count = recorded.segments.len();
+    let plural = if count == 1 { "" } else { "s" };
+    let (mut text, mut channels) = (String::new(), Vec::new());
+    for channel in &recorded.channels {
+        // Without a sample there is no data file, and an older one keeps what describes it.
+        let meta = channel.target.meta.as_deref().filter(|_| channel.ledger.delivered > 0);
+        if let Some(meta) = meta {
+            sigmf::write_meta(meta, &description(&recorded, channel))?;
+        }
+        let data = channel.target.data.display().to_string();
+        text += &format!("{data}: {count} segment{plural}; {}\n", channel.ledger.summary());
+        channels.push(json!({
+            "channel": channel.number, "data": data,
+            "meta": meta.map(|meta| meta.display().to_string()), "ledger": channel.ledger,
+        }));
+    }
+    let failure = failure(&recorded);
+    let mut results = json!({
+        "rate_hz": recorded.rate_hz, "start_ticks": recorded.start_ticks, "segments": count,
+        "run": recorded.run,
+    });
+    if let [only] = &mut channels[..] {
+        for name in ["data", "meta", "ledger"] {
+            results[name] = only[name].take();
+        }
+    } else {
+        results["channels"] = Value::Array(channels);
+    }
+    Ok(Report { text, failure, results })
+}
+
+fn description<'a>(recorded: &'a Recorded, channel: &'a Channel) -> Recording<'a> {
+    let several = recorded.channels.len() > 1;
+    Recording {
+        datatype: channel.target.format.datatype(),
+        rate_hz: recorded.rate_hz,
+        hardware: &channel.hardware,
+        channel: several.then_some((channel.number, recorded.channels.len())),
+        began: recorded.began,
+        segments: &recorded.segments,
+        samples: channel.ledger.delivered,
+    }
+}
+
+/// The first reason to fail, of the channels in order.
+fn failure(recorded: &Recorded) -> Option<String> {
+    let limits = Limits { wanted: recorded.wanted, max_lost: recorded.max_lost };
+    let interrupted = recorded.run.interrupted;
+    recorded.channels.iter().find_map(|channel| {
+        let data = channel.target.data.display().to_string();
+        limits.failure(interrupted, &channel.ledger, &data)
+    })
+}
+
+/// What a channel must reach and may lose.
+struct Limits {
+    wanted: Option<u64>,
+    max_lost: Option<u64>,
+}
+
+impl Limits {
+    fn failure(&self, interrupted: bool, ledger: &LedgerReport, data: &str) -> Option<String> {
+        if !ledger.balances {
+            return Some(ledger.defect());
+        }
+        if !interrupted && ledger.delivered == 0 {
+            return Some("no sample came: check the rate, the cable and the firewall".to_owned());
+        }
+        let delivered = ledger.delivered;
+        if let Some(wanted) = self.wanted.filter(|wanted| ledger.expected < *wanted) {
+            let how = if interrupted { "interrupted" } else { "the stream ended early" };
+            return Some(format!(
+                "{how}: {data} has {delivered} of the {wanted} samples asked for"
+            ));
+        }
+        let lost = ledger.lost_total();
+        let max_lost = self.max_lost.filter(|max_lost| lost > *max_lost)?;
+        Some(format!("{data}: {lost} samples were lost, and {max_lost} were allowed"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_that_was_missed_and_too_many_losses_fail() {
+        let ledger = LedgerReport {
+            expected: 10,
+            delivered: 9,
+            lost: [("discarded", 1)].into(),
+            balances: true,
+        };
+        let failure = |interrupted, wanted, max_lost| {
+            Limits { wanted, max_lost }.failure(interrupted, &ledger, "x.sc16")
+        };
+        assert_eq!(failure(true, None, None), None);
+        assert_eq!(failure(true, Some(10), None), None, "all were there when it was interrupted");
+        assert_eq!(failure(false, Some(10), Some(1)), None);
+        let short = "interrupted: x.sc16 has 9 of the 20 samples asked for";
+        assert_eq!(failure(true, Some(20), None).as_deref(), Some(short));
+        let short = "the stream ended early: x.sc16 has 9 of the 20 samples asked for";
+        assert_eq!(failure(false, Some(20), None).as_deref(), Some(short));
+        let lost = "x.sc16: 1 samples were lost, and 0 were allowed";
+        assert_eq!(failure(false, Some(10), Some(0)).as_deref(), Some(lost));
+        let nothing = LedgerReport { delivered: 0, lost: [("discarded", 10)].into(), ..ledger };
+        let limits = Limits { wanted: Some(10), max_lost: None };
+        let text = limits.failure(false, &nothing, "x.sc16").unwrap();
+        assert!(text.starts_with("no sample came: "), "{text}");
+    }
+}

@@ -1,0 +1,155 @@
+//! Where a recording goes, and how its samples lie there.
+
+use anyhow::bail;
+use std::path::{Path, PathBuf};
+
+/// Formats of a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// Interleaved little-endian 16-bit I and Q, as on the wire.
+    Sc16,
+    /// Interleaved little-endian 32-bit floats, full scale 1.
+    Cf32,
+}
+
+impl Format {
+    /// As it is called here.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sc16 => "sc16",
+            Self::Cf32 => "cf32",
+        }
+    }
+
+    /// SigMF's name of it.
+    pub fn datatype(self) -> &'static str {
+        match self {
+            Self::Sc16 => "ci16_le",
+            Self::Cf32 => "cf32_le",
+        }
+    }
+}
+
+/// Where the recording goes.
+#[derive(Debug)]
+pub struct Target {
+    /// The samples.
+    pub data: PathBuf,
+    /// What describes them, in SigMF.
+    pub meta: Option<PathBuf>,
+    /// How they lie there.
+    pub format: Format,
+}
+
+impl Target {
+    /// One recording for each channel; of several, each has its number in its name. (SigMF can
+    /// interleave channels in one file, but few programs read that.)
+    pub fn for_each(
+        channels: &[usize],
+        out: &Path,
+        format: Option<Format>,
+    ) -> anyhow::Result<Vec<Self>> {
+        let target = Self::of(out, format)?;
+        if channels.len() == 1 {
+            return Ok(vec![target]);
+        }
+        if out.metadata().is_ok_and(|found| !found.is_file()) {
+            bail!("{} is no file: every channel needs one of its own", out.display());
+        }
+        Ok(channels.iter().map(|channel| target.numbered(*channel)).collect())
+    }
+
+    /// The same with the channel in its name: `x-ch1.sc16`.
+    fn numbered(&self, channel: usize) -> Self {
+        let name = |path: &PathBuf| {
+            let mut name = path.file_stem().unwrap_or_default().to_owned();
+            name.push(format!("-ch{channel}"));
+            if let Some(extension) = path.extension() {
+                name.push(".");
+                name.push(extension);
+            }
+            path.with_file_name(name)
+        };
+        let meta = self.meta.as_ref().map(name);
+        Self { data: name(&self.data), meta, format: self.format }
+    }
+
+    fn of(out: &Path, format: Option<Format>) -> anyhow::Result<Self> {
+        let extension = out.extension().and_then(|extension| extension.to_str());
+        let (meta, implied) = match extension {
+            Some("sigmf-meta" | "sigmf-data") => (Some(out.with_extension("sigmf-meta")), None),
+            Some("sc16") => (None, Some(Format::Sc16)),
+            Some("cf32" | "fc32") => (None, Some(Format::Cf32)),
+            _ if format.is_some() => (None, None),
+            _ => bail!(
+                "{}: the extension does not say how to write samples: use .sc16, .cf32 or \
+                 .sigmf-meta, or give --format sc16 or --format cf32",
+                out.display()
+            ),
+        };
+        if let (Some(given), Some(implied)) = (format, implied)
+            && given != implied
+        {
+            bail!(
+                "{}: the name says {}, but --format says {}: change one of them",
+                out.display(),
+                implied.name(),
+                given.name()
+            );
+        }
+        let data = if meta.is_some() { out.with_extension("sigmf-data") } else { out.to_owned() };
+        Ok(Self { data, meta, format: format.or(implied).unwrap_or(Format::Sc16) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(
+        out: &str,
+        format: Option<Format>,
+    ) -> Result<(String, Option<String>, Format), String> {
+        let name = |path: PathBuf| path.display().to_string();
+        Target::of(Path::new(out), format)
+            .map(|target| (name(target.data), target.meta.map(name), target.format))
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_name_says_how_to_write() {
+        use Format::{Cf32, Sc16};
+        assert_eq!(target("a/b.sc16", None), Ok(("a/b.sc16".into(), None, Sc16)));
+        assert_eq!(target("b.fc32", None), Ok(("b.fc32".into(), None, Cf32)));
+        assert_eq!(target("/dev/null", Some(Cf32)), Ok(("/dev/null".into(), None, Cf32)));
+        let pair = |format| Ok(("b.sigmf-data".into(), Some("b.sigmf-meta".into()), format));
+        assert_eq!(target("b.sigmf-meta", None), pair(Sc16));
+        assert_eq!(target("b.sigmf-data", Some(Cf32)), pair(Cf32));
+    }
+
+    #[test]
+    fn a_name_that_says_nothing_or_something_else_is_refused() {
+        let error = target("b.wav", None).unwrap_err();
+        assert!(error.ends_with("or give --format sc16 or --format cf32"), "{error}");
+        let error = target("b.sc16", Some(Format::Cf32)).unwrap_err();
+        let expected = "b.sc16: the name says sc16, but --format says cf32: change one of them";
+        assert_eq!(error, expected);
+    }
+
+    #[test]
+    fn several_channels_have_their_numbers_in_their_names() {
+        let names = |out: &str| -> Vec<String> {
+            let all = Target::for_each(&[0, 3], Path::new(out), Some(Format::Sc16)).unwrap();
+            let names = all.into_iter().flat_map(|one| [Some(one.data), one.meta]);
+            names.flatten().map(|path| path.display().to_string()).collect()
+        };
+        assert_eq!(names("a.b/x.y.sc16"), ["a.b/x.y-ch0.sc16", "a.b/x.y-ch3.sc16"]);
+        let pairs =
+            ["x-ch0.sigmf-data", "x-ch0.sigmf-meta", "x-ch3.sigmf-data", "x-ch3.sigmf-meta"];
+        assert_eq!(names("x.sigmf-meta"), pairs);
+        assert_eq!(names("x"), ["x-ch0", "x-ch3"]);
+        let out = Path::new("/dev/null");
+        let error = Target::for_each(&[0, 1], out, Some(Format::Sc16)).unwrap_err().to_string();
+        assert_eq!(error, "/dev/null is no file: every channel needs one of its own");
+    }
+}

@@ -1,0 +1,179 @@
+//! The source of several channels at the same moments.
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
+
+use millstream_flow::{Block, BlockError, Context, Metric, Out, PortVisitor, Work};
+
+use super::metrics::Metrics;
+use super::segments::{Progress, Segment, so_far};
+use super::{SPILL_SAMPLES, WireSample};
+use crate::{DeviceSet, GroupMetadata, Ledger, RxError, RxGroup};
+
+/// The most channels of one source.
+pub const CHANNELS_MAX: usize = 16;
+
+/// Samples of several receive channels, of the same moments on all of them. What one channel loses
+/// the others give up, so their segments are the same.
+///
+/// # Stream outputs
+/// - `out0`, `out1`, …: the samples of each member of the group. Where one has no room, none has.
+///
+/// # Metrics
+/// Those of [`super::RadioSource`], each the sum over all channels.
+pub struct GroupSource<T: WireSample> {
+    outs: Vec<Out<T>>,
+    group: Option<RxGroup>,
+    /// Keeps the claims; after the group in order, so that they go last.
+    _devices: DeviceSet,
+    at: Option<u64>,
+    progress: Progress,
+    ledgers: SyncSender<Vec<Ledger>>,
+    /// The ledgers at the last sample wanted.
+    last: Option<Vec<Ledger>>,
+    /// Where samples go that there is no room for, one after another for each channel.
+    spill: Vec<T>,
+    metrics: Metrics,
+}
+
+/// What becomes known of a group while it runs, and at its end.
+pub struct GroupReport {
+    /// The segments that all channels share.
+    pub segments: Receiver<Segment>,
+    /// At the end: the ledger of every channel.
+    pub ledgers: Receiver<Vec<Ledger>>,
+}
+
+impl<T: WireSample + Default> GroupSource<T> {
+    /// A source of `samples` samples of time (without end when `None`) from streams of `devices`.
+    /// Samples without room behind this source are lost, see
+    /// [`super::RadioSource::without_waiting`].
+    ///
+    /// # Errors
+    /// [`RxError::BadGroup`] for more than [`CHANNELS_MAX`] channels.
+    pub fn new(
+        devices: DeviceSet,
+        group: RxGroup,
+        samples: Option<u64>,
+    ) -> Result<(Self, GroupReport), RxError> {
+        let channels = group.members().len();
+        if channels > CHANNELS_MAX {
+            return Err(RxError::BadGroup { reason: "one source takes 16 channels at most" });
+        }
+        let (progress, segments) = Progress::new(samples);
+        let (ledgers, told) = sync_channel(1);
+        let source = Self {
+            outs: (0..channels).map(|_| Out::with_min_items(0)).collect(),
+            group: Some(group),
+            _devices: devices,
+            at: None,
+            progress,
+            ledgers,
+            last: None,
+            spill: vec![T::default(); SPILL_SAMPLES * channels],
+            metrics: Metrics::default(),
+        };
+        Ok((source, GroupReport { segments, ledgers: told }))
+    }
+
+    /// Starts at the devices' time `at`, ticks, or at once.
+    pub fn starting_at(mut self, at: Option<u64>) -> Self {
+        self.at = at;
+        self
+    }
+}
+
+impl<T: WireSample> GroupSource<T> {
+    /// Receives where there is room on all channels, or else for nobody. True for the latter.
+    fn receive(&mut self, timeout: Duration) -> Result<(GroupMetadata, bool), BlockError> {
+        let Some(group) = &mut self.group else { return Ok(Default::default()) };
+        let channels = self.outs.len();
+        let mut places: [&mut [T]; CHANNELS_MAX] = Default::default();
+        let mut room = usize::MAX;
+        for (place, out) in places.iter_mut().zip(&mut self.outs) {
+            *place = out.slice_mut();
+            room = room.min(place.len());
+        }
+        let spills = room == 0;
+        if spills {
+            room = SPILL_SAMPLES;
+            let spill = self.spill.chunks_exact_mut(SPILL_SAMPLES);
+            places.iter_mut().zip(spill).for_each(|(place, spill)| *place = spill);
+        }
+        let room = self.progress.room(room);
+        let places = &mut places[..channels];
+        for place in &mut *places {
+            *place = &mut std::mem::take(place)[..room];
+        }
+        Ok((T::recv_group(group, places, timeout)?, spills))
+    }
+
+    /// Notes what was received.
+    fn account(&mut self, meta: GroupMetadata, spilled: bool) -> Result<(), BlockError> {
+        let samples = meta.samples as u64;
+        let mut gap = self.progress.note(meta.event)?;
+        if spilled && samples > 0 {
+            if let Some(group) = &mut self.group {
+                group.refuse(samples);
+            }
+            gap |= self.progress.refuse(samples);
+        } else {
+            self.progress.deliver(samples, meta.time_ticks);
+            self.outs.iter_mut().for_each(|out| out.produce(meta.samples));
+        }
+        self.metrics.gaps.add(gap.into());
+        Ok(())
+    }
+
+    fn follow(&self, ledgers: impl Iterator<Item = Ledger>) {
+        let mut sum = Ledger::default();
+        ledgers.for_each(|ledger| sum.merge(&ledger));
+        self.metrics.follow_ledger(&sum);
+    }
+}
+
+impl<T: WireSample> Block for GroupSource<T> {
+    fn ports(&mut self, ports: &mut dyn PortVisitor) {
+        for (index, out) in self.outs.iter_mut().enumerate() {
+            ports.output(&format!("out{index}"), out);
+        }
+    }
+
+    fn start(&mut self) -> Result<(), BlockError> {
+        match &mut self.group {
+            Some(group) => Ok(group.start_continuous(self.at)?),
+            None => Ok(()),
+        }
+    }
+
+    fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
+        let (meta, spilled) = self.receive(context.may_block)?;
+        self.account(meta, spilled)?;
+        let Some(group) = &self.group else { return Ok(Work::Finished) };
+        self.follow(group.ledgers().map(so_far));
+        self.metrics.follow_counters(group.counters());
+        if self.progress.is_over() {
+            self.last = Some(group.ledgers().map(so_far).collect());
+        }
+        let ended = self.progress.is_over() || !group.is_running();
+        Ok(if ended { Work::Finished } else { Work::Again(Duration::ZERO) })
+    }
+
+    fn finish(&mut self) -> Result<(), BlockError> {
+        self.progress.end();
+        let Some(group) = self.group.take() else { return Ok(()) };
+        self.metrics.follow_counters(group.counters());
+        let ledgers = group.finish();
+        let balance = ledgers.iter().try_for_each(Ledger::balance);
+        // What comes behind the last sample wanted is no loss of this source.
+        let ledgers = self.last.take().unwrap_or(ledgers);
+        self.follow(ledgers.iter().cloned());
+        // Nobody has to listen.
+        let _ = self.ledgers.try_send(ledgers);
+        Ok(balance?)
+    }
+
+    fn metrics(&self) -> Vec<(&'static str, Metric)> {
+        self.metrics.list()
+    }
+}

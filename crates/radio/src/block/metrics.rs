@@ -1,0 +1,64 @@
+//! What a source publishes about its streams.
+
+use millstream_flow::{Counter, Metric};
+
+use crate::{Cause, Ledger, RxCounters};
+
+/// The published counters; the ledger's causes in their own order.
+#[derive(Default)]
+pub(super) struct Metrics {
+    expected: Counter,
+    delivered: Counter,
+    lost: [Counter; Cause::ALL.len()],
+    packets: Counter,
+    pub gaps: Counter,
+    overruns: Counter,
+    duplicates: Counter,
+    hostile: Counter,
+}
+
+/// Lets `counter` follow a total that another place keeps.
+fn follow(counter: &Counter, total: u64) {
+    counter.add(total.saturating_sub(counter.get()));
+}
+
+impl Metrics {
+    pub fn follow_ledger(&self, ledger: &Ledger) {
+        follow(&self.expected, ledger.expected);
+        follow(&self.delivered, ledger.delivered);
+        for (counter, (_, lost)) in self.lost.iter().zip(ledger.losses()) {
+            follow(counter, lost);
+        }
+    }
+
+    /// The sums over `streams`.
+    pub fn follow_counters<'a>(&self, streams: impl Iterator<Item = &'a RxCounters>) {
+        let (mut packets, mut overruns, mut duplicates, mut hostile) = (0, 0, 0, 0);
+        for counters in streams {
+            packets += counters.packets;
+            overruns += counters.overruns;
+            duplicates += counters.duplicates;
+            hostile += counters.foreign + counters.malformed + counters.misaddressed;
+            hostile += counters.unexpected;
+        }
+        follow(&self.packets, packets);
+        follow(&self.overruns, overruns);
+        follow(&self.duplicates, duplicates);
+        follow(&self.hostile, hostile);
+    }
+
+    pub fn list(&self) -> Vec<(&'static str, Metric)> {
+        let mut list = vec![
+            ("expected", Metric::from(&self.expected)),
+            ("delivered", Metric::from(&self.delivered)),
+            ("packets", Metric::from(&self.packets)),
+            ("gaps", Metric::from(&self.gaps)),
+            ("overruns", Metric::from(&self.overruns)),
+            ("duplicates", Metric::from(&self.duplicates)),
+            ("hostile", Metric::from(&self.hostile)),
+        ];
+        let causes = Cause::ALL.iter().zip(&self.lost);
+        list.extend(causes.map(|(cause, counter)| (cause.name(), Metric::from(counter))));
+        list
+    }
+}

@@ -1,0 +1,109 @@
+//! Receive streams as flowgraph sources: `radio_rx` in graph files, and recordings.
+//!
+//! A source of so many samples means so many samples of *time*: what is lost on the way counts, and
+//! the device is started again after an overrun as if there were no end. So the device runs without
+//! end, and the source stops it where the number is reached.
+
+mod group;
+mod metrics;
+mod one;
+mod segments;
+
+use std::time::Duration;
+
+use millstream_flow::registry::{BlockType, Kind, Parameters, Registry};
+use millstream_flow::{Block, BlockError, Item};
+use num_complex::Complex32;
+
+use crate::{Device, DeviceArgs, GroupMetadata, RxArgs, RxError, RxGroup, RxMetadata, RxStreamer};
+
+pub use group::{CHANNELS_MAX, GroupReport, GroupSource};
+pub use one::RadioSource;
+pub use segments::{Gap, LateStart, Segment};
+
+/// How many samples are received at once where there is no room for them.
+const SPILL_SAMPLES: usize = 4096;
+
+/// An item that a receive stream can produce.
+pub trait WireSample: Item {
+    /// Receives into a slice of such items, see [`RxStreamer::recv`].
+    ///
+    /// # Errors
+    /// Those of [`RxStreamer::recv`].
+    fn recv(
+        stream: &mut RxStreamer,
+        out: &mut [Self],
+        timeout: Duration,
+    ) -> Result<RxMetadata, RxError>;
+
+    /// Receives into a slice for each member, see [`RxGroup::recv`].
+    ///
+    /// # Errors
+    /// Those of [`RxGroup::recv`].
+    fn recv_group(
+        group: &mut RxGroup,
+        outs: &mut [&mut [Self]],
+        timeout: Duration,
+    ) -> Result<GroupMetadata, RxError>;
+}
+
+impl WireSample for Complex32 {
+    fn recv(
+        stream: &mut RxStreamer,
+        out: &mut [Self],
+        timeout: Duration,
+    ) -> Result<RxMetadata, RxError> {
+        stream.recv(out, timeout)
+    }
+
+    fn recv_group(
+        group: &mut RxGroup,
+        outs: &mut [&mut [Self]],
+        timeout: Duration,
+    ) -> Result<GroupMetadata, RxError> {
+        group.recv(outs, timeout)
+    }
+}
+
+impl WireSample for [i16; 2] {
+    fn recv(
+        stream: &mut RxStreamer,
+        out: &mut [Self],
+        timeout: Duration,
+    ) -> Result<RxMetadata, RxError> {
+        stream.recv_sc16(out, timeout)
+    }
+
+    fn recv_group(
+        group: &mut RxGroup,
+        outs: &mut [&mut [Self]],
+        timeout: Duration,
+    ) -> Result<GroupMetadata, RxError> {
+        group.recv_sc16(outs, timeout)
+    }
+}
+
+/// Adds `radio_rx` to the types that graph files may use.
+pub fn register(registry: &mut Registry) {
+    registry.register(
+        BlockType::new("radio_rx", "Samples of one receive channel of a networked radio.")
+            .required("args", Kind::Text, "the device: addr=IPV4[,rpc_port=N][,link=LINK]")
+            .required("rate_hz", Kind::Number, "sample rate, Hz")
+            .optional("channel", 0i64, "receive channel, from 0")
+            .optional("samples", 0i64, "how many samples; 0 for no end")
+            .factory(open),
+    );
+}
+
+fn open(parameters: &Parameters) -> Result<Box<dyn Block>, BlockError> {
+    let args: DeviceArgs = parameters.text("args").parse()?;
+    let channel = usize::try_from(parameters.integer("channel"))
+        .map_err(|_| parameters.wrong("channel", "0 or more"))?;
+    let samples = u64::try_from(parameters.integer("samples"))
+        .map_err(|_| parameters.wrong("samples", "0 or more"))?;
+    let mut device = Device::open(args)?;
+    device.set_rate(parameters.number("rate_hz"))?;
+    let stream = device.rx_stream(RxArgs::new(channel))?;
+    let samples = Some(samples).filter(|samples| *samples > 0);
+    Ok(Box::new(RadioSource::<Complex32>::new(device, stream, samples).0))
+}

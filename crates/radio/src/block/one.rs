@@ -1,0 +1,135 @@
+//! The source of one channel.
+
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+use millstream_flow::{Block, BlockError, Context, Metric, Out, PortVisitor, Work};
+
+use super::metrics::Metrics;
+use super::segments::{Progress, Segment, so_far};
+use super::{SPILL_SAMPLES, WireSample};
+use crate::{Device, RxMetadata, RxStreamer};
+
+/// Samples of one receive channel.
+///
+/// # Stream outputs
+/// - `out`: the samples, contiguous but for what the metrics count as lost.
+///
+/// # Metrics
+/// `expected`, `delivered` and one counter for each [`crate::Cause`], which balance at the end;
+/// `packets`, `gaps`, `overruns`, `duplicates`, `hostile`.
+pub struct RadioSource<T: WireSample> {
+    /// The samples.
+    pub out: Out<T>,
+    stream: Option<RxStreamer>,
+    /// Keeps the claim; after the stream in order, so that it goes last.
+    _device: Device,
+    at: Option<u64>,
+    progress: Progress,
+    /// Where samples go that there is no room for; empty when those wait.
+    spill: Vec<T>,
+    metrics: Metrics,
+}
+
+impl<T: WireSample> RadioSource<T> {
+    /// A source of `samples` samples of time (without end when `None`) from a stream of `device`,
+    /// and the list of its segments. A loss at the end may reach beyond the last sample.
+    pub fn new(
+        device: Device,
+        stream: RxStreamer,
+        samples: Option<u64>,
+    ) -> (Self, Receiver<Segment>) {
+        let (progress, segments) = Progress::new(samples);
+        let source = Self {
+            out: Out::new(),
+            stream: Some(stream),
+            _device: device,
+            at: None,
+            progress,
+            spill: Vec::new(),
+            metrics: Metrics::default(),
+        };
+        (source, segments)
+    }
+
+    /// Starts at the device's time `at`, ticks, or at once.
+    pub fn starting_at(mut self, at: Option<u64>) -> Self {
+        self.at = at;
+        self
+    }
+
+    /// When there is no room behind this source, samples are lost here and counted as
+    /// [`crate::Cause::ConsumerFull`], at once and exactly. Otherwise they wait, at last in the
+    /// device, which has to stop when its buffer is full.
+    pub fn without_waiting(mut self) -> Self
+    where
+        T: Default,
+    {
+        self.spill = vec![T::default(); SPILL_SAMPLES];
+        self.out = Out::with_min_items(0);
+        self
+    }
+
+    /// Notes what one `recv` brought.
+    fn account(&mut self, meta: RxMetadata, spilled: bool) -> Result<(), BlockError> {
+        let samples = meta.samples as u64;
+        let mut gap = self.progress.note(meta.event)?;
+        if spilled && samples > 0 {
+            if let Some(stream) = &mut self.stream {
+                stream.refuse(samples);
+            }
+            gap |= self.progress.refuse(samples);
+        } else {
+            self.progress.deliver(samples, meta.time_ticks);
+            self.out.produce(meta.samples);
+        }
+        self.metrics.gaps.add(gap.into());
+        Ok(())
+    }
+}
+
+impl<T: WireSample> Block for RadioSource<T> {
+    fn ports(&mut self, ports: &mut dyn PortVisitor) {
+        ports.output("out", &mut self.out);
+    }
+
+    fn start(&mut self) -> Result<(), BlockError> {
+        match &mut self.stream {
+            Some(stream) => Ok(stream.start_continuous(self.at)?),
+            None => Ok(()),
+        }
+    }
+
+    fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
+        let Some(stream) = &mut self.stream else { return Ok(Work::Finished) };
+        let room = self.out.slice_mut();
+        let spills = room.is_empty() && !self.spill.is_empty();
+        let place = if spills { &mut self.spill[..] } else { room };
+        let room = self.progress.room(place.len());
+        let meta = T::recv(stream, &mut place[..room], context.may_block)?;
+        self.account(meta, spills)?;
+        let Some(stream) = &self.stream else { return Ok(Work::Finished) };
+        self.metrics.follow_ledger(&so_far(stream.ledger()));
+        self.metrics.follow_counters([stream.counters()].into_iter());
+        let ended = self.progress.is_over() || !stream.is_running();
+        Ok(if ended { Work::Finished } else { Work::Again(Duration::ZERO) })
+    }
+
+    fn finish(&mut self) -> Result<(), BlockError> {
+        self.progress.end();
+        if let Some(stream) = self.stream.take() {
+            self.metrics.follow_counters([stream.counters()].into_iter());
+            let ledger = stream.finish();
+            // What comes behind the last sample wanted is no loss of this source.
+            if !self.progress.is_over() {
+                self.metrics.follow_ledger(&ledger);
+            }
+            ledger.balance()?;
+        }
+        Ok(())
+    }
+
+    fn metrics(&self) -> Vec<(&'static str, Metric)> {
+        self.metrics.list()
+    }
+}
