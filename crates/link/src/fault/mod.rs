@@ -2,7 +2,7 @@
 //! damages the datagrams that rules choose.
 //!
 //! A [`Switch`] holds the rules of one direction. Rules come and go while traffic flows, from any
-//! thread. While none can act, a wrapped half costs one relaxed load per call and copies nothing;
+//! thread. While none can act, a wrapped half costs two relaxed loads per call and copies nothing;
 //! otherwise only what a rule changes or keeps back is copied.
 //!
 //! ```

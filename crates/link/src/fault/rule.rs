@@ -19,7 +19,8 @@ pub enum Effect {
         copies: u32,
     },
     /// It arrives behind so many later datagrams that match the rule, or
-    /// [`REORDER_NS_MAX`](super::REORDER_NS_MAX) later if they do not come.
+    /// [`REORDER_NS_MAX`](super::REORDER_NS_MAX) later if they do not come. Those that the rule
+    /// keeps back too count, and do not overtake it: what one rule keeps stays in order.
     Reorder {
         /// Datagrams that overtake it.
         datagrams: u32,

@@ -107,8 +107,18 @@ impl PortRx for FaultRx {
         self.lent.clear();
         self.own.drain(..).for_each(|kept| self.held.give_back(kept));
         let busy = self.next < self.count || !self.held.is_empty();
-        self.direct = !busy && !self.switch.is_live();
-        if self.direct { self.inner.recv_batch(timeout) } else { self.recv_judged(timeout) }
+        if busy || self.switch.is_live() {
+            self.direct = false;
+            return self.recv_judged(timeout);
+        }
+        let count = self.inner.recv_batch(timeout)?;
+        self.direct = !self.switch.is_live();
+        if self.direct {
+            return Ok(count);
+        }
+        // A rule came while this half waited. What it takes away ends this one wait early.
+        (self.next, self.count) = (0, count);
+        self.recv_judged(Duration::ZERO)
     }
 
     fn datagram(&self, index: usize) -> Datagram<'_> {

@@ -151,6 +151,36 @@ fn both(rule: impl Fn() -> Rule, input: &[Vec<u8>], wait_ns: u64) -> (Vec<Vec<u8
 }
 
 #[test]
+fn a_rule_that_comes_while_a_half_waits_acts_on_what_ends_the_wait() {
+    /// The rule comes in the middle of the first wait, then the datagrams.
+    struct Waiting(MemoryRx, Switch, bool);
+    impl PortRx for Waiting {
+        fn capabilities(&self) -> Capabilities {
+            self.0.capabilities()
+        }
+        fn recv_batch(&mut self, timeout: Duration) -> io::Result<usize> {
+            if std::mem::take(&mut self.2) {
+                let select = Select { count: Some(2), ..Select::default() };
+                self.1.add(any(Effect::Lose, select)).unwrap();
+                self.0.wire.lock().unwrap().extend(numbered(0..4));
+            }
+            self.0.recv_batch(timeout)
+        }
+        fn datagram(&self, index: usize) -> Datagram<'_> {
+            self.0.datagram(index)
+        }
+        fn queue_drops(&self) -> u64 {
+            0
+        }
+    }
+    let mut bench = Bench::new();
+    let (wire, clock) = (Arc::clone(&bench.wire), Arc::clone(&bench.clock));
+    let inner = Waiting(MemoryRx { wire, lent: vec![], clock }, bench.switch.clone(), true);
+    bench.rx = bench.switch.wrap_rx(Box::new(inner));
+    assert_eq!(bench.receive(100), numbered(2..4));
+}
+
+#[test]
 fn chosen_datagrams_are_lost_and_the_others_keep_their_order() {
     let select = || Select { skip: 2, every: 3, count: Some(4), ..Select::default() };
     let (got, tally) = both(|| any(Effect::Lose, select()), &numbered(0..20), 1);
