@@ -173,6 +173,31 @@ mod tests {
     }
 
     #[test]
+    fn many_requests_at_once_are_answered_to_a_peer_that_reads() {
+        use crate::tcp::Server;
+        use std::io::{BufRead, BufReader, Write};
+        use std::net::{TcpListener, TcpStream};
+        use std::sync::atomic::{AtomicBool, Ordering};
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let channel = channel();
+        let counters = Arc::clone(&channel.counters);
+        let server = Server::new(listener, channel).unwrap();
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| server.run(&stop));
+            // One read of the server leads to more than may stay unsent.
+            stream.write_all("{\"op\":\"counters\"}\n".repeat(200).as_bytes()).unwrap();
+            let lines = BufReader::new(stream).lines().take(200);
+            let answered = lines.map_while(Result::ok).filter(|line| line.contains("\"ok\":true"));
+            let answered = answered.count();
+            stop.store(true, Ordering::Relaxed);
+            assert_eq!(answered, 200);
+        });
+        assert_eq!(counters.snapshot().control_channel_refused, 0);
+    }
+
+    #[test]
     fn faults_are_bounded() {
         let mut channel = channel();
         for fault in ["stall ms=1", "lose to_host any"] {

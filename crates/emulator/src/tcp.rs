@@ -173,6 +173,10 @@ impl Connection {
                 Err(Malformed) => return Err(End::Malformed),
             }
             if self.unsent.len() > UNSENT_BYTES_MAX {
+                // Many requests at once are no fault of a peer that reads.
+                self.send()?;
+            }
+            if self.unsent.len() > UNSENT_BYTES_MAX {
                 return Err(End::Stuck);
             }
         }
