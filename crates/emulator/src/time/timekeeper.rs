@@ -68,8 +68,14 @@ impl Timekeeper {
     }
 
     /// Runs the clock at another rate from `now_ns` on; the timestamp stays continuous.
+    /// A time that waits for a PPS edge still begins at that edge.
     pub fn set_rate(&mut self, now_ns: u64, rate_hz: f64) {
-        self.clock = self.clock.retuned(now_ns, rate_hz);
+        let (before, timestamp) = (self.clock, self.edge.wrapping_add(self.offset));
+        self.clock = before.retuned(now_ns, rate_hz);
+        if self.edge > before.tick_at(now_ns) {
+            self.edge = self.clock.tick_at(before.deadline_ns(self.edge));
+            self.offset = timestamp.wrapping_sub(self.edge);
+        }
     }
 
     fn set_at_tick(&mut self, now_tick: u64, edge: u64, timestamp: u64) {
@@ -139,6 +145,16 @@ mod tests {
         assert_eq!(keeper.tick_of(3_400_000, 3_000_000), Some(3_400_000));
         assert_eq!(keeper.tick_of(150, 3_000_000), Some(3_500_050));
         assert_eq!(keeper.tick_of(50, 3_000_000), None);
+    }
+
+    #[test]
+    fn a_rate_change_before_the_edge_leaves_it_where_it_is() {
+        let mut keeper = keeper();
+        keeper.set_at_next_pps(3 * SECOND + SECOND / 4, 7_000_000);
+        keeper.set_rate(3 * SECOND + SECOND / 2, 4e6);
+        assert_eq!(keeper.now(4 * SECOND - 1_000), 3_000_000 + 2_000_000 - 4);
+        assert_eq!(keeper.now(4 * SECOND), 7_000_000);
+        assert_eq!(keeper.now(5 * SECOND), 11_000_000);
     }
 
     #[test]
