@@ -44,7 +44,8 @@ impl Writer {
             self.broken = true;
             return;
         }
-        if !chunk.follows || std::mem::take(&mut self.broken) {
+        let broken = std::mem::take(&mut self.broken);
+        if broken || !chunk.follows {
             self.stretches.push(Stretch::new(self.written, chunk.begin));
         }
         self.written += samples;
