@@ -10,6 +10,8 @@ use crate::time::Timekeeper;
 pub(crate) enum Order {
     /// A session begins or ends: forget everything that hosts configured.
     Reset(Timekeeper),
+    /// The power was off: as a session's end, and ticks begin anew.
+    PowerCycle(Timekeeper),
     /// Rate or time changed.
     Time(Timekeeper),
     /// The id that the nodes state in their information responses.

@@ -14,8 +14,7 @@ impl Device {
     /// Forgets everything, as if the power had gone; `keeper` has the time after it came back.
     pub fn power_cycle(&mut self, keeper: Timekeeper) {
         self.counters().reboots.inc();
-        self.silence();
-        self.obey(Order::Reset(keeper));
+        self.obey(Order::PowerCycle(keeper));
         self.fabric = Fabric::new();
         self.control_seq = 0;
         self.message_seq = 0;

@@ -95,3 +95,24 @@ fn what_waits_for_credit_is_what_was_on_the_air_then() {
     let want = |tick: usize| if (100..1_100).contains(&tick) { tick as u32 - 99 } else { 0 };
     assert!(heard.iter().enumerate().all(|(tick, heard)| *heard == want(tick)));
 }
+
+#[test]
+fn after_a_reboot_the_air_is_heard_whatever_a_call_under_way_told_the_device() {
+    let mut bench = bench(0);
+    bench.run(90_000);
+    let before = bench.device.keeper;
+    let after = Timekeeper::new(crate::time::SampleClock::new(bench.now_ns, 0, RATE_HZ, 1.0));
+    bench.device.power_cycle(after);
+    // A call of the old session, and what the management side does when it hears of the reboot.
+    bench.device.obey(Order::Time(before));
+    bench.device.advance(bench.now_ns);
+    bench.device.obey(Order::PowerCycle(after));
+    bench.connect();
+    bench.open_stream(1 << 30);
+    bench.receive(&stream_command(CommandOp::Init, 0, 0));
+    transmit(&mut bench, 0, 100, 1, 1_000);
+    bench.write(0x1014, 2, None);
+    let mut heard = Vec::new();
+    collect(&bench.run(95_000), &mut heard);
+    assert_eq!(heard[99..102], [0, 1, 2]);
+}

@@ -131,6 +131,10 @@ impl Device {
                 }
             }
             Order::DeviceId(id) => self.fabric.device_id = id,
+            Order::PowerCycle(keeper) => {
+                self.silence();
+                self.obey(Order::Reset(keeper));
+            }
             Order::Reset(keeper) => {
                 self.keeper = keeper;
                 self.fabric.reset();

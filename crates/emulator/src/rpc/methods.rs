@@ -86,7 +86,7 @@ impl Mpm {
         self.time_source = "internal".to_owned();
         self.last_error.clear();
         // Repairs what a call that was under way may have told the device.
-        self.order(Order::Time(keeper));
+        self.order(Order::PowerCycle(keeper));
     }
 
     /// Moves the time at `now_ns`.
