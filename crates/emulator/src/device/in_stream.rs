@@ -49,9 +49,14 @@ impl InStream {
         self.next_seq = 0;
     }
 
+    /// Whether no packet is missing before a data packet of this number.
+    pub fn is_next(&self, seq: u16) -> bool {
+        seq == self.next_seq
+    }
+
     /// A data packet has come; whether packets before it are missing.
     pub fn arrive(&mut self, seq: u16) -> bool {
-        let gap = seq != self.next_seq;
+        let gap = !self.is_next(seq);
         self.next_seq = seq.wrapping_add(1);
         gap
     }

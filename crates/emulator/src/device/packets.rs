@@ -4,6 +4,7 @@ use super::Device;
 use super::client_zero::{self, CONTROL_ENDPOINTS, Request};
 use super::out_stream::StatusTaken;
 use super::radio_block::{NoRegister, Written};
+use crate::config::CHANNELS;
 use millstream_wire::chdr::{Packet, PacketType, Width};
 use millstream_wire::ctrl::{CLIENT_ZERO_PORT, CtrlRepr, DataWords, Op, Status, block_port};
 use millstream_wire::mgmt::MgmtRepr;
@@ -108,7 +109,7 @@ impl Device {
                 if what == Request::ResetRadioData {
                     self.radio.channels.iter_mut().for_each(|channel| channel.rx.reset());
                     self.senders.iter_mut().for_each(|sender| sender.source().clear());
-                    self.endpoints.iter_mut().for_each(|endpoint| endpoint.fifo.flush());
+                    (0..CHANNELS).for_each(|channel| self.drop_waiting(channel));
                 }
                 value
             }),

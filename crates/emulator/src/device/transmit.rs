@@ -61,6 +61,7 @@ impl Device {
         let queued = TxPacket {
             arrived: now,
             timestamp: packet.timestamp(),
+            after_loss: !endpoint.input.is_next(header.seq),
             samples: samples.len() as u64,
             eob: header.eob,
         };
@@ -120,6 +121,20 @@ impl Device {
         if self.endpoints[channel].input.report_due() {
             let status = self.endpoints[channel].report(Status::Ok);
             self.send_status(&status);
+        }
+    }
+
+    /// Drops the samples that wait. The stream goes on: their room is the host's again, and its
+    /// commands are obeyed.
+    pub(super) fn drop_waiting(&mut self, channel: usize) {
+        while let Some(head) = self.endpoints[channel].fifo.head() {
+            match head {
+                Queued::Command(command) => self.obey_command(channel, &command),
+                Queued::Samples(_) => {
+                    let dropped = self.let_go(channel);
+                    self.endpoints[channel].fifo.note_flushed(dropped);
+                }
+            }
         }
     }
 

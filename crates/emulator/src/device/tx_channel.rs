@@ -3,7 +3,7 @@
 //! ```text
 //!             first sample's tick            EOB: ack
 //!   ┌ Idle ─────────────────────▶ Burst ───────────────▶ Idle
-//!   │  │ time has passed: late      │ no data: underflow (a time that has passed is no matter)
+//!   │  │ time has passed: late      │ no data: underflow (a time is no matter)
 //!   │  ▼                            ▼
 //!   └─ policy 1: the next packet is looked at anew; policy 2: Skipping until EOB
 //! ```
@@ -103,15 +103,8 @@ impl TxChannel {
         if seen > now {
             return None;
         }
-        let start = match head.timestamp {
-            None => seen,
-            Some(time) => match keeper.tick_of(time, seen) {
-                // No sample was missing. UHD 4.3 counts these times by the rate at which it opened
-                // a radio without DUC: below that rate all packets but the first look late.
-                None if in_burst => seen,
-                None => return Some(self.late(policy, &head, seen)),
-                Some(start) => start,
-            },
+        let Some(start) = self.start_of(keeper, &head, seen) else {
+            return Some(self.late(policy, &head, seen));
         };
         let count = now.checked_sub(start)?.min(head.samples);
         // A packet without samples, which no host should send, passes at its time.
@@ -130,8 +123,22 @@ impl TxChannel {
             return (self.phase == Phase::Burst).then(|| self.next.saturating_add(1));
         };
         let seen = head.arrived.max(self.next);
-        let start = head.timestamp.and_then(|time| keeper.tick_of(time, seen)).unwrap_or(seen);
+        let start = self.start_of(keeper, &head, seen).unwrap_or(seen);
         Some(start.saturating_add(head.samples.max(patience)))
+    }
+
+    /// The tick of the first sample of `head`; `None` when its time has passed.
+    ///
+    /// In a burst a time matters only behind missing packets, where it says how long the gap is.
+    /// UHD 4.3 counts the times of all packets of a call but the first by the rate at which it
+    /// opened a radio without DUC: below that rate they look late, above it they would leave gaps.
+    fn start_of(&self, keeper: &Timekeeper, head: &TxPacket, seen: u64) -> Option<u64> {
+        let Some(time) = head.timestamp else { return Some(seen) };
+        let start = keeper.tick_of(time, seen);
+        if self.phase != Phase::Burst {
+            return start;
+        }
+        start.filter(|_| head.after_loss).or(Some(seen))
     }
 
     fn send(&mut self, head: &TxPacket, start: u64, count: u64) -> TxStep {

@@ -91,7 +91,9 @@ fn reference(policy: Policy, packets: &[TxPacket], ticks: u64) -> Vec<Told> {
                 told.push(Told::Late(tick));
                 state = if head.eob { Phase::Idle } else { spoilt };
                 queue.pop_front();
-            } else if head.timestamp.is_some_and(|time| time > tick) {
+            } else if (state != Phase::Burst || head.after_loss)
+                && head.timestamp.is_some_and(|time| time > tick)
+            {
                 break;
             } else {
                 told.push(Told::Sent(tick, *first));
@@ -112,7 +114,7 @@ fn reference(policy: Policy, packets: &[TxPacket], ticks: u64) -> Vec<Told> {
 }
 
 fn packet(arrived: u64, timestamp: Option<u64>, samples: u64, eob: bool) -> TxPacket {
-    TxPacket { arrived, timestamp, samples, eob }
+    TxPacket { arrived, timestamp, after_loss: false, samples, eob }
 }
 
 proptest! {
@@ -120,16 +122,16 @@ proptest! {
     #[test]
     fn it_does_what_the_reference_does(
         packets in prop::collection::vec(
-            (0u64..40, prop::option::of(-20i64..60), 1u64..30, any::<bool>()), 1..20),
+            (0u64..40, prop::option::of(-20i64..60), 1u64..30, any::<(bool, bool)>()), 1..20),
         steps in prop::collection::vec(1u64..100, 1..60),
         next_burst in any::<bool>(),
     ) {
         let policy = if next_burst { Policy::NextBurst } else { Policy::NextPacket };
         let mut arrived = 0;
-        let packets: Vec<_> = packets.iter().map(|&(wait, ahead, samples, eob)| {
+        let packets: Vec<_> = packets.iter().map(|&(wait, ahead, samples, (eob, loss))| {
             arrived += wait;
             let time = ahead.map(|ahead| arrived.saturating_add_signed(ahead));
-            packet(arrived, time, samples, eob)
+            TxPacket { after_loss: loss, ..packet(arrived, time, samples, eob) }
         }).collect();
         let mut rig = Rig::new(policy);
         let mut waiting = packets.iter().peekable();
@@ -202,10 +204,21 @@ fn by_policy_two_a_late_burst_is_told_once_and_the_next_burst_goes_out() {
 }
 
 #[test]
-fn a_time_ahead_within_a_burst_is_waited_for() {
+fn a_time_ahead_within_a_burst_is_waited_for_behind_missing_packets_only() {
     let mut rig = Rig::new(Policy::NextPacket);
     rig.push(packet(10, None, 2, false));
     rig.push(packet(10, Some(20), 1, true));
+    assert_eq!(rig.channel.next_event(&keeper(), Some(rig.queue[0].0), 0), Some(12));
+    rig.run(12);
+    assert_eq!(rig.channel.next_event(&keeper(), Some(rig.queue[0].0), 0), Some(13));
+    rig.run(100);
+    let want = [Told::Sent(10, 0), Told::Sent(11, 1), Told::Sent(12, 2), Told::Ack(12)];
+    assert_eq!(rig.told, want);
+    let mut rig = Rig::new(Policy::NextPacket);
+    rig.push(packet(10, None, 2, false));
+    rig.push(TxPacket { after_loss: true, ..packet(10, Some(20), 1, true) });
+    rig.run(12);
+    assert_eq!(rig.channel.next_event(&keeper(), Some(rig.queue[0].0), 0), Some(21));
     rig.run(100);
     let want = [Told::Sent(10, 0), Told::Sent(11, 1), Told::Sent(20, 2), Told::Ack(20)];
     assert_eq!(rig.told, want);

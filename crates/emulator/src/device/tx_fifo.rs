@@ -23,6 +23,8 @@ pub(crate) struct TxPacket {
     pub arrived: u64,
     /// When its first sample is to leave.
     pub timestamp: Option<u64>,
+    /// Packets before it are missing.
+    pub after_loss: bool,
     pub samples: u64,
     /// Its last sample ends a burst.
     pub eob: bool,
@@ -146,6 +148,11 @@ impl TxFifo {
         (self.used_bytes, self.samples, self.marks) = (0, 0, 0);
     }
 
+    /// Counts samples that were popped to be dropped.
+    pub fn note_flushed(&mut self, samples: u64) {
+        self.flushed_samples += samples;
+    }
+
     /// Samples that wait.
     pub fn samples(&self) -> u64 {
         self.samples
@@ -156,7 +163,7 @@ impl TxFifo {
         self.marks == 0
     }
 
-    /// Samples dropped by [`TxFifo::flush`] so far.
+    /// Samples dropped so far, by [`TxFifo::flush`] and by [`TxFifo::note_flushed`].
     pub fn flushed_samples(&self) -> u64 {
         self.flushed_samples
     }
@@ -202,7 +209,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn packet(samples: u64) -> TxPacket {
-        TxPacket { arrived: 0, timestamp: Some(5), samples, eob: false }
+        TxPacket { arrived: 0, timestamp: Some(5), after_loss: false, samples, eob: false }
     }
 
     fn values(first: u32, count: usize) -> Vec<Sc16> {

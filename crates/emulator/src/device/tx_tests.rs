@@ -175,6 +175,38 @@ fn a_flush_drops_what_waits_and_data_of_no_stream_are_not_taken() {
 }
 
 #[test]
+fn a_flush_of_the_radio_block_gives_the_room_back_and_obeys_the_commands() {
+    let mut bench = bench(1_000);
+    for seq in 0..5 {
+        bench.receive(&samples(seq, (seq == 0).then_some(900), 100, false));
+    }
+    bench.receive(&emit(CommandOp::Ping, (0, 0)));
+    let flush = millstream_wire::regs::client_zero::FLUSH;
+    let block = 0x40 * u32::from(client_zero::RADIO_INDEX) + 0x04;
+    let request = bench.request(0, Op::Write, block, flush, None);
+    let mut buffer = [0; 128];
+    let length = request.emit(Width::W64, &mut buffer).unwrap();
+    let answered = statuses(&bench.receive(&buffer[..length]));
+    let bytes = 5 * (HEADER_BYTES + 400) - 4 * 8 + 24;
+    assert_eq!((answered[0].count_packets, answered[0].count_bytes), (6, bytes));
+    bench.device.note_losses(0);
+    let counters = bench.counters.snapshot();
+    assert_eq!((counters.tx_flushed_samples, counters.tx_waiting_samples), (500, 0));
+}
+
+#[test]
+fn times_inside_a_burst_leave_a_gap_behind_lost_packets_only() {
+    for (seqs, last) in [([0, 1, 2], 529), ([0, 1, 3], 549)] {
+        let mut bench = bench(1 << 30);
+        // As UHD counts at twice the rate at which it opened.
+        for (seq, time) in seqs.into_iter().zip([500, 520, 540]) {
+            bench.receive(&samples(seq, Some(time), 10, time == 540));
+        }
+        assert_eq!(told(&bench.run(2_000)), [(BURST_ACK, last)]);
+    }
+}
+
+#[test]
 fn the_end_of_a_session_lets_its_last_burst_go_out_and_tells_nobody() {
     let mut bench = bench(1);
     bench.receive(&samples(0, Some(500), 100, true));
