@@ -3,12 +3,15 @@
 
   tx_waveforms           SINE on one, CONST, RAMP and SINE on two channels: what the radio writes
                          to its file of transmitted samples is that waveform, worked out here
+                         also twice as fast as the rate at which UHD opens a radio, from where on it
+                         numbers the times of packets wrong: there must be no gap
   tx_samples_from_file   a file of random samples: the radio's file is the same, bit by bit
   txrx_loopback_to_file  a sine through the loopback antenna and back: the file is that sine
 
 Exit status: 0 exact, 1 not, 77 skipped because a needed program is not there.
 """
 
+import json
 import os
 import random
 import sys
@@ -35,6 +38,9 @@ TROUBLES = ["tx_underflows", "tx_late_packets", "tx_sequence_errors", "tx_overfl
 FILE_SAMPLES = 300_003
 # A pause of a busy machine is shorter.
 TX_BUFFER_S = 0.4
+FAST_RATE_HZ = 32_000_000
+# Device time per wall time: what this machine has to do stays small.
+SLOW = 0.1
 TX_BUFFER = ["--tx-buffer-samples", str(round(TX_BUFFER_S * RATE_HZ))]
 
 
@@ -109,6 +115,23 @@ def check_waveform(folder, shape, channels):
         check_shape(f"tx_waveforms {shape}, channel {channel} of {numbers}", shape, sent[:-1])
 
 
+def check_fast(folder):
+    """tx_waveforms at a rate above the one at which UHD opens a radio."""
+    path = radio_file(folder, 0)
+    with Radio("--tx-out", path, "--time-scale", str(SLOW), "--tx-buffer-samples",
+               str(2 * SAMPLES)) as radio:
+        said = uhd_output("tx_waveforms", "--args", f"addr={radio.addr}", "--rate",
+                          str(FAST_RATE_HZ), "--freq", "1e9", "--wave-type", "CONST", "--ampl",
+                          str(AMPLITUDE), "--nsamps", str(SAMPLES))
+        # The tool begins 0.1 s ahead, and all samples fit the radio's buffer.
+        time.sleep(0.1 / SLOW + 1)
+    check_shape("tx_waveforms at 32 MS/s", "CONST", read_samples(path)[:-1])
+    with open(os.path.join(folder, "channel0.sigmf-meta"), encoding="utf-8") as file:
+        captures = json.load(file)["captures"]
+    if len(captures) != 1 or radio.counters["tx_burst_acks"] != 1:
+        sys.exit(f"tx_waveforms at 32 MS/s: gaps, or no whole burst: {captures}\n{said}")
+
+
 def check_file(folder):
     """tx_samples_from_file: bit by bit."""
     path = os.path.join(folder, "random.sc16")
@@ -150,6 +173,7 @@ def main():
         check_waveform(folder, "SINE", [0])
         for shape in ("CONST", "RAMP", "SINE"):
             check_waveform(folder, shape, [0, 1])
+        check_fast(folder)
         check_file(folder)
         check_loopback(folder)
 
