@@ -58,8 +58,8 @@ impl TxArgs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TxMetadata {
     /// Time of the first sample, ticks. None at the start of a burst: at once; in a burst: directly
-    /// behind the sample before. In a burst, any other time than that leaves a gap there, which
-    /// the device reports as an underflow.
+    /// behind the sample before. Any other time in a burst is sent, but a device may look at
+    /// times where bursts begin only: end the burst before a gap.
     pub time_ticks: Option<u64>,
     /// The burst ends with the last of these samples. Without samples it ends with what was sent
     /// before, and where that has left already, with one zero sample.
