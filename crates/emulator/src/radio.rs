@@ -14,7 +14,7 @@ use crate::tcp::Server;
 use crate::time::monotonic_ns;
 use crate::tx_out::Recorder;
 use crate::{CounterSnapshot, Error, RadioConfig};
-use millstream_link::port::{Port, PortOptions, PortRx};
+use millstream_link::port::{Datagram, Port, PortOptions, PortRx};
 use std::io;
 use std::net::{SocketAddrV4, TcpListener};
 use std::sync::Arc;
@@ -208,7 +208,7 @@ fn run_device(
         let kept_ns = device.release().map_or(u64::MAX, |left| left.as_nanos() as u64);
         let left_ns = deadline_ns.min(fault_ns).saturating_sub(monotonic_ns());
         let nap_ns = left_ns.min(kept_ns).min(NAP_MAX_NS);
-        let mut count = rx.recv_batch(Duration::from_nanos(nap_ns)).unwrap_or_else(|_| {
+        let count = rx.recv_batch(Duration::from_nanos(nap_ns)).unwrap_or_else(|_| {
             // The interface may be gone; it may come back.
             std::thread::sleep(Duration::from_millis(1));
             0
@@ -227,19 +227,30 @@ fn run_device(
         // Where this thread got its core later than it wanted, what has queued up meanwhile counts
         // as come in time: a machine too busy to run the radio must not look like a late host.
         let came_ns = if obeyed { now_ns } else { now_ns.min(deadline_ns) };
-        for _ in 0..BATCHES_BEHIND {
-            for index in 0..count {
-                let datagram = rx.datagram(index);
-                device.receive(datagram.payload, datagram.source, came_ns);
-            }
-            if count == 0 || came_ns == now_ns {
-                break;
-            }
-            count = rx.recv_batch(Duration::ZERO).unwrap_or(0);
-        }
+        let batches = if came_ns == now_ns { 1 } else { BATCHES_BEHIND };
+        each_of(&mut *rx, count, batches, |datagram| {
+            device.receive(datagram.payload, datagram.source, came_ns);
+        });
         device.note_losses(rx.queue_drops());
     }
     device.close(rx.queue_drops());
+}
+
+/// Every datagram of the batch of `count` that is lent, and of those behind it: `batches` in all, as
+/// long as there are any.
+fn each_of(
+    rx: &mut dyn PortRx,
+    mut count: usize,
+    batches: usize,
+    mut take: impl FnMut(Datagram<'_>),
+) {
+    for batch in 1.. {
+        (0..count).for_each(|index| take(rx.datagram(index)));
+        if count == 0 || batch == batches {
+            return;
+        }
+        count = rx.recv_batch(Duration::ZERO).unwrap_or(0);
+    }
 }
 
 fn open_sources(config: &RadioConfig) -> Result<[Source; CHANNELS], Error> {
@@ -298,5 +309,55 @@ fn tcp_hint(error: &io::Error) -> &'static str {
             "the address is not on this machine: choose one that `ip -4 addr` lists"
         }
         _ => "check the address",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_link::port::Capabilities;
+    use std::net::Ipv4Addr;
+
+    /// Lends one datagram at a time: the numbers from 0 up to, not including, the last.
+    struct Numbers {
+        next: u8,
+        last: u8,
+        lent: [u8; 1],
+    }
+
+    impl PortRx for Numbers {
+        fn capabilities(&self) -> Capabilities {
+            Capabilities::new(1, 1)
+        }
+        fn recv_batch(&mut self, _: Duration) -> io::Result<usize> {
+            if self.next == self.last {
+                return Ok(0);
+            }
+            self.lent = [self.next];
+            self.next += 1;
+            Ok(1)
+        }
+        fn datagram(&self, _: usize) -> Datagram<'_> {
+            Datagram { payload: &self.lent, source: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1) }
+        }
+        fn queue_drops(&self) -> u64 {
+            0
+        }
+    }
+
+    #[test]
+    fn what_has_been_lent_is_taken_however_many_batches_there_are() {
+        for batches in 1..12 {
+            let mut rx = Numbers { next: 0, last: 10, lent: [0] };
+            let mut taken = Vec::new();
+            loop {
+                let count = rx.recv_batch(Duration::ZERO).unwrap();
+                if count == 0 {
+                    break;
+                }
+                each_of(&mut rx, count, batches, |datagram| taken.push(datagram.payload[0]));
+            }
+            assert_eq!(taken, (0..10).collect::<Vec<u8>>(), "{batches} batches at once");
+        }
     }
 }
