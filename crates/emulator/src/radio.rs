@@ -236,8 +236,8 @@ fn run_device(
     device.close(rx.queue_drops());
 }
 
-/// Every datagram of the batch of `count` that is lent, and of those behind it: `batches` in all, as
-/// long as there are any.
+/// Every datagram of the batch of `count` that is lent, and of those behind it: `batches` in all,
+/// as long as there are any.
 fn each_of(
     rx: &mut dyn PortRx,
     mut count: usize,
