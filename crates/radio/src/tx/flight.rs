@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-/// Runs of equal packets that the record holds.
-const RUNS: usize = 1024;
+/// Runs of equal packets that the record holds: as many as the smallest bursts make in a window.
+const RUNS: usize = 4096;
 
 /// Equal packets in a row, each at the time where the one before ends, or all without time.
 #[derive(Debug, Clone, Copy)]

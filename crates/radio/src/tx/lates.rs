@@ -2,26 +2,37 @@
 //!
 //! The device drops each late packet and says so, but not which it was. Reports and burst
 //! acknowledgements come in the order of the packets, so each belongs to the oldest burst that has
-//! not been acknowledged. All packets of a burst but the last are full. The last one was late where
-//! every packet was, or where the acknowledgement that it brings does not come.
+//! not been acknowledged. All packets of a burst but the last are full, unless the caller flushed
+//! or left a gap; there it is cut into stretches, of which the same is true. The last packet was
+//! late where every one was, or where the acknowledgement that it brings does not come.
+//!
+//! So numbers are exact but for bursts with short packets in the middle of which some were late
+//! and others not: there a report counts for the oldest stretch, which may have been of another
+//! length.
 
 use std::collections::VecDeque;
 
-/// Bursts that are remembered; the oldest are forgotten when there are more.
-const BURSTS: usize = 1024;
+/// Stretches that are remembered; the oldest are forgotten when there are more.
+const BURSTS: usize = 4096;
 
-/// A burst that has not been acknowledged.
+/// A burst that has not been acknowledged, or a stretch of one that ends with a short packet.
 #[derive(Debug, Clone, Copy)]
 struct Sent {
     packets: u64,
     last_samples: u64,
     /// Time of the last sample, ticks, in a burst that has time.
     last_ticks: Option<u64>,
+    /// The burst ends here.
     ended: bool,
     lates: u64,
 }
 
 impl Sent {
+    /// No packet belongs to it but those that do.
+    fn is_whole(&self, full: u64) -> bool {
+        self.ended || self.last_samples < full
+    }
+
     /// Samples booked too much, when the last packet was late.
     fn excess(&self, full: u64) -> u64 {
         if self.ended && self.lates > 0 { full - self.last_samples } else { 0 }
@@ -43,12 +54,12 @@ impl Lates {
 
     /// Whether an end of a burst has not been acknowledged.
     pub fn is_waiting(&self) -> bool {
-        self.bursts.front().is_some_and(|burst| burst.ended)
+        self.bursts.iter().any(|burst| burst.ended)
     }
 
     /// A packet leaves; with `eob` it ends its burst. `ticks` is the time of its first sample.
     pub fn packet(&mut self, samples: u64, ticks: Option<u64>, eob: bool) {
-        if self.bursts.back().is_none_or(|burst| burst.ended) {
+        if self.bursts.back().is_none_or(|burst| burst.is_whole(self.full)) {
             if self.bursts.len() == BURSTS {
                 self.bursts.pop_front();
             }
@@ -68,7 +79,7 @@ impl Lates {
     pub fn late(&mut self) -> u64 {
         let Some(burst) = self.bursts.front_mut() else { return self.full };
         burst.lates += 1;
-        if burst.ended && burst.lates >= burst.packets {
+        if burst.is_whole(self.full) && burst.lates >= burst.packets {
             let samples = burst.last_samples;
             self.bursts.pop_front();
             return samples;
@@ -143,6 +154,20 @@ mod tests {
         send(&mut lates, 9000, &[100, 9]);
         assert_eq!(lates.late(), 100);
         assert_eq!(lates.close(), 91);
+    }
+
+    #[test]
+    fn short_packets_in_the_middle_of_a_burst_count_what_they_hold() {
+        let mut lates = Lates::new(100);
+        let last = send(&mut lates, 1000, &[50, 60, 100, 100, 7, 0]);
+        assert_eq!((lates.late(), lates.late()), (50, 60));
+        assert_eq!((lates.late(), lates.late(), lates.late()), (100, 100, 7));
+        assert!(lates.is_waiting());
+        assert_eq!((lates.acknowledge(last + 1), lates.is_waiting()), (0, false));
+        send(&mut lates, 5000, &[50, 60]);
+        let third = send(&mut lates, 9000, &[100, 9]);
+        assert_eq!((lates.late(), lates.late()), (50, 60));
+        assert_eq!(lates.acknowledge(third), 0);
     }
 
     #[test]
