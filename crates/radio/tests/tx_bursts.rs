@@ -5,8 +5,11 @@ mod common;
 use std::thread;
 use std::time::Duration;
 
-use common::{PATIENCE, device};
+use common::{Action, Meddler, PATIENCE, device, meddled};
 use millstream_radio::{TxArgs, TxCause, TxEvent, TxMetadata, TxSent, TxStreamer};
+use millstream_wire::Width;
+use millstream_wire::chdr::Packet;
+use millstream_wire::ctrl::CtrlRepr;
 
 const RATE_HZ: f64 = 1e6;
 
@@ -58,6 +61,55 @@ fn late_bursts_are_counted_to_the_sample() {
     assert_eq!((ledger.lost(TxCause::Late), ledger.transmitted), (751, 150));
     assert_eq!(ledger.balance(), Ok(()));
     assert_eq!(radio.counters().tx_late_samples, 751);
+}
+
+#[test]
+fn late_packets_that_were_flushed_count_what_they_hold() {
+    let (radio, device) = device(RATE_HZ);
+    let mut stream = device.tx_stream(TxArgs::new(0).with_samples_per_packet(1000)).unwrap();
+    for turn in 0..20 {
+        send(&mut stream, 50 + turn, TxMetadata::at(1));
+        stream.flush().unwrap();
+    }
+    let late = 20 * 50 + 190;
+    for _ in 0..20 {
+        assert!(matches!(event(&mut stream), TxEvent::Late { .. }));
+    }
+    let at = device.time_ticks().unwrap() + 300_000;
+    send(&mut stream, 2000, TxMetadata::at(at).ending());
+    assert_eq!(event(&mut stream), TxEvent::BurstAck { time_ticks: at + 1999 });
+    let ledger = stream.finish();
+    assert_eq!(radio.counters().tx_late_samples, late);
+    assert_eq!((ledger.lost(TxCause::Late), ledger.transmitted), (late, 2000));
+}
+
+/// The number of an asynchronous message.
+fn message_seq(packet: &[u8]) -> Option<u8> {
+    let packet = Packet::parse(packet, Width::W64).ok()?;
+    CtrlRepr::parse(&packet).ok().filter(|repr| !repr.is_ack).map(|repr| repr.ctrl_seq)
+}
+
+#[test]
+fn reports_that_come_twice_count_once_and_lost_ones_are_counted() {
+    let meddler = Meddler::new(|packet| match message_seq(packet) {
+        Some(2) => Action::Drop,
+        Some(_) => Action::Twice,
+        None => Action::Pass,
+    });
+    let (radio, device) = meddled(meddler, RATE_HZ);
+    let mut stream = device.tx_stream(TxArgs::new(0).with_samples_per_packet(100)).unwrap();
+    for samples in [70, 100, 50, 1] {
+        send(&mut stream, samples, TxMetadata::at(1).ending());
+    }
+    for _ in 0..3 {
+        assert!(matches!(event(&mut stream), TxEvent::Late { .. }));
+    }
+    let at = device.time_ticks().unwrap() + 300_000;
+    send(&mut stream, 150, TxMetadata::at(at).ending());
+    assert_eq!(event(&mut stream), TxEvent::BurstAck { time_ticks: at + 149 });
+    assert_eq!((stream.counters().lates, stream.counters().reports_missed), (3, 1));
+    assert_eq!(stream.finish().balance(), Ok(()));
+    assert_eq!(radio.counters().tx_late_packets, 4);
 }
 
 #[test]

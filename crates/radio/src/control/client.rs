@@ -36,6 +36,10 @@ pub struct ControlCounters {
     pub stray_acks: AtomicU64,
     /// Asynchronous messages nobody knows the meaning of.
     pub unknown_messages: AtomicU64,
+    /// Asynchronous messages that came again; noted once.
+    pub repeated_messages: AtomicU64,
+    /// Asynchronous messages that never came, by the device's own numbers.
+    pub missed_messages: AtomicU64,
     /// Accesses that were repeated.
     pub retries: AtomicU64,
 }

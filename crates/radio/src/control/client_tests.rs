@@ -132,3 +132,31 @@ fn messages_are_noted_and_acknowledged_and_noise_is_counted() {
     assert_eq!(control.counters().malformed.load(Ordering::Relaxed), 1);
     assert_eq!(control.counters().unknown_messages.load(Ordering::Relaxed), 1);
 }
+
+#[test]
+fn a_message_that_comes_twice_is_noted_once_and_one_that_does_not_come_is_counted() {
+    let (control, mut device, host) = control();
+    let (first, second) = (control.watch(3, 0), control.watch(3, 1));
+    for number in [5, 6, 6, 9, 8, 9] {
+        let message = CtrlRepr {
+            dst_epid: HOST,
+            src_epid: PEER,
+            dst_port: 3,
+            src_port: 3,
+            op: Op::Write,
+            address: Event::TxLate.address(1),
+            data: DataWords::one(Event::TxLate.code()),
+            timestamp: Some(77),
+            seq: u16::from(number),
+            ctrl_seq: number,
+            ..CtrlRepr::default()
+        };
+        device.send(&emit(&message), host);
+        let (bytes, _) = device.receive();
+        assert!(parse(&bytes).is_ack, "a repeated one too");
+    }
+    assert_eq!((first.tx_reported(), second.tx_reported()), (0, 4));
+    assert_eq!((first.missed(), second.missed()), (1, 1), "7 is about either of them");
+    assert_eq!(control.counters().repeated_messages.load(Ordering::Relaxed), 2);
+    assert_eq!(control.counters().missed_messages.load(Ordering::Relaxed), 1);
+}

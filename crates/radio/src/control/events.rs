@@ -8,8 +8,9 @@ use millstream_wire::regs::radio::async_msg::Event;
 
 use super::client::lock;
 
-/// Messages about transmission that wait for their stream; the oldest go when there are more.
-const TX_WAITING_MAX: usize = 1024;
+/// Messages about transmission that wait for their stream, more than packets of usual size in a
+/// window; the oldest go when there are more, and are counted.
+const TX_WAITING_MAX: usize = 1 << 14;
 
 /// The asynchronous messages about one channel.
 ///
@@ -18,6 +19,8 @@ const TX_WAITING_MAX: usize = 1024;
 pub struct ChannelEvents {
     tx_reported: AtomicU64,
     tx_waiting: Mutex<VecDeque<(Event, u64)>>,
+    tx_dropped: AtomicU64,
+    missed: AtomicU64,
     overruns: AtomicU64,
     overrun_ticks: AtomicU64,
     late_commands: AtomicU64,
@@ -49,6 +52,28 @@ impl ChannelEvents {
         lock(&self.tx_waiting).pop_front()
     }
 
+    /// Messages about transmission that were dropped because nobody took them.
+    pub fn tx_dropped(&self) -> u64 {
+        self.tx_dropped.load(Ordering::Relaxed)
+    }
+
+    /// Messages of the channel's block that never came, by the device's own numbers. Each may
+    /// have been about this channel or another one of the block.
+    pub fn missed(&self) -> u64 {
+        self.missed.load(Ordering::Relaxed)
+    }
+
+    /// So many messages of the block did not come.
+    pub(super) fn miss(&self, messages: u64) {
+        self.missed.fetch_add(messages, Ordering::Relaxed);
+    }
+
+    /// One of them came after all.
+    pub(super) fn found(&self) {
+        let less = |missed: u64| missed.checked_sub(1);
+        let _ = self.missed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+    }
+
     pub(super) fn note(&self, event: Event, ticks: u64) {
         match event {
             Event::RxOverrun => {
@@ -62,10 +87,25 @@ impl ChannelEvents {
                 let mut waiting = lock(&self.tx_waiting);
                 if waiting.len() == TX_WAITING_MAX {
                     waiting.pop_front();
+                    self.tx_dropped.fetch_add(1, Ordering::Relaxed);
                 }
                 waiting.push_back((event, ticks));
                 self.tx_reported.fetch_add(1, Ordering::Release);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_that_nobody_takes_are_counted_when_they_go() {
+        let events = ChannelEvents::default();
+        for ticks in 0..TX_WAITING_MAX as u64 + 3 {
+            events.note(Event::TxLate, ticks);
+        }
+        assert_eq!((events.tx_dropped(), events.take_tx()), (3, Some((Event::TxLate, 3))));
     }
 }

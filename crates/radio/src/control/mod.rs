@@ -3,6 +3,7 @@
 mod client;
 mod events;
 mod pump;
+mod sequence;
 
 pub use client::{Control, ControlCounters};
 pub use events::ChannelEvents;

@@ -9,11 +9,16 @@ use millstream_wire::ctrl::{CtrlRepr, Op, Status};
 use millstream_wire::regs::radio::async_msg::Event;
 
 use super::client::{Shared, lock};
+use super::sequence::{Sequence, Turn};
 
 /// How soon the thread notices that it should end.
 const SLICE: Duration = Duration::from_millis(50);
 
+/// The messages of each block whose channels are watched, by its port.
+type Sequences = Vec<(u16, Sequence)>;
+
 pub(super) fn run(mut rx: Box<dyn PortRx>, shared: &Shared) {
+    let mut sequences = Sequences::new();
     while !shared.stop.load(Ordering::Acquire) {
         // A port that fails leaves accesses without answers, and they report it.
         let Ok(count) = rx.recv_batch(SLICE) else { return };
@@ -25,7 +30,7 @@ pub(super) fn run(mut rx: Box<dyn PortRx>, shared: &Shared) {
             }
             let packet = chdr::Packet::parse(datagram.payload, shared.width);
             match packet.and_then(|packet| CtrlRepr::parse(&packet)) {
-                Ok(repr) if repr.dst_epid == shared.epid => take(shared, repr),
+                Ok(repr) if repr.dst_epid == shared.epid => take(shared, &mut sequences, repr),
                 _ => {
                     shared.counters.malformed.fetch_add(1, Ordering::Relaxed);
                 }
@@ -34,11 +39,11 @@ pub(super) fn run(mut rx: Box<dyn PortRx>, shared: &Shared) {
     }
 }
 
-fn take(shared: &Shared, repr: CtrlRepr) {
+fn take(shared: &Shared, sequences: &mut Sequences, repr: CtrlRepr) {
     if repr.is_ack {
         acknowledge(shared, repr);
     } else {
-        message(shared, &repr);
+        message(shared, sequences, &repr);
     }
 }
 
@@ -56,25 +61,63 @@ fn acknowledge(shared: &Shared, repr: CtrlRepr) {
 }
 
 /// Notes an asynchronous message and acknowledges it.
-fn message(shared: &Shared, repr: &CtrlRepr) {
+fn message(shared: &Shared, sequences: &mut Sequences, repr: &CtrlRepr) {
     let known = (repr.op == Op::Write)
         .then(|| Event::from_message(repr.address, repr.data.first()))
         .flatten();
-    let channels = lock(&shared.channels);
-    let mut heard = false;
-    if let Some((event, channel)) = known {
-        for (_, _, events) in
-            channels.iter().filter(|(port, of, _)| (*port, *of) == (repr.dst_port, channel))
-        {
-            events.note(event, repr.timestamp.unwrap_or(0));
-            heard = true;
-        }
-    }
-    drop(channels);
+    let heard = known.is_some_and(|known| note(shared, sequences, repr, known));
     let status = if known.is_some() { Status::Ok } else { Status::CommandError };
     if !heard {
         shared.counters.unknown_messages.fetch_add(1, Ordering::Relaxed);
     }
     // The device repeats or forgets what is not acknowledged; either is harmless.
     let _ = shared.send(repr.ack(0, status, repr.data));
+}
+
+/// Tells those who watch a channel of its event, once. False when nobody watches it.
+fn note(
+    shared: &Shared,
+    sequences: &mut Sequences,
+    repr: &CtrlRepr,
+    (event, channel): (Event, u8),
+) -> bool {
+    let channels = lock(&shared.channels);
+    let block = channels.iter().filter(|(port, _, _)| *port == repr.dst_port);
+    let watching = |of: &u8| *of == channel;
+    if !block.clone().any(|(_, of, _)| watching(of)) {
+        return false;
+    }
+    let counters = &shared.counters;
+    match sequence_of(sequences, repr.dst_port).take(repr) {
+        Turn::Repeated => {
+            counters.repeated_messages.fetch_add(1, Ordering::Relaxed);
+            return true;
+        }
+        Turn::New { missed: 0 } => {}
+        Turn::New { missed } => {
+            counters.missed_messages.fetch_add(missed.into(), Ordering::Relaxed);
+            // It is not known which channel they were about.
+            block.clone().for_each(|(_, _, events)| events.miss(missed.into()));
+        }
+        Turn::Overtaken => {
+            // A device may begin anew with any number: not below nothing.
+            let less = |missed: u64| missed.checked_sub(1);
+            let missed = &counters.missed_messages;
+            let _ = missed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+            block.clone().for_each(|(_, _, events)| events.found());
+        }
+    }
+    for (_, _, events) in block.filter(|(_, of, _)| watching(of)) {
+        events.note(event, repr.timestamp.unwrap_or(0));
+    }
+    true
+}
+
+/// There are no more blocks than somebody watches.
+fn sequence_of(sequences: &mut Sequences, port: u16) -> &mut Sequence {
+    let index = sequences.iter().position(|(of, _)| *of == port).unwrap_or_else(|| {
+        sequences.push((port, Sequence::default()));
+        sequences.len() - 1
+    });
+    &mut sequences[index].1
 }

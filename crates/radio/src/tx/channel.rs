@@ -59,6 +59,11 @@ impl TxChannel {
         &self.events
     }
 
+    /// Reports that were dropped or never came.
+    pub(super) fn missed(&self) -> u64 {
+        self.events.tx_dropped() + self.events.missed()
+    }
+
     /// The control client.
     pub fn control(&self) -> &Control {
         &self.control

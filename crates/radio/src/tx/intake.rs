@@ -134,6 +134,7 @@ impl TxStreamer {
 
     /// Takes over what the control thread noted.
     fn take_async(&mut self) {
+        self.counters.reports_missed = self.channel.missed().saturating_sub(self.missed_before);
         let reported = self.channel.events().tx_reported();
         if reported == self.async_seen {
             return;

@@ -169,6 +169,10 @@ pub struct TxCounters {
     pub burst_acks: u64,
     /// Events that nobody fetched in time.
     pub events_dropped: u64,
+    /// Reports of the device that nobody fetched in time, or that never came by the device's own
+    /// numbers. Such a one may have been about another channel of the same block; if it was about
+    /// a late packet of this stream, the ledger holds the packet's samples for transmitted.
+    pub reports_missed: u64,
 }
 
 /// Why a stream cannot go on.

@@ -56,6 +56,8 @@ pub struct TxStreamer {
 
     pub(super) events: VecDeque<TxEvent>,
     pub(super) async_seen: u64,
+    /// Reports that were missed before the stream was opened.
+    pub(super) missed_before: u64,
 
     /// How long the device plays what it reports at a time.
     pub(super) period: Duration,
@@ -89,8 +91,9 @@ impl TxStreamer {
         let samples_per_packet = samples_per_packet(&path, window, args)?;
         let (period_samples, rate_hz) = (window.period().bytes / SC16_LEN as u64, path.rate_hz);
         // What a stream before this one left.
-        while channel.events().take_tx().is_some() {}
         let async_seen = channel.events().tx_reported();
+        while channel.events().take_tx().is_some() {}
+        let missed_before = channel.missed();
         Ok(Self {
             port,
             converter: Converter::new(Wire::Sc16),
@@ -106,6 +109,7 @@ impl TxStreamer {
             polled_bytes: 0,
             events: VecDeque::with_capacity(EVENTS_MAX),
             async_seen,
+            missed_before,
             period: play_time(period_samples, rate_hz),
             stall: None,
             channel,

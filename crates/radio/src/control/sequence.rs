@@ -1,0 +1,83 @@
+//! Which messages of a block are new, and how many never came.
+//!
+//! A block counts its messages in six bits. The network may repeat one, and a device may too whose
+//! message was not acknowledged; noted twice, a late packet would be booked twice.
+
+use millstream_wire::ctrl::{CtrlRepr, SEQ_MODULUS};
+
+/// Messages among which a repeated one is looked for: fewer than there are sequence numbers.
+const REMEMBERED: usize = 16;
+
+/// What makes a message the same as another.
+type Identity = (u16, u8, Option<u64>, u32, u32);
+
+/// What a message is in its sequence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// It is new, and so many before it have not come.
+    New { missed: u8 },
+    /// It is new, and counted among the missed already.
+    Overtaken,
+    /// It has come before.
+    Repeated,
+}
+
+/// The messages of one block.
+#[derive(Debug, Default)]
+pub(super) struct Sequence {
+    due: Option<u8>,
+    recent: [Option<Identity>; REMEMBERED],
+    count: usize,
+}
+
+impl Sequence {
+    /// A message came.
+    pub fn take(&mut self, repr: &CtrlRepr) -> Turn {
+        let identity = (repr.seq, repr.ctrl_seq, repr.timestamp, repr.address, repr.data.first());
+        if self.recent.contains(&Some(identity)) {
+            return Turn::Repeated;
+        }
+        self.recent[self.count % REMEMBERED] = Some(identity);
+        self.count = self.count.wrapping_add(1);
+        let due = self.due.unwrap_or(repr.ctrl_seq);
+        let missed = (repr.ctrl_seq + SEQ_MODULUS - due) % SEQ_MODULUS;
+        if missed >= SEQ_MODULUS / 2 {
+            return Turn::Overtaken;
+        }
+        self.due = Some((repr.ctrl_seq + 1) % SEQ_MODULUS);
+        Turn::New { missed }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(number: u64) -> CtrlRepr {
+        CtrlRepr {
+            seq: number as u16,
+            ctrl_seq: (number % u64::from(SEQ_MODULUS)) as u8,
+            timestamp: Some(4711),
+            ..CtrlRepr::default()
+        }
+    }
+
+    #[test]
+    fn messages_in_order_are_all_new_round_the_end_of_the_numbers() {
+        let mut sequence = Sequence::default();
+        for number in 60..70_000 {
+            assert_eq!(sequence.take(&message(number)), Turn::New { missed: 0 });
+        }
+    }
+
+    #[test]
+    fn what_did_not_come_is_counted_and_what_comes_twice_is_not_new() {
+        let mut sequence = Sequence::default();
+        sequence.take(&message(61));
+        assert_eq!(sequence.take(&message(66)), Turn::New { missed: 4 });
+        assert_eq!(sequence.take(&message(61)), Turn::Repeated);
+        assert_eq!(sequence.take(&message(66)), Turn::Repeated);
+        assert_eq!(sequence.take(&message(64)), Turn::Overtaken);
+        assert_eq!(sequence.take(&message(67)), Turn::New { missed: 0 });
+    }
+}
