@@ -146,3 +146,13 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_status_that_was_overtaken_takes_no_credit_back() {
+    let mut stream = open(1000);
+    (0..4).for_each(|_| _ = stream.send_data(100));
+    stream.take_status(&status(1000, 312, 3)).unwrap();
+    stream.take_status(&status(1000, 104, 1)).unwrap();
+    let packets = stream.sent_packets - stream.consumed_packets;
+    assert_eq!((stream.bytes_in_flight(), packets), (104, 1));
+}

@@ -225,3 +225,14 @@ fn a_buffer_full_of_short_bursts_wants_no_attention() {
     drain(&mut channel, 100);
     assert_eq!(events(&mut channel, 100).len(), 2, "the bursts that waited");
 }
+
+#[test]
+fn what_was_heard_is_sent_even_if_the_stop_came_before() {
+    let mut channel = RxChannel::new(BUFFER);
+    channel.push(CONTINUOUS, 0);
+    events(&mut channel, 100);
+    channel.hear(100, |ticks| assert_eq!(ticks, 0..100));
+    // The clock was set slower meanwhile.
+    channel.stop(60);
+    assert_eq!(drain(&mut channel, 100), [(0, 100, true)]);
+}

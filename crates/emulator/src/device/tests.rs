@@ -55,6 +55,22 @@ fn the_end_of_a_burst_waits_for_nothing() {
 }
 
 #[test]
+fn a_short_packet_ends_its_train_and_a_longer_one_begins_another() {
+    let mut bench = Bench::new();
+    bench.connect();
+    bench.open_stream(1 << 30);
+    bench.write(0x101C, 0, None);
+    for count in [10, 250] {
+        bench.write(0x1018, count, None);
+        bench.write(0x1014, 1, None);
+    }
+    bench.now_ns = 1_000 * US;
+    let sent = data(&bench.run(1_000));
+    let seen: Vec<_> = sent.iter().map(|packet| (packet.payload_len / 4, packet.eob)).collect();
+    assert_eq!(seen, [(10, true), (100, false), (100, false), (50, true)]);
+}
+
+#[test]
 fn a_hiccup_is_made_up_for_in_one_burst_without_a_hole() {
     let mut bench = Bench::new();
     bench.connect();

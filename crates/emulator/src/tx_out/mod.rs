@@ -221,6 +221,30 @@ mod tests {
     }
 
     #[test]
+    fn what_finds_no_chunk_is_lost_and_the_next_samples_have_their_own_time() {
+        let (full, full_rx) = sync_channel(2);
+        let (empty_tx, empty) = channel();
+        let give = |chunk| empty_tx.send(chunk).unwrap();
+        (0..2).for_each(|_| give(Chunk::default()));
+        let (full, failed) = (Some(full), Arc::default());
+        let mut recorder =
+            Recorder { full, empty, chunk: None, broken: true, lost: 0, failed, thread: None };
+        let chunk = CHUNK_SAMPLES as u64;
+        recorder.record(begin(1_000), false, &samples(0, 3 * CHUNK_SAMPLES as u32));
+        assert_eq!(recorder.lost_samples(), chunk);
+        let written: Vec<Chunk> = full_rx.try_iter().collect();
+        let seen = |chunk: &Chunk| (chunk.begin.timestamp, chunk.follows);
+        let seen: Vec<_> = written.iter().map(seen).collect();
+        assert_eq!(seen, [(1_000, false), (1_000 + chunk, true)]);
+        written.into_iter().for_each(give);
+        recorder.record(begin(1_000 + 3 * chunk), true, &samples(0, 5));
+        recorder.end(End::EndOfBurst);
+        let last = full_rx.recv().unwrap();
+        assert_eq!((last.begin.timestamp, last.follows), (1_000 + 3 * chunk, false));
+        assert_eq!((last.samples.len(), last.end), (5, Some(End::EndOfBurst)));
+    }
+
+    #[test]
     fn a_disk_that_takes_nothing_loses_samples_and_counts_them() {
         let mut recorder = Recorder::create(Path::new("/dev/full")).unwrap();
         let total = 40 * CHUNK_SAMPLES as u64;

@@ -63,3 +63,31 @@ impl Writer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Begin;
+    use super::*;
+
+    #[test]
+    fn behind_what_could_not_be_written_one_stretch_begins() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.sc16");
+        let failed = Arc::new(AtomicU64::new(0));
+        let mut writer = Writer::create(&path, failed.clone()).unwrap();
+        let file = writer.file.try_clone().unwrap();
+        for (timestamp, follows, fails) in
+            [(0, false, false), (5, true, true), (90, false, false), (95, true, false)]
+        {
+            // A file that is open for reading takes nothing.
+            writer.file =
+                if fails { File::open(&path).unwrap() } else { file.try_clone().unwrap() };
+            let (begin, samples) = (Begin { timestamp, rate_hz: 1e6 }, vec![[7; 4]; 5]);
+            writer.write(&Chunk { begin, follows, samples, end: None });
+        }
+        let want = [(0, 0), (5, 90)];
+        let want = want.map(|(first, timestamp)| (first, Begin { timestamp, rate_hz: 1e6 }));
+        assert_eq!(writer.stretches, want.map(|(first, begin)| Stretch::new(first, begin)));
+        assert_eq!((writer.written, failed.load(Ordering::Relaxed)), (15, 5));
+    }
+}

@@ -259,6 +259,60 @@ fn a_rule_that_goes_lets_go_what_it_holds() {
 }
 
 #[test]
+fn the_rest_of_a_batch_comes_after_its_last_copy() {
+    let mut bench = Bench::new();
+    let select = Select { count: Some(1), ..Select::default() };
+    bench.switch.add(any(Effect::Duplicate { copies: 1 }, select)).unwrap();
+    bench.wire.lock().unwrap().extend(numbered(0..BATCH_MAX as u32));
+    assert_eq!(bench.receive(0), numbered([0, 0, 1, 2, 3, 4]));
+}
+
+#[test]
+fn what_a_rule_that_is_gone_held_leaves_before_what_is_sent_then() {
+    let mut bench = Bench::new();
+    let id = bench.switch.add(any(Effect::Delay { ns: u64::MAX }, Select::default())).unwrap();
+    bench.tx.send(&numbered([0])[0], PEER).unwrap();
+    bench.switch.remove(id);
+    bench.tx.send(&numbered([1])[0], PEER).unwrap();
+    assert_eq!(bench.take_sent(), numbered([0, 1]));
+}
+
+#[test]
+fn what_the_port_refuses_later_is_counted() {
+    struct Refusing;
+    impl PortTx for Refusing {
+        fn capabilities(&self) -> Capabilities {
+            Capabilities::new(1000, BATCH_MAX)
+        }
+        fn send(&mut self, _: &[u8], _: SocketAddrV4) -> io::Result<()> {
+            Err(io::ErrorKind::NetworkUnreachable.into())
+        }
+        fn send_train(&mut self, _: &[u8], _: usize, to: SocketAddrV4) -> io::Result<()> {
+            self.send(&[], to)
+        }
+    }
+    let bench = Bench::new();
+    let mut tx = bench.switch.wrap_tx(Box::new(Refusing));
+    let delay = || any(Effect::Delay { ns: 5 }, Select { count: Some(2), ..Select::default() });
+    let id = bench.switch.add(delay()).unwrap();
+    tx.send_train(&numbered(0..2).concat(), 8, PEER).unwrap();
+    bench.advance(5);
+    tx.release();
+    let tally = bench.switch.tally(id).unwrap();
+    assert_eq!((tally.held, tally.overflowed, tally.done), (0, 2, true));
+    // The same where it leaves in front of a later datagram, which is refused too.
+    let id = bench.switch.add(delay()).unwrap();
+    tx.send_train(&numbered(0..2).concat(), 8, PEER).unwrap();
+    bench.advance(5);
+    tx.send(&numbered([2])[0], PEER).unwrap_err();
+    assert_eq!(bench.switch.tally(id).unwrap().overflowed, 2);
+    // And where it comes right behind what passes.
+    let id = bench.switch.add(any(Effect::Delay { ns: 0 }, Select::default())).unwrap();
+    tx.send(&numbered([3])[0], PEER).unwrap();
+    assert_eq!(bench.switch.tally(id).unwrap().overflowed, 1);
+}
+
+#[test]
 fn what_is_held_is_bounded_and_the_rest_is_counted() {
     let mut bench = Bench::new();
     let delay = any(Effect::Delay { ns: u64::MAX }, Select::default());
