@@ -7,7 +7,7 @@ use std::time::Duration;
 use common::{PATIENCE, device, patient, radio};
 use millstream_emulator::RadioConfig;
 use millstream_radio::{
-    Complex32, Device, DeviceSet, TxArgs, TxError, TxEvent, TxGroup, TxMetadata, TxSent,
+    Complex32, Device, DeviceSet, TxArgs, TxCause, TxError, TxEvent, TxGroup, TxMetadata, TxSent,
 };
 
 fn acks(group: &mut TxGroup) -> Vec<u64> {
@@ -80,8 +80,13 @@ fn members_stay_in_step_whatever_their_windows_do() {
         done += sent.samples;
         assert!(group.ledgers().all(|ledger| ledger.accepted == done as u64));
     }
-    assert!(group.finish().iter().all(|ledger| ledger.transmitted == 200_000));
-    assert_eq!(radio.counters().tx_samples, 400_000);
+    // On a busy machine such buffers run dry, and what comes then is late.
+    for ledger in group.finish() {
+        assert_eq!((ledger.accepted, ledger.balance()), (200_000, Ok(())));
+        assert_eq!(ledger.transmitted + ledger.lost(TxCause::Late), 200_000);
+    }
+    let counters = radio.counters();
+    assert_eq!(counters.tx_samples + counters.tx_late_samples, 400_000);
 }
 
 #[test]
@@ -90,7 +95,7 @@ fn finishing_ends_the_bursts_of_all_members_before_it_waits_for_one() {
         let (radio, device) = device(1e6);
         let mut group = device.tx_group(&[TxArgs::new(0), TxArgs::new(1)]).unwrap();
         let samples = vec![[3i16, 4]; 30_000];
-        let at = device.time_ticks().unwrap() + 200_000;
+        let at = device.time_ticks().unwrap() + 500_000;
         group.send_sc16(&[&samples, &samples], TxMetadata::at(at), PATIENCE).unwrap();
         if by_drop {
             drop(group);
