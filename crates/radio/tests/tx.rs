@@ -9,6 +9,7 @@ use common::{Action, Meddler, PATIENCE, device, is_data, meddled};
 use millstream_radio::{
     Complex32, RadioError, TxArgs, TxCause, TxError, TxMetadata, TxSent, TxStreamer,
 };
+use millstream_wire::stream::PACKETS_UNLIMITED;
 
 /// Samples that say which they are.
 fn samples(count: usize) -> Vec<[i16; 2]> {
@@ -176,19 +177,28 @@ fn a_burst_can_end_without_samples() {
     assert_eq!(radio.counters().tx_bytes, 351 * 4);
 }
 
-#[test]
-fn a_window_too_small_for_a_packet_is_named() {
-    let meddler = Meddler::new(|packet| {
+/// What opening a stream says when the device advertises this window.
+fn refusal(bytes: u64, packets: u32) -> String {
+    let meddler = Meddler::new(move |packet| {
         if !is_status(packet) {
             return Action::Pass;
         }
         let mut status = packet.to_vec();
-        status[11..16].copy_from_slice(&[200, 0, 0, 0, 0]);
+        status[11..16].copy_from_slice(&bytes.to_le_bytes()[..5]);
+        status[16..19].copy_from_slice(&packets.to_le_bytes()[..3]);
         Action::Replace(status)
     });
     let (_radio, device) = meddled(meddler, 4e6);
-    let text = device.tx_stream(TxArgs::new(0)).unwrap_err().to_string();
+    let refused = device.tx_stream(TxArgs::new(0)).map(|stream| format!("{stream:?}"));
+    refused.unwrap_err().to_string()
+}
+
+#[test]
+fn a_window_too_small_for_a_packet_is_named() {
+    let text = refusal(200, PACKETS_UNLIMITED);
     assert!(text.contains("its transmit window of 200 bytes is too small"), "{text}");
+    let text = refusal(1 << 20, 12);
+    assert!(text.contains("its transmit window of 12 packets is too small"), "{text}");
 }
 
 #[test]

@@ -44,12 +44,14 @@ impl Sent {
 pub(super) struct Lates {
     full: u64,
     bursts: VecDeque<Sent>,
+    /// Nothing was sent yet.
+    fresh: bool,
 }
 
 impl Lates {
     /// `full` is the samples of a full packet.
     pub fn new(full: u64) -> Self {
-        Self { full, bursts: VecDeque::with_capacity(BURSTS) }
+        Self { full, bursts: VecDeque::with_capacity(BURSTS), fresh: true }
     }
 
     /// Whether an end of a burst has not been acknowledged.
@@ -59,6 +61,7 @@ impl Lates {
 
     /// A packet leaves; with `eob` it ends its burst. `ticks` is the time of its first sample.
     pub fn packet(&mut self, samples: u64, ticks: Option<u64>, eob: bool) {
+        self.fresh = false;
         if self.bursts.back().is_none_or(|burst| burst.is_whole(self.full)) {
             if self.bursts.len() == BURSTS {
                 self.bursts.pop_front();
@@ -77,7 +80,9 @@ impl Lates {
 
     /// A packet was late: the samples in it.
     pub fn late(&mut self) -> u64 {
-        let Some(burst) = self.bursts.front_mut() else { return self.full };
+        let Some(burst) = self.bursts.front_mut() else {
+            return if self.fresh { 0 } else { self.full };
+        };
         burst.lates += 1;
         if burst.is_whole(self.full) && burst.lates >= burst.packets {
             let samples = burst.last_samples;
@@ -168,6 +173,14 @@ mod tests {
         let third = send(&mut lates, 9000, &[100, 9]);
         assert_eq!((lates.late(), lates.late()), (50, 60));
         assert_eq!(lates.acknowledge(third), 0);
+    }
+
+    #[test]
+    fn a_report_before_anything_was_sent_is_about_another_stream() {
+        let mut lates = Lates::new(100);
+        assert_eq!(lates.late(), 0);
+        lates.packet(10, None, true);
+        assert_eq!((lates.late(), lates.late()), (10, 100));
     }
 
     #[test]

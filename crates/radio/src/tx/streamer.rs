@@ -246,13 +246,14 @@ fn samples_per_packet(
     let word = round_to_word(1, path.width);
     let room = path.frame_bytes.min(window_bytes / word * word);
     let most = room.saturating_sub(timed.header_len(path.width)) / SC16_LEN;
-    if most == 0 {
-        let address = *path.device.ip();
-        let reason = format!(
-            "its transmit window of {} bytes is too small for a packet",
-            window.capacity_bytes()
-        );
-        return Err(RadioError::Unusable { address, reason });
+    let too_small = if most == 0 {
+        Some(format!("{} bytes", window.capacity_bytes()))
+    } else {
+        (window.packets_max() == 0).then(|| format!("{} packets", window.capacity_packets()))
+    };
+    if let Some(size) = too_small {
+        let reason = format!("its transmit window of {size} is too small for a packet");
+        return Err(RadioError::Unusable { address: *path.device.ip(), reason });
     }
     let wanted = args.samples_per_packet.map_or(most, |samples| samples as usize);
     Ok(wanted.clamp(1, most))

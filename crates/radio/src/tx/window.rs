@@ -72,6 +72,11 @@ impl Window {
         self.capacity.bytes
     }
 
+    /// Packets that may be in flight.
+    pub fn capacity_packets(&self) -> u64 {
+        self.capacity.packets
+    }
+
     /// What the device is asked to report: each eighth of the window.
     pub fn period(&self) -> Totals {
         let packets = self.capacity.packets.min(PACKETS_UNLIMITED.into());
@@ -81,6 +86,11 @@ impl Window {
     /// The largest packet that the window can ever take, bytes; at least two fit.
     pub fn packet_bytes_max(&self) -> u64 {
         self.capacity.bytes.saturating_sub(self.reserve.bytes) / 2
+    }
+
+    /// Packets of samples that may be in flight.
+    pub fn packets_max(&self) -> u64 {
+        self.capacity.packets.saturating_sub(self.reserve.packets)
     }
 
     /// Everything sent so far.
@@ -102,8 +112,7 @@ impl Window {
     pub fn room_packets(&self, flow_bytes: u64) -> u64 {
         let in_flight = self.in_flight();
         let bytes = self.capacity.bytes.saturating_sub(self.reserve.bytes + in_flight.bytes);
-        let packets = self.capacity.packets.saturating_sub(self.reserve.packets);
-        (bytes / flow_bytes).min(packets.saturating_sub(in_flight.packets))
+        (bytes / flow_bytes).min(self.packets_max().saturating_sub(in_flight.packets))
     }
 
     /// Packets of samples leave.
