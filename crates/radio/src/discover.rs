@@ -9,6 +9,7 @@ use millstream_link::{LinkError, open};
 use millstream_wire::mpm;
 
 use crate::RadioError;
+use crate::deadline::deadline;
 use crate::error::io_error;
 use crate::rpc::Map;
 
@@ -79,7 +80,7 @@ pub fn discover(
             Err(_) => {}
         }
     }
-    let until = Instant::now() + timeout;
+    let until = deadline(timeout);
     let mut found = Vec::new();
     let slice = Duration::from_millis(10).min(timeout);
     while Instant::now() < until && found.len() < REPLIES_MAX {

@@ -146,7 +146,8 @@ impl Ledger {
 
     /// The consumer could not keep samples that it was given.
     pub(crate) fn refuse(&mut self, samples: u64) {
-        self.delivered -= samples;
+        let kept = self.delivered.checked_sub(samples);
+        self.delivered = kept.expect("no more than was delivered");
         self.lose(Cause::ConsumerFull, samples);
     }
 

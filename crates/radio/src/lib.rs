@@ -39,6 +39,7 @@ pub mod channel;
 pub mod client_zero;
 pub mod control;
 pub mod convert;
+mod deadline;
 pub mod device;
 pub mod discover;
 mod error;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use millstream_wire::Width;
 use rmpv::Value;
 
+use crate::deadline::deadline;
 use crate::rpc::{
     Claim, ClaimLoss, INIT_TIMEOUT, Map, RpcError, as_map, as_maps, as_u64, as_version,
 };
@@ -184,7 +185,7 @@ impl Session {
 
 /// Claims the device, waiting for one that somebody else holds as long as the arguments say.
 fn claim(args: &DeviceArgs) -> Result<Claim, RpcError> {
-    let until = Instant::now() + args.claim_wait;
+    let until = deadline(args.claim_wait);
     loop {
         match Claim::new(SocketAddrV4::new(args.addr, args.rpc_port), &args.session) {
             Err(RpcError::Remote { .. }) if Instant::now() < until => thread::sleep(CLAIM_AGAIN),

@@ -4,6 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::Device;
+use crate::deadline::deadline;
 use crate::stream::{RxArgs, RxError, RxGroup};
 use crate::tx::{TxArgs, TxError, TxGroup};
 use crate::{DeviceArgs, RadioError};
@@ -170,7 +171,7 @@ impl DeviceSet {
 /// Waits for an edge; the device's time at it, ticks.
 fn next_edge(device: &Device, timeout: Duration) -> Result<u64, RadioError> {
     let (before, mut now) = (device.time_last_pps()?, device.time_ticks()?);
-    let until = Instant::now() + timeout;
+    let until = deadline(timeout);
     loop {
         let (edge, last) = (device.time_last_pps()?, now);
         now = device.time_ticks()?;

@@ -8,6 +8,7 @@ use millstream_wire::msgpack::{Limits, Scan, scan};
 use rmpv::Value;
 
 use super::{CALL_TIMEOUT, RESPONSE_BYTES_MAX, RpcError};
+use crate::deadline::deadline;
 
 /// How large a response may be. The deepest real one has three levels; the longest are logs.
 const LIMITS: Limits = Limits { bytes: RESPONSE_BYTES_MAX, depth: 8, items: 1 << 16 };
@@ -67,7 +68,7 @@ impl RpcClient {
         let id = self.next_id;
         self.next_id = self.next_id.wrapping_add(1);
         let request = Value::Array(vec![0.into(), id.into(), method.into(), arguments.into()]);
-        let until = Instant::now() + timeout;
+        let until = deadline(timeout);
         self.send(&request, timeout).map_err(|source| self.broken(method, source, timeout))?;
         loop {
             let (answered, outcome) = self
