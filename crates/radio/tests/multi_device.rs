@@ -7,7 +7,7 @@ use std::time::Duration;
 use common::group::receive_group;
 use common::{PATIENCE, patient, radio};
 use millstream_emulator::{RadioConfig, RunningRadio};
-use millstream_radio::{Complex32, DeviceSet, RadioError, RxArgs, RxError, RxEvent};
+use millstream_radio::{Cause, Complex32, DeviceSet, RadioError, RxArgs, RxError, RxEvent};
 
 /// Two radios whose seconds are a quarter as long, at 400 kHz, and the set of them.
 fn two(other: RadioConfig) -> (Vec<RunningRadio>, DeviceSet) {
@@ -73,6 +73,46 @@ fn a_pps_that_does_not_come_is_one_clear_error() {
     let set = DeviceSet::open([args]).unwrap();
     let text = set.sync_at_pps(0, Duration::from_millis(50)).unwrap_err().to_string();
     assert!(text.contains("127.0.0.1 saw no PPS edge in 50 ms"), "{text}");
+}
+
+#[test]
+fn after_an_overrun_of_one_device_both_go_on_at_one_time() {
+    // Only the first device has a small buffer, so only it overruns by itself.
+    let one = RadioConfig { time_scale: 4.0, rx_buffer_samples: 1 << 16, ..patient() };
+    let (radios, args): (Vec<_>, Vec<_>) = [one, alike()].into_iter().map(radio).unzip();
+    let mut set = DeviceSet::open(args).unwrap();
+    set.set_rate(4e5).unwrap();
+    set.sync_at_pps(1_000_000, PATIENCE).unwrap();
+    let of = RxArgs::new(0).with_recv_queue_bytes(256 << 10);
+    let mut group = set.rx_group(&[(0, of), (1, of)]).unwrap();
+    group.start_continuous(None).unwrap();
+    let mut sums = (0, 0);
+    for round in 1..=3 {
+        let before = receive_group(&mut group, 50_000);
+        // 1.6 million samples, of which queue and buffer hold a tenth.
+        std::thread::sleep(Duration::from_secs(1));
+        let after = receive_group(&mut group, 400_000);
+        sums.0 += before.samples + after.samples;
+        sums.1 += before.missing + after.missing;
+        assert!(group.counters().next().unwrap().overruns >= round);
+        assert!(after.events.iter().all(|event| matches!(event, RxEvent::Overrun { .. })));
+    }
+    group.stop().unwrap();
+    let rest = receive_group(&mut group, u64::MAX);
+    assert!(rest.ended);
+    for (index, ledger) in group.finish().into_iter().enumerate() {
+        println!("{ledger}");
+        assert_eq!(ledger.balance(), Ok(()));
+        assert_eq!(ledger.delivered, sums.0 + rest.samples);
+        let gaps = ledger.lost(Cause::DeviceOverrun) + ledger.lost(Cause::Alignment);
+        assert_eq!(ledger.lost_total(), gaps);
+        // Beside the gaps, what one sent beyond the end of the other.
+        assert!(gaps >= sums.1 + rest.missing);
+        assert_eq!(ledger.lost(Cause::DeviceOverrun) > 0, index == 0, "{ledger}");
+    }
+    drop(set);
+    let overruns: Vec<_> = radios.into_iter().map(|radio| radio.stop().rx_overruns).collect();
+    assert!(overruns[0] >= 3 && overruns[1] == 0, "{overruns:?}");
 }
 
 #[test]

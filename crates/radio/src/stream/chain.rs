@@ -4,7 +4,7 @@
 use millstream_wire::regs::radio::RX_CMD_SLOTS;
 
 use super::meta::{RxError, RxEvent};
-use super::streamer::{Run, RxStreamer};
+use super::streamer::{Run, RxStreamer, TICKS_PER_SAMPLE};
 use super::tracker::{Arrival, Gap};
 use crate::{Cause, RadioError};
 
@@ -75,6 +75,32 @@ impl RxStreamer {
         Some(waiting)
     }
 
+    /// The radio was stopped, and has dropped what had not begun. All else is still to come, each
+    /// burst with an end of its own.
+    pub(super) fn forget_what_has_not_begun(&mut self) -> Result<(), RxError> {
+        if self.chain.is_empty() && self.recovery.is_none() {
+            return Ok(());
+        }
+        let now = self.channel.time_ticks().inspect_err(|_| self.chain.clear())?;
+        let has_begun = |at: u64| now.wrapping_sub(at) < 1 << 63;
+        self.recovery.take_if(|recovery| !has_begun(recovery.start));
+        let left = if let Run::Finite(left) = self.run { left } else { 0 };
+        let end = |at: u64, samples: u64| at.wrapping_add(samples * TICKS_PER_SAMPLE);
+        let mut joint = self.tracker.next_ticks().map(|due| end(due, left));
+        let mut begun = 0;
+        for Capture { samples, at } in &self.chain {
+            let at = at.or(joint);
+            // In doubt it has: then its end is waited for in vain, but not for long.
+            if !at.is_none_or(has_begun) {
+                break;
+            }
+            begun += 1;
+            joint = at.map(|at| end(at, *samples));
+        }
+        self.chain.truncate(begun);
+        Ok(())
+    }
+
     /// The burst is over: the next one in the chain begins, if there is one.
     pub(super) fn burst_over(&mut self) {
         self.awaited = None;
@@ -82,7 +108,9 @@ impl RxStreamer {
             self.run = Run::Idle;
             return;
         };
-        self.run = Run::Finite(samples);
+        if !matches!(self.run, Run::Stopping(_)) {
+            self.run = Run::Finite(samples);
+        }
         self.awaited = at;
         // One that follows at once goes on where the one before it ends.
         if at.is_some() {

@@ -44,19 +44,20 @@ impl RxStreamer {
         Ok(())
     }
 
-    /// Stops. What is on its way still comes; receive until the end of the burst.
+    /// Stops. What is on its way still comes; receive until the end of the burst, or with queued
+    /// captures until nothing [is running](RxStreamer::is_running).
     ///
     /// # Errors
     /// [`RxError::Radio`] when the device does not answer.
     pub fn stop(&mut self) -> Result<(), RxError> {
         self.channel.stop()?;
-        // The device has dropped what was queued.
-        self.chain.clear();
         self.restart_wanted = None;
-        if self.run != Run::Idle {
-            self.run = Run::Stopping(Instant::now());
+        if self.run == Run::Idle {
+            return Ok(());
         }
-        Ok(())
+        let outcome = self.forget_what_has_not_begun();
+        self.run = Run::Stopping(Instant::now());
+        outcome
     }
 
     pub(super) fn start(&mut self, samples: Option<u64>, at: Option<u64>) -> Result<(), RxError> {
@@ -67,7 +68,7 @@ impl RxStreamer {
         self.channel.stop_if_started()?;
         self.pass_over_strays(Duration::ZERO)?;
         self.command(samples, at)?;
-        self.aside.clear();
+        self.clear_aside();
         self.tracker.begin(at);
         self.expectation.begin(at);
         self.awaited = at;

@@ -75,9 +75,14 @@ impl Credit {
 
     /// Counts a packet whose buffer is free again.
     pub fn release(&mut self, flow_bytes: usize) {
+        self.release_many(1, flow_bytes as u64);
+    }
+
+    /// Counts so many packets whose buffers are free again.
+    pub fn release_many(&mut self, packets: u64, flow_bytes: u64) {
         // Totals come from the sender, who may have put nonsense into them.
-        self.consumed_bytes = self.consumed_bytes.wrapping_add(flow_bytes as u64);
-        self.consumed_packets = self.consumed_packets.wrapping_add(1);
+        self.consumed_bytes = self.consumed_bytes.wrapping_add(flow_bytes);
+        self.consumed_packets = self.consumed_packets.wrapping_add(packets);
     }
 
     /// A data packet of `flow_bytes` came behind a gap of `packets`: they left the network too.
@@ -88,8 +93,7 @@ impl Credit {
     pub fn pass_gap(&mut self, packets: u64, flow_bytes: usize) {
         if !std::mem::take(&mut self.may_be_ahead) {
             let bytes = packets.saturating_mul(flow_bytes as u64);
-            self.consumed_bytes = self.consumed_bytes.wrapping_add(bytes);
-            self.consumed_packets = self.consumed_packets.wrapping_add(packets);
+            self.release_many(packets, bytes);
         }
     }
 

@@ -18,10 +18,10 @@ use std::time::{Duration, Instant};
 use num_complex::Complex32;
 
 use super::meta::{RxCounters, RxError, RxEvent};
-use super::recv::deadline;
 use super::streamer::{Run, RxStreamer};
 use crate::Ledger;
 use crate::convert::Converter;
+use crate::deadline::deadline;
 use align::Front;
 
 /// Time between the command and the start of a group that is not told when, milliseconds.
@@ -65,6 +65,8 @@ pub struct RxGroup {
     left: Option<u64>,
     /// What happened to members since the last samples.
     trouble: Option<Trouble>,
+    /// What to fail with, once the samples that came before have been handed out.
+    failure: Option<RxError>,
 }
 
 /// The reason of the next gap.
@@ -93,7 +95,7 @@ impl RxGroup {
         for member in &mut members {
             member.in_group = true;
         }
-        Ok(Self { members, running: false, due: None, left: None, trouble: None })
+        Ok(Self { members, running: false, due: None, left: None, trouble: None, failure: None })
     }
 
     /// The members, in the order of the slices.
@@ -225,31 +227,57 @@ impl RxGroup {
     ) -> Result<GroupMetadata, RxError> {
         assert_eq!(outs.len(), self.members.len(), "one slice per member");
         let room = outs.iter().map(|out| out.len()).min().unwrap_or(0);
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
         let mut meta = GroupMetadata::default();
+        match self.fill(outs, room, timeout, &mut meta, &convert) {
+            // The samples are out of the streams: they come first.
+            Err(failure) if meta.samples > 0 => self.failure = Some(failure),
+            outcome => outcome?,
+        }
+        Ok(meta)
+    }
+
+    fn fill<T>(
+        &mut self,
+        outs: &mut [&mut [T]],
+        room: usize,
+        timeout: Duration,
+        meta: &mut GroupMetadata,
+        convert: &impl Fn(Converter, f32, &[u8], &mut [T]) -> usize,
+    ) -> Result<(), RxError> {
         let mut until = None;
         loop {
             match self.front()? {
                 Front::Samples { ticks, .. } if self.due != Some(ticks) => {
-                    return Ok(if meta.samples > 0 { meta } else { self.gap(ticks) });
+                    if meta.samples == 0 {
+                        *meta = self.gap(ticks);
+                    }
+                    return Ok(());
                 }
                 Front::Samples { samples, .. } if meta.samples < room || samples == 0 => {
                     let samples = samples.min(room - meta.samples);
-                    self.hand_out(outs, samples, &mut meta, &convert)?;
+                    self.hand_out(outs, samples, meta, convert)?;
                     // Not looked further: the ledgers end with what the caller has.
                     if meta.end_of_burst || (meta.samples == room && room > 0) {
-                        return Ok(meta);
+                        return Ok(());
                     }
                 }
-                Front::Ended => return Ok(if meta.samples > 0 { meta } else { self.end_burst() }),
-                Front::Samples { .. } => return Ok(meta),
-                Front::Nothing(_) if meta.samples == room && room > 0 => return Ok(meta),
+                Front::Ended => {
+                    if meta.samples == 0 {
+                        *meta = self.end_burst();
+                    }
+                    return Ok(());
+                }
+                Front::Samples { .. } => return Ok(()),
                 Front::Nothing(index) => {
                     let until = *until.get_or_insert_with(|| deadline(timeout));
                     if !self.members[index].advance(until)? && Instant::now() >= until {
                         if meta.samples == 0 {
                             meta.event = RxEvent::Timeout;
                         }
-                        return Ok(meta);
+                        return Ok(());
                     }
                 }
             }

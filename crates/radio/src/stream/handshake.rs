@@ -81,6 +81,7 @@ fn attempt(
     if init.is_none_or(|command| command.op != CommandOp::Init) {
         return Ok(false);
     }
+    management.take_passed_over();
     for poll in 0..STATUS_POLLS {
         if poll.is_multiple_of(ANSWER_AGAIN) {
             answer(management, path, credit)?;
@@ -90,6 +91,10 @@ fn attempt(
             return Err(management.unusable("its endpoint reports an error in the stream set-up"));
         }
         if status & STATUS_FC_ENABLED != 0 {
+            // What the device had in store may have come meanwhile. Lost as it is, it must not
+            // take the window along: it may be all of it.
+            let (packets, bytes) = management.take_passed_over();
+            credit.release_many(packets, bytes);
             return Ok(true);
         }
         thread::sleep(Duration::from_millis(1));

@@ -74,16 +74,19 @@ impl RxStreamer {
     }
 
     /// Whether a packet has been put aside, or has to wait for those that were: one before it may
-    /// still come.
-    fn waits(&mut self, place: Place, arrival: &Arrival, eob: bool) -> bool {
+    /// still come. The end of an overrun burst waits for nothing: the restart is more urgent.
+    fn waits(&mut self, place: Place, arrival: &Arrival, eob: bool, flow_bytes: usize) -> bool {
         let Place::Lent(index) = place else { return false };
         let missing = self.tracker.missing_before(arrival);
         if missing == 0 {
             return false;
         }
         let begun = self.awaited.is_none() && self.recovery.is_none();
-        if begun && !eob && missing <= WINDOW as u64 && !self.aside.given_up {
-            if self.aside.put(arrival.seq, self.port.rx.datagram(index).payload) {
+        let urgent = eob && self.run == Run::Continuous;
+        let packet = self.port.rx.datagram(index).payload;
+        let may = begun && !urgent && missing <= WINDOW as u64 && self.aside.takes(packet);
+        if may && !self.aside.given_up {
+            if self.aside.put(arrival.seq, packet, flow_bytes) {
                 self.counters.reordered += 1;
             } else {
                 self.counters.duplicates += 1;
@@ -96,6 +99,13 @@ impl RxStreamer {
             self.batch.0 = index;
         }
         self.aside.given_up
+    }
+
+    /// Forgets the packets that wait for their turn.
+    pub(super) fn clear_aside(&mut self) {
+        let (packets, bytes) = self.aside.flow();
+        self.credit.release_many(packets, bytes);
+        self.aside.clear();
     }
 
     fn malformed(&mut self) -> Result<(), RxError> {
@@ -117,11 +127,11 @@ impl RxStreamer {
             // Followed all the same, so that the next burst begins with the right number.
             self.tracker.begin(None);
             self.tracker.judge(&arrival);
-            self.aside.clear();
+            self.clear_aside();
             self.counters.stray += 1;
             return self.release(flow_bytes);
         }
-        if self.waits(place, &arrival, repr.eob) {
+        if self.waits(place, &arrival, repr.eob, flow_bytes) {
             return Ok(());
         }
         if self.is_of_a_later_capture(&arrival) {
@@ -211,7 +221,8 @@ impl RxStreamer {
                 }
                 (left == 0, RxEvent::None)
             }
-            Run::Stopping(_) => (eob, RxEvent::None),
+            // What was started again before the stop has an end of its own.
+            Run::Stopping(_) => (eob && self.recovery.is_none(), RxEvent::None),
             Run::Continuous | Run::Idle => (false, RxEvent::None),
         }
     }
@@ -226,7 +237,10 @@ impl RxStreamer {
     fn stream_command(&mut self, repr: &CommandRepr, flow_bytes: usize) -> Result<(), RxError> {
         match repr.op {
             CommandOp::Resync => {
-                self.credit.resync(repr.packets, repr.bytes);
+                // Those that wait are among the totals, and are released later.
+                let (packets, bytes) = self.aside.flow();
+                let totals = (repr.packets.wrapping_sub(packets), repr.bytes.wrapping_sub(bytes));
+                self.credit.resync(totals.0, totals.1);
                 self.release(flow_bytes)
             }
             // The device did not hear the answer to the handshake, or this is a second copy. In

@@ -34,7 +34,9 @@ impl RxStreamer {
             return Ok(());
         }
         let now = Instant::now();
-        if self.channel.events().late_commands() != self.late_commands_seen {
+        // Of one further down the chain nothing is said before its turn.
+        let concerned = self.awaited.is_some() || self.chain.is_empty();
+        if concerned && self.channel.events().late_commands() != self.late_commands_seen {
             return self.late_command();
         }
         if now.duration_since(self.last_idle) >= REPORT_AGAIN {
@@ -51,6 +53,8 @@ impl RxStreamer {
             && now.duration_since(self.last_heard) >= STOP_TIMEOUT
         {
             // The end of the burst is lost, or the device had stopped by itself.
+            self.chain.clear();
+            self.recovery = None;
             self.end_burst(RxEvent::None);
             return Ok(());
         }
@@ -69,10 +73,6 @@ impl RxStreamer {
 
     /// The device discarded a timed start.
     fn late_command(&mut self) -> Result<(), RxError> {
-        if self.awaited.is_none() && !self.chain.is_empty() {
-            // It is about one further down the chain.
-            return Ok(());
-        }
         self.late_commands_seen += 1;
         match (self.run, self.recovery) {
             (Run::Continuous, Some(recovery)) => self.restart(recovery.attempts),
@@ -156,7 +156,7 @@ impl RxStreamer {
         self.losses.book(&gap, Cause::DeviceOverrun, drops, &mut self.ledger);
         self.expectation.add(samples);
         self.ledger.expected = self.expectation.total();
-        self.tracker.pass_over(0, samples);
+        self.tracker.lose_end(packets, samples);
         self.end_burst(RxEvent::SequenceGap { packets, samples });
     }
 

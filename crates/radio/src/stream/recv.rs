@@ -7,6 +7,7 @@ use num_complex::Complex32;
 
 use super::meta::{RxError, RxEvent, RxMetadata};
 use super::streamer::{Held, Pending, Place, RxStreamer, TICKS_PER_SAMPLE};
+use crate::deadline::deadline;
 
 /// Longest sleep between looks at the state of the stream.
 const SLICE: Duration = Duration::from_millis(50);
@@ -16,7 +17,7 @@ impl RxStreamer {
     ///
     /// Fills `out`, unless before that a gap, the end of a burst or the end of `timeout` comes.
     /// Samples of one call are contiguous in time. An event comes alone, before the samples behind
-    /// it.
+    /// it, and an error after what came before it.
     ///
     /// # Errors
     /// [`RxError::DeviceSilent`] when the device stopped answering, [`RxError::NotRestarted`],
@@ -49,29 +50,47 @@ impl RxStreamer {
         timeout: Duration,
         convert: impl Fn(&[u8], &mut [T]) -> usize,
     ) -> Result<RxMetadata, RxError> {
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
         let mut meta = RxMetadata::default();
+        match self.fill(out, timeout, &mut meta, &convert) {
+            // The samples are out of the stream: they come first.
+            Err(failure) if meta.samples > 0 => self.failure = Some(failure),
+            outcome => outcome?,
+        }
+        Ok(meta)
+    }
+
+    fn fill<T>(
+        &mut self,
+        out: &mut [T],
+        timeout: Duration,
+        meta: &mut RxMetadata,
+        convert: &impl Fn(&[u8], &mut [T]) -> usize,
+    ) -> Result<(), RxError> {
         // Asked for only when nothing is there: reading the clock is not free.
         let mut until = None;
         loop {
             if let Some(pending) = self.pending {
                 if meta.samples == 0 {
                     self.pending = None;
-                    return Ok(self.deliver_pending(&pending));
+                    *meta = deliver(&pending);
                 }
-                return Ok(meta);
+                return Ok(());
             }
             if let Some(held) = self.held {
                 if meta.samples == out.len() && held.at < held.end {
-                    return Ok(meta);
+                    return Ok(());
                 }
-                self.hand_out(held, out, &mut meta, &convert)?;
+                self.hand_out(held, out, meta, convert)?;
                 if meta.end_of_burst {
-                    return Ok(meta);
+                    return Ok(());
                 }
                 continue;
             }
             if meta.samples == out.len() && !out.is_empty() {
-                return Ok(meta);
+                return Ok(());
             }
             if self.inspect_batch()? {
                 continue;
@@ -81,7 +100,7 @@ impl RxStreamer {
                 if meta.samples == 0 {
                     meta.event = RxEvent::Timeout;
                 }
-                return Ok(meta);
+                return Ok(());
             }
         }
     }
@@ -129,11 +148,6 @@ impl RxStreamer {
         Ok(ends_burst && event == RxEvent::None)
     }
 
-    fn deliver_pending(&mut self, pending: &Pending) -> RxMetadata {
-        let Pending { event, ticks, ends_burst } = *pending;
-        RxMetadata { samples: 0, time_ticks: ticks, end_of_burst: ends_burst, event }
-    }
-
     /// Waits for datagrams, no longer than a slice and not beyond `until`, and goes through them.
     /// True when there is something for the caller.
     pub(super) fn advance(&mut self, until: Instant) -> Result<bool, RxError> {
@@ -158,8 +172,7 @@ impl RxStreamer {
     }
 }
 
-/// A time-out too long for the clock is a year.
-pub(super) fn deadline(timeout: Duration) -> Instant {
-    const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
-    Instant::now() + timeout.min(YEAR)
+fn deliver(pending: &Pending) -> RxMetadata {
+    let Pending { event, ticks, ends_burst } = *pending;
+    RxMetadata { samples: 0, time_ticks: ticks, end_of_burst: ends_burst, event }
 }

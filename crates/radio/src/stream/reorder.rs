@@ -18,6 +18,7 @@ pub(super) struct Aside {
 struct Waiting {
     seq: u16,
     length: usize,
+    flow_bytes: usize,
 }
 
 impl Aside {
@@ -31,15 +32,27 @@ impl Aside {
         self.count == 0
     }
 
-    /// Keeps a copy; false for a packet that waits already. The last free place makes them all go.
-    pub fn put(&mut self, seq: u16, packet: &[u8]) -> bool {
+    /// Whether there is room for a packet that long.
+    pub fn takes(&self, packet: &[u8]) -> bool {
+        packet.len() <= self.frame_bytes
+    }
+
+    /// What those that wait count in flow control: packets and bytes.
+    pub fn flow(&self) -> (u64, u64) {
+        let bytes = self.waiting.iter().flatten().map(|waiting| waiting.flow_bytes as u64).sum();
+        (self.count as u64, bytes)
+    }
+
+    /// Keeps a copy of a packet that there is room for, and that counts as `flow_bytes`; false for
+    /// one that waits already. The last free place makes them all go.
+    pub fn put(&mut self, seq: u16, packet: &[u8], flow_bytes: usize) -> bool {
         if self.waiting.iter().flatten().any(|waiting| waiting.seq == seq) {
             return false;
         }
         if let Some(place) = self.waiting.iter().position(Option::is_none) {
-            let length = packet.len().min(self.frame_bytes);
-            self.bytes[place * self.frame_bytes..][..length].copy_from_slice(&packet[..length]);
-            self.waiting[place] = Some(Waiting { seq, length });
+            let length = packet.len();
+            self.bytes[place * self.frame_bytes..][..length].copy_from_slice(packet);
+            self.waiting[place] = Some(Waiting { seq, length, flow_bytes });
             self.count += 1;
         }
         self.given_up |= self.count == WINDOW;
@@ -82,9 +95,11 @@ mod tests {
     fn packets_wait_for_their_turn_across_the_wrap() {
         let mut aside = Aside::new(8);
         for seq in [1, u16::MAX, 0] {
-            assert!(aside.put(seq, &seq.to_le_bytes()));
+            assert!(aside.put(seq, &seq.to_le_bytes(), 8));
         }
-        assert!(!aside.put(0, &[]), "it waits already");
+        assert!(!aside.put(0, &[], 8), "it waits already");
+        assert_eq!(aside.flow(), (3, 24));
+        assert!(aside.takes(&[0; 8]) && !aside.takes(&[0; 9]));
         assert_eq!(aside.turn(u16::MAX - 1), None);
         for seq in [u16::MAX, 0, 1] {
             let place = aside.turn(seq).unwrap();
@@ -99,7 +114,7 @@ mod tests {
         let mut aside = Aside::new(8);
         for seq in [4, 2, 5, 7] {
             assert!(!aside.given_up);
-            assert!(aside.put(seq, &seq.to_le_bytes()));
+            assert!(aside.put(seq, &seq.to_le_bytes(), 8));
         }
         for (next_seq, seq) in [(1, 2u16), (3, 4), (5, 5), (6, 7)] {
             let place = aside.turn(next_seq).unwrap();

@@ -13,7 +13,7 @@ use super::credit::Credit;
 use super::expectation::Expectation;
 use super::handshake::{self, StreamPath};
 use super::losses::Losses;
-use super::meta::{RxArgs, RxCounters, RxEvent};
+use super::meta::{RxArgs, RxCounters, RxError, RxEvent};
 use super::reorder::Aside;
 use super::tracker::Tracker;
 use crate::channel::RxChannel;
@@ -55,6 +55,8 @@ pub struct RxStreamer {
     pub(super) held: Option<Held>,
     /// What to report before any further samples.
     pub(super) pending: Option<Pending>,
+    /// What to fail with, once the samples that came before have been handed out.
+    pub(super) failure: Option<RxError>,
 
     pub(super) run: Run,
     /// Captures that the device has been told to make after the current one.
@@ -125,7 +127,7 @@ pub(super) enum Run {
     Continuous,
     /// So many samples are still to come.
     Finite(u64),
-    /// Stopped; the end of the burst has not come yet, since when.
+    /// Stopped, since when; the end of the burst, and of those in the chain, has not come yet.
     Stopping(Instant),
 }
 
@@ -188,6 +190,7 @@ impl RxStreamer {
             aside: Aside::new(path.frame_bytes),
             held: None,
             pending: None,
+            failure: None,
             run: Run::Idle,
             chain: VecDeque::with_capacity(RX_CMD_SLOTS as usize + 1),
             awaited: None,
@@ -252,9 +255,9 @@ impl RxStreamer {
     }
 
     /// Whether something may still come: samples of a burst that has not ended, or the report of
-    /// how it ended.
+    /// how it ended or why it cannot go on.
     pub fn is_running(&self) -> bool {
-        self.run != Run::Idle || self.pending.is_some()
+        self.run != Run::Idle || self.pending.is_some() || self.failure.is_some()
     }
 
     /// Stops, discards what is still on its way, and returns the final ledger.
@@ -274,7 +277,7 @@ impl RxStreamer {
                 self.ledger.discard(Cause::Discarded, samples as u64);
                 alive &= self.pass(held, samples).is_ok();
             }
-            self.pending = None;
+            (self.pending, self.failure) = (None, None);
             if self.run == Run::Idle || !alive || Instant::now() >= until {
                 break;
             }

@@ -50,6 +50,9 @@ pub(super) struct Tracker {
     next_ticks: Option<u64>,
     /// Bit i: packet `next_seq - 1 - i` arrived.
     seen: u128,
+    /// Packets that may be missing before the next one by its number, but have been booked: the
+    /// end of a burst.
+    booked: u16,
     /// The sequence numbers began anew, so they say nothing about what is missing.
     restarted: bool,
 }
@@ -62,6 +65,7 @@ impl Tracker {
             next_seq: 0,
             next_ticks: None,
             seen: 0,
+            booked: 0,
             restarted: false,
         }
     }
@@ -73,7 +77,7 @@ impl Tracker {
 
     /// The device counts packets from 0 again.
     pub fn restart(&mut self) {
-        (self.next_seq, self.seen, self.restarted) = (0, 0, true);
+        (self.next_seq, self.seen, self.booked, self.restarted) = (0, 0, 0, true);
     }
 
     /// The time at which the next sample is due, if it is known.
@@ -84,7 +88,19 @@ impl Tracker {
     /// Packets that `arrival` shows to be missing before it; none for an older one.
     pub fn missing_before(&self, arrival: &Arrival) -> u64 {
         let missing = arrival.seq.wrapping_sub(self.next_seq);
-        if missing < 0x8000 && !self.restarted { missing.into() } else { 0 }
+        if missing < 0x8000 && !self.restarted { self.unbooked(missing).into() } else { 0 }
+    }
+
+    /// Of packets missing by number, those that have not been booked.
+    fn unbooked(&self, missing: u16) -> u16 {
+        if missing < 0x8000 { missing.saturating_sub(self.booked) } else { missing }
+    }
+
+    /// The end of a burst is lost: so many samples, and at most so many packets, for the device may
+    /// not have sent them.
+    pub fn lose_end(&mut self, packets: u64, samples: u64) {
+        self.pass_over(0, samples);
+        self.booked = self.booked.saturating_add(packets.min(0x7FFF) as u16);
     }
 
     /// Passes over so many packets with so many samples, which will not come.
@@ -105,7 +121,7 @@ impl Tracker {
         let missing = arrival.seq.wrapping_sub(self.next_seq);
         let verdict = match (arrival.ticks, self.next_ticks) {
             (Some(ticks), Some(due)) => self.by_time(ticks, due, missing),
-            _ => self.by_sequence(missing),
+            _ => self.by_sequence(self.unbooked(missing)),
         };
         match verdict {
             Verdict::Next | Verdict::After(_) => self.advance(arrival, missing),
@@ -133,7 +149,7 @@ impl Tracker {
         if !ahead.is_multiple_of(self.ticks_per_sample) {
             return Verdict::Nonsense;
         }
-        let samples = ahead / self.ticks_per_sample;
+        let (samples, missing) = (ahead / self.ticks_per_sample, self.unbooked(missing));
         if self.restarted {
             let packets = samples.div_ceil(self.samples_per_packet);
             return Verdict::After(Gap { packets, in_packets: samples, unsent: 0 });
@@ -178,7 +194,7 @@ impl Tracker {
         let steps = u32::from(missing) + 1;
         self.seen = self.seen.checked_shl(steps).unwrap_or(0) | 1;
         self.next_seq = arrival.seq.wrapping_add(1);
-        self.restarted = false;
+        (self.booked, self.restarted) = (0, false);
         let begin = arrival.ticks.or(self.next_ticks);
         let length = arrival.samples * self.ticks_per_sample;
         self.next_ticks = begin.map(|ticks| ticks.wrapping_add(length));

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use millstream_link::port::Port;
 use millstream_wire::mgmt::{MgmtRepr, Op};
-use millstream_wire::stream::CommandRepr;
+use millstream_wire::stream::{CommandOp, CommandRepr};
 use millstream_wire::{Epid, Width, chdr};
 
 use crate::RadioError;
@@ -34,12 +34,14 @@ pub struct Management<'a> {
     seq: u16,
     /// A stream command that came while something else was waited for.
     command: Option<CommandRepr>,
+    /// Packets of the stream that came meanwhile: how many, and what they count in flow control.
+    passed_over: (u64, u64),
 }
 
 impl<'a> Management<'a> {
     /// Transactions from `port`, whose endpoint is `epid`, with the device's CHDR port.
     pub fn new(port: &'a mut Port, device: SocketAddrV4, width: Width, epid: Epid) -> Self {
-        Self { port, device, width, epid, seq: 0, command: None }
+        Self { port, device, width, epid, seq: 0, command: None, passed_over: (0, 0) }
     }
 
     /// This host's endpoint.
@@ -56,6 +58,12 @@ impl<'a> Management<'a> {
             self.receive(until, |_| None::<()>, true)?;
         }
         Ok(self.command.take())
+    }
+
+    /// The packets of a stream to this port that were passed over since the last call: how many,
+    /// and what they count in flow control, bytes.
+    pub fn take_passed_over(&mut self) -> (u64, u64) {
+        std::mem::take(&mut self.passed_over)
     }
 
     /// Sends a packet that has no reply.
@@ -154,11 +162,17 @@ impl<'a> Management<'a> {
                 if packet.header().dst_epid != self.epid {
                     continue;
                 }
-                if let Ok(command) = CommandRepr::parse(&packet) {
-                    self.command = Some(command);
-                } else if let Ok(reply) = MgmtRepr::parse(&packet) {
+                if let Ok(reply) = MgmtRepr::parse(&packet) {
                     found = found.or(wanted(&reply));
+                    continue;
                 }
+                let command = CommandRepr::parse(&packet).ok();
+                // An INIT is before all counting.
+                if command.is_none_or(|command| command.op != CommandOp::Init) {
+                    self.passed_over.0 += 1;
+                    self.passed_over.1 += packet.flow_len() as u64;
+                }
+                self.command = command.or(self.command);
             }
             let command = stop_at_command && self.command.is_some();
             // The time is looked at here too: a flood of other packets must not keep us.

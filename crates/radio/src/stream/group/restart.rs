@@ -17,8 +17,12 @@ impl RxGroup {
 
     fn restart(&mut self, attempts: u32) -> Result<(), RxError> {
         if self.members.iter().any(|member| member.run != Run::Continuous) {
-            // The burst ends anyway.
-            self.members.iter_mut().for_each(|member| member.restart_wanted = None);
+            // The burst ends anyway, and no member must wait for a start.
+            for member in &mut self.members {
+                if member.restart_wanted.take().is_some() && member.run == Run::Continuous {
+                    member.stop()?;
+                }
+            }
             return Ok(());
         }
         if let Err(error) = check_attempts(attempts) {
