@@ -24,6 +24,9 @@ const ECHO_WAIT: Duration = Duration::from_millis(20);
 /// Tries per size, so that one lost datagram does not shrink the result.
 const TRIES: u32 = 2;
 
+/// Tries of the first, which tells whether anybody is there: a busy device takes its time.
+const TRIES_FIRST: u32 = 25;
+
 /// Finds the largest echoed datagram up to `bytes_max`, in bytes of UDP payload.
 ///
 /// # Errors
@@ -31,20 +34,17 @@ const TRIES: u32 = 2;
 pub fn probe(port: &mut Port, device: SocketAddrV4, bytes_max: usize) -> Result<usize, RadioError> {
     let most = bytes_max.max(DATAGRAM_BYTES_MIN) / 4 * 4;
     let (mut fits, mut too_long) = (DATAGRAM_BYTES_MIN, most + 4);
-    if echoes(port, device, most)? {
+    // That it answers at all is worth more patience than any size.
+    if !echoes(port, device, DATAGRAM_BYTES_MIN, TRIES_FIRST)? {
+        let (attempts, wait_ms) = (TRIES_FIRST, ECHO_WAIT.as_millis() as u64);
+        return Err(RadioError::Silent { address: device, what: "an echo", attempts, wait_ms });
+    }
+    if echoes(port, device, most, TRIES)? {
         fits = most;
-    } else if !echoes(port, device, DATAGRAM_BYTES_MIN)? {
-        let wait_ms = ECHO_WAIT.as_millis() as u64;
-        return Err(RadioError::Silent {
-            address: device,
-            what: "an echo",
-            attempts: TRIES,
-            wait_ms,
-        });
     }
     while too_long - fits > 4 {
         let middle = (fits + too_long) / 8 * 4;
-        if echoes(port, device, middle)? {
+        if echoes(port, device, middle, TRIES)? {
             fits = middle;
         } else {
             too_long = middle;
@@ -54,10 +54,15 @@ pub fn probe(port: &mut Port, device: SocketAddrV4, bytes_max: usize) -> Result<
     Ok(if (1473..1500).contains(&fits) { 1472 } else { fits })
 }
 
-fn echoes(port: &mut Port, device: SocketAddrV4, bytes: usize) -> Result<bool, RadioError> {
+fn echoes(
+    port: &mut Port,
+    device: SocketAddrV4,
+    bytes: usize,
+    tries: u32,
+) -> Result<bool, RadioError> {
     let mut datagram = vec![0; bytes];
     datagram[..mpm::ECHO_PREFIX.len()].copy_from_slice(mpm::ECHO_PREFIX);
-    for _ in 0..TRIES {
+    for _ in 0..tries {
         // A datagram too long for the first link is refused here, as good as an answer.
         if port.tx.send(&datagram, device).is_err() {
             return Ok(false);
@@ -131,6 +136,28 @@ mod tests {
     #[test]
     fn one_lost_echo_does_not_shrink_the_result() {
         assert_eq!(probe_path(1472, 3, DATAGRAM_BYTES_MAX).unwrap(), 1472);
+    }
+
+    #[test]
+    fn a_device_that_is_slow_to_answer_at_first_is_waited_for() {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let SocketAddr::V4(device) = socket.local_addr().unwrap() else { unreachable!() };
+        let echo = std::thread::spawn(move || {
+            let mut buffer = vec![0; 1000];
+            std::thread::sleep(5 * ECHO_WAIT);
+            loop {
+                let (count, from) = socket.recv_from(&mut buffer).unwrap();
+                if count == 0 {
+                    return;
+                }
+                socket.send_to(&buffer[..count], from).unwrap();
+            }
+        });
+        let any = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+        let mut port = open("udp", any, &PortOptions::default()).unwrap();
+        assert_eq!(probe(&mut port, device, 1000).unwrap(), 1000);
+        port.tx.send(&[], device).unwrap();
+        echo.join().unwrap();
     }
 
     #[test]
