@@ -204,6 +204,21 @@ fn a_packet_that_is_too_long_to_wait_is_not_waited_for() {
 }
 
 #[test]
+fn time_in_which_nobody_looked_is_no_silence() {
+    let (_radio, device) = device(2e6);
+    let mut stream = device.rx_stream(args()).unwrap();
+    // Stopped before it began, it has no end: that must be found out by looking.
+    stream.start_continuous(Some(device.time_ticks().unwrap() + 20_000_000)).unwrap();
+    stream.stop().unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    let mut buffer = vec![Complex32::default(); 10];
+    let meta = stream.recv(&mut buffer, Duration::ZERO).unwrap();
+    assert!(meta.event == RxEvent::Timeout && stream.is_running(), "{meta:?}");
+    let meta = stream.recv(&mut buffer, PATIENCE).unwrap();
+    assert!(meta.end_of_burst && !stream.is_running(), "{meta:?}");
+}
+
+#[test]
 fn a_wait_without_end_is_no_panic() {
     let (_radio, mut args_of) = radio(patient());
     args_of.claim_wait = Duration::MAX;

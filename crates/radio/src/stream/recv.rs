@@ -12,6 +12,10 @@ use crate::deadline::deadline;
 /// Longest sleep between looks at the state of the stream.
 const SLICE: Duration = Duration::from_millis(50);
 
+/// What a pause between two looks at the port counts at most as silence of the device: a caller
+/// who was away cannot say that nothing came.
+const AWAY_MAX: Duration = SLICE;
+
 impl RxStreamer {
     /// Receives complex floats: the wire's samples times the stream's scale.
     ///
@@ -154,16 +158,20 @@ impl RxStreamer {
         if self.inspect_batch()? {
             return Ok(true);
         }
-        let left = until.saturating_duration_since(Instant::now());
+        let now = Instant::now();
+        let away = now.saturating_duration_since(self.last_look).saturating_sub(AWAY_MAX);
+        self.last_heard = (self.last_heard + away).min(now);
+        let left = until.saturating_duration_since(now);
         let received = self.port.rx.recv_batch(left.min(SLICE));
         let count = received.map_err(|error| self.receive_error(error))?;
+        self.last_look = Instant::now();
         self.batch = (0, count);
         self.heard = false;
         // Nothing else comes for now: what waits for an earlier packet goes on without it.
         self.aside.given_up |= count == 0 && !left.is_zero() && !self.aside.is_empty();
         let found = self.inspect_batch()?;
         if self.heard {
-            self.last_heard = Instant::now();
+            self.last_heard = self.last_look;
         } else {
             // Whatever else there is at the port, the device is silent.
             self.idle()?;

@@ -76,7 +76,9 @@ pub struct RxStreamer {
     pub(super) run_ticks: u64,
 
     pub(super) silence_max: Duration,
+    /// When something came, put forward by the time in which nobody looked.
     pub(super) last_heard: Instant,
+    pub(super) last_look: Instant,
     /// The current batch had something from the device.
     pub(super) heard: bool,
     pub(super) last_idle: Instant,
@@ -203,6 +205,7 @@ impl RxStreamer {
             run_ticks: 0,
             silence_max,
             last_heard: now,
+            last_look: now,
             heard: false,
             last_idle: now,
             silence_ticks: None,
