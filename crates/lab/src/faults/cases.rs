@@ -1,6 +1,6 @@
 //! What goes wrong, in both directions.
 
-use super::Direction;
+use crate::Direction;
 
 /// One line of the matrix.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,8 +65,8 @@ impl Case {
     /// The faults in one direction.
     pub fn specs(&self, direction: Direction) -> &'static [&'static str] {
         match direction {
-            Direction::Receive => self.receive,
-            Direction::Transmit => self.transmit,
+            Direction::Rx => self.receive,
+            Direction::Tx => self.transmit,
         }
     }
 }

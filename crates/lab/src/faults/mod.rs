@@ -12,6 +12,7 @@ mod transmit;
 
 pub use cases::{CASES, Case};
 
+use crate::Direction;
 use millstream_emulator::{Error, FaultError};
 use millstream_radio::RadioError;
 use serde::Serialize;
@@ -26,26 +27,6 @@ pub const PACKET_SAMPLES: u32 = 100;
 
 /// A stream that has not moved for this long hangs.
 const HANG: Duration = Duration::from_secs(15);
-
-/// Which way the samples go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Direction {
-    /// From the radio.
-    Receive,
-    /// To the radio.
-    Transmit,
-}
-
-impl Direction {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Receive => "receive",
-            Self::Transmit => "transmit",
-        }
-    }
-}
 
 /// How a stream came through.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -116,8 +97,8 @@ pub enum MatrixError {
 /// [`MatrixError`] when it could not be run at all; what goes wrong with the stream is in the row.
 pub fn run(case: &Case, direction: Direction) -> Result<Row, MatrixError> {
     let mut row = match direction {
-        Direction::Receive => receive::run(case)?,
-        Direction::Transmit => transmit::run(case)?,
+        Direction::Rx => receive::run(case)?,
+        Direction::Tx => transmit::run(case)?,
     };
     row.complaints = row.judge(case);
     Ok(row)

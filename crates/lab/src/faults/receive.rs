@@ -1,7 +1,8 @@
 //! A receive stream through a fault.
 
 use super::rig::{PACKET, Rig, SAMPLES_BEFORE};
-use super::{Case, Direction, Ending, MatrixError, PACKET_SAMPLES, Progress, Row};
+use super::{Case, Ending, MatrixError, PACKET_SAMPLES, Progress, Row};
+use crate::Direction;
 use millstream_radio::{Cause, RxArgs, RxError, RxEvent, RxStreamer};
 use std::time::Duration;
 
@@ -21,11 +22,11 @@ struct Run {
 
 /// Runs the case; the row lacks its judgement.
 pub fn run(case: &Case) -> Result<Row, MatrixError> {
-    let rig = Rig::start(case, Direction::Receive)?;
+    let rig = Rig::start(case, Direction::Rx)?;
     let args =
         RxArgs::new(0).with_samples_per_packet(PACKET_SAMPLES).with_recv_queue_bytes(QUEUE_BYTES);
     let stream = rig.device.rx_stream(args)?;
-    let (row, progress) = (Row::new(case, Direction::Receive), Progress::new());
+    let (row, progress) = (Row::new(case, Direction::Rx), Progress::new());
     let mut run = Run { rig, stream, row, progress, block: vec![[0; 2]; 16 * PACKET] };
     if let Err(error) = run.stream_through(case)? {
         run.row.ending = Ending::Failed(error.to_string());

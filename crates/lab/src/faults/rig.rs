@@ -1,6 +1,7 @@
 //! A radio and its host in one process.
 
-use super::{Case, Direction, MatrixError, PACKET_SAMPLES, RATE_HZ};
+use super::{Case, MatrixError, PACKET_SAMPLES, RATE_HZ};
+use crate::Direction;
 use millstream_emulator::{CounterSnapshot, Radio, RadioConfig, RunningRadio};
 use millstream_radio::{Device, DeviceArgs};
 use std::net::Ipv4Addr;

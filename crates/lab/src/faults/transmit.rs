@@ -1,7 +1,8 @@
 //! A transmit stream through a fault.
 
 use super::rig::{PACKET, Rig, SAMPLES_BEFORE};
-use super::{Case, Direction, Ending, MatrixError, PACKET_SAMPLES, Progress, Row};
+use super::{Case, Ending, MatrixError, PACKET_SAMPLES, Progress, Row};
+use crate::Direction;
 use millstream_emulator::CounterSnapshot;
 use millstream_radio::tx::TxCause;
 use millstream_radio::{TxArgs, TxError, TxEvent, TxLedger, TxMetadata, TxStreamer};
@@ -23,9 +24,9 @@ struct Run {
 
 /// Runs the case; the row lacks its judgement.
 pub fn run(case: &Case) -> Result<Row, MatrixError> {
-    let rig = Rig::start(case, Direction::Transmit)?;
+    let rig = Rig::start(case, Direction::Tx)?;
     let stream = rig.device.tx_stream(TxArgs::new(0).with_samples_per_packet(PACKET_SAMPLES))?;
-    let (row, progress) = (Row::new(case, Direction::Transmit), Progress::new());
+    let (row, progress) = (Row::new(case, Direction::Tx), Progress::new());
     let mut run = Run { rig, stream, row, progress, block: vec![[1000, -1000]; 8 * PACKET] };
     if let Err(error) = run.stream_through(case)? {
         run.row.ending = Ending::Failed(error.to_string());

@@ -1,7 +1,10 @@
 //! `millstream bench faults`: what streams make of everything that goes wrong.
 
+use super::way::Way;
+use crate::interrupt;
 use crate::output::{Report, note};
-use millstream_lab::faults::{self, CASES, Case, Direction, Ending, Row};
+use millstream_lab::Direction;
+use millstream_lab::faults::{self, CASES, Case, Ending, Row};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,19 +19,13 @@ pub struct Args {
     #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
 
-    /// Only one way of the samples: receive or transmit.
-    #[arg(long, value_name = "WAY", value_parser = direction)]
-    direction: Option<Direction>,
+    /// Which way the samples go: from the radio, to the radio, or one after the other.
+    #[arg(long, value_name = "WAY", default_value = "both")]
+    direction: Way,
 
     /// List the faults and run nothing.
     #[arg(long)]
     list: bool,
-}
-
-fn direction(text: &str) -> Result<Direction, String> {
-    let all = [Direction::Receive, Direction::Transmit];
-    let found = all.into_iter().find(|direction| direction.name() == text);
-    found.ok_or_else(|| "expected receive or transmit".to_owned())
 }
 
 /// Succeeds when every stream came through as it should.
@@ -41,16 +38,17 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         args.only,
         names()
     );
+    let ways = args.direction.directions();
     if args.list {
-        return Ok(Report::done(listing(&cases), json!({ "faults": names() })));
+        return Ok(listing(&cases, &ways));
     }
-    let ways =
-        args.direction.map_or(vec![Direction::Receive, Direction::Transmit], |one| vec![one]);
+    interrupt::install();
     let mut rows = Vec::new();
     for way in ways {
         for case in &cases {
             note(format_args!("{}: {}", way.name(), case.name));
             rows.push(faults::run(case, way)?);
+            anyhow::ensure!(!interrupt::asked(), "ended before all faults had their turn");
         }
     }
     let unsound = rows.iter().filter(|row| !row.complaints.is_empty()).count();
@@ -60,21 +58,17 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     Ok(Report { text: table(&rows), results: json!({ "rows": rows }), failure })
 }
 
-fn listing(cases: &[&Case]) -> String {
-    let mut text = String::new();
+fn listing(cases: &[&Case], ways: &[Direction]) -> Report {
+    let (mut text, mut faults) = (String::new(), Vec::new());
     for case in cases {
-        for way in [Direction::Receive, Direction::Transmit] {
+        for way in ways {
+            let specs = case.specs(*way);
             // Writing to memory does not fail.
-            let _ = writeln!(
-                text,
-                "{:<26} {:<9} {}",
-                case.name,
-                way.name(),
-                case.specs(way).join("; ")
-            );
+            let _ = writeln!(text, "{:<26} {:<9} {}", case.name, way.name(), specs.join("; "));
+            faults.push(json!({ "fault": case.name, "direction": way, "specs": specs }));
         }
     }
-    text
+    Report::done(text, json!({ "faults": faults }))
 }
 
 fn table(rows: &[Row]) -> String {
