@@ -1,14 +1,36 @@
 //! SIGINT, SIGTERM and SIGHUP ask what runs to end in order; a second one ends the process at once.
+//!
+//! One request often arrives twice: `timeout` signals its child and then the group that the child
+//! is in, `make` and `sudo` pass on what the terminal sent to all. What follows within
+//! [`SAME_REQUEST_NS`] is the same request.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 
-static ASKED: AtomicBool = AtomicBool::new(false);
+/// Signals closer than this are one request, nanoseconds.
+const SAME_REQUEST_NS: i64 = 300_000_000;
+
+/// When somebody asked first, monotonic nanoseconds; 0 as long as nobody did.
+static ASKED_NS: AtomicI64 = AtomicI64::new(0);
 
 extern "C" fn on_signal(signal: libc::c_int) {
-    if ASKED.swap(true, Ordering::Relaxed) {
+    let now_ns = now_ns();
+    let first = ASKED_NS.compare_exchange(0, now_ns, Ordering::Relaxed, Ordering::Relaxed);
+    if first.is_err_and(|first_ns| is_another(first_ns, now_ns)) {
         // SAFETY: `_exit` is async-signal-safe.
         unsafe { libc::_exit(128 + signal) }
     }
+}
+
+/// Whether a signal is a request of its own after the first.
+fn is_another(first_ns: i64, now_ns: i64) -> bool {
+    now_ns - first_ns > SAME_REQUEST_NS
+}
+
+/// Monotonic time, at least 1.
+fn now_ns() -> i64 {
+    // `clock_gettime` is async-signal-safe.
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    (now.tv_sec * 1_000_000_000 + now.tv_nsec).max(1)
 }
 
 /// Installs the handlers. Verbs call this when there is something to end in order; until then a
@@ -16,7 +38,8 @@ extern "C" fn on_signal(signal: libc::c_int) {
 pub fn install() {
     let handler = on_signal as extern "C" fn(libc::c_int) as libc::sighandler_t;
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-        // SAFETY: the handler only touches an atomic and `_exit`, both async-signal-safe.
+        // SAFETY: the handler reads a clock, touches an atomic and may `_exit`: all of that is
+        // async-signal-safe.
         let before = unsafe { libc::signal(signal, handler) };
         if signal == libc::SIGHUP && before == libc::SIG_IGN {
             // Somebody said `nohup`.
@@ -28,5 +51,16 @@ pub fn install() {
 
 /// Somebody asked the process to end.
 pub fn asked() -> bool {
-    ASKED.load(Ordering::Relaxed)
+    ASKED_NS.load(Ordering::Relaxed) != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_that_come_together_are_one_request() {
+        assert!(!is_another(5, 5 + SAME_REQUEST_NS));
+        assert!(is_another(5, 6 + SAME_REQUEST_NS));
+    }
 }

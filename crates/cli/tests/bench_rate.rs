@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Radio, millstream};
+use common::{Radio, Running, command, millstream};
 use std::path::Path;
 
 #[test]
@@ -80,4 +80,14 @@ fn what_cannot_be_measured_is_refused() {
     ] {
         millstream(Path::new("/"), &[&["bench", "rate"][..], args].concat()).fails(status, part);
     }
+}
+
+#[test]
+fn who_asks_for_an_end_gets_it_with_the_measurement_so_far() {
+    let args = ["bench", "rate", "--json", "--no-pin", "--rate", "1e6", "--duration", "86400"];
+    let running = Running::start(command(Path::new("/"), &args));
+    running.line("place");
+    running.signal(libc::SIGINT);
+    let document = running.wait().fails(1, "ended before the measurement was").json();
+    assert_eq!(document["results"]["measured"][0]["direction"], "rx", "{document}");
 }

@@ -170,3 +170,21 @@ fn a_radio_that_dies_ends_the_transmission_with_one_reason() {
     radio.running.signal(libc::SIGKILL);
     playing.wait().fails(1, "stopped answering").fails(1, ", then open it again");
 }
+
+#[test]
+fn a_burst_whose_time_is_far_away_does_not_keep_who_asks_to_end() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("x.sc16"), ramp(1000)).unwrap();
+    let radio = Radio::start(folder.path(), &[]);
+    let playing = start(folder.path(), &radio, "x.sc16", &["--rate", "1e6", "--lead", "1e6"]);
+    // The second line comes when all is sent and only its time is waited for.
+    playing.line("  0 %");
+    playing.line("  0 %");
+    // As `timeout` does: to the process, and to its group.
+    playing.signal(libc::SIGTERM);
+    playing.signal(libc::SIGTERM);
+    let document = playing.wait().json();
+    let ledger = &document["results"]["ledger"];
+    assert_eq!((&ledger["accepted"], &ledger["balances"]), (&json!(1000), &json!(true)));
+    assert_eq!(document["results"]["interrupted"], true, "{document}");
+}

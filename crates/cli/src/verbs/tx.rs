@@ -22,6 +22,10 @@ const SLICE: Duration = Duration::from_millis(100);
 /// How much later than the last sample should have left its acknowledgement may come, seconds.
 const ACK_PATIENCE_S: f64 = 2.0;
 
+/// What is in the device when somebody asks to end is waited for as long as it lasts and this,
+/// seconds: not until its time, which may be far away.
+const END_PATIENCE_S: f64 = 1.0;
+
 /// Transmits a recording: SigMF, or raw samples.
 ///
 /// All of it is one burst, unless --timed is given: then every capture of a SigMF recording is a
@@ -100,6 +104,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let rate_hz = args.rate.or(source.rate_hz).with_context(|| {
         format!("{} does not say its sample rate: give --rate", args.input.display())
     })?;
+    // Before the claim, so that it is given back when somebody asks early.
+    interrupt::install();
     let mut device = Device::open(args.args.clone())?;
     let rate_hz = device.set_rate(rate_hz)?;
     let mut stream_args = TxArgs::new(args.channel);
@@ -112,7 +118,6 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         Some(seconds) => Some(device.time_ticks()? + (seconds * rate_hz).round() as u64),
         None => args.at,
     };
-    interrupt::install();
     let mut player = Player {
         stream,
         start_ticks,
@@ -131,18 +136,20 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     player.live.end();
     let Player { mut stream, mut events, wanted, .. } = player;
     events.fetch(&mut stream)?;
-    let counters = *stream.counters();
+    let (counters, interrupted) = (*stream.counters(), interrupt::asked());
+    let in_device_s = (stream.credit_window_bytes() / 4) as f64 / rate_hz;
+    let patience = Duration::from_secs_f64(in_device_s + END_PATIENCE_S);
     Ok(report::report(report::Played {
         input: &args.input,
         rate_hz,
         start_ticks,
         wanted,
         elapsed_s,
-        interrupted: interrupt::asked(),
+        interrupted,
         reader_waits: playback.waits,
         events,
         counters,
-        ledger: stream.finish(),
+        ledger: if interrupted { stream.finish_within(patience) } else { stream.finish() },
         limits: report::Limits { underflows: args.max_underflows, lates: args.max_lates },
     }))
 }

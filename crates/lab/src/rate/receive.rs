@@ -17,7 +17,7 @@ const BLOCK_PACKETS: usize = 8;
 const WIRE_BYTES: f64 = 4.0;
 
 /// What to receive.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct RxPlan {
     /// Channels of the device.
     pub channels: Vec<usize>,
@@ -27,6 +27,8 @@ pub struct RxPlan {
     pub duration: Duration,
     /// End at the first loss: the answer is known.
     pub until_loss: bool,
+    /// Asked again and again: whether to end early.
+    pub ended: fn() -> bool,
     /// Wanted size of each receive queue, bytes; `None` for the streamer's own choice.
     pub recv_queue_bytes: Option<usize>,
 }
@@ -163,7 +165,7 @@ fn drain(
             lag.note(last, ticks.wrapping_add(meta.samples as u64));
         }
         lossless &= matches!(meta.event, RxEvent::None | RxEvent::Timeout);
-        if over || (plan.until_loss && !lossless) {
+        if over || (plan.until_loss && !lossless) || (plan.ended)() {
             break last;
         }
     };

@@ -26,7 +26,7 @@ const AMPLITUDE: f32 = 0.5;
 const PERIOD_SAMPLES: usize = 40;
 
 /// What to transmit.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct TxPlan {
     /// Channels of the device, at most 32.
     pub channels: Vec<usize>,
@@ -36,6 +36,8 @@ pub struct TxPlan {
     pub duration: Duration,
     /// End at the first underflow or loss: the answer is known.
     pub until_loss: bool,
+    /// Asked again and again: whether to end early.
+    pub ended: fn() -> bool,
 }
 
 /// What was transmitted.
@@ -118,7 +120,7 @@ pub fn transmit(device: &mut Device, plan: &TxPlan) -> Result<TxOutcome, RateErr
     let mut generator = Generator::open(device, plan)?;
     let cpu_before = millstream_sys::usage::process_cpu_time();
     let began = Instant::now();
-    while generator.left > 0 && !(plan.until_loss && generator.troubled) {
+    while generator.left > 0 && !(plan.until_loss && generator.troubled) && !(plan.ended)() {
         generator.turn()?;
     }
     let cpu_s = (millstream_sys::usage::process_cpu_time() - cpu_before).as_secs_f64();

@@ -169,9 +169,15 @@ impl TxStreamer {
     ///
     /// A burst whose time is still to come is waited for. What a device that has gone did not take
     /// is booked as unaccounted.
-    pub fn finish(mut self) -> TxLedger {
+    pub fn finish(self) -> TxLedger {
         let held = self.still_holds(Duration::ZERO).unwrap_or_default();
-        self.end(FINISH_TIMEOUT + held);
+        self.finish_within(FINISH_TIMEOUT + held)
+    }
+
+    /// As [`Self::finish`], but for somebody who cannot wait for a burst whose time is far away:
+    /// what the device has not taken within `timeout` is booked as unaccounted.
+    pub fn finish_within(mut self, timeout: Duration) -> TxLedger {
+        self.end(timeout);
         self.account.ledger.clone()
     }
 

@@ -33,8 +33,8 @@ pub fn run(
         rows.push(row);
     }
     let counters = radio.stop()?;
-    let mut text =
-        format!("{}\n{} channels; {}\n\n", place.describe(), args.channels.len(), args.criterion());
+    let mut text = place.describe(args.args.is_none());
+    let _ = writeln!(text, "\n{} channels; {}\n", args.channels.len(), args.criterion());
     text += "            MS/s per channel, min/median/max   CPU s per gigasample\n";
     rows.iter().for_each(|row| row.write(&mut text));
     let results = json!({

@@ -3,7 +3,6 @@
 use super::Args;
 use crate::interrupt;
 use crate::output::note;
-use anyhow::bail;
 use millstream_lab::Direction;
 use millstream_lab::rate::{RxOutcome, RxPlan, TxOutcome, TxPlan, receive, transmit};
 use millstream_lab::uhd::{BenchmarkRate, Outcome};
@@ -61,16 +60,17 @@ impl Ours {
     ) -> anyhow::Result<Attempt> {
         let radio_cpu = RadioCpu::start(self.radio_pid);
         let mut device = Device::open(self.args.clone())?;
-        let channels = self.channels.clone();
+        let (channels, ended) = (self.channels.clone(), interrupt::asked as fn() -> bool);
         let (lossless, details) = match direction {
             Direction::Rx => {
+                let recv_queue_bytes = None;
                 let plan =
-                    RxPlan { channels, rate_hz, duration, until_loss, recv_queue_bytes: None };
+                    RxPlan { channels, rate_hz, duration, until_loss, ended, recv_queue_bytes };
                 let outcome = receive(&mut device, &plan)?;
                 (outcome.lossless, Details::Rx(outcome))
             }
             Direction::Tx => {
-                let plan = TxPlan { channels, rate_hz, duration, until_loss };
+                let plan = TxPlan { channels, rate_hz, duration, until_loss, ended };
                 let outcome = transmit(&mut device, &plan)?;
                 (outcome.lossless, Details::Tx(outcome))
             }
@@ -161,10 +161,9 @@ pub fn highest(
     let mut tried = Vec::new();
     let rate_hz = args.grid().highest(|rate_hz| {
         for number in 1..=args.tries {
-            if interrupt::asked() {
-                bail!("ended before the search was");
-            }
             let outcome = attempt(rate_hz)?;
+            // One that was cut short says nothing about the rate.
+            anyhow::ensure!(!interrupt::asked(), "ended before the search was");
             let verdict = if outcome.lossless { "nothing lost" } else { "lost samples" };
             note(format_args!("  {:>6} MS/s  try {number}  {verdict}", rate_hz / 1e6));
             let lossless = outcome.lossless;

@@ -22,7 +22,8 @@ use std::time::Duration;
 /// Received samples are converted to 32-bit floats and forgotten; transmitted ones are a tone in
 /// 32-bit floats, converted. Without --args the radio is an emulated one in a process of its own.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:
+#[command(group(clap::ArgGroup::new("how").required(true).args(["rate", "search", "against_uhd"])),
+          after_help = "Examples:
   millstream bench rate --rate 100e6 --channels 0,1
   millstream bench rate --search --channels 0,1 --max 250e6
   millstream bench rate --against-uhd --channels 0,1 --repetitions 3")]
@@ -36,8 +37,7 @@ pub struct Args {
     args: Option<DeviceArgs>,
 
     /// Samples per second of each channel.
-    #[arg(long, value_name = "HZ", value_parser = positive, allow_negative_numbers = true,
-          required_unless_present_any = ["search", "against_uhd"])]
+    #[arg(long, value_name = "HZ", value_parser = positive, allow_negative_numbers = true)]
     rate: Option<f64>,
 
     /// Which way: from the radio, to the radio, or one after the other.
@@ -54,7 +54,7 @@ pub struct Args {
     duration: f64,
 
     /// Find the highest rate without a loss, by bisection on a grid.
-    #[arg(long, conflicts_with_all = ["rate", "against_uhd"])]
+    #[arg(long)]
     search: bool,
 
     /// Step of the grid, and its lowest rate, Hz.
@@ -73,7 +73,7 @@ pub struct Args {
     tries: u32,
 
     /// Search with UHD's benchmark_rate too, in turns, against the same radio.
-    #[arg(long, conflicts_with = "rate")]
+    #[arg(long)]
     against_uhd: bool,
 
     /// Searches of each host, in turns.
@@ -121,14 +121,15 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let in_range = (0.1..=86_400.0).contains(&args.duration);
     anyhow::ensure!(in_range, "--duration {}: give 0.1 to 86400 seconds", args.duration);
     anyhow::ensure!(args.max >= args.step, "--max {} is below --step {}", args.max, args.step);
+    // Before anything is searched, which takes minutes.
+    let uhd_program = args.against_uhd.then(|| args.uhd_program()).transpose()?;
     interrupt::install();
     let place = Place::choose(&args)?;
     let mut radio = RadioUnderTest::start(&args, &place)?;
-    note(format_args!("{}\n{}", radio.describe(), place.describe()));
+    note(format_args!("{}\n{}", radio.describe(), place.describe(args.args.is_none())));
     let (channels, radio_pid) = (args.channels.clone(), radio.pid());
     let mut ours = Ours { args: radio.device_args(), channels, radio_pid };
-    if args.against_uhd {
-        let program = args.uhd_program.clone().map_or_else(millstream_lab::uhd::find, Ok)?;
+    if let Some(program) = uhd_program {
         let uhd = Uhd {
             program,
             addr: ours.args.addr,
@@ -149,6 +150,9 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         report.text += &one.text;
         report.failure = report.failure.or(one.failure);
         measured.push(one.results);
+        if interrupt::asked() {
+            break;
+        }
     }
     let counters = radio.stop()?;
     report.results = json!({
@@ -168,7 +172,9 @@ fn measure(
     let results = json!({
         "direction": direction, "outcome": attempt.details, "radio_cpu_s": attempt.radio_cpu_s,
     });
-    Ok(Report { text: text::of_attempt(&attempt), results, failure: attempt.unsound() })
+    let cut = || interrupt::asked().then(|| "ended before the measurement was".to_owned());
+    let failure = attempt.unsound().or_else(cut);
+    Ok(Report { text: text::of_attempt(&attempt), results, failure })
 }
 
 /// The highest rate of the grid.
@@ -193,6 +199,14 @@ fn search(args: &Args, ours: &mut Ours, direction: Direction) -> anyhow::Result<
 impl Args {
     fn duration(&self) -> Duration {
         Duration::from_secs_f64(self.duration)
+    }
+
+    /// UHD's host: the program given, or where distributions keep it.
+    fn uhd_program(&self) -> anyhow::Result<PathBuf> {
+        let Some(given) = &self.uhd_program else { return Ok(millstream_lab::uhd::find()?) };
+        let there = given.is_file();
+        anyhow::ensure!(there, "--uhd-program {}: there is no such file", given.display());
+        Ok(given.clone())
     }
 
     fn grid(&self) -> Grid {

@@ -33,17 +33,17 @@ impl Place {
         Ok(place)
     }
 
-    /// In words.
-    pub fn describe(&self) -> String {
+    /// In words; a radio that somebody gave has its own place.
+    pub fn describe(&self, emulated: bool) -> String {
         let where_to = |cpu: Option<usize>| match cpu {
             Some(cpu) => format!("CPU {cpu}"),
             None => "any CPU".to_owned(),
         };
-        format!(
-            "place   the emulated radio on {}, the host on {}",
-            where_to(self.radio_cpu),
-            where_to(self.host_cpu)
-        )
+        let host = format!("the host on {}", where_to(self.host_cpu));
+        match emulated {
+            true => format!("place   the emulated radio on {}, {host}", where_to(self.radio_cpu)),
+            false => format!("place   {host}"),
+        }
     }
 }
 
