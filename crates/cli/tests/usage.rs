@@ -36,6 +36,11 @@ fn a_wrong_argument_is_named_with_status_2() {
         (&["find", "--addr", "localhost"], "invalid value 'localhost' for '--addr <IPV4>'"),
         (&["radio", "--duration", "-1"], "give a number above 0"),
         (&["radio", "--time-scale", "nan"], "give a number above 0"),
+        (&["radio", "--rpc-port", "0"], "0 is not in 1..=65535"),
+        (&["find", "--discovery-port", "0"], "0 is not in 1..=65535"),
+        (&["bench", "faults", "--direction", "up"], "possible values: rx, tx, both"),
+        (&["bench", "buffer", "--rate", "1"], "<--latency <SECONDS>|--samples <N>|--histogram"),
+        (&["bench", "rate"], "<--rate <HZ>|--search|--against-uhd>"),
         (&["demo", "--rate", "inf"], "give a number above 0"),
         (&["rx", "--args", "127.0.0.2"], "is not of the form name=value; known: addr=IPV4"),
         (&[&rx[..], &["--rate", "-5"]].concat(), "give a number above 0"),
@@ -67,6 +72,9 @@ fn every_verb_that_fails_prints_one_document_and_one_reason() {
     let args = format!("addr={addr}");
     for command in [
         &["demo", "--json", "--ts", "none.ts"][..],
+        &["bench", "faults", "--json", "--only", "gremlins"],
+        &["bench", "rate", "--json", "--against-uhd", "--uhd-program", "none"],
+        &["fault", "--json", "127.0.0.1:9", "list"],
         &["find", "--json", "--addr", &addr, "--timeout-ms", "20"],
         &["radio", "--json", "--addr", &addr, "--rx-antenna", "flute"],
         &["rx", "--json", "--args", &args, "--rate", "1e6", "--out", "x.sc16"],

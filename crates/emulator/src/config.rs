@@ -83,9 +83,14 @@ impl RadioConfig {
     /// [`Error::Config`] for the first one out of range.
     pub fn check(&self) -> Result<(), Error> {
         let fail = |field, value: String, expected| Err(Error::Config { field, value, expected });
+        if self.addr.is_unspecified() || self.addr.is_multicast() {
+            // Hosts are told this address, and send there.
+            let expected = "one address of this machine, such as `ip -4 addr` lists, or 127.0.0.2";
+            return fail("addr", self.addr.to_string(), expected);
+        }
         if !(1e-6..=1e6).contains(&self.time_scale) {
             let expected = "a factor from 0.000001 to 1000000";
-            return fail("time_scale", self.time_scale.to_string(), expected);
+            return fail("time_scale", format!("{:?}", self.time_scale), expected);
         }
         if !RATE_RANGE_HZ.contains(&self.master_clock_rate_hz) {
             let expected = "a rate from 1 kHz to 500 MHz";
@@ -151,7 +156,10 @@ mod tests {
     fn a_bad_field_is_named_with_what_is_accepted() {
         let base = RadioConfig::default;
         let cases = [
-            (RadioConfig { time_scale: 0.0, ..base() }, "time_scale = 0: a factor"),
+            (RadioConfig { addr: Ipv4Addr::UNSPECIFIED, ..base() }, "addr = 0.0.0.0: one address"),
+            (RadioConfig { addr: Ipv4Addr::new(224, 0, 0, 1), ..base() }, "addr = 224.0.0.1"),
+            (RadioConfig { time_scale: 0.0, ..base() }, "time_scale = 0.0: a factor"),
+            (RadioConfig { time_scale: 1e99, ..base() }, "time_scale = 1e99: a factor"),
             (RadioConfig { time_scale: f64::NAN, ..base() }, "time_scale = NaN"),
             (RadioConfig { master_clock_rate_hz: 1.0, ..base() }, "1 kHz to 500 MHz"),
             (RadioConfig { rx_buffer_samples: 1, ..base() }, "rx_buffer_samples = 1"),

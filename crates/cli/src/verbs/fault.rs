@@ -82,10 +82,10 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
 
 /// One request and its answer.
 fn ask(radio: SocketAddrV4, request: &Value) -> anyhow::Result<Value> {
-    let mut stream =
-        TcpStream::connect_timeout(&SocketAddr::V4(radio), TIMEOUT).with_context(|| {
-            format!("no control channel at {radio}: start the radio with `--control {radio}`")
-        })?;
+    let connected = TcpStream::connect_timeout(&SocketAddr::V4(radio), TIMEOUT);
+    let mut stream = connected.map_err(|error| {
+        anyhow!("no control channel at {radio}: {error}; start the radio with `--control {radio}`")
+    })?;
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;
     let lost = || format!("the radio at {radio} did not answer; is it a control channel?");

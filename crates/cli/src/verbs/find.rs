@@ -19,11 +19,12 @@ pub struct Args {
     local: bool,
 
     /// UDP port of discovery.
-    #[arg(long, default_value_t = millstream_wire::mpm::DISCOVERY_PORT)]
+    #[arg(long, value_name = "PORT", default_value_t = millstream_wire::mpm::DISCOVERY_PORT,
+          value_parser = clap::value_parser!(u16).range(1..))]
     discovery_port: u16,
 
     /// How long to wait for answers, milliseconds.
-    #[arg(long, default_value_t = DISCOVERY_TIMEOUT.as_millis() as u64,
+    #[arg(long, value_name = "MS", default_value_t = DISCOVERY_TIMEOUT.as_millis() as u64,
           value_parser = clap::value_parser!(u64).range(1..=60_000))]
     timeout_ms: u64,
 }

@@ -34,12 +34,12 @@ pub struct Args {
           value_parser = clap::value_parser!(u8).range(1..=64))]
     pub count: u8,
 
-    /// Serial number shown to hosts.
-    #[arg(long, default_value = "MS0001")]
+    /// Serial number shown to hosts, which take two radios with the same one for one.
+    #[arg(long, value_name = "TEXT", default_value = "MS0001")]
     pub serial: String,
 
     /// Name shown to hosts.
-    #[arg(long, default_value = "millstream")]
+    #[arg(long, value_name = "TEXT", default_value = "millstream")]
     pub name: String,
 
     /// Seconds of device time per second of wall time; 0.1 runs ten times slower.
@@ -48,11 +48,11 @@ pub struct Args {
     pub time_scale: f64,
 
     /// Samples per channel that wait while the host grants no credit, before an overrun.
-    #[arg(long, default_value_t = RadioConfig::default().rx_buffer_samples)]
+    #[arg(long, value_name = "N", default_value_t = RadioConfig::default().rx_buffer_samples)]
     pub rx_buffer_samples: u64,
 
     /// Size of each channel's transmit packet buffer, in samples of four bytes.
-    #[arg(long, default_value_t = RadioConfig::default().tx_buffer_samples)]
+    #[arg(long, value_name = "N", default_value_t = RadioConfig::default().tx_buffer_samples)]
     pub tx_buffer_samples: u64,
 
     /// Largest IP packet of its network, bytes; hosts measure it and choose their packets by it.
@@ -60,19 +60,21 @@ pub struct Args {
     pub mtu: usize,
 
     /// UDP port of discovery and echo.
-    #[arg(long, default_value_t = millstream_wire::mpm::DISCOVERY_PORT)]
+    #[arg(long, value_name = "PORT", default_value_t = millstream_wire::mpm::DISCOVERY_PORT,
+          value_parser = clap::value_parser!(u16).range(1..))]
     pub discovery_port: u16,
 
     /// TCP port of remote procedure calls.
-    #[arg(long, default_value_t = millstream_wire::mpm::RPC_PORT)]
+    #[arg(long, value_name = "PORT", default_value_t = millstream_wire::mpm::RPC_PORT,
+          value_parser = clap::value_parser!(u16).range(1..))]
     pub rpc_port: u16,
 
     /// UDP port of CHDR packets; 0 takes any free one.
-    #[arg(long, default_value_t = RadioConfig::default().chdr_port)]
+    #[arg(long, value_name = "PORT", default_value_t = RadioConfig::default().chdr_port)]
     pub chdr_port: u16,
 
-    /// The link below its UDP ports.
-    #[arg(long, default_value = "udp")]
+    /// The link below its UDP ports, with its options: udp, or for example udp:gro=off.
+    #[arg(long, value_name = "LINK", default_value = "udp")]
     pub link: String,
 
     /// Something that goes wrong from the start; may be given many times.
@@ -80,6 +82,7 @@ pub struct Args {
     pub fault: Vec<String>,
 
     /// Listen here for `millstream fault`; a port alone is on loopback, port 0 takes any free one.
+    /// With --count each radio has the next port.
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = control_address)]
     pub control: Option<SocketAddrV4>,
 
@@ -126,7 +129,7 @@ impl Args {
             mtu: self.mtu,
             link: self.link.clone(),
             faults: self.fault.clone(),
-            control: self.control.map(|address| nth_port(address, index)),
+            control: self.control.map(|address| nth_port(address, index)).transpose()?,
             ..RadioConfig::default()
         })
     }
@@ -204,11 +207,15 @@ fn object(entries: &[(&str, u64)]) -> Map<String, Value> {
 }
 
 /// The address of radio `index`: ports count up, but for the one that means any.
-fn nth_port(address: SocketAddrV4, index: u8) -> SocketAddrV4 {
-    match address.port() {
-        0 => address,
-        port => SocketAddrV4::new(*address.ip(), port.saturating_add(index.into())),
-    }
+fn nth_port(address: SocketAddrV4, index: u8) -> anyhow::Result<SocketAddrV4> {
+    let port = match address.port() {
+        0 => Some(0),
+        port => port.checked_add(index.into()),
+    };
+    let port = port.with_context(|| {
+        format!("--control: there are no ports behind {address} for radio {index}; begin lower")
+    })?;
+    Ok(SocketAddrV4::new(*address.ip(), port))
 }
 
 /// The serial number `steps` behind this one: the digits at its end count, or some are appended.
@@ -253,6 +260,18 @@ mod tests {
         for (serial, steps, want) in cases.into_iter().chain([("DEMO", 2, "DEMO2")]) {
             assert_eq!(successor(serial, steps), want);
         }
+    }
+
+    #[test]
+    fn control_ports_count_up_as_far_as_there_are_any() {
+        let nth = |port, index| {
+            let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
+            nth_port(address, index).map(|address| address.port()).map_err(|e| e.to_string())
+        };
+        assert_eq!(nth(0, 3), Ok(0), "any free one");
+        assert_eq!(nth(5555, 3), Ok(5558));
+        let error = nth(65535, 1).unwrap_err();
+        assert!(error.contains("no ports behind 127.0.0.1:65535 for radio 1"), "{error}");
     }
 
     #[test]

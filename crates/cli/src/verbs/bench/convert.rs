@@ -26,7 +26,7 @@ pub struct Args {
 
     /// Samples of one call: a packet, what a level-2 cache holds, and what none holds.
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "362,10000,4000000",
-          value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
+          value_parser = clap::value_parser!(u64).range(1..=1 << 26))]
     samples: Vec<u64>,
 
     /// How often everything is measured.

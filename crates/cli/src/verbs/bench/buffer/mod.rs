@@ -18,7 +18,8 @@ use std::path::{Path, PathBuf};
 /// Give a latency, a buffer or both; with both it says whether the buffer holds, and the exit
 /// status says so too. The latency may come from a measured histogram.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:
+#[command(group(clap::ArgGroup::new("known").required(true).multiple(true)
+          .args(["latency", "samples", "histogram"])), after_help = "Examples:
   millstream bench buffer --rate 250e6 --latency 300e-6
   millstream bench buffer --rate 250e6 --samples 65536
   millstream bench buffer --rate 250e6 --samples 65536 --latency 80e-6
@@ -36,7 +37,7 @@ pub struct Args {
     latency: Option<f64>,
 
     /// The buffer of a channel, samples.
-    #[arg(long, value_name = "N", required_unless_present_any = ["latency", "histogram"],
+    #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..))]
     samples: Option<u64>,
 
