@@ -8,7 +8,7 @@ use std::time::Duration;
 const PPS_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How far ahead of now a start at a PPS edge lies at least, seconds.
-const LEAD_S: f64 = 0.1;
+const LEAD_S: f64 = 0.25;
 
 /// Opens the devices at a rate; several get one time, 0 at a PPS edge. The rate they took.
 pub fn open(args: &[DeviceArgs], rate_hz: f64) -> anyhow::Result<(DeviceSet, f64)> {
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn the_next_edge_leaves_time_for_the_command() {
         assert_eq!(edge_behind(5_000, 5_100, 1e3), Some(6_000));
-        assert_eq!(edge_behind(5_000, 5_950, 1e3), Some(7_000), "too near");
+        assert_eq!(edge_behind(5_000, 5_800, 1e3), Some(7_000), "too near");
         assert_eq!(edge_behind(5_000, 6_200, 1e3), Some(7_000), "asked just before an edge");
         assert_eq!(edge_behind(0, 9_000, 1e3), None);
     }

@@ -187,11 +187,14 @@ fn check_ramp(samples: &[u32], meta: &serde_json::Value) {
 #[test]
 fn a_recording_goes_on_behind_an_overrun_on_every_channel() {
     let folder = tempfile::tempdir().unwrap();
-    // The radio cannot send for half a second, and keeps 32 ms.
+    // Again and again the radio cannot send for half a second, and keeps 32 ms.
     let ramp_twice = ["--rx-antenna", "ramp", "--rx-antenna", "ramp"];
+    let stalls: Vec<_> =
+        (1..20).map(|k| format!("stall ms=500 at_tick={}", k * 1_500_000)).collect();
+    let stalls: Vec<_> = stalls.iter().flat_map(|stall| ["--fault", stall]).collect();
     for (channels, files) in [("1", &["x"][..]), ("0,1", &["x-ch0", "x-ch1"])] {
-        let stall = ["--rx-buffer-samples", "32768", "--fault", "stall ms=500 at_tick=1500000"];
-        let radio = Radio::start(folder.path(), &[&ramp_twice[..], &stall].concat());
+        let small = ["--rx-buffer-samples", "32768"];
+        let radio = Radio::start(folder.path(), &[&ramp_twice[..], &small, &stalls].concat());
         let more = ["--nsamps", "3000000", "--channel", channels, "--max-lost", "100"];
         let outcome = rx(folder.path(), &radio, "x.sigmf-meta", &more);
         outcome.fails(1, "samples were lost, and 100 were allowed");
@@ -220,7 +223,9 @@ fn a_recording_goes_on_behind_an_overrun_on_every_channel() {
 #[test]
 fn two_channels_begin_together_at_a_pps_edge() {
     let folder = tempfile::tempdir().unwrap();
-    let radio = Radio::start(folder.path(), &["--rx-antenna", "ramp", "--rx-antenna", "ramp"]);
+    // A slow second leaves a busy machine time for the command.
+    let slow = ["--time-scale", "0.25", "--rx-antenna", "ramp", "--rx-antenna", "ramp"];
+    let radio = Radio::start(folder.path(), &slow);
     let more = ["--nsamps", "30001", "--channel", "1", "--channel", "0", "--at-pps"];
     let outcome = rx(folder.path(), &radio, "x.sc16", &more);
     let results = outcome.succeeds().json()["results"].take();

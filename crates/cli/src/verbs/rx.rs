@@ -93,12 +93,11 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         .map(|device| format!("{} at {}", device.info().product(), device.address()))
         .collect();
     let wanted = samples_wanted(&args, rate_hz);
-    let pps = args.at_pps.then(|| start::next_pps(&devices)).transpose()?;
-    let (at, lead) = pps.unzip();
 
     let mut graph = Graph::new();
-    let record = Record { devices, places, samples: wanted, at, targets: &targets };
-    let told = match targets[0].format {
+    let record =
+        Record { devices, places, samples: wanted, at_pps: args.at_pps, targets: &targets };
+    let (told, (at, lead)) = match targets[0].format {
         Format::Sc16 => record.connect::<[i16; 2]>(&mut graph)?,
         Format::Cf32 => record.connect::<Complex32>(&mut graph)?,
     };

@@ -1,8 +1,11 @@
 //! Items into a file.
 
+mod direct;
+
 use crate::{Block, BlockError, Context, In, Item, PortVisitor, Work};
+use direct::{BLOCK_BYTES, Direct};
 use std::fs::{self, File, TryLockError};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// Small slices are gathered to this many bytes.
@@ -48,6 +51,10 @@ pub struct FileSink<T: Item> {
     used: bool,
     /// Where the bytes go until the end, and the open file.
     part: Option<(PathBuf, BufWriter<File>)>,
+    /// Whole blocks go around the page cache where that is possible; none when not asked for.
+    wants_direct: bool,
+    /// As long as all that came went that way.
+    direct: Option<Direct>,
 }
 
 impl<T: Item + bytemuck::NoUninit> FileSink<T> {
@@ -57,7 +64,29 @@ impl<T: Item + bytemuck::NoUninit> FileSink<T> {
         let regular = fs::metadata(path).is_ok_and(|data| data.is_file());
         let file = if regular { File::options().write(true).open(path).ok() } else { None };
         let used = file.is_some_and(|file| refuse_if_used(&file).is_err());
-        Self { input: In::new(), path: path.to_owned(), used, part: None }
+        Self {
+            input: In::new(),
+            path: path.to_owned(),
+            used,
+            part: None,
+            wants_direct: false,
+            direct: None,
+        }
+    }
+
+    /// Writes whole blocks straight from the ring to the disk, where the file system can. Less than
+    /// a block waits for more.
+    ///
+    /// `millstream rx --rate 100e6 --duration 5` of an emulated radio on two busy cores, ext4: the
+    /// page cache took 3.2 to 5.7 s of CPU per 10⁹ samples and lost up to a third of them to the
+    /// disk (`dd` got 0.43 GB/s there), this 1.9 to 2.7 s and at most 0.1 % (`dd oflag=direct`:
+    /// 1.3 to 1.5 GB/s, with 4 MiB a write no faster than with 1). Space reserved ahead with
+    /// fallocate(2) made no difference.
+    #[must_use]
+    pub fn direct(mut self) -> Self {
+        self.wants_direct = true;
+        self.input = In::with_min_items((BLOCK_BYTES / size_of::<T>().max(1)).max(1));
+        self
     }
 
     /// What the file at `path` is called until it is whole.
@@ -90,7 +119,33 @@ impl<T: Item + bytemuck::NoUninit> FileSink<T> {
         Ok((part, BufWriter::with_capacity(BUFFER_BYTES, file)))
     }
 
+    /// What comes now goes through the page cache.
+    fn end_direct(&mut self) -> io::Result<()> {
+        if let (Some(direct), Some((_, file))) = (self.direct.take(), &mut self.part) {
+            self.input.set_min_items(1);
+            file.seek(SeekFrom::Start(direct.offset))?;
+        }
+        Ok(())
+    }
+
+    /// Writes some of what there is; how much, bytes.
+    fn write(&mut self) -> io::Result<usize> {
+        if let Some(direct) = &mut self.direct {
+            match direct.write(bytemuck::cast_slice(self.input.slice()))? {
+                // The last bytes of all, or a disk that wants it otherwise.
+                0 => self.end_direct()?,
+                written => return Ok(written),
+            }
+        }
+        let bytes: &[u8] = bytemuck::cast_slice(self.input.slice());
+        if let Some((_, file)) = &mut self.part {
+            file.write_all(bytes)?;
+        }
+        Ok(bytes.len())
+    }
+
     fn finish_file(&mut self) -> io::Result<()> {
+        self.end_direct()?;
         let Some((part, mut file)) = self.part.take() else { return Ok(()) };
         file.flush()?;
         if part == self.path {
@@ -113,18 +168,17 @@ impl<T: Item + bytemuck::NoUninit> Block for FileSink<T> {
     }
 
     fn start(&mut self) -> Result<(), BlockError> {
-        self.part = Some(self.create().map_err(|source| self.fail(source))?);
+        let (part, file) = self.create().map_err(|source| self.fail(source))?;
+        if self.wants_direct && part != self.path && BLOCK_BYTES.is_multiple_of(size_of::<T>()) {
+            self.direct = Direct::open(&part);
+        }
+        self.part = Some((part, file));
         Ok(())
     }
 
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
-        let input = self.input.slice();
-        let items = input.len();
-        if let Some((_, file)) = &mut self.part {
-            let written = file.write_all(bytemuck::cast_slice(input));
-            written.map_err(|source| self.fail(source))?;
-        }
-        self.input.consume(items);
+        let bytes = self.write().map_err(|source| self.fail(source))?;
+        self.input.consume(bytes / size_of::<T>().max(1));
         Ok(Work::Continue)
     }
 
@@ -173,6 +227,26 @@ mod tests {
         let expected: Vec<u8> = [1i16, 2, 3, -1].iter().flat_map(|x| x.to_ne_bytes()).collect();
         assert_eq!(fs::read(&path).unwrap(), expected);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no part is left");
+    }
+
+    #[test]
+    fn around_the_page_cache_every_byte_arrives_in_its_place() {
+        // Not in memory, where there is no page cache to go around.
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let path = folder.path().join("out.bin");
+        for count in [0u32, 1, 1023, 1024, 1025, 100_000] {
+            let items: Vec<u32> = (0..count).collect();
+            let mut mock = Mock::new(FileSink::<u32>::new(&path).direct());
+            for piece in items.chunks(7001) {
+                mock.feed("in", piece);
+                mock.run().unwrap();
+            }
+            mock.end("in");
+            mock.run().unwrap();
+            let written = if count == 0 { Vec::new() } else { fs::read(&path).unwrap() };
+            let expected: Vec<u8> = items.iter().flat_map(|item| item.to_ne_bytes()).collect();
+            assert!(written == expected, "{count} items, {} bytes", written.len());
+        }
     }
 
     #[test]

@@ -2,12 +2,17 @@
 
 use super::target::Target;
 use crate::graph_run::{LedgerReport, Run};
+use crate::start;
 use anyhow::Context;
 use millstream_flow::Graph;
 use millstream_flow::blocks::FileSink;
 use millstream_radio::block::{GroupReport, GroupSource, RadioSource, Segment, WireSample};
 use millstream_radio::{DeviceSet, RxArgs};
 use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+/// When a recording begins, where that was asked for: ticks, and how far ahead that is.
+pub type Start = (Option<u64>, Option<Duration>);
 
 /// What is recorded where.
 pub struct Record<'a> {
@@ -17,8 +22,8 @@ pub struct Record<'a> {
     pub places: Vec<(usize, usize)>,
     /// How many samples of time; no end when none.
     pub samples: Option<u64>,
-    /// When it begins, ticks.
-    pub at: Option<u64>,
+    /// It begins at the next PPS edge.
+    pub at_pps: bool,
     /// A target for each channel.
     pub targets: &'a [Target],
 }
@@ -33,33 +38,37 @@ pub enum Told {
 
 impl Record<'_> {
     /// Adds the blocks. One channel of one device needs no time to be aligned by.
-    pub fn connect<T>(self, graph: &mut Graph) -> anyhow::Result<Told>
+    pub fn connect<T>(self, graph: &mut Graph) -> anyhow::Result<(Told, Start)>
     where
         T: WireSample + Default + bytemuck::NoUninit,
     {
-        let (samples, at) = (self.samples, self.at);
+        let samples = self.samples;
         let alone = self.places.len() == 1 && self.devices.devices().len() == 1;
-        let told = if alone {
+        let channel = |(device, channel): &(usize, usize)| (*device, RxArgs::new(*channel));
+        let channels: Vec<_> = self.places.iter().map(channel).collect();
+        // The start is chosen when all is ready for it.
+        let next_pps = || self.at_pps.then(|| start::next_pps(&self.devices)).transpose();
+        let (told, start) = if let (true, [(_, args)]) = (alone, &channels[..]) {
+            let stream = self.devices.devices()[0].rx_stream(*args)?;
+            let start = next_pps()?.unzip();
             let device = self.devices.into_devices().pop().context("no device")?;
-            let stream = device.rx_stream(RxArgs::new(self.places[0].1))?;
             let (source, segments) = RadioSource::<T>::new(device, stream, samples);
-            graph.add("radio", source.starting_at(at).without_waiting())?;
-            Told::One(segments)
+            graph.add("radio", source.starting_at(start.0).without_waiting())?;
+            (Told::One(segments), start)
         } else {
-            let channel = |(device, channel): &(usize, usize)| (*device, RxArgs::new(*channel));
-            let channels: Vec<_> = self.places.iter().map(channel).collect();
             let group = self.devices.rx_group(&channels)?;
+            let start = next_pps()?.unzip();
             let (source, report) = GroupSource::<T>::new(self.devices, group, samples)?;
-            graph.add("radio", source.starting_at(at))?;
-            Told::Group(report)
+            graph.add("radio", source.starting_at(start.0))?;
+            (Told::Group(report), start)
         };
         for (index, target) in self.targets.iter().enumerate() {
             let file = format!("file{index}");
-            graph.add(&file, FileSink::<T>::new(&target.data))?;
+            graph.add(&file, FileSink::<T>::new(&target.data).direct())?;
             let out = if alone { "radio.out".to_owned() } else { format!("radio.out{index}") };
             graph.connect(&out, &format!("{file}.in"))?;
         }
-        Ok(told)
+        Ok((told, start))
     }
 }
 
