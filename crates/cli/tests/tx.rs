@@ -97,6 +97,28 @@ fn raw_floats_are_scaled_and_repeated() {
 }
 
 #[test]
+fn two_channels_begin_together_at_a_pps_edge() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("x.sc16"), ramp(30_000)).unwrap();
+    let slow = ["--time-scale", "0.25", "--tx-out", "a.sc16", "--tx-out", "b.sc16"];
+    let radio = Radio::start(folder.path(), &slow);
+    let more = ["--rate", "1e6", "--channel", "0,1", "--at-pps"];
+    let results = tx(folder.path(), &radio, "x.sc16", &more).succeeds().json()["results"].take();
+    assert_eq!(results["ledger"]["transmitted"], 60_000);
+    assert_eq!((&results["bursts"], &results["events"]["burst_acks"]), (&2.into(), &2.into()));
+    let wrong = ["--rate", "1e6", "--channel", "0,2"];
+    tx(folder.path(), &radio, "x.sc16", &wrong).fails(1, "there is no transmit channel 2");
+    radio.stop();
+    let start = results["start_ticks"].as_u64().unwrap();
+    for name in ["a", "b"] {
+        assert!(read(folder.path(), &format!("{name}.sc16")) == ramp(30_000), "{name}");
+        let meta = read(folder.path(), &format!("{name}.sigmf-meta"));
+        let meta: Value = serde_json::from_slice(&meta).unwrap();
+        assert_eq!(meta["captures"][0]["core:global_index"], start, "{meta}");
+    }
+}
+
+#[test]
 fn without_end_it_goes_on_until_somebody_ends_it() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("x.sc16"), ramp(5000)).unwrap();

@@ -1,17 +1,19 @@
 //! `millstream tx`: transmits a recording. The file is read ahead on a thread of its own.
 
+mod outlet;
 mod report;
 
-use crate::interrupt;
 use crate::live::Live;
 use crate::numbers::positive;
 use crate::output::Report;
 use crate::playback::{Next, Piece, Playback, Samples, Score};
 use crate::sigmf::read::Source;
+use crate::{interrupt, start};
 use anyhow::Context;
 use millstream_flow::blocks::SampleFormat;
-use millstream_radio::tx::{TxArgs, TxMetadata, TxStreamer};
-use millstream_radio::{Complex32, Device, DeviceArgs};
+use millstream_radio::tx::{TxArgs, TxMetadata};
+use millstream_radio::{Complex32, Device, DeviceArgs, DeviceSet};
+use outlet::{CHANNELS_MAX, Outlet};
 use report::Events;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -40,9 +42,11 @@ pub struct Args {
     #[arg(
         long,
         value_name = "ARGS",
-        help = "The device: addr=IPV4[,rpc_port=N][,discovery_port=N][,link=LINK]"
+        required = true,
+        help = "The device, or several that share a PPS when given again: \
+                addr=IPV4[,rpc_port=N][,discovery_port=N][,link=LINK]"
     )]
-    args: DeviceArgs,
+    args: Vec<DeviceArgs>,
 
     /// What to transmit: .sc16 and .cf32 are raw, .sigmf-meta or .sigmf-data a SigMF recording.
     #[arg(long = "in", value_name = "FILE")]
@@ -56,9 +60,10 @@ pub struct Args {
     #[arg(long, value_name = "HZ", value_parser = positive, allow_negative_numbers = true)]
     rate: Option<f64>,
 
-    /// Transmit channel, from 0.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    channel: usize,
+    /// Transmit channels, from 0 and counted through all devices: 0,1 or given again. All get the
+    /// same samples at the same moments.
+    #[arg(long, value_name = "N", default_value = "0", value_delimiter = ',')]
+    channel: Vec<usize>,
 
     /// How often to transmit it; 0 for without end.
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -80,6 +85,10 @@ pub struct Args {
     #[arg(long, value_name = "SECONDS", value_parser = positive, allow_negative_numbers = true,
           conflicts_with = "at")]
     lead: Option<f64>,
+
+    /// Begin at the next PPS edge.
+    #[arg(long, conflicts_with_all = ["at", "lead"])]
+    at_pps: bool,
 
     /// Fail when the device reports more underflows.
     #[arg(long, value_name = "N")]
@@ -106,25 +115,16 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     })?;
     // Before the claim, so that it is given back when somebody asks early.
     interrupt::install();
-    let mut device = Device::open(args.args.clone())?;
-    let rate_hz = device.set_rate(rate_hz)?;
-    let mut stream_args = TxArgs::new(args.channel);
-    if let Some(gain) = args.gain {
-        stream_args.scale *= gain as f32;
-    }
-    let stream = device.tx_stream(stream_args)?;
-    let lead_s = args.lead.or((args.timed && args.at.is_none()).then_some(0.5));
-    let start_ticks = match lead_s {
-        Some(seconds) => Some(device.time_ticks()? + (seconds * rate_hz).round() as u64),
-        None => args.at,
-    };
+    let (devices, rate_hz) = start::open(&args.args, rate_hz)?;
+    let stream = outlet(&args, &devices)?;
+    let start_ticks = start_ticks(&args, &devices, rate_hz)?;
     let mut player = Player {
+        wanted: score.samples().map(|samples| samples.saturating_mul(stream.channels() as u64)),
         stream,
         start_ticks,
         gain: args.gain.is_some(),
         floats: Vec::new(),
         events: Events::default(),
-        wanted: score.samples(),
         live: Live::new(),
         began: Instant::now(),
     };
@@ -136,7 +136,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     player.live.end();
     let Player { mut stream, mut events, wanted, .. } = player;
     events.fetch(&mut stream)?;
-    let (counters, interrupted) = (*stream.counters(), interrupt::asked());
+    let (counters, interrupted) = (stream.counters(), interrupt::asked());
     let in_device_s = (stream.credit_window_bytes() / 4) as f64 / rate_hz;
     let patience = Duration::from_secs_f64(in_device_s + END_PATIENCE_S);
     Ok(report::report(report::Played {
@@ -154,9 +154,37 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     }))
 }
 
+/// Opens the channels.
+fn outlet(args: &Args, devices: &DeviceSet) -> anyhow::Result<Outlet> {
+    let counts: Vec<_> = devices.devices().iter().map(Device::tx_channels).collect();
+    let places = start::locate(&args.channel, &counts)?;
+    anyhow::ensure!(places.len() <= CHANNELS_MAX, "give {CHANNELS_MAX} channels at most");
+    let channel = |(device, channel)| {
+        let mut args_of_it = TxArgs::new(channel);
+        args_of_it.scale *= args.gain.unwrap_or(1.0) as f32;
+        (device, args_of_it)
+    };
+    let channels: Vec<_> = places.into_iter().map(channel).collect();
+    Ok(match channels[..] {
+        [(device, channel)] => Outlet::One(Box::new(devices.devices()[device].tx_stream(channel)?)),
+        _ => Outlet::Group(devices.tx_group(&channels)?),
+    })
+}
+
+/// The time of the first sample, where somebody wants to know it.
+fn start_ticks(args: &Args, devices: &DeviceSet, rate_hz: f64) -> anyhow::Result<Option<u64>> {
+    if args.at_pps {
+        return Ok(Some(start::next_pps(devices)?.0));
+    }
+    let lead_s = args.lead.or((args.timed && args.at.is_none()).then_some(0.5));
+    let Some(lead_s) = lead_s else { return Ok(args.at) };
+    let now = devices.devices()[0].time_ticks()?;
+    Ok(Some(now + (lead_s * rate_hz).round() as u64))
+}
+
 /// A stream and what goes on with it.
 struct Player {
-    stream: TxStreamer,
+    stream: Outlet,
     start_ticks: Option<u64>,
     /// Whether 16-bit samples have to be multiplied.
     gain: bool,
@@ -230,7 +258,7 @@ impl Player {
         self.events.fetch(&mut self.stream)?;
         let (ledger, events) = (self.stream.ledger(), &self.events);
         let (wanted, elapsed) = (self.wanted, self.began.elapsed().as_secs_f64());
-        self.live.show(Instant::now(), || report::status(ledger, events, wanted, elapsed));
+        self.live.show(Instant::now(), || report::status(&ledger, events, wanted, elapsed));
         Ok(())
     }
 

@@ -208,6 +208,14 @@ impl TxGroup {
         std::mem::take(&mut self.members).into_iter().map(TxStreamer::finish).collect()
     }
 
+    /// As [`Self::finish`], but what a device has not taken within `timeout` is booked as
+    /// unaccounted, see [`TxStreamer::finish_within`].
+    pub fn finish_within(mut self, timeout: Duration) -> Vec<TxLedger> {
+        self.end_bursts();
+        let members = std::mem::take(&mut self.members);
+        members.into_iter().map(|member| member.finish_within(timeout)).collect()
+    }
+
     /// Ends an open burst on every member, before one is waited for and another runs dry.
     fn end_bursts(&mut self) {
         if self.is_in_burst() {

@@ -1,7 +1,8 @@
 //! What became of a transmission.
 
+use super::outlet::Outlet;
 use crate::output::Report;
-use millstream_radio::tx::{TxCounters, TxError, TxEvent, TxLedger, TxStreamer};
+use millstream_radio::tx::{TxCounters, TxError, TxEvent, TxLedger};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -23,7 +24,7 @@ pub struct Events {
 
 impl Events {
     /// Takes what has come.
-    pub fn fetch(&mut self, stream: &mut TxStreamer) -> Result<(), TxError> {
+    pub fn fetch(&mut self, stream: &mut Outlet) -> Result<(), TxError> {
         while let Some(event) = stream.poll_event()? {
             self.count(event);
         }

@@ -1,0 +1,143 @@
+//! One transmit stream, or several that get the same samples at the same moments.
+
+use millstream_radio::tx::{
+    TxCounters, TxError, TxEvent, TxGroup, TxLedger, TxMetadata, TxSent, TxStreamer,
+};
+use millstream_radio::{Complex32, RadioError};
+use std::time::Duration;
+
+/// The most channels that are transmitted to at once.
+pub const CHANNELS_MAX: usize = 16;
+
+/// How long a group is left alone between two looks for events.
+const POLL: Duration = Duration::from_millis(5);
+
+/// Where samples go.
+pub enum Outlet {
+    /// One channel.
+    One(Box<TxStreamer>),
+    /// Several, at most [`CHANNELS_MAX`].
+    Group(TxGroup),
+}
+
+impl Outlet {
+    /// Its streams.
+    fn members(&self) -> &[TxStreamer] {
+        match self {
+            Self::One(stream) => std::slice::from_ref(&**stream),
+            Self::Group(group) => group.members(),
+        }
+    }
+
+    /// See [`TxStreamer::send`]; the same samples to every channel.
+    pub fn send(
+        &mut self,
+        samples: &[Complex32],
+        meta: TxMetadata,
+        timeout: Duration,
+    ) -> Result<TxSent, TxError> {
+        let all = [samples; CHANNELS_MAX];
+        match self {
+            Self::One(stream) => stream.send(samples, meta, timeout),
+            Self::Group(group) => group.send(&all[..group.members().len()], meta, timeout),
+        }
+    }
+
+    /// See [`TxStreamer::send_sc16`]; the same samples to every channel.
+    pub fn send_sc16(
+        &mut self,
+        samples: &[[i16; 2]],
+        meta: TxMetadata,
+        timeout: Duration,
+    ) -> Result<TxSent, TxError> {
+        let all = [samples; CHANNELS_MAX];
+        match self {
+            Self::One(stream) => stream.send_sc16(samples, meta, timeout),
+            Self::Group(group) => group.send_sc16(&all[..group.members().len()], meta, timeout),
+        }
+    }
+
+    /// How many channels.
+    pub fn channels(&self) -> usize {
+        self.members().len()
+    }
+
+    /// Whether a burst has begun and not ended.
+    pub fn is_in_burst(&self) -> bool {
+        self.members().iter().any(TxStreamer::is_in_burst)
+    }
+
+    /// The sum over all channels.
+    pub fn ledger(&self) -> TxLedger {
+        sum(self.members().iter().map(TxStreamer::ledger))
+    }
+
+    /// The sums over all channels of what is reported.
+    pub fn counters(&self) -> TxCounters {
+        let mut sum = TxCounters::default();
+        for counters in self.members().iter().map(TxStreamer::counters) {
+            sum.packets += counters.packets;
+            sum.bursts += counters.bursts;
+            sum.burst_acks += counters.burst_acks;
+            sum.stalls += counters.stalls;
+        }
+        sum
+    }
+
+    /// Samples, and ticks, per second.
+    pub fn rate_hz(&self) -> f64 {
+        self.members()[0].rate_hz()
+    }
+
+    /// The time of the first channel's device, ticks.
+    pub fn time_ticks(&self) -> Result<u64, RadioError> {
+        self.members()[0].time_ticks()
+    }
+
+    /// Bytes that the device holds ahead, of one channel.
+    pub fn credit_window_bytes(&self) -> u64 {
+        self.members()[0].credit_window_bytes()
+    }
+
+    /// An event, if one is there.
+    pub fn poll_event(&mut self) -> Result<Option<TxEvent>, TxError> {
+        match self {
+            Self::One(stream) => stream.poll_event(),
+            Self::Group(group) => Ok(group.poll_event()?.map(|(_, event)| event)),
+        }
+    }
+
+    /// The next event, or none for a while.
+    pub fn next_event(&mut self, timeout: Duration) -> Result<Option<TxEvent>, TxError> {
+        if let Self::One(stream) = self {
+            return stream.next_event(timeout);
+        }
+        let event = self.poll_event()?;
+        if event.is_none() {
+            std::thread::sleep(POLL);
+        }
+        Ok(event)
+    }
+
+    /// See [`TxStreamer::finish`]; the sum over all channels.
+    pub fn finish(self) -> TxLedger {
+        match self {
+            Self::One(stream) => stream.finish(),
+            Self::Group(group) => sum(group.finish().iter()),
+        }
+    }
+
+    /// See [`TxStreamer::finish_within`]; the sum over all channels.
+    pub fn finish_within(self, timeout: Duration) -> TxLedger {
+        match self {
+            Self::One(stream) => stream.finish_within(timeout),
+            Self::Group(group) => sum(group.finish_within(timeout).iter()),
+        }
+    }
+}
+
+fn sum<'a>(ledgers: impl Iterator<Item = &'a TxLedger>) -> TxLedger {
+    let mut sum = TxLedger::default();
+    ledgers.for_each(|ledger| sum.merge(ledger));
+    sum
+}
