@@ -5,6 +5,7 @@
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::net::Ipv4Addr;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -61,6 +62,14 @@ pub fn command(folder: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_millstream"));
     command.current_dir(folder).args(args);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let hear_hangups = || {
+        // SAFETY: plain system call, which `nohup` may have made the other way round.
+        unsafe { libc::signal(libc::SIGHUP, libc::SIG_DFL) };
+        Ok(())
+    };
+    // SAFETY: the closure runs between fork and exec, and does nothing but an async-signal-safe
+    // call.
+    unsafe { command.pre_exec(hear_hangups) };
     command
 }
 
