@@ -137,11 +137,17 @@ def main():
                  "--rate", str(RATE_HZ), "--nsamps", str(SAMPLES),
                  "--out", os.path.join(folder, "recording.sc16")],
                 check=True, timeout=60, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        with open(os.path.join(folder, "recording.sc16"), "rb") as file:
+            recording = file.read()
         session = Session()
         for datagram in capture.datagrams():
             session.take(*datagram)
-    if session.samples != SAMPLES:
+    # The radio sends on until it hears the stop.
+    if session.samples < SAMPLES:
         sys.exit(f"the capture has {session.samples} samples, not {SAMPLES}")
+    first = (session.first + k for k in range(SAMPLES))
+    if recording != array.array("I", (tick & 0xFFFFFFFF for tick in first)).tobytes():
+        sys.exit("the recording is not what the capture begins with")
     packets = sum(session.kinds.values())
     print(f"agreed: {packets} packets of types {sorted(session.kinds)}, {SAMPLES} samples exact, "
           f"at most {session.peak} of {session.capacity} bytes in flight")
