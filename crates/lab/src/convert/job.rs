@@ -22,25 +22,26 @@ impl Job {
 
     fn typed<U: Sample>(pair: Pair, form: Form, samples: usize) -> Self {
         let converter = Converter::with_form(pair.wire, form).unwrap_or(Converter::new(pair.wire));
-        let mut wire = noise(pair.wire.bytes_of(samples));
-        let mut user = vec![U::zeroed(); samples];
+        let mut wire = Lined::new(noise(pair.wire.bytes_of(samples) + LINE_BYTES));
+        let mut user = Lined::new(vec![U::zeroed(); samples + LINE_BYTES / size_of::<U>()]);
         let (in_scale, out_scale) = (U::scale_from(pair.wire), U::scale_to(pair.wire));
         // Numbers as they come from a radio; others can be slow on some processors.
-        converter.to_user(&wire, &mut user, in_scale);
+        converter.to_user(wire.get(), user.get_mut(), in_scale);
         Self(match pair.direction {
             Direction::Receive => Box::new(move || {
-                converter.to_user(black_box(&wire), black_box(&mut user), in_scale);
+                converter.to_user(black_box(wire.get()), black_box(user.get_mut()), in_scale);
             }),
             Direction::Transmit => Box::new(move || {
-                converter.to_wire(black_box(&user), black_box(&mut wire), out_scale);
+                converter.to_wire(black_box(user.get()), black_box(wire.get_mut()), out_scale);
             }),
         })
     }
 
     /// A copy of `bytes` bytes.
     pub fn copy(bytes: usize) -> Self {
-        let (from, mut to) = (noise(bytes), vec![0; bytes]);
-        Self(Box::new(move || black_box(&mut to[..]).copy_from_slice(black_box(&from))))
+        let from = Lined::new(noise(bytes + LINE_BYTES));
+        let mut to = Lined::new(vec![0; bytes + LINE_BYTES]);
+        Self(Box::new(move || black_box(to.get_mut()).copy_from_slice(black_box(from.get()))))
     }
 
     /// How many million samples a second pass, when one run of this moves `samples`; measured for
@@ -59,6 +60,36 @@ impl Job {
             (self.0)();
         }
         began.elapsed().as_secs_f64().max(1e-9)
+    }
+}
+
+/// Bytes of a cache line.
+const LINE_BYTES: usize = 64;
+
+/// A buffer that begins with a cache line, so that no two runs differ by where they were put.
+struct Lined<T> {
+    items: Vec<T>,
+    start: usize,
+}
+
+impl<T> Lined<T> {
+    /// All of `items` but the last line, from the first line on.
+    fn new(items: Vec<T>) -> Self {
+        let start = items.as_ptr().align_offset(LINE_BYTES);
+        Self { items, start }
+    }
+
+    fn end(&self) -> usize {
+        self.items.len() - LINE_BYTES / size_of::<T>() + self.start
+    }
+
+    fn get(&self) -> &[T] {
+        &self.items[self.start..self.end()]
+    }
+
+    fn get_mut(&mut self) -> &mut [T] {
+        let places = self.start..self.end();
+        &mut self.items[places]
     }
 }
 
