@@ -13,6 +13,7 @@ use millstream_wire::regs::radio::{
 
 use crate::RadioError;
 use crate::control::{ChannelEvents, Control};
+use crate::lease::Lease;
 
 /// Samples that one finite command can ask for: 48 bits of radio words.
 pub const FINITE_SAMPLES_MAX: u64 = (1 << 48) - 1;
@@ -35,8 +36,7 @@ pub struct RxChannel {
     refusal: Option<String>,
     /// A start has been written since the last stop.
     started: Arc<AtomicBool>,
-    leased: Arc<AtomicBool>,
-    is_lease: bool,
+    lease: Lease,
 }
 
 impl RxChannel {
@@ -72,7 +72,6 @@ impl RxChannel {
             )
         });
         let (control, events) = (Arc::clone(control), control.watch(port, channel));
-        let leased = Arc::default();
         let this = Self {
             control,
             events,
@@ -82,8 +81,7 @@ impl RxChannel {
             words_per_item,
             refusal,
             started: Arc::default(),
-            leased,
-            is_lease: false,
+            lease: Lease::default(),
         };
         this.write(RX_ERR_PORT, 1)?;
         this.write(RX_ERR_REM_PORT, port.into())?;
@@ -95,12 +93,10 @@ impl RxChannel {
 
     /// The channel for one stream, if no other has it. Dropping it gives it back.
     pub fn lease(&self) -> Option<Self> {
-        let free = !self.leased.swap(true, Ordering::AcqRel);
-        free.then(|| Self {
+        self.lease.take().map(|lease| Self {
             control: Arc::clone(&self.control),
             events: Arc::clone(&self.events),
-            leased: Arc::clone(&self.leased),
-            is_lease: true,
+            lease,
             port: self.port,
             channel: self.channel,
             samples_per_word: self.samples_per_word,
@@ -220,14 +216,6 @@ pub(crate) fn radio_time_ticks(control: &Control, port: u16) -> Result<u64, Radi
     Err(RadioError::Unusable { address: *control.device().ip(), reason })
 }
 
-impl Drop for RxChannel {
-    fn drop(&mut self) {
-        if self.is_lease {
-            self.leased.store(false, Ordering::Release);
-        }
-    }
-}
-
 impl std::fmt::Debug for RxChannel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "channel {} of the radio at port {}", self.channel, self.port)
@@ -257,9 +245,9 @@ mod tests {
                 device.send(&answer[..length], from);
             }
         });
-        let (control, leased) = (Arc::new(control), Arc::default());
+        let control = Arc::new(control);
         let events = control.watch(2, 0);
-        let (port, channel, samples_per_word, is_lease) = (2, 0, 1, false);
+        let (port, channel, samples_per_word) = (2, 0, 1);
         let channel = RxChannel {
             control,
             events,
@@ -269,8 +257,7 @@ mod tests {
             words_per_item: 1,
             refusal: None,
             started: Arc::default(),
-            leased,
-            is_lease,
+            lease: Lease::default(),
         };
         let text = channel.time_ticks().unwrap_err().to_string();
         assert!(text.contains("changes with every read"), "{text}");

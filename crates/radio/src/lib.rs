@@ -43,6 +43,7 @@ mod deadline;
 pub mod device;
 pub mod discover;
 mod error;
+mod lease;
 pub mod ledger;
 pub mod mtu;
 pub mod rpc;

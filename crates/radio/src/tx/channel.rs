@@ -1,7 +1,6 @@
 //! One transmit channel of a radio block (facts page, section 10).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use millstream_wire::regs::radio::{
     TX_ERR_ADDR, TX_ERR_POLICY, TX_ERR_PORT, TX_ERR_REM_EPID, TX_ERR_REM_PORT,
@@ -11,6 +10,7 @@ use millstream_wire::regs::radio::{
 use crate::RadioError;
 use crate::channel::radio_time_ticks;
 use crate::control::{ChannelEvents, Control};
+use crate::lease::Lease;
 
 /// A transmit channel: the registers of a radio block that concern it, and what it reports.
 ///
@@ -20,8 +20,7 @@ pub struct TxChannel {
     events: Arc<ChannelEvents>,
     port: u16,
     channel: u8,
-    leased: Arc<AtomicBool>,
-    is_lease: bool,
+    lease: Lease,
 }
 
 impl TxChannel {
@@ -32,7 +31,7 @@ impl TxChannel {
     /// Those of [`Control::write`].
     pub fn new(control: &Arc<Control>, port: u16, channel: u8) -> Result<Self, RadioError> {
         let (control, events) = (Arc::clone(control), control.watch(port, channel));
-        let this = Self { control, events, port, channel, leased: Arc::default(), is_lease: false };
+        let this = Self { control, events, port, channel, lease: Lease::default() };
         this.write(TX_ERR_PORT, 1)?;
         this.write(TX_ERR_REM_PORT, port.into())?;
         this.write(TX_ERR_REM_EPID, this.control.epid().0.into())?;
@@ -43,12 +42,10 @@ impl TxChannel {
 
     /// The channel for one stream, if no other has it. Dropping it gives it back.
     pub fn lease(&self) -> Option<Self> {
-        let free = !self.leased.swap(true, Ordering::AcqRel);
-        free.then(|| Self {
+        self.lease.take().map(|lease| Self {
             control: Arc::clone(&self.control),
             events: Arc::clone(&self.events),
-            leased: Arc::clone(&self.leased),
-            is_lease: true,
+            lease,
             port: self.port,
             channel: self.channel,
         })
@@ -79,14 +76,6 @@ impl TxChannel {
 
     fn write(&self, offset: u32, value: u32) -> Result<(), RadioError> {
         self.control.write(self.port, channel_register(self.channel, offset), value)
-    }
-}
-
-impl Drop for TxChannel {
-    fn drop(&mut self) {
-        if self.is_lease {
-            self.leased.store(false, Ordering::Release);
-        }
     }
 }
 

@@ -1,0 +1,41 @@
+//! Who has a channel: one stream at a time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A thing that one holder at a time may have; this is the thing itself, or its one lease.
+#[derive(Debug, Default)]
+pub(crate) struct Lease {
+    taken: Arc<AtomicBool>,
+    is_lease: bool,
+}
+
+impl Lease {
+    /// The lease, if no other is out. Dropping it gives it back.
+    pub fn take(&self) -> Option<Self> {
+        let free = !self.taken.swap(true, Ordering::AcqRel);
+        free.then(|| Self { taken: Arc::clone(&self.taken), is_lease: true })
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if self.is_lease {
+            self.taken.store(false, Ordering::Release);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_lease_is_out_until_it_is_dropped() {
+        let thing = Lease::default();
+        let lease = thing.take().unwrap();
+        assert!(thing.take().is_none());
+        drop(lease);
+        assert!(thing.take().is_some());
+    }
+}
