@@ -6,9 +6,9 @@ use num_complex::Complex32;
 
 use super::ledger::TxLedger;
 use super::meta::{TxCounters, TxError, TxEvent, TxMetadata, TxSent};
-use super::send::YEAR;
 use super::streamer::{FINISH_TIMEOUT, TxStreamer};
 use crate::convert::Sample;
+use crate::deadline::deadline;
 
 /// Time from the first samples to the start of a burst that is not told when, milliseconds.
 const START_LEAD_MS: f64 = 50.0;
@@ -144,7 +144,7 @@ impl TxGroup {
 
     /// Waits until every member has some room. False when the time is up.
     fn wait(&mut self, timeout: Duration, until: &mut Option<Instant>) -> Result<bool, TxError> {
-        let until = *until.get_or_insert_with(|| Instant::now() + timeout.min(YEAR));
+        let until = *until.get_or_insert_with(|| deadline(timeout));
         loop {
             for member in &mut self.members {
                 member.poll()?;

@@ -9,6 +9,7 @@ use millstream_wire::stream::{Status, StatusRepr};
 use super::account::Taken;
 use super::meta::{TxError, TxEvent};
 use super::streamer::TxStreamer;
+use crate::deadline::deadline;
 use crate::error::io_error;
 
 /// Longest sleep between looks at the state of the stream.
@@ -48,7 +49,7 @@ impl TxStreamer {
         done: impl Fn(&Self) -> bool,
     ) -> Result<bool, TxError> {
         self.poll()?;
-        let until = Instant::now() + timeout.min(super::send::YEAR);
+        let until = deadline(timeout);
         loop {
             if done(self) {
                 return Ok(true);

@@ -27,6 +27,7 @@ use super::handshake;
 use super::meta::{TxError, TxEvent};
 use super::streamer::TxStreamer;
 use crate::RadioError;
+use crate::deadline::YEAR;
 use crate::error::io_error;
 
 /// How long a window stays closed without a word before credit is asked for.
@@ -86,9 +87,7 @@ impl Stall {
 
 /// How long the device plays so many samples.
 pub(super) fn play_time(samples: u64, rate_hz: f64) -> Duration {
-    Duration::try_from_secs_f64(samples as f64 / rate_hz)
-        .unwrap_or(super::send::YEAR)
-        .min(super::send::YEAR)
+    Duration::try_from_secs_f64(samples as f64 / rate_hz).unwrap_or(YEAR).min(YEAR)
 }
 
 impl TxStreamer {

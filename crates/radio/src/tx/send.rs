@@ -8,6 +8,7 @@ use num_complex::Complex32;
 use super::meta::{TxError, TxMetadata, TxSent};
 use super::streamer::{Burst, TICKS_PER_SAMPLE, TxStreamer};
 use crate::convert::Sample;
+use crate::deadline::deadline;
 use crate::error::io_error;
 
 impl TxStreamer {
@@ -87,9 +88,8 @@ impl TxStreamer {
             if self.has_room() {
                 continue;
             }
-            let now = Instant::now();
-            let until = *until.get_or_insert(now + timeout.min(YEAR));
-            let left = until.saturating_duration_since(now);
+            let until = *until.get_or_insert_with(|| deadline(timeout));
+            let left = until.saturating_duration_since(Instant::now());
             if !self.wait(left, Self::has_room)? {
                 return Ok(sent);
             }
@@ -257,6 +257,3 @@ impl TxStreamer {
         self.train.filled() > 0 || self.room_packets() > 0
     }
 }
-
-/// Longer than any time-out that is one.
-pub(super) const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
