@@ -21,34 +21,48 @@ pub fn of_attempt(attempt: &Attempt) -> String {
 }
 
 fn of_receive(outcome: &RxOutcome) -> String {
-    let [median, p99, worst] = outcome.lag_ns.map(short_time);
-    let mut text = format!(
-        "receive {} x {:.3} MS/s for {:.2} s: {:.3} MS/s sustained, {}, {:.3} CPU s per \
-         gigasample\n  behind the radio {median} (p99 {p99}, worst {worst})\n",
+    let mut text = sustained(
+        "receive",
         outcome.channels.len(),
-        outcome.rate_hz / 1e6,
+        [outcome.rate_hz, outcome.sustained_hz],
         outcome.seconds,
-        outcome.sustained_hz / 1e6,
-        if outcome.lossless { "nothing lost" } else { "LOST SAMPLES" },
+        outcome.lossless,
         outcome.cpu_s_per_gigasample,
     );
+    let [median, p99, worst] = outcome.lag_ns.map(short_time);
+    let _ = writeln!(text, "  behind the radio {median} (p99 {p99}, worst {worst})");
     outcome.channels.iter().for_each(|channel| of_channel(channel, &mut text));
     text
 }
 
 fn of_transmit(outcome: &TxOutcome) -> String {
-    let mut text = format!(
-        "transmit {} x {:.3} MS/s for {:.2} s: {:.3} MS/s sustained, {}, {:.3} CPU s per \
-         gigasample\n",
+    let mut text = sustained(
+        "transmit",
         outcome.channels.len(),
-        outcome.rate_hz / 1e6,
+        [outcome.rate_hz, outcome.sustained_hz],
         outcome.seconds,
-        outcome.sustained_hz / 1e6,
-        if outcome.lossless { "nothing lost" } else { "LOST SAMPLES" },
+        outcome.lossless,
         outcome.cpu_s_per_gigasample,
     );
     outcome.channels.iter().for_each(|channel| of_source(channel, &mut text));
     text
+}
+
+/// The line that both ways begin with; the rates are the one asked for and the one sustained.
+fn sustained(
+    way: &str,
+    channels: usize,
+    rates_hz: [f64; 2],
+    seconds: f64,
+    lossless: bool,
+    cpu_s_per_gigasample: f64,
+) -> String {
+    let [asked, sustained] = rates_hz.map(|rate_hz| rate_hz / 1e6);
+    let verdict = if lossless { "nothing lost" } else { "LOST SAMPLES" };
+    format!(
+        "{way} {channels} x {asked:.3} MS/s for {seconds:.2} s: {sustained:.3} MS/s sustained, \
+         {verdict}, {cpu_s_per_gigasample:.3} CPU s per gigasample\n"
+    )
 }
 
 fn of_channel(channel: &RxChannelOutcome, text: &mut String) {
