@@ -45,7 +45,7 @@ pub struct RadioConfig {
     /// Largest IP packet of the network that the radio is on, bytes: echoes of longer ones do not
     /// come back, so hosts find out.
     pub mtu: usize,
-    /// The link below the UDP ports, see `millstream_link::open`.
+    /// The link below the UDP ports, see `millstream_net::open`.
     pub link: String,
     /// Faults from the start, see [`crate::faults`].
     pub faults: Vec<String>,

@@ -280,7 +280,7 @@ fn open_udp(
     options: &PortOptions,
 ) -> Result<Port, Error> {
     let bind = SocketAddrV4::new(config.addr, port);
-    millstream_link::open(&config.link, bind, options)
+    millstream_net::open(&config.link, bind, options)
         .map_err(|source| Error::Udp { purpose, source })
 }
 

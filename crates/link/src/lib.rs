@@ -1,6 +1,7 @@
-//! Datagrams in and out, in batches.
+//! Datagrams and frames in and out, in batches.
 //!
-//! A [`port::Port`] is a UDP endpoint whose receive half lends whole batches of datagrams out of
+//! A [`frame::FrameLink`] carries Ethernet frames; the room `net` makes ports of it. A
+//! [`port::Port`] is a UDP endpoint whose receive half lends whole batches of datagrams out of
 //! its own buffers. Links are registered by name in [`registry`] and chosen at run time by one
 //! string such as `udp` or `udp:gro=off`:
 //!
@@ -16,6 +17,7 @@
 
 mod error;
 pub mod fault;
+pub mod frame;
 pub mod interfaces;
 pub mod port;
 pub mod registry;
@@ -23,5 +25,5 @@ mod spec;
 pub mod udp;
 
 pub use error::LinkError;
-pub use registry::open;
+pub use registry::{open, open_frames};
 pub use spec::Spec;

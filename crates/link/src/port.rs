@@ -21,6 +21,8 @@ pub struct Capabilities {
     pub coalescing: bool,
     /// Bytes that the receive queue below the port really holds.
     pub recv_queue_bytes: usize,
+    /// Datagrams of any size that the receive queue holds, where it counts them and not bytes.
+    pub recv_queue_datagrams: Option<usize>,
 }
 
 impl Capabilities {
@@ -32,6 +34,7 @@ impl Capabilities {
             segmentation: false,
             coalescing: false,
             recv_queue_bytes: 0,
+            recv_queue_datagrams: None,
         }
     }
 }

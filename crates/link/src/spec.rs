@@ -1,4 +1,4 @@
-//! Link strings: `NAME` or `NAME:option=value,option=value`.
+//! Link strings: `NAME`, `NAME:INTERFACE` or `NAME:INTERFACE,option=value,option=value`.
 
 use crate::LinkError;
 
@@ -7,6 +7,8 @@ use crate::LinkError;
 pub struct Spec {
     /// The link's registered name.
     pub name: String,
+    /// What the link works on, such as an interface or a file: the first word without `=`.
+    pub target: Option<String>,
     /// Options in the order written.
     pub options: Vec<(String, String)>,
 }
@@ -18,16 +20,26 @@ impl Spec {
     /// [`LinkError::BadOption`] when an option is not of the form `name=value`.
     pub fn parse(text: &str, help: &'static str) -> Result<Self, LinkError> {
         let (name, rest) = split_name(text);
-        let options = rest
-            .split(',')
-            .map(str::trim)
-            .filter(|option| !option.is_empty())
+        let mut words = rest.split(',').map(str::trim).filter(|word| !word.is_empty()).peekable();
+        let target = words.next_if(|word| !word.contains('=')).map(str::to_owned);
+        let options = words
             .map(|option| match option.split_once('=') {
                 Some((key, value)) => Ok((key.trim().to_owned(), value.trim().to_owned())),
                 None => Err(bad(option, "is not of the form name=value", help)),
             })
             .collect::<Result<_, _>>()?;
-        Ok(Self { name: name.to_owned(), options })
+        Ok(Self { name: name.to_owned(), target, options })
+    }
+
+    /// That the link was given nothing to work on.
+    ///
+    /// # Errors
+    /// [`LinkError::BadOption`] when it was.
+    pub fn no_target(&self, help: &'static str) -> Result<(), LinkError> {
+        match &self.target {
+            None => Ok(()),
+            Some(target) => Err(bad(target, "is not of the form name=value", help)),
+        }
     }
 }
 
@@ -49,7 +61,7 @@ mod tests {
     #[test]
     fn a_bare_name_has_no_options() {
         let spec = Spec::parse(" udp ", "").unwrap();
-        assert_eq!(spec, Spec { name: "udp".into(), options: vec![] });
+        assert_eq!(spec, Spec { name: "udp".into(), target: None, options: vec![] });
     }
 
     #[test]
@@ -60,8 +72,19 @@ mod tests {
     }
 
     #[test]
+    fn the_first_word_may_be_what_the_link_works_on() {
+        let spec = Spec::parse("xdp:veth0,mode=generic", "").unwrap();
+        assert_eq!(spec.target.as_deref(), Some("veth0"));
+        assert_eq!(spec.options, [("mode".to_owned(), "generic".to_owned())]);
+        let error = Spec::parse("xdp:mode=generic,veth0", "mode=auto").unwrap_err().to_string();
+        assert!(error.contains("\"veth0\": is not of the form name=value"), "{error}");
+    }
+
+    #[test]
     fn an_option_without_a_value_says_what_exists() {
-        let error = Spec::parse("udp:gro", "gro=on|off").unwrap_err().to_string();
+        let help = "gro=on|off";
+        let spec = Spec::parse("udp:gro", help).unwrap();
+        let error = spec.no_target(help).unwrap_err().to_string();
         assert_eq!(
             error,
             "link option \"gro\": is not of the form name=value; options of this link: gro=on|off"

@@ -6,8 +6,9 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use millstream_link::LinkError;
 use millstream_link::port::{Port, PortOptions};
-use millstream_link::{LinkError, open};
+use millstream_net::open;
 use millstream_wire::mpm;
 
 use crate::RadioError;
@@ -27,7 +28,7 @@ pub struct DeviceArgs {
     pub rpc_port: u16,
     /// How long to wait for a device that somebody else holds, until its claim ends.
     pub claim_wait: Duration,
-    /// The link that carries CHDR, see [`millstream_link::registry`].
+    /// The link that carries CHDR, see [`millstream_net::open`].
     pub link: String,
     /// The name under which the device is claimed.
     pub session: String,

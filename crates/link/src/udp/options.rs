@@ -20,6 +20,7 @@ pub(super) struct UdpOptions {
 
 impl UdpOptions {
     pub fn from_spec(spec: &Spec) -> Result<Self, LinkError> {
+        spec.no_target(OPTIONS_HELP)?;
         let mut parsed = Self { gro: true, gso: true, busy_poll_us: None };
         for (name, value) in &spec.options {
             let option = format!("{name}={value}");

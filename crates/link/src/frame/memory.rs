@@ -1,0 +1,242 @@
+//! The memory that frames lie in, and the token that says who owns which part of it.
+
+use std::io;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+
+/// One range of addresses, shared with the kernel or a device while the link is open.
+#[derive(Debug)]
+pub struct FrameMemory {
+    base: NonNull<u8>,
+    bytes: usize,
+    id: u32,
+}
+
+// SAFETY: the memory is only reached through frames, and a frame has one owner at a time
+// (`Frame::new`); the struct itself is never changed.
+unsafe impl Send for FrameMemory {}
+// SAFETY: as above.
+unsafe impl Sync for FrameMemory {}
+
+impl FrameMemory {
+    /// Fresh zeroed memory; `flags` may ask for huge pages. Other mappings may be laid over parts
+    /// of it (`MAP_FIXED`); all go when it is dropped.
+    pub(crate) fn anonymous(bytes: usize, flags: MapFlags) -> io::Result<Self> {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
+        let base = unsafe {
+            mmap_anonymous(std::ptr::null_mut(), bytes, access, MapFlags::PRIVATE | flags)?
+        };
+        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { base, bytes, id: NEXT.fetch_add(1, Ordering::Relaxed) })
+    }
+
+    /// Its first address.
+    #[must_use]
+    pub fn base(&self) -> *mut u8 {
+        self.base.as_ptr()
+    }
+
+    /// Its length in bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether it has no bytes at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// Whether an address lies in it: the proof that nothing was copied.
+    #[must_use]
+    pub fn contains(&self, address: *const u8) -> bool {
+        let base = self.base.as_ptr() as usize;
+        (base..base + self.bytes).contains(&(address as usize))
+    }
+
+    /// The bytes of a frame.
+    ///
+    /// # Panics
+    /// If the frame is of another memory.
+    #[must_use]
+    pub fn bytes<'a>(&'a self, frame: &'a Frame) -> &'a [u8] {
+        assert_eq!(frame.memory, self.id, "a frame of another link");
+        // SAFETY: `Frame::new` promised that these bytes lie in this memory and that whoever
+        // holds the frame owns them; the shared borrow keeps the holder from writing meanwhile.
+        unsafe {
+            std::slice::from_raw_parts(
+                self.base.as_ptr().add(frame.at as usize),
+                frame.length as usize,
+            )
+        }
+    }
+
+    /// The bytes of a frame, to write.
+    ///
+    /// # Panics
+    /// If the frame is of another memory.
+    #[must_use]
+    pub fn bytes_mut<'a>(&'a self, frame: &'a mut Frame) -> &'a mut [u8] {
+        assert_eq!(frame.memory, self.id, "a frame of another link");
+        // SAFETY: as in `bytes`; the exclusive borrow makes this the only reference.
+        unsafe {
+            std::slice::from_raw_parts_mut(
+                self.base.as_ptr().add(frame.at as usize),
+                frame.length as usize,
+            )
+        }
+    }
+}
+
+impl Drop for FrameMemory {
+    fn drop(&mut self) {
+        // SAFETY: the range was mapped in `anonymous`; frames cannot be read without this struct.
+        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.bytes) };
+    }
+}
+
+/// The right to one part of a link's frame memory: not copyable, to be handed back to its link.
+///
+/// Dropping one elsewhere loses its buffer until the link is closed; the link's census shows it.
+#[derive(Debug)]
+#[must_use = "a frame that is not handed back is lost to its link"]
+pub struct Frame {
+    at: u64,
+    length: u32,
+    room: u32,
+    memory: u32,
+    /// For the link alone: which block, slot or queue it came from.
+    tag: u32,
+    vlan: Option<u16>,
+    continues: bool,
+    checksum_trusted: bool,
+}
+
+impl Frame {
+    /// The part of `memory` that begins at `at`, `length` bytes long, with `room` bytes to grow to.
+    ///
+    /// # Panics
+    /// If it does not lie in the memory.
+    ///
+    /// # Safety
+    /// Until this frame is handed back nobody else, the kernel included, touches those `room`
+    /// bytes, and no other frame covers any of them.
+    pub(crate) unsafe fn new(
+        memory: &FrameMemory,
+        at: u64,
+        length: u32,
+        room: u32,
+        tag: u32,
+    ) -> Self {
+        let end = at.checked_add(u64::from(room));
+        assert!(length <= room && end.is_some_and(|end| end <= memory.bytes as u64));
+        let id = memory.id;
+        let (vlan, continues, checksum_trusted) = (None, false, false);
+        Self { at, length, room, memory: id, tag, vlan, continues, checksum_trusted }
+    }
+
+    /// Where it begins: its offset in the memory.
+    #[must_use]
+    pub fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// Its length in bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.length as usize
+    }
+
+    /// Whether it has no bytes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// The longest that it can be made, bytes.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        self.room as usize
+    }
+
+    /// Changes its length.
+    ///
+    /// # Panics
+    /// Beyond its room.
+    pub fn set_len(&mut self, bytes: usize) {
+        assert!(bytes <= self.room as usize, "a frame of {bytes} bytes in room of {}", self.room);
+        self.length = bytes as u32;
+    }
+
+    /// The next frame in the batch is the next part of the same Ethernet frame.
+    #[must_use]
+    pub fn continues(&self) -> bool {
+        self.continues
+    }
+
+    /// Says whether the next frame in the batch continues this one.
+    pub fn set_continues(&mut self, continues: bool) {
+        self.continues = continues;
+    }
+
+    /// The 802.1Q tag control information that the kernel took out of a received frame.
+    #[must_use]
+    pub fn vlan(&self) -> Option<u16> {
+        self.vlan
+    }
+
+    /// The kernel vouches for the checksums of a received frame, or it never left this machine.
+    #[must_use]
+    pub fn checksum_trusted(&self) -> bool {
+        self.checksum_trusted
+    }
+
+    /// What the link knows of it.
+    pub(crate) fn tag(&self) -> u32 {
+        self.tag
+    }
+
+    /// What a link learnt beside the bytes.
+    pub(crate) fn note(&mut self, vlan: Option<u16>, checksum_trusted: bool) {
+        self.vlan = vlan;
+        self.checksum_trusted = checksum_trusted;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_reads_and_writes_its_own_bytes() {
+        let memory = FrameMemory::anonymous(8192, MapFlags::empty()).unwrap();
+        // SAFETY: the only frames of this memory, and they do not overlap.
+        let (mut a, b) =
+            unsafe { (Frame::new(&memory, 0, 4, 4096, 0), Frame::new(&memory, 4096, 4, 4096, 0)) };
+        a.set_len(6);
+        memory.bytes_mut(&mut a).copy_from_slice(b"millst");
+        assert_eq!(memory.bytes(&a), b"millst");
+        assert_eq!(memory.bytes(&b), [0; 4]);
+        assert!(memory.contains(memory.bytes(&b).as_ptr()));
+        assert!(!memory.contains(b"elsewhere".as_ptr()));
+    }
+
+    #[test]
+    #[should_panic(expected = "a frame of another link")]
+    fn a_frame_of_another_memory_is_refused() {
+        let [one, two] = [0, 0].map(|_| FrameMemory::anonymous(4096, MapFlags::empty()).unwrap());
+        // SAFETY: the only frame of this memory.
+        let frame = unsafe { Frame::new(&one, 0, 4, 4, 0) };
+        let _ = two.bytes(&frame);
+    }
+
+    #[test]
+    fn a_frame_is_small() {
+        assert!(size_of::<Frame>() <= 32);
+    }
+}

@@ -1,0 +1,20 @@
+//! Which frames a link should deliver.
+
+use std::net::Ipv4Addr;
+
+/// The frames that are wanted; the rest stays with the kernel.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Steer {
+    /// Every frame, whatever it is: the kernel sees nothing more of this interface.
+    pub everything: bool,
+    /// IPv4 addresses that are served.
+    pub addresses: Vec<Ipv4Addr>,
+    /// UDP ports served at those addresses (and at broadcast addresses).
+    pub udp_ports: Vec<u16>,
+    /// The kernel does not know `addresses`: their ARP and ICMP are wanted, too.
+    pub own_addresses: bool,
+    /// VLAN whose frames are meant; none: untagged ones.
+    pub vlan: Option<u16>,
+    /// Further Ethernet types wanted, such as a private one for measurements.
+    pub ethertypes: Vec<u16>,
+}
