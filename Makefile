@@ -23,7 +23,7 @@ build: rust
 
 test: rust
 	@scripts/need.sh gcc libc6-dev
-	@scripts/need.sh --optional ffmpeg
+	@scripts/need.sh --optional ffmpeg iproute2 iputils-ping
 	scripts/test.sh
 
 test-peers: build

@@ -2,6 +2,8 @@
 //!
 //! A test program that uses this crate runs on an allocator that counts.
 
+pub mod netns;
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 

@@ -1,0 +1,195 @@
+//! Network namespaces joined by a veth pair, gone with the last handle: nothing to clean up.
+//!
+//! A namespace here has no name. It lives as long as its [`Namespace`] (and what still runs or is
+//! open in it), so a test that is killed leaves nothing behind, and tests run side by side.
+
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
+
+/// The name of the interface on either side of a [`Pair`].
+pub const INTERFACE: &str = "veth0";
+
+/// A network namespace of its own.
+pub struct Namespace {
+    /// Its address on the pair, a /24.
+    pub address: Ipv4Addr,
+    descriptor: OwnedFd,
+    /// A thread that stays inside, so that the namespace has an identifier.
+    inside: i32,
+    leave: Option<mpsc::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Namespace {
+    fn new(address: Ipv4Addr) -> std::io::Result<Self> {
+        let (leave, left) = mpsc::channel::<()>();
+        let (tell, told) = mpsc::channel();
+        let thread = thread::spawn(move || {
+            // SAFETY: a network namespace of its own; descriptors and files stay as they are.
+            let entered = unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) };
+            let path = "/proc/thread-self/ns/net";
+            let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+            let opened = entered.and_then(|()| rustix::fs::open(path, flags, Mode::empty()));
+            let tid = rustix::thread::gettid().as_raw_nonzero().get();
+            let _ = tell.send(opened.map(|descriptor| (descriptor, tid)));
+            let _ = left.recv();
+        });
+        let (descriptor, inside) = told.recv().expect("the thread answers")?;
+        Ok(Self { address, descriptor, inside, leave: Some(leave), thread: Some(thread) })
+    }
+
+    /// Runs `job` on a thread inside and waits for it. Sockets opened there stay there.
+    ///
+    /// # Panics
+    /// With what `job` panics with.
+    pub fn run<R: Send>(&self, job: impl FnOnce() -> R + Send) -> R {
+        let joined = thread::scope(|scope| {
+            let inside = || {
+                let what = Some(LinkNameSpaceType::Network);
+                move_into_link_name_space(self.descriptor.as_fd(), what).expect("setns");
+                job()
+            };
+            scope.spawn(inside).join()
+        });
+        joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+
+    /// Starts a thread inside.
+    ///
+    /// # Panics
+    /// If the system has no descriptor left.
+    pub fn spawn<R: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> R + Send + 'static,
+    ) -> JoinHandle<R> {
+        let descriptor = self.descriptor.try_clone().expect("dup");
+        thread::spawn(move || {
+            let what = Some(LinkNameSpaceType::Network);
+            move_into_link_name_space(descriptor.as_fd(), what).expect("setns");
+            job()
+        })
+    }
+
+    /// A program that will run inside.
+    ///
+    /// # Panics
+    /// If the system has no descriptor left.
+    #[must_use]
+    pub fn command(&self, program: &str) -> Command {
+        let descriptor = self.descriptor.try_clone().expect("dup");
+        let mut command = Command::new(program);
+        let enter = move || {
+            let what = Some(LinkNameSpaceType::Network);
+            Ok(move_into_link_name_space(descriptor.as_fd(), what)?)
+        };
+        // SAFETY: between fork and exec only setns(2) is called, which is safe there.
+        unsafe { command.pre_exec(enter) };
+        command
+    }
+
+    /// Runs a program inside, its arguments separated by spaces, such as `ip link set veth0 down`.
+    ///
+    /// # Panics
+    /// If it fails: with what it wrote.
+    pub fn sh(&self, line: &str) -> String {
+        let mut words = line.split_whitespace();
+        let mut command = self.command(words.next().expect("a program"));
+        let done = command.args(words).output().unwrap_or_else(|e| panic!("{line}: {e}"));
+        let errors = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "{line}: {} {errors}", done.status);
+        String::from_utf8_lossy(&done.stdout).into_owned()
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        drop(self.leave.take());
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// How a [`Pair`] is made.
+#[derive(Debug, Clone, Copy)]
+pub struct PairOptions {
+    /// MTU of both ends, bytes.
+    pub mtu: usize,
+    /// Receive and transmit queues of each end.
+    pub queues: usize,
+}
+
+impl Default for PairOptions {
+    fn default() -> Self {
+        Self { mtu: 1500, queues: 1 }
+    }
+}
+
+/// Two namespaces joined by a veth pair, up, with addresses; the interface is called
+/// [`INTERFACE`] on either side.
+pub struct Pair {
+    /// One side.
+    pub left: Namespace,
+    /// The other.
+    pub right: Namespace,
+}
+
+impl Pair {
+    /// Makes a pair. `None` where that cannot be done; it then says why, and a test returns.
+    ///
+    /// # Panics
+    /// If the system lets namespaces be made but not the pair in them.
+    #[must_use]
+    pub fn new(options: PairOptions) -> Option<Self> {
+        let make = |last| Namespace::new(Ipv4Addr::new(10, 99, 0, last));
+        let (left, right) = match (make(1), make(2)) {
+            (Ok(left), Ok(right)) => (left, right),
+            (Err(error), _) | (_, Err(error)) => {
+                eprintln!("skipped: a network namespace cannot be made here ({error})");
+                return None;
+            }
+        };
+        if Command::new("ip").arg("-V").output().is_err() {
+            eprintln!("skipped: there is no `ip` here (Debian package iproute2)");
+            return None;
+        }
+        let PairOptions { mtu, queues } = options;
+        let numbers = format!("mtu {mtu} numtxqueues {queues} numrxqueues {queues}");
+        left.sh(&format!(
+            "ip link add {INTERFACE} {numbers} type veth peer {INTERFACE} {numbers} netns {}",
+            right.inside
+        ));
+        for side in [&left, &right] {
+            side.sh("ip link set lo up");
+            side.sh(&format!("ip addr add {}/24 dev {INTERFACE}", side.address));
+            side.sh(&format!("ip link set {INTERFACE} up"));
+        }
+        Some(Self { left, right })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::UdpSocket;
+    use std::time::Duration;
+
+    #[test]
+    fn a_pair_carries_datagrams_and_leaves_nothing() {
+        let Some(pair) = Pair::new(PairOptions { mtu: 9000, queues: 4 }) else { return };
+        let there = (pair.right.address, 7000);
+        let receiver = pair.right.run(|| UdpSocket::bind(there).unwrap());
+        receiver.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        let sender = pair.left.run(|| UdpSocket::bind((pair.left.address, 0)).unwrap());
+        sender.send_to(&[7; 8972], there).unwrap();
+        let mut bytes = [0; 9000];
+        assert_eq!(receiver.recv(&mut bytes).unwrap(), 8972);
+        let seen = pair.left.sh("ip -o -d link show dev veth0");
+        assert!(seen.contains("mtu 9000") && seen.contains("numrxqueues 4"), "{seen}");
+    }
+}
