@@ -21,6 +21,7 @@ pub mod frame;
 pub mod interfaces;
 pub mod port;
 pub mod registry;
+pub mod rights;
 mod spec;
 pub mod udp;
 

@@ -1,0 +1,133 @@
+//! Rights: every step of a link that needs a privilege, named once.
+//!
+//! A link asks a [`Rights`] for its sockets, for the program on the interface and for changes to
+//! the interface, and does everything else (memory, rings, bind, poll) by itself. Whether this
+//! process is privileged or a broker (`millstream grant`) acts for it and passes descriptors
+//! (unix(7), SCM_RIGHTS), the link never learns. Dropping the `Rights` of a link undoes what was
+//! done through it.
+
+mod choice;
+
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use crate::frame::Steer;
+
+pub use choice::{BROKER_VARIABLE, Choice, DEFAULT_BROKER, OPTIONS_HELP, RightsOptions};
+
+/// The links that need privileges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Family {
+    /// AF_PACKET: CAP_NET_RAW.
+    Packet,
+    /// AF_XDP: CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF, none of which a user namespace gives.
+    Xdp,
+}
+
+impl Family {
+    /// The registered name of the link.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Packet => "packet",
+            Self::Xdp => "xdp",
+        }
+    }
+}
+
+/// Where the XDP program is to run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Hook {
+    /// In the driver, and where that is refused, in front of the kernel's stack.
+    #[default]
+    Auto,
+    /// In the driver (native mode), or not at all.
+    Driver,
+    /// In front of the kernel's stack (generic mode).
+    Generic,
+}
+
+/// The XDP program wanted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Attach {
+    /// Where it is to run.
+    pub hook: Hook,
+    /// Frames may come in several parts (BPF_F_XDP_HAS_FRAGS).
+    pub parts: bool,
+    /// Wanted frames per second and queue that it lets pass at most; 0: no guard.
+    pub rate_max_hz: u32,
+}
+
+/// An attached XDP program, seen by whoever uses it.
+#[derive(Debug)]
+pub struct Attached {
+    /// Where it runs: never [`Hook::Auto`].
+    pub hook: Hook,
+    /// The bpf link: the program is detached when its last holder closes it, however that comes.
+    pub link: OwnedFd,
+    /// The map of its counters, to be read.
+    pub counters: OwnedFd,
+}
+
+/// How a socket should poll its device by itself (socket(7); needs CAP_NET_ADMIN).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BusyPoll {
+    /// How long one wait polls, microseconds (SO_BUSY_POLL).
+    pub busy_poll_us: u32,
+    /// Frames per poll (SO_BUSY_POLL_BUDGET).
+    pub budget: u32,
+}
+
+/// The privileged steps of one link on one interface. None of them is on the data path.
+///
+/// All errors carry the errno of the step; those of a broker say what it said.
+pub trait Rights: Send {
+    /// Who acts: `direct`, or `broker PATH`.
+    fn holder(&self) -> String;
+
+    /// A socket of the link's family, close-on-exec: AF_XDP not set up, AF_PACKET (SOCK_RAW)
+    /// with protocol 0, which receives nothing before it is bound.
+    ///
+    /// # Errors
+    /// What socket(2) reports, or the broker.
+    fn socket(&mut self) -> io::Result<OwnedFd>;
+
+    /// Has this process allowed to lock `bytes` more of memory (AF_XDP frame memory counts as
+    /// locked, getrlimit(2) RLIMIT_MEMLOCK).
+    ///
+    /// # Errors
+    /// What prlimit(2) reports, or the broker.
+    fn allow_locked(&mut self, bytes: u64) -> io::Result<()>;
+
+    /// Has a socket poll its device while it waits.
+    ///
+    /// # Errors
+    /// What setsockopt(2) reports, or the broker.
+    fn busy_poll(&mut self, socket: BorrowedFd<'_>, how: BusyPoll) -> io::Result<()>;
+
+    /// Loads the XDP program and attaches it to the interface; it passes everything to the kernel
+    /// until [`Rights::steer`]. Once per link.
+    ///
+    /// # Errors
+    /// `AlreadyExists` or `ResourceBusy` when the interface has another program; what bpf(2)
+    /// reports; or the broker.
+    fn attach(&mut self, wanted: &Attach) -> io::Result<Attached>;
+
+    /// Has the program give wanted frames of `queue` to a socket that is bound to it.
+    ///
+    /// # Errors
+    /// What bpf(2) reports, or the broker.
+    fn watch(&mut self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()>;
+
+    /// Has the program want other frames.
+    ///
+    /// # Errors
+    /// What bpf(2) reports, or the broker; too many ports or addresses.
+    fn steer(&mut self, wanted: &Steer) -> io::Result<()>;
+
+    /// Has the interface use `count` queues until the link is closed; what it used before.
+    ///
+    /// # Errors
+    /// What the driver reports (ethtool channels), or the broker.
+    fn channels(&mut self, count: u32) -> io::Result<u32>;
+}
