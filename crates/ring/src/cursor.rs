@@ -1,4 +1,5 @@
-//! Positions of one producer and its consumers in a circular buffer of bytes.
+//! Positions of one producer and its consumers in a circular buffer of bytes (or of whole items,
+//! where the buffer is an array of them: then read "items" for "bytes").
 //!
 //! ```text
 //!        consumed (slowest open reader)      produced
@@ -88,10 +89,22 @@ impl Producer {
         self.limit - self.position
     }
 
+    /// Bytes produced since the start.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Bytes that may be written for certain, without a look at the consumers.
+    #[must_use]
+    pub fn granted(&self) -> u64 {
+        self.limit - self.position
+    }
+
     /// Whether `bytes` may be written now; looks at the consumers only if the cached answer
     /// is no.
     pub fn has_room(&mut self, bytes: u64) -> bool {
-        self.limit - self.position >= bytes || self.room() >= bytes
+        self.granted() >= bytes || self.room() >= bytes
     }
 
     /// Hands the next `bytes` to the consumers.
@@ -151,6 +164,12 @@ impl Consumer {
             self.ended.set(ended);
         }
         self.produced.get() - self.position
+    }
+
+    /// Bytes consumed since the start.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        self.position
     }
 
     /// Whether `bytes` may be read now; looks at the producer only if the cached answer is no.

@@ -1,11 +1,12 @@
 //! Lock-free rings, double-mapped sample rings and wait strategies: the only home of such code.
 //!
-//! Three layers, each usable alone:
+//! Four layers, each usable alone:
 //!
 //! - [`cursor`]: who may touch which bytes. Positions only, no memory, so that `loom` can
 //!   explore every interleaving of the protocol.
 //! - [`ring`](mod@sample): one writer and one or more readers of a [double-mapped](map) buffer;
 //!   every slice is contiguous, whatever the item size.
+//! - [`spsc`]: items moved from one thread to another, a bounded queue over the same cursors.
 //! - [`wait`]: a token that a neighbour leaves so that a thread can sleep (or spin) without
 //!   ever missing news.
 //!
@@ -25,6 +26,7 @@ pub mod cursor;
 pub mod map;
 mod pad;
 pub mod sample;
+pub mod spsc;
 mod sync;
 pub mod wait;
 

@@ -2,6 +2,8 @@
 //! `RUSTFLAGS="--cfg loom" cargo test -p millstream-ring --test loom --release`.
 #![cfg(loom)]
 
+mod spsc;
+
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
