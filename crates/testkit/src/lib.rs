@@ -3,6 +3,7 @@
 //! A test program that uses this crate runs on an allocator that counts.
 
 pub mod netns;
+pub mod raw;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

@@ -1,0 +1,61 @@
+//! One conformance suite for ports: the same rules for every link.
+//!
+//! A rule is a function of a [`rig::Rig`]: two hosts joined by a network, each with its link. A
+//! further link needs one line in the table at the end of this file; every rule then runs on it.
+//! Where namespaces cannot be made, the rules that need them say so and pass.
+
+mod delivery;
+mod hostile;
+mod lifetime;
+mod network;
+mod pressure;
+mod rig;
+mod waiting;
+
+/// A test of each rule on one link.
+macro_rules! rules {
+    ($make:expr; $($file:ident: $($rule:ident),*;)*) => {
+        $($(
+            #[test]
+            fn $rule() {
+                if let Some(rig) = $make {
+                    crate::$file::$rule(&rig);
+                }
+            }
+        )*)*
+    };
+}
+
+/// A module of tests for each link.
+macro_rules! links {
+    ($($name:ident: $make:expr;)*) => {
+        $(mod $name {
+            #[allow(unused_imports, reason = "some links need no options")]
+            use crate::rig::{Rig, Shape};
+
+            rules! {
+                $make;
+                delivery: every_size_arrives_whole, what_cannot_fit_is_refused,
+                    order_is_kept, batches_of_every_size_arrive, trains_are_cut_where_they_should,
+                    nothing_is_missed_between_quiet_and_busy_times, sources_are_told_apart;
+                waiting: waiting_ends_when_the_time_is_up, a_datagram_wakes_a_waiting_receiver,
+                    a_short_wait_sees_what_is_there, steady_state_allocates_nothing;
+                lifetime: a_closed_port_opens_again_at_once, one_half_still_holds_the_port,
+                    a_port_in_use_is_refused, nobody_listening_costs_the_sender_nothing,
+                    a_peer_that_comes_back_is_heard_again, halves_work_on_threads_of_their_own;
+                pressure: a_slow_receiver_loses_counted_datagrams, a_flood_is_accounted_for,
+                    two_ports_do_not_disturb_each_other, a_slow_port_does_not_stall_another;
+                network: another_port_gets_nothing, an_interface_that_was_down_carries_again,
+                    the_kernel_goes_on_serving_the_interface;
+                hostile: hostile_frames_cost_counters;
+            }
+        })*
+    };
+}
+
+links! {
+    udp_loopback: Some(Rig::loopback("udp"));
+    udp_plain_loopback: Some(Rig::loopback("udp:gro=off,gso=off"));
+    udp: Rig::veth(Shape::new("udp", "udp"));
+    udp_jumbo: Rig::veth(Shape::new("udp", "udp").mtu(9000));
+}

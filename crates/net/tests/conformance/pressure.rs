@@ -1,0 +1,122 @@
+//! Senders that are faster than receivers: losses are counted, nothing stalls.
+
+use std::thread;
+use std::time::Duration;
+
+use millstream_link::port::PortOptions;
+
+use crate::rig::{PATIENCE, Rig, collect, drain, number, numbered};
+
+/// What came is in order and without repetition, and all that is missing has been counted.
+#[track_caller]
+fn accounted(rig: &Rig, sent: u64, got: &[u64], drops: u64) {
+    assert!(got.windows(2).all(|pair| pair[0] < pair[1]), "in order, none twice");
+    let kept = got.len() as u64;
+    println!("{sent} sent, {kept} kept, {drops} dropped");
+    if rig.exact {
+        assert_eq!(kept + drops, sent, "{kept} kept, {drops} dropped");
+    } else {
+        assert!(kept + drops <= sent, "{kept} kept, {drops} dropped of {sent}");
+    }
+}
+
+pub fn a_slow_receiver_loses_counted_datagrams(rig: &Rig) {
+    let small = PortOptions { recv_queue_bytes: 64 << 10, ..rig.options() };
+    let (mut near, mut far) = (rig.near(), rig.far_with(0, &small).unwrap());
+    let capabilities = far.rx.capabilities();
+    // By datagrams or by bytes (which the kernel may double), whatever the port counts in.
+    let room = capabilities.recv_queue_datagrams.unwrap_or(capabilities.recv_queue_bytes / 1000);
+    let sent = 4 * room as u64 + 1000;
+    for n in 0..sent {
+        near.tx.send(&numbered(n, 1000), far.local).unwrap();
+        // Whoever carries it gets the time to: the queue to overflow is the last one.
+        if n % 32 == 31 {
+            thread::sleep(Duration::from_micros(200));
+        }
+    }
+    let got = drain(&mut far);
+    let drops = far.rx.queue_drops();
+    accounted(rig, sent, &got, drops);
+    assert!(drops > 0, "{room} datagrams fit, and {sent} were sent");
+    assert!(!got.is_empty(), "what fits is kept");
+    // The stream goes on as if nothing had happened.
+    for n in 0..10 {
+        near.tx.send(&numbered(n, 1000), far.local).unwrap();
+    }
+    let after: Vec<_> = collect(&mut far, 10).iter().map(|got| number(&got.0)).collect();
+    assert!(after.iter().copied().eq(0..10), "{} after the overflow", after.len());
+    assert_eq!(far.rx.queue_drops(), drops);
+}
+
+pub fn a_flood_is_accounted_for(rig: &Rig) {
+    let (mut near, mut far) = (rig.near(), rig.far());
+    let to = far.local;
+    const TRAINS: u64 = 400;
+    const TRAIN: u64 = 50;
+    let sender = thread::spawn(move || {
+        let mut sent = 0;
+        let mut train = Vec::new();
+        for turn in 0..TRAINS {
+            train.clear();
+            (turn * TRAIN..(turn + 1) * TRAIN).for_each(|n| train.extend(numbered(n, 200)));
+            // A send may give up for want of room, in time; it must not hang.
+            sent += u64::from(near.tx.send_train(&train, 200, to).is_ok());
+        }
+        sent
+    });
+    let mut got = Vec::new();
+    while !sender.is_finished() {
+        got.extend(drain(&mut far));
+    }
+    assert_eq!(sender.join().unwrap(), TRAINS, "trains taken");
+    got.extend(drain(&mut far));
+    // With coalescing the kernel counts a lost train as one.
+    let exact = rig.exact && !far.rx.capabilities().coalescing;
+    let drops = far.rx.queue_drops();
+    assert!(got.windows(2).all(|pair| pair[0] < pair[1]), "in order, none twice");
+    let (sent, kept) = (TRAINS * TRAIN, got.len() as u64);
+    println!("{sent} sent, {kept} kept, {drops} dropped");
+    assert!(kept + drops <= sent && (!exact || kept + drops == sent));
+    assert!(kept > 0);
+}
+
+pub fn two_ports_do_not_disturb_each_other(rig: &Rig) {
+    let (mut near, mut far) = ([rig.near(), rig.near()], [rig.far(), rig.far()]);
+    for turn in 0..50u64 {
+        for (which, sender) in near.iter_mut().enumerate() {
+            let portion: Vec<u8> =
+                (0..20).flat_map(|n| numbered(1000 * turn + 100 * which as u64 + n, 64)).collect();
+            sender.tx.send_train(&portion, 64, far[which].local).unwrap();
+        }
+        for (which, receiver) in far.iter_mut().enumerate() {
+            let first = 1000 * turn + 100 * which as u64;
+            let got = collect(receiver, 20);
+            assert!(got.iter().map(|got| number(&got.0)).eq(first..first + 20), "turn {turn}");
+            assert!(got.iter().all(|got| got.1.port() == near[which].local.port()));
+        }
+    }
+    assert_eq!(far.map(|port| port.rx.queue_drops()), [0, 0]);
+}
+
+/// One user does not look at its port at all, and is sent far more than any queue holds.
+pub fn a_slow_port_does_not_stall_another(rig: &Rig) {
+    let small = PortOptions { recv_queue_bytes: 64 << 10, ..rig.options() };
+    let (mut near, mut quick) = (rig.near(), rig.far());
+    let mut slow = rig.far_with(0, &small).unwrap();
+    let capabilities = slow.rx.capabilities();
+    let room = capabilities.recv_queue_datagrams.unwrap_or(capabilities.recv_queue_bytes / 500);
+    let turns = (4 * room as u64).div_ceil(50) + 20;
+    for turn in 0..turns {
+        for n in 0..50 {
+            near.tx.send(&numbered(50 * turn + n, 500), slow.local).unwrap();
+        }
+        near.tx.send(&numbered(turn, 64), quick.local).unwrap();
+        let count = quick.rx.recv_batch(PATIENCE).unwrap();
+        assert_eq!(count, 1, "turn {turn} of {turns}");
+        assert_eq!(number(quick.rx.datagram(0).payload), turn);
+    }
+    assert_eq!(quick.rx.queue_drops(), 0);
+    let got = drain(&mut slow);
+    assert!(slow.rx.queue_drops() > 0 && !got.is_empty());
+    accounted(rig, 50 * turns, &got, slow.rx.queue_drops());
+}
