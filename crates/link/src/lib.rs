@@ -15,10 +15,12 @@
 //! # Ok::<(), millstream_link::LinkError>(())
 //! ```
 
+mod buffers;
 mod error;
 pub mod fault;
 pub mod frame;
 pub mod interfaces;
+pub mod loopback;
 pub mod port;
 pub mod registry;
 pub mod rights;

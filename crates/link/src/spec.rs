@@ -1,5 +1,7 @@
 //! Link strings: `NAME`, `NAME:INTERFACE` or `NAME:INTERFACE,option=value,option=value`.
 
+use std::ops::RangeInclusive;
+
 use crate::LinkError;
 
 /// A link string taken apart.
@@ -31,6 +33,11 @@ impl Spec {
         Ok(Self { name: name.to_owned(), target, options })
     }
 
+    /// Its options, one by one; `help` is what an error shows as the options that exist.
+    pub(crate) fn fields(&self, help: &'static str) -> impl Iterator<Item = Field<'_>> {
+        self.options.iter().map(move |(name, value)| Field { name, value, help })
+    }
+
     /// That the link was given nothing to work on.
     ///
     /// # Errors
@@ -40,6 +47,57 @@ impl Spec {
             None => Ok(()),
             Some(target) => Err(bad(target, "is not of the form name=value", help)),
         }
+    }
+}
+
+/// One option, with what an error about it needs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Field<'a> {
+    /// What stands before the equals sign.
+    pub name: &'a str,
+    /// What stands behind it.
+    pub value: &'a str,
+    help: &'static str,
+}
+
+impl Field<'_> {
+    /// The error that this option is not one of the link's.
+    pub fn unknown(&self) -> LinkError {
+        self.refuse("is not known")
+    }
+
+    /// An error about this option.
+    pub fn refuse(&self, reason: &str) -> LinkError {
+        bad(&format!("{}={}", self.name, self.value), reason, self.help)
+    }
+
+    /// Its value as a switch.
+    pub fn on_off(&self) -> Result<bool, LinkError> {
+        match self.value {
+            "on" | "1" | "true" => Ok(true),
+            "off" | "0" | "false" => Ok(false),
+            _ => Err(self.refuse("wants on or off")),
+        }
+    }
+
+    /// Its value as a whole number, `what` it counts.
+    pub fn number<T>(&self, what: &str, range: RangeInclusive<T>) -> Result<T, LinkError>
+    where
+        T: std::str::FromStr + PartialOrd + std::fmt::Display,
+    {
+        let number = self.value.parse().ok().filter(|number| range.contains(number));
+        number.ok_or_else(|| {
+            self.refuse(&format!("wants {what} from {} to {}", range.start(), range.end()))
+        })
+    }
+
+    /// Its value as one of several words.
+    pub fn one_of<T: Copy>(&self, choices: &[(&str, T)]) -> Result<T, LinkError> {
+        let found = choices.iter().find(|(word, _)| *word == self.value);
+        found.map(|(_, choice)| *choice).ok_or_else(|| {
+            let words: Vec<_> = choices.iter().map(|(word, _)| *word).collect();
+            self.refuse(&format!("wants one of: {}", words.join(", ")))
+        })
     }
 }
 
@@ -78,6 +136,22 @@ mod tests {
         assert_eq!(spec.options, [("mode".to_owned(), "generic".to_owned())]);
         let error = Spec::parse("xdp:mode=generic,veth0", "mode=auto").unwrap_err().to_string();
         assert!(error.contains("\"veth0\": is not of the form name=value"), "{error}");
+    }
+
+    #[test]
+    fn a_value_is_checked_and_the_error_says_what_is_wanted() {
+        let spec = Spec::parse("xdp:veth0,a=off,b=7,c=skb", "").unwrap();
+        let [a, b, c] = spec.fields("help").collect::<Vec<_>>().try_into().unwrap();
+        assert!(!a.on_off().unwrap());
+        assert_eq!(b.number("frames", 1..=8u32).unwrap(), 7);
+        assert_eq!(c.one_of(&[("native", 1), ("skb", 2)]).unwrap(), 2);
+        let text = |error: LinkError| error.to_string();
+        assert!(text(c.on_off().unwrap_err()).contains("\"c=skb\": wants on or off"));
+        let error = text(b.number("frames", 8..=9u32).unwrap_err());
+        assert!(error.contains("\"b=7\": wants frames from 8 to 9"), "{error}");
+        let error = text(a.one_of(&[("native", 1), ("skb", 2)]).unwrap_err());
+        assert!(error.contains("wants one of: native, skb; options of this link: help"), "{error}");
+        assert!(text(a.unknown()).contains("\"a=off\": is not known"));
     }
 
     #[test]

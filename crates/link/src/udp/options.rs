@@ -22,18 +22,14 @@ impl UdpOptions {
     pub fn from_spec(spec: &Spec) -> Result<Self, LinkError> {
         spec.no_target(OPTIONS_HELP)?;
         let mut parsed = Self { gro: true, gso: true, busy_poll_us: None };
-        for (name, value) in &spec.options {
-            let option = format!("{name}={value}");
-            match name.as_str() {
-                "gro" => parsed.gro = switch(value, &option)?,
-                "gso" => parsed.gso = switch(value, &option)?,
+        for field in spec.fields(OPTIONS_HELP) {
+            match field.name {
+                "gro" => parsed.gro = field.on_off()?,
+                "gso" => parsed.gso = field.on_off()?,
                 "busy_poll_us" => {
-                    let us = value.parse::<u32>().ok().filter(|us| *us <= 1_000_000);
-                    let reason = "wants microseconds from 0 to 1000000";
-                    parsed.busy_poll_us =
-                        Some(us.ok_or_else(|| bad(&option, reason, OPTIONS_HELP))?);
+                    parsed.busy_poll_us = Some(field.number("microseconds", 0..=1_000_000)?);
                 }
-                _ => return Err(bad(&option, "is not known", OPTIONS_HELP)),
+                _ => return Err(field.unknown()),
             }
         }
         Ok(parsed)
@@ -47,14 +43,6 @@ impl UdpOptions {
             let reason = format!("was refused ({error}): it needs CAP_NET_ADMIN");
             bad(&format!("busy_poll_us={us}"), &reason, OPTIONS_HELP)
         })
-    }
-}
-
-fn switch(value: &str, option: &str) -> Result<bool, LinkError> {
-    match value {
-        "on" | "1" | "true" => Ok(true),
-        "off" | "0" | "false" => Ok(false),
-        _ => Err(bad(option, "wants on or off", OPTIONS_HELP)),
     }
 }
 

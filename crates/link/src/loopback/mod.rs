@@ -1,0 +1,183 @@
+//! Frame links without hardware: `loop` receives what it transmits, and a [`pair`] is two ends
+//! joined in memory, for tests; the ends may live on two threads.
+//!
+//! The sender copies each frame into an empty slot of the receiver's memory, as a kernel would;
+//! where there is none, the frame is lost and counted as `rx_ring_full`, or waits (`full=wait`).
+//!
+//! ```
+//! use millstream_link::frame::{FrameLink, FrameOptions};
+//!
+//! let mut link = millstream_link::open_frames("loop:mtu=1500", &FrameOptions::default())?;
+//! let mut frames = Vec::new();
+//! link.reserve(&mut frames, 1);
+//! frames[0].set_len(60);
+//! link.transmit(&mut frames)?;
+//! assert_eq!(link.receive(&mut frames)?, 1);
+//! assert_eq!(frames[0].len(), 60);
+//! link.give_back(&mut frames);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod cable;
+mod hand_over;
+mod link;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use rustix::mm::MapFlags;
+
+use crate::buffers::Buffers;
+use crate::frame::{
+    ETHERNET_BYTES_MAX, FrameLink, FrameMemory, FrameOptions, LinkCounters, LinkInfo,
+};
+use crate::{LinkError, Spec};
+use cable::Bell;
+use hand_over::{Entry, hand_over};
+use link::{Receive, Transmit};
+
+pub use cable::{Cable, CableState};
+pub use link::LoopLink;
+
+/// What a link string may say behind `loop:`.
+pub const OPTIONS_HELP: &str = "mtu=BYTES (9000), part_bytes=BYTES (longest piece of a frame; \
+     longer frames come in several), full=drop|wait (what happens when the receiver is slow)";
+
+/// How to make a loop or a pair.
+#[derive(Debug, Clone)]
+pub struct LoopOptions {
+    /// Largest IP packet, bytes.
+    pub mtu: usize,
+    /// Bytes of the longest frame in one piece; none: every frame is.
+    pub part_bytes_max: Option<usize>,
+    /// Slots to receive into, and buffers to transmit from.
+    pub frames: FrameOptions,
+    /// A frame that finds no slot waits with its sender instead of being lost.
+    pub keep: bool,
+}
+
+impl Default for LoopOptions {
+    fn default() -> Self {
+        let frames = FrameOptions { receive_frames: 1024, transmit_frames: 1024 };
+        Self { mtu: 9000, part_bytes_max: None, frames, keep: false }
+    }
+}
+
+/// Opens a loop; the factory behind the name `loop`.
+///
+/// # Errors
+/// [`LinkError::BadOption`], or [`LinkError::Setup`] where there is no memory.
+pub fn open(spec: &Spec, frames: &FrameOptions) -> Result<Box<dyn FrameLink>, LinkError> {
+    spec.no_target(OPTIONS_HELP)?;
+    let mut options = LoopOptions { frames: frames.clone(), ..LoopOptions::default() };
+    for field in spec.fields(OPTIONS_HELP) {
+        match field.name {
+            "mtu" => options.mtu = field.number("bytes", 68..=65_535)?,
+            "part_bytes" => options.part_bytes_max = Some(field.number("bytes", 64..=65_536)?),
+            "full" => options.keep = field.one_of(&[("drop", false), ("wait", true)])?,
+            _ => return Err(field.unknown()),
+        }
+    }
+    Ok(Box::new(single(&options)?.0))
+}
+
+/// One end that receives what it transmits, and its cable.
+///
+/// # Errors
+/// [`LinkError::Setup`] where there is no memory.
+pub fn single(options: &LoopOptions) -> Result<(LoopLink, Cable), LinkError> {
+    let end = End::new(options)?;
+    let cable = Cable::new(vec![Arc::clone(&end.receive.bell)]);
+    let End { memory, receive, transmit } = end;
+    Ok((join(options, [2, 0, 0, 0, 0, 1], memory, receive, transmit, cable.clone()), cable))
+}
+
+/// Two ends, each of which receives what the other transmits, and the cable between them.
+///
+/// # Errors
+/// [`LinkError::Setup`] where there is no memory.
+pub fn pair(options: &LoopOptions) -> Result<(LoopLink, LoopLink, Cable), LinkError> {
+    let [a, b] = [End::new(options)?, End::new(options)?];
+    let cable = Cable::new([&a, &b].map(|end| Arc::clone(&end.receive.bell)).to_vec());
+    let [mac_a, mac_b] = [1, 2].map(|last| [2, 0, 0, 0, 0, last]);
+    let one = join(options, mac_a, a.memory, a.receive, b.transmit, cable.clone());
+    let two = join(options, mac_b, b.memory, b.receive, a.transmit, cable.clone());
+    Ok((one, two, cable))
+}
+
+/// What belongs to one end's receive slots: its own half, and the half of whoever sends to it.
+struct End {
+    memory: Arc<FrameMemory>,
+    receive: Receive,
+    transmit: Transmit,
+}
+
+impl End {
+    fn new(options: &LoopOptions) -> Result<Self, LinkError> {
+        let slots = options.frames.receive_frames.max(1);
+        let slot_bytes = slot_bytes(options);
+        let count = slots + options.frames.transmit_frames;
+        let setup = |what| move |source| LinkError::Setup { what, source };
+        let memory = FrameMemory::anonymous(count * slot_bytes as usize, MapFlags::NORESERVE);
+        let memory = Arc::new(memory.map_err(setup("frame memory"))?);
+        let bell = Arc::new(Bell::new().map_err(|error| setup("eventfd")(error))?);
+        let lost = Arc::new(AtomicU64::new(0));
+        let (filled, filled_taker) = hand_over(slots);
+        let (mut giver, empty) = hand_over(slots);
+        for slot in 0..slots as u32 {
+            giver.stage(Entry { slot, bytes: 0, continues: false });
+        }
+        giver.publish();
+        let receive = Receive {
+            filled: filled_taker,
+            empty: giver,
+            slots,
+            slot_bytes,
+            lost: Arc::clone(&lost),
+            bell: Arc::clone(&bell),
+        };
+        let transmit =
+            Transmit { filled, empty, slot_bytes, memory: Arc::clone(&memory), lost, bell };
+        Ok(Self { memory, receive, transmit })
+    }
+}
+
+fn join(
+    options: &LoopOptions,
+    mac: [u8; 6],
+    memory: Arc<FrameMemory>,
+    receive: Receive,
+    transmit: Transmit,
+    cable: Cable,
+) -> LoopLink {
+    let mut info = LinkInfo::new("loop", mac, options.mtu);
+    info.part_bytes_max = options.part_bytes_max.unwrap_or(info.part_bytes_max);
+    info.receive_frames = receive.slots;
+    info.forwards = true;
+    info.detail = "memory, one copy".to_owned();
+    let stride = slot_bytes(options);
+    let first = receive.slots as u64 * u64::from(stride);
+    let count = options.frames.transmit_frames;
+    // SAFETY: the receive slots lie before `first`, and nothing else uses this memory.
+    let buffers = unsafe { Buffers::new(Arc::clone(&memory), first, stride, count) };
+    let counters = LinkCounters::default();
+    LoopLink {
+        info,
+        memory,
+        receive,
+        transmit,
+        buffers,
+        cable,
+        keep: options.keep,
+        counters,
+        lent: 0,
+    }
+}
+
+/// Room of a slot: the longest piece, in whole cache lines.
+fn slot_bytes(options: &LoopOptions) -> u32 {
+    let whole = options.mtu + ETHERNET_BYTES_MAX;
+    (options.part_bytes_max.unwrap_or(whole)).next_multiple_of(64) as u32
+}
