@@ -105,7 +105,7 @@ impl Radio {
             recorders: open_recorders(&config)?,
             rx_buffer_samples: config.rx_buffer_samples,
             tx_buffer_samples: config.tx_buffer_samples,
-            recv_queue_bytes: chdr.rx.capabilities().recv_queue_bytes,
+            queue: chdr.rx.capabilities(),
             tx: chdr.tx,
             counters: counters.clone(),
         });

@@ -42,7 +42,7 @@ use control::CommandFifo;
 use emission::Emission;
 use endpoint::Endpoint;
 use fabric::Fabric;
-use millstream_link::port::PortTx;
+use millstream_link::port::{Capabilities, PortTx};
 use millstream_wire::Epid;
 use millstream_wire::chdr::Width;
 use millstream_wire::ctrl::{CtrlRepr, DataWords, Op};
@@ -88,8 +88,8 @@ pub(crate) struct Parts {
     pub recorders: [Option<Recorder>; CHANNELS],
     pub rx_buffer_samples: u64,
     pub tx_buffer_samples: u64,
-    /// What the port's receive queue really holds, bytes.
-    pub recv_queue_bytes: usize,
+    /// What the port's receive queue really holds.
+    pub queue: Capabilities,
     pub tx: Box<dyn PortTx>,
     pub counters: Arc<Counters>,
 }
@@ -97,7 +97,7 @@ pub(crate) struct Parts {
 impl Device {
     /// A radio as after power-on.
     pub fn new(parts: Parts) -> Self {
-        let (size, window) = transmit::sizes(parts.tx_buffer_samples, parts.recv_queue_bytes);
+        let (size, window) = transmit::sizes(parts.tx_buffer_samples, &parts.queue);
         let emissions = emissions(&parts.sources, parts.recorders);
         let endpoint = |index: usize| {
             let fifo = TxFifo::new(size, !emissions[index].is_unheard());

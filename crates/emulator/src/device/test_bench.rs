@@ -71,13 +71,15 @@ impl Bench {
     pub fn hearing(sources: [Source; CHANNELS], rate_hz: f64, tx_buffer_samples: u64) -> Self {
         let sent = Sent::default();
         let counters = Arc::new(Counters::default());
+        let mut queue = Capabilities::new(9000, 64);
+        queue.recv_queue_bytes = 8 << 20;
         let device = Device::new(Parts {
             keeper: Timekeeper::new(SampleClock::new(0, 0, rate_hz, 1.0)),
             sources,
             recorders: [None, None],
             rx_buffer_samples: 5_000,
             tx_buffer_samples,
-            recv_queue_bytes: 8 << 20,
+            queue,
             tx: Box::new(Recorder(sent.clone())),
             counters: counters.clone(),
         });

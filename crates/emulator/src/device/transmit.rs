@@ -7,6 +7,7 @@ use super::tx_channel::{Policy, TxStep};
 use super::tx_fifo::{FifoSize, Queued, TxPacket};
 use crate::config::CHANNELS;
 use crate::tx_out::End;
+use millstream_link::port::Capabilities;
 use millstream_wire::Epid;
 use millstream_wire::chdr::{Packet, SC16_LEN, Width};
 use millstream_wire::regs::radio as regs;
@@ -19,18 +20,25 @@ const QUEUE_TENTHS: usize = 3;
 /// What the kernel charges for a datagram of any length besides, bytes, rounded up.
 const DATAGRAM_BYTES: usize = 1280;
 
-/// What every endpoint may hold and promise when the socket's queue holds `recv_queue_bytes`.
+/// What every endpoint may hold and promise, given the port's receive queue.
 ///
 /// A host fills its window whether the device thread runs or not, and all endpoints share one
 /// queue, which must never overflow: a UDP host does not recover from a lost packet when its
 /// window is closed (facts section 8). So the window is what both the buffer and the queue hold.
-/// As in hardware it is one CHDR word smaller than the buffer.
-pub(super) fn sizes(buffer_samples: u64, recv_queue_bytes: usize) -> (FifoSize, Window) {
-    let share = recv_queue_bytes / CHANNELS;
+/// As in hardware it is one CHDR word smaller than the buffer. A queue that counts datagrams
+/// limits their number alone, whatever their length; an eighth of it is for everything else.
+pub(super) fn sizes(buffer_samples: u64, queue: &Capabilities) -> (FifoSize, Window) {
     let word = Width::W64.bytes();
     let bytes = (buffer_samples as usize * SC16_LEN).next_multiple_of(word);
-    let packets = (share * (10 - 2 * QUEUE_TENTHS) / 10 / DATAGRAM_BYTES).clamp(4, 0xff_ffff);
-    let window = (bytes - word).min(share * QUEUE_TENTHS / 10);
+    let (packets, bytes_in_queue) = match queue.recv_queue_datagrams {
+        Some(datagrams) => (datagrams * 7 / 8 / CHANNELS, usize::MAX),
+        None => {
+            let share = queue.recv_queue_bytes / CHANNELS;
+            (share * (10 - 2 * QUEUE_TENTHS) / 10 / DATAGRAM_BYTES, share * QUEUE_TENTHS / 10)
+        }
+    };
+    let packets = packets.clamp(4, 0xff_ffff);
+    let window = (bytes - word).min(bytes_in_queue);
     (
         // Commands get through even if a host does not count them.
         FifoSize { bytes, packets: packets + 4 },
@@ -244,14 +252,14 @@ mod tests {
 
     #[test]
     fn the_window_is_a_word_less_than_the_default_buffer() {
-        let (fifo, window) = sizes(64 * 1024, queue_bytes_wanted(64 * 1024));
+        let (fifo, window) = sizes(64 * 1024, &queue_of(queue_bytes_wanted(64 * 1024)));
         assert_eq!((fifo.bytes, window.bytes), (256 << 10, (256 << 10) - 8));
     }
 
     #[test]
     fn full_windows_of_any_packets_fit_the_queue() {
         for (samples, queue) in [(1 << 16, 8 << 20), (1 << 22, 64 << 20), (1 << 22, 200 << 10)] {
-            let (fifo, window) = sizes(samples, queue);
+            let (fifo, window) = sizes(samples, &queue_of(queue));
             assert!(window.bytes < fifo.bytes as u64);
             let packets = window.packets as usize;
             let charged = window.bytes as usize * 22 / 10 + packets * DATAGRAM_BYTES;
@@ -263,9 +271,24 @@ mod tests {
     #[test]
     fn a_large_buffer_gets_the_queue_it_needs() {
         for samples in [1u64 << 16, 1 << 20, 10 << 20] {
-            let (fifo, window) = sizes(samples, queue_bytes_wanted(samples));
+            let (fifo, window) = sizes(samples, &queue_of(queue_bytes_wanted(samples)));
             assert_eq!(window.bytes, fifo.bytes as u64 - 8);
         }
+    }
+
+    #[test]
+    fn a_queue_that_counts_datagrams_limits_their_number_and_not_their_bytes() {
+        let mut queue = queue_of(0);
+        queue.recv_queue_datagrams = Some(2048);
+        let (fifo, window) = sizes(1 << 20, &queue);
+        assert_eq!((window.packets as usize, fifo.packets), (2048 * 7 / 8 / CHANNELS, 900));
+        assert_eq!(window.bytes, fifo.bytes as u64 - 8);
+    }
+
+    fn queue_of(recv_queue_bytes: usize) -> Capabilities {
+        let mut queue = Capabilities::new(9000, 64);
+        queue.recv_queue_bytes = recv_queue_bytes;
+        queue
     }
 
     /// What [`sizes`] promises, asked of the kernel: full windows of packets of any length wait in
@@ -279,7 +302,7 @@ mod tests {
         let any = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
         for length in [12usize, 100, 600, 1_100, 1_472, 2_100, 4_108, 8_016] {
             let port = millstream_link::open("udp", any, &options).unwrap();
-            let (_, window) = sizes(64 * 1024, port.rx.capabilities().recv_queue_bytes);
+            let (_, window) = sizes(64 * 1024, &port.rx.capabilities());
             let by_bytes = window.bytes as usize / length.next_multiple_of(8);
             let count = CHANNELS * by_bytes.min(window.packets as usize);
             let sender = UdpSocket::bind(any).unwrap();

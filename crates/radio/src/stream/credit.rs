@@ -1,5 +1,6 @@
 //! Credit: what the host tells the device it may still send (facts page, section 8).
 
+use millstream_link::port::Capabilities;
 use millstream_wire::Epid;
 use millstream_wire::stream::{MAX_CAPACITY_BYTES, PACKETS_UNLIMITED, StatusRepr};
 
@@ -17,6 +18,20 @@ fn queue_cost_bytes(packet_bytes: usize) -> usize {
     in_one.max(832 + packet_bytes)
 }
 
+/// Packets that fit a queue which counts bytes.
+///
+/// The queue is counted at twice what it holds (socket(7)), and a quarter of it may be charged for
+/// what has been read already: the kernel gives that back in lots.
+fn packets_in_bytes(queue_bytes: usize, packet_bytes: usize) -> u64 {
+    queue_bytes as u64 / 4 * 6 / queue_cost_bytes(packet_bytes) as u64
+}
+
+/// Packets that may wait in a queue which counts them. The eighth that is left over is for what
+/// the sender does not count, and for buffers that are on their way back.
+fn packets_of_queue(datagrams: usize) -> u64 {
+    datagrams as u64 * 7 / 8
+}
+
 /// The receiver's side of one stream's flow control. Counts are cumulative since the last
 /// handshake.
 #[derive(Debug, Clone)]
@@ -31,15 +46,18 @@ pub(super) struct Credit {
 }
 
 impl Credit {
-    /// `queue_bytes` is what the receive queue holds, `packet_bytes` the length of a full packet.
-    ///
-    /// The queue is counted at twice what it holds (socket(7)), and a quarter of it may be charged
-    /// for what has been read already: the kernel gives that back in lots. One packet has room in
-    /// any case.
-    pub fn new(queue_bytes: usize, packet_bytes: usize) -> Self {
-        let (usable, length) = (queue_bytes as u64 / 4 * 6, packet_bytes as u64);
-        let length = length.next_multiple_of(8);
-        let packets = usable / queue_cost_bytes(packet_bytes) as u64;
+    /// What the receive queue of a port grants, for full packets of `packet_bytes`.
+    pub fn new(queue: &Capabilities, packet_bytes: usize) -> Self {
+        let packets = match queue.recv_queue_datagrams {
+            Some(datagrams) => packets_of_queue(datagrams),
+            None => packets_in_bytes(queue.recv_queue_bytes, packet_bytes),
+        };
+        Self::for_packets(packets, packet_bytes)
+    }
+
+    /// One packet has room in any case.
+    fn for_packets(packets: u64, packet_bytes: usize) -> Self {
+        let length = (packet_bytes as u64).next_multiple_of(8);
         let capacity_bytes = packets.saturating_mul(length).clamp(length, MAX_CAPACITY_BYTES);
         Self {
             capacity_bytes,
@@ -134,17 +152,35 @@ mod tests {
 
     #[test]
     fn short_packets_get_a_smaller_window() {
-        let window = |packet_bytes| Credit::new(8 << 20, packet_bytes).capacity_bytes();
+        let queue = queue_of_bytes(8 << 20);
+        let window = |packet_bytes| Credit::new(&queue, packet_bytes).capacity_bytes();
         // 12 of 16 MiB may be used.
         assert_eq!(window(8016), (12 << 20) / 16_640 * 8016);
         assert_eq!(window(1472), (12 << 20) / 2304 * 1472);
         assert_eq!(window(54), (12 << 20) / 886 * 56);
-        assert_eq!(Credit::new(0, 20).capacity_bytes(), 24);
+        assert_eq!(Credit::new(&queue_of_bytes(0), 20).capacity_bytes(), 24);
+    }
+
+    #[test]
+    fn a_queue_that_counts_packets_grants_packets_of_any_length() {
+        let mut queue = queue_of_bytes(8 << 20);
+        queue.recv_queue_datagrams = Some(1024);
+        let window = |packet_bytes| Credit::new(&queue, packet_bytes).capacity_bytes();
+        assert_eq!(window(8016), 896 * 8016);
+        assert_eq!(window(54), 896 * 56);
+        queue.recv_queue_datagrams = Some(1);
+        assert_eq!(Credit::new(&queue, 20).capacity_bytes(), 24, "one packet in any case");
+    }
+
+    fn queue_of_bytes(recv_queue_bytes: usize) -> Capabilities {
+        let mut queue = Capabilities::new(9000, 64);
+        queue.recv_queue_bytes = recv_queue_bytes;
+        queue
     }
 
     #[test]
     fn a_report_is_due_once_per_period() {
-        let mut credit = Credit { capacity_bytes: 7 * 320, ..Credit::new(0, 8) };
+        let mut credit = Credit { capacity_bytes: 7 * 320, ..Credit::for_packets(0, 8) };
         assert_eq!((credit.capacity_bytes, credit.period_bytes()), (7 * 320, 70));
         let mut reports = 0;
         for _ in 0..70 {
@@ -163,7 +199,7 @@ mod tests {
 
     #[test]
     fn the_senders_totals_replace_ours() {
-        let mut credit = Credit { capacity_bytes: 7 * 320, ..Credit::new(0, 8) };
+        let mut credit = Credit { capacity_bytes: 7 * 320, ..Credit::for_packets(0, 8) };
         credit.release(24);
         credit.resync(10, 240);
         credit.release(24);
@@ -185,7 +221,7 @@ mod tests {
 
     #[test]
     fn packets_that_are_missing_are_counted_once() {
-        let mut credit = Credit { capacity_bytes: 7 * 320, ..Credit::new(0, 8) };
+        let mut credit = Credit { capacity_bytes: 7 * 320, ..Credit::for_packets(0, 8) };
         let count = |credit: &mut Credit, gap| {
             credit.pass_gap(gap, 100);
             credit.release(100);

@@ -167,7 +167,7 @@ impl RxStreamer {
         let samples_per_packet = samples_per_packet(&path, &channel, args);
         let capabilities = port.rx.capabilities();
         let packet_bytes = packet_bytes(&path, samples_per_packet);
-        let mut credit = Credit::new(capabilities.recv_queue_bytes, packet_bytes);
+        let mut credit = Credit::new(&capabilities, packet_bytes);
         channel.check_usable()?;
         channel.stop_if_started()?;
         handshake::open(&mut port, &path, &mut credit)?;
