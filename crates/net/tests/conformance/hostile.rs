@@ -39,7 +39,7 @@ const WRONGS: &[(&str, Spoil)] = &[
     ("another Ethernet type", |frame| frame[at::ETHERTYPE..at::IP].fill(0x86)),
 ];
 
-fn set_ip(frame: &mut Vec<u8>, offset: usize, value: u8) {
+fn set_ip(frame: &mut [u8], offset: usize, value: u8) {
     frame[at::IP + offset] = value;
     seal_ip(frame);
     if frame.len() > at::PAYLOAD {

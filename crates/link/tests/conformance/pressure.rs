@@ -1,0 +1,100 @@
+//! Users that are slow lose counted frames, and nothing stalls.
+
+use std::time::{Duration, Instant};
+
+use millstream_link::frame::LinkCounters;
+
+use crate::wire::{PATIENCE, Wire, number, numbers};
+
+/// Long enough for what is under way to arrive.
+const SETTLED: Duration = Duration::from_millis(30);
+
+/// What a receiver knows to be lost.
+fn lost(counters: LinkCounters) -> u64 {
+    counters.rx_ring_full + counters.rx_starved + counters.rx_dropped
+}
+
+/// The user takes frames and gives none back: the ring starves, and recovers by itself.
+pub fn a_user_that_keeps_everything_loses_counted_frames(wire: &mut Wire) {
+    let most = wire.rx().info().receive_frames as u64;
+    let before = lost(wire.rx().counters());
+    let (sent, mut held) = (3 * most + 1000, Vec::new());
+    let mut next = 0;
+    while next < sent {
+        wire.send(next..next + 50, 60);
+        next += 50;
+        wire.rx().receive(&mut held).unwrap();
+        wire.balanced();
+    }
+    let until = Instant::now() + SETTLED;
+    while Instant::now() < until {
+        wire.rx().receive(&mut held).unwrap();
+    }
+    let known = lost(wire.rx().counters()) - before;
+    let kept = held.len() as u64;
+    println!("{next} sent, {kept} kept, {known} counted as lost");
+    assert!(known > 0 && kept < next, "starved: {:?}", wire.rx().counters());
+    if wire.exact {
+        assert_eq!(kept + known, next);
+    }
+    let started = Instant::now();
+    wire.rx().give_back(&mut held);
+    wire.at_rest();
+    let (mut frames, mut tries) = (Vec::new(), 0);
+    // Frames flow again at once, without anything that the user had to do.
+    while frames.is_empty() && started.elapsed() < PATIENCE {
+        wire.send(next..next + 1, 60);
+        wire.rx().receive(&mut frames).unwrap();
+        (next, tries) = (next + 1, tries + 1);
+    }
+    println!("recovered after {:?}, {tries} frames", started.elapsed());
+    assert!(!frames.is_empty());
+    wire.rx().give_back(&mut frames);
+    wire.collect_for(usize::MAX, SETTLED);
+    wire.send(next..next + 100, 60);
+    assert!(numbers(&wire.collect(100)).eq(next..next + 100));
+}
+
+/// The user does not even look.
+pub fn a_user_that_does_not_look_loses_counted_frames(wire: &mut Wire) {
+    let most = wire.rx().info().receive_frames as u64;
+    let before = lost(wire.rx().counters());
+    let sent = 3 * most + 1000;
+    wire.send(0..sent, 60);
+    let got = wire.collect_for(usize::MAX, SETTLED);
+    let known = lost(wire.rx().counters()) - before;
+    let kept = got.len() as u64;
+    println!("{sent} sent, {kept} kept, {known} counted as lost");
+    assert!(got.windows(2).all(|pair| number(&pair[0]) < number(&pair[1])), "in order");
+    assert!(known > 0 && kept > 0 && kept < sent, "{:?}", wire.rx().counters());
+    if wire.exact {
+        assert_eq!(kept + known, sent);
+    }
+    wire.send(sent..sent + 100, 60);
+    assert!(numbers(&wire.collect(100)).eq(sent..sent + 100), "as if nothing had happened");
+}
+
+/// The transmit ring is filled to the brim before the kernel hears of it.
+pub fn a_sender_that_does_not_flush_fills_the_ring(wire: &mut Wire) {
+    let (mut frames, mut written, mut all) = (Vec::new(), 0u64, Vec::new());
+    for _ in 0..3 {
+        loop {
+            let room = wire.write(&mut frames, written, 100);
+            written += u64::from(room);
+            wire.tx().transmit(&mut frames).unwrap();
+            // A link that needs no telling never fills up.
+            if !room || !frames.is_empty() || written % 500 == 0 {
+                break;
+            }
+        }
+        wire.balanced();
+        let until = Instant::now() + PATIENCE;
+        while (all.len() as u64) < written && Instant::now() < until {
+            wire.tx().transmit(&mut frames).unwrap();
+            wire.tx().flush().unwrap();
+            all.extend(wire.collect_for(1, SETTLED));
+        }
+        assert!(frames.is_empty());
+        assert!(numbers(&all).eq(0..written), "{} of {written}", all.len());
+    }
+}

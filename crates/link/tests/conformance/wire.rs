@@ -1,0 +1,284 @@
+//! Two ends of a frame link, and what passes between them.
+
+use std::time::{Duration, Instant};
+
+use millstream_link::frame::{Census, Frame, FrameLink, FrameOptions, Steer};
+use millstream_link::loopback::{self, Cable, CableState, LoopOptions};
+use millstream_link::{LinkError, open_frames};
+use millstream_testkit::netns::{INTERFACE, Pair, PairOptions};
+
+/// Far longer than anything takes, so that a failing test ends.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Ethernet header without VLAN tag, bytes (IEEE 802.3).
+pub const ETHERNET_BYTES: usize = 14;
+
+/// The shortest frame, without its check sequence, bytes (IEEE 802.3).
+pub const FRAME_BYTES_MIN: usize = 60;
+
+/// An Ethernet type for experiments (IEEE 802, local experimental 1).
+pub const ETHERTYPE: u16 = 0x88b5;
+
+/// Another one (local experimental 2).
+pub const ETHERTYPE_UNWANTED: u16 = 0x88b6;
+
+/// What a wire over a veth pair looks like.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape {
+    link: &'static str,
+    mtu: usize,
+    queues: usize,
+}
+
+impl Shape {
+    /// A link with what a test inserts for `IF`: the interface.
+    pub fn new(link: &'static str) -> Self {
+        Self { link, mtu: 1500, queues: 1 }
+    }
+
+    /// Largest IP packet, bytes.
+    pub fn mtu(self, mtu: usize) -> Self {
+        Self { mtu, ..self }
+    }
+
+    /// Queues of each end.
+    pub fn queues(self, queues: usize) -> Self {
+        Self { queues, ..self }
+    }
+}
+
+/// What joins the ends.
+enum Joint {
+    Memory(Cable),
+    Veth(Pair, &'static str),
+}
+
+/// What is transmitted at the first end is received at the last; a loop has only one.
+pub struct Wire {
+    ends: Vec<Box<dyn FrameLink>>,
+    joint: Joint,
+    totals: Vec<usize>,
+    /// Every frame that is lost is counted where it should have come.
+    pub exact: bool,
+}
+
+impl Wire {
+    /// A loop: one end that receives what it sends.
+    pub fn single() -> Option<Self> {
+        let (end, cable) = loopback::single(&LoopOptions::default()).expect("there is memory");
+        Some(Self::new(vec![Box::new(end)], Joint::Memory(cable), true))
+    }
+
+    /// Two ends in memory, with frames in pieces of at most so many bytes.
+    pub fn memory(part_bytes_max: Option<usize>) -> Option<Self> {
+        let options = LoopOptions { part_bytes_max, ..LoopOptions::default() };
+        let (one, other, cable) = loopback::pair(&options).expect("there is memory");
+        Some(Self::new(vec![Box::new(one), Box::new(other)], Joint::Memory(cable), true))
+    }
+
+    /// Two namespaces joined by a veth pair; `None` where that cannot be done.
+    pub fn veth(shape: Shape) -> Option<Self> {
+        let Shape { link, mtu, queues } = shape;
+        let pair = Pair::new(PairOptions { mtu, queues })?;
+        let ends = [&pair.left, &pair.right].map(|side| {
+            side.run(|| open(link)).unwrap_or_else(|error| panic!("{link} on a veth: {error}"))
+        });
+        Some(Self::new(ends.into(), Joint::Veth(pair, link), false))
+    }
+
+    fn new(ends: Vec<Box<dyn FrameLink>>, joint: Joint, exact: bool) -> Self {
+        let mut wire = Self { ends, joint, totals: Vec::new(), exact };
+        wire.totals = wire.ends.iter().map(|end| end.census().total()).collect();
+        let wanted = Steer { ethertypes: vec![ETHERTYPE], ..Steer::default() };
+        wire.ends.iter_mut().for_each(|end| end.steer(&wanted).expect("the link steers"));
+        wire
+    }
+
+    /// The end that sends.
+    pub fn tx(&mut self) -> &mut dyn FrameLink {
+        &mut **self.ends.first_mut().expect("there is one")
+    }
+
+    /// The end that receives.
+    pub fn rx(&mut self) -> &mut dyn FrameLink {
+        &mut **self.ends.last_mut().expect("there is one")
+    }
+
+    /// The longest frame that the network carries, bytes.
+    pub fn frame_bytes_max(&mut self) -> usize {
+        self.tx().info().mtu + ETHERNET_BYTES
+    }
+
+    /// The namespaces, where there are some.
+    pub fn pair(&self) -> Option<&Pair> {
+        match &self.joint {
+            Joint::Memory(_) => None,
+            Joint::Veth(pair, _) => Some(pair),
+        }
+    }
+
+    /// The interface at the receiving end goes down, or comes up again.
+    pub fn set_up(&self, up: bool) {
+        match &self.joint {
+            Joint::Memory(cable) => cable.set(if up { CableState::Up } else { CableState::Down }),
+            Joint::Veth(pair, _) => {
+                let state = if up { "up" } else { "down" };
+                pair.right.sh(&format!("ip link set {INTERFACE} {state}"));
+            }
+        }
+    }
+
+    /// The interface is deleted.
+    pub fn delete(&self) {
+        match &self.joint {
+            Joint::Memory(cable) => cable.set(CableState::Gone),
+            Joint::Veth(pair, _) => drop(pair.right.sh(&format!("ip link del {INTERFACE}"))),
+        }
+    }
+
+    /// Closes the receiving end and opens it again; false where that is not possible.
+    pub fn reopen(&mut self) -> bool {
+        let Joint::Veth(pair, link) = &self.joint else { return false };
+        drop(self.ends.pop());
+        let again = pair.right.run(|| open(link)).unwrap_or_else(|error| panic!("{error}"));
+        self.ends.push(again);
+        let wanted = Steer { ethertypes: vec![ETHERTYPE], ..Steer::default() };
+        self.rx().steer(&wanted).expect("the link steers");
+        true
+    }
+
+    /// That the frames of either end add up, and that none is with a user.
+    #[track_caller]
+    pub fn at_rest(&mut self) {
+        self.balanced();
+        for end in &self.ends {
+            assert_eq!(end.census().lent, 0, "{:?}", end.census());
+        }
+    }
+
+    /// That the frames of either end add up.
+    #[track_caller]
+    pub fn balanced(&mut self) {
+        for (end, total) in self.ends.iter().zip(&self.totals) {
+            let census: Census = end.census();
+            assert_eq!(census.total(), *total, "{}: {census:?}", end.info().name);
+        }
+    }
+
+    /// Appends a frame to transmit that carries `number` and is `bytes` long, in as many parts as
+    /// it needs; false when there are not enough buffers.
+    pub fn write(&mut self, frames: &mut Vec<Frame>, number: u64, bytes: usize) -> bool {
+        self.write_as(frames, number, bytes, ETHERTYPE)
+    }
+
+    /// The same with any Ethernet type.
+    pub fn write_as(
+        &mut self,
+        frames: &mut Vec<Frame>,
+        number: u64,
+        bytes: usize,
+        ethertype: u16,
+    ) -> bool {
+        let to = self.rx().info().mac;
+        let end = self.tx();
+        let (from, room) = (end.info().mac, end.info().part_bytes_max);
+        let first = frames.len();
+        let parts = bytes.div_ceil(room);
+        if end.reserve(frames, parts) < parts {
+            let mut back = frames.split_off(first);
+            end.give_back(&mut back);
+            return false;
+        }
+        let payload = numbered(number, bytes - ETHERNET_BYTES);
+        let whole = [&to[..], &from, &ethertype.to_be_bytes(), &payload].concat();
+        for (index, piece) in whole.chunks(room).enumerate() {
+            let frame = &mut frames[first + index];
+            frame.set_len(piece.len());
+            frame.set_continues(index + 1 < parts);
+            end.memory().bytes_mut(frame).copy_from_slice(piece);
+        }
+        true
+    }
+
+    /// Sends the frames with these numbers, patiently.
+    #[track_caller]
+    pub fn send(&mut self, numbers: std::ops::Range<u64>, bytes: usize) {
+        let until = Instant::now() + PATIENCE;
+        let (mut frames, mut next) = (Vec::new(), numbers.start);
+        while next < numbers.end || !frames.is_empty() {
+            while next < numbers.end && frames.len() < 64 && self.write(&mut frames, next, bytes) {
+                next += 1;
+            }
+            self.tx().transmit(&mut frames).expect("the interface is up");
+            self.tx().flush().expect("the interface is up");
+            assert!(Instant::now() < until, "{} frames are not taken", frames.len());
+        }
+    }
+
+    /// Receives until `wanted` frames of ours are there or nothing comes any more; gives them
+    /// back.
+    #[track_caller]
+    pub fn collect(&mut self, wanted: usize) -> Vec<Vec<u8>> {
+        self.collect_for(wanted, PATIENCE)
+    }
+
+    /// The same, until nothing has come for so long.
+    #[track_caller]
+    pub fn collect_for(&mut self, wanted: usize, quiet: Duration) -> Vec<Vec<u8>> {
+        let (mut frames, mut all) = (Vec::new(), Vec::new());
+        let mut until = Instant::now() + quiet;
+        while all.len() < wanted && Instant::now() < until {
+            let end = self.rx();
+            let parts = end.receive(&mut frames).expect("the interface is up");
+            assert_eq!(parts, frames.len());
+            let whole = join(end, &frames);
+            end.give_back(&mut frames);
+            assert!(frames.is_empty(), "all is taken back");
+            let ours = whole.into_iter().filter(|frame| frame[12..14] == ETHERTYPE.to_be_bytes());
+            let before = all.len();
+            all.extend(ours);
+            if all.len() > before {
+                until = Instant::now() + quiet;
+            }
+        }
+        all
+    }
+}
+
+/// Opens a link on the interface of this namespace.
+fn open(link: &str) -> Result<Box<dyn FrameLink>, LinkError> {
+    open_frames(&link.replace("IF", INTERFACE), &FrameOptions::default())
+}
+
+/// Whole Ethernet frames out of their parts.
+pub fn join(end: &dyn FrameLink, frames: &[Frame]) -> Vec<Vec<u8>> {
+    let mut whole = Vec::new();
+    let mut begun = Vec::new();
+    for frame in frames {
+        assert!(frame.len() <= end.info().part_bytes_max.max(frame.room()));
+        begun.extend_from_slice(end.memory().bytes(frame));
+        if !frame.continues() {
+            whole.push(std::mem::take(&mut begun));
+        }
+    }
+    assert!(begun.is_empty(), "the parts of a frame come together");
+    whole
+}
+
+/// A payload: the number, then bytes that each tell their place.
+pub fn numbered(number: u64, bytes: usize) -> Vec<u8> {
+    let mut payload = number.to_le_bytes().to_vec();
+    payload.extend((8..bytes as u64).map(|at| (at.wrapping_mul(40_503) >> 8 ^ number) as u8));
+    payload
+}
+
+/// The number in a frame.
+#[track_caller]
+pub fn number(frame: &[u8]) -> u64 {
+    u64::from_le_bytes(frame[ETHERNET_BYTES..][..8].try_into().expect("eight bytes"))
+}
+
+/// The numbers in frames.
+pub fn numbers(frames: &[Vec<u8>]) -> impl Iterator<Item = u64> {
+    frames.iter().map(|frame| number(frame))
+}
