@@ -5,7 +5,7 @@
 //! name = "front"
 //! blocks = ["source", "filter"]
 //! cpu = 2              # optional; without it the kernel chooses
-//! wait = "park"        # or "spin"; park is the default
+//! wait = "park"        # or "spin", or "adaptive"; park is the default
 //!
 //! [buffers]
 //! inside_bytes = 65536     # rings between blocks of one partition
@@ -67,6 +67,8 @@ pub enum WaitMode {
     Park,
     /// Burn the core; give the partition a `cpu` of its own.
     Spin,
+    /// Spin and yield for as long as a wake-up is worth, then sleep.
+    Adaptive,
 }
 
 impl From<WaitMode> for millstream_ring::Wait {
@@ -74,6 +76,7 @@ impl From<WaitMode> for millstream_ring::Wait {
         match mode {
             WaitMode::Park => Self::Park,
             WaitMode::Spin => Self::Spin,
+            WaitMode::Adaptive => Self::Adaptive,
         }
     }
 }

@@ -8,7 +8,8 @@
 //!   every slice is contiguous, whatever the item size.
 //! - [`spsc`]: items moved from one thread to another, a bounded queue over the same cursors.
 //! - [`wait`]: a token that a neighbour leaves so that a thread can sleep (or spin) without
-//!   ever missing news.
+//!   ever missing news; [`doorbell`] is the same for a thread that sleeps in poll(2), and
+//!   [`governor`] decides when an idle thread spins, yields or sleeps.
 //!
 //! ```
 //! use millstream_ring::{RingOptions, ring};
@@ -22,15 +23,20 @@
 //! # Ok::<(), millstream_ring::RingError>(())
 //! ```
 
+mod bell;
 pub mod cursor;
+pub mod doorbell;
+pub mod governor;
 pub mod map;
 mod pad;
 pub mod sample;
 pub mod spsc;
 mod sync;
+mod token;
 pub mod wait;
 
+pub use doorbell::Doorbell;
 pub use map::{Backing, MapError};
 pub use pad::Padded;
 pub use sample::{Item, Reader, RingError, RingOptions, Writer, ring};
-pub use wait::{Wait, Waiter};
+pub use wait::{ParseWaitError, Wait, Waiter};

@@ -4,7 +4,7 @@
 //! item is moved in and moved out; what nobody took is dropped exactly once, or handed back to the
 //! sender ([`Sender::reclaim`]), which matters for items that must return to where they came from.
 //!
-//! Neither side waits: join it to a [`Waiter`](crate::Waiter).
+//! Neither side waits: join it to a [`Waiter`](crate::Waiter) or a [`Doorbell`](crate::Doorbell).
 //!
 //! ```
 //! let (mut sender, mut receiver) = millstream_ring::spsc::channel(2);

@@ -94,3 +94,11 @@ pub(crate) fn spin_loop() {
     #[cfg(loom)]
     loom::thread::yield_now();
 }
+
+/// Gives way to other threads of this core.
+pub(crate) fn yield_now() {
+    #[cfg(not(loom))]
+    std::thread::yield_now();
+    #[cfg(loom)]
+    loom::thread::yield_now();
+}

@@ -5,12 +5,11 @@
 //! news and, having found none, [`wait`](Waiter::wait)s, which takes the token. News published
 //! after the owner looked leaves a token that the wait finds, so the wait returns at once.
 
-use crate::sync::{Futex, Ordering};
+use crate::governor::{Governor, Idle, Limits};
+use crate::sync::{AtomicU32, Futex, Ordering};
+use crate::token;
+use std::str::FromStr;
 use std::time::{Duration, Instant};
-
-const EMPTY: u32 = 0;
-const TOKEN: u32 = 1;
-const ASLEEP: u32 = 2;
 
 /// Looks at the clock once in this many turns of a spin.
 const SPINS_PER_CLOCK_READ: u32 = 128;
@@ -25,12 +24,53 @@ pub enum Wait {
     /// Watch the token: answers within nanoseconds, burns the core. Only for a thread that
     /// was given one.
     Spin,
+    /// Watch the token for up to 20 µs, give way to others for up to 30 µs more, then sleep; and
+    /// sleep at once as long as waits are long anyway: the [governor](crate::governor)'s bounds.
+    Adaptive,
+}
+
+impl Wait {
+    /// Every way to wait, by the name that link strings and files use.
+    pub const ALL: [Self; 3] = [Self::Spin, Self::Adaptive, Self::Park];
+
+    /// Its name in link strings and files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Park => "park",
+            Self::Spin => "spin",
+            Self::Adaptive => "adaptive",
+        }
+    }
+}
+
+/// A word that names no way to wait.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("`{0}` is no way to wait; use spin (owns a core), adaptive or park (sleeps)")]
+pub struct ParseWaitError(String);
+
+impl FromStr for Wait {
+    type Err = ParseWaitError;
+
+    fn from_str(text: &str) -> Result<Self, ParseWaitError> {
+        let found = Self::ALL.into_iter().find(|wait| wait.name() == text);
+        found.ok_or_else(|| ParseWaitError(text.to_owned()))
+    }
 }
 
 /// One thread's place to wait. See the [module](self) for the protocol.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Waiter {
     state: Futex,
+    /// What the owner has learnt about its waits; nobody else touches it.
+    habit: AtomicU32,
+}
+
+impl Default for Waiter {
+    fn default() -> Self {
+        let habit = Governor::new(Limits::default()).habit();
+        Self { state: Futex::default(), habit: AtomicU32::new(habit) }
+    }
 }
 
 impl Waiter {
@@ -43,17 +83,14 @@ impl Waiter {
     /// Leaves the token and wakes the owner if it sleeps. From any thread, and from a signal
     /// handler: an atomic exchange and at most one `futex` call.
     pub fn notify(&self) {
-        // Release: what the notifier published is visible to whoever takes the token. The
-        // exchange (not a plain store) continues the release sequence of earlier notifiers.
-        if self.state.word.swap(TOKEN, Ordering::AcqRel) == ASLEEP {
+        if token::leave(&self.state.word) {
             self.state.wake();
         }
     }
 
     /// Takes the token if it is there.
     pub fn take(&self) -> bool {
-        self.state.word.load(Ordering::Relaxed) == TOKEN
-            && self.state.word.swap(EMPTY, Ordering::AcqRel) == TOKEN
+        token::take(&self.state.word)
     }
 
     /// Waits for the token and takes it; false if `timeout` passed first (`None`: no limit).
@@ -68,17 +105,23 @@ impl Waiter {
         match how {
             Wait::Spin => self.spin(timeout),
             Wait::Park => self.park(timeout),
+            Wait::Adaptive => self.adapt(timeout),
         }
+    }
+
+    /// Watches the token for a short while.
+    fn watch(&self) -> bool {
+        (0..SPINS_PER_CLOCK_READ).any(|_| {
+            crate::sync::spin_loop();
+            self.take()
+        })
     }
 
     fn spin(&self, timeout: Option<Duration>) -> bool {
         let start = timeout.map(|limit| (Instant::now(), limit));
         loop {
-            for _ in 0..SPINS_PER_CLOCK_READ {
-                if self.take() {
-                    return true;
-                }
-                crate::sync::spin_loop();
+            if self.watch() {
+                return true;
             }
             if start.is_some_and(|(start, limit)| start.elapsed() >= limit) {
                 return false;
@@ -86,19 +129,49 @@ impl Waiter {
         }
     }
 
+    fn adapt(&self, timeout: Option<Duration>) -> bool {
+        let start = Instant::now();
+        let now_ns = || u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let limit_ns = timeout.map_or(u64::MAX, |limit| limit.as_nanos() as u64);
+        let habit = self.habit.load(Ordering::Relaxed);
+        let mut governor = Governor::with_habit(Limits::default(), habit);
+        let mut now = 0;
+        let found = loop {
+            match governor.idle(now) {
+                _ if now >= limit_ns => break false,
+                Idle::Sleep => {
+                    let left = timeout.map(|_| Duration::from_nanos(limit_ns - now));
+                    break self.park(left);
+                }
+                Idle::Spin if self.watch() => break true,
+                Idle::Spin => {}
+                Idle::Yield => {
+                    crate::sync::yield_now();
+                    if self.take() {
+                        break true;
+                    }
+                }
+            }
+            now = now_ns();
+        };
+        governor.busy(now_ns());
+        self.habit.store(governor.habit(), Ordering::Relaxed);
+        found
+    }
+
     fn park(&self, timeout: Option<Duration>) -> bool {
         let word = &self.state.word;
         let start = timeout.map(|limit| (Instant::now(), limit));
-        if word.compare_exchange(EMPTY, ASLEEP, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+        if token::lie_down(word) {
             loop {
                 let left = start.map(|(start, limit)| limit.saturating_sub(start.elapsed()));
-                self.state.wait(ASLEEP, left);
+                self.state.wait(token::ASLEEP, left);
                 // The kernel may wake without reason, so the word decides.
-                if word.load(Ordering::Relaxed) != ASLEEP || left == Some(Duration::ZERO) {
+                if word.load(Ordering::Relaxed) != token::ASLEEP || left == Some(Duration::ZERO) {
                     break;
                 }
             }
         }
-        word.swap(EMPTY, Ordering::AcqRel) == TOKEN
+        token::get_up(word)
     }
 }

@@ -65,8 +65,13 @@ fn spinning_threads_pass_every_item_in_order() {
 }
 
 #[test]
+fn adaptive_threads_pass_every_item_in_order() {
+    stream(Wait::Adaptive, 100_000);
+}
+
+#[test]
 fn a_token_left_before_the_wait_is_not_lost() {
-    for how in [Wait::Park, Wait::Spin] {
+    for how in Wait::ALL {
         let waiter = Waiter::new();
         waiter.notify();
         waiter.notify();
@@ -78,7 +83,7 @@ fn a_token_left_before_the_wait_is_not_lost() {
 
 #[test]
 fn a_wait_without_news_ends_with_its_timeout() {
-    for how in [Wait::Park, Wait::Spin] {
+    for how in Wait::ALL {
         let (waiter, timeout) = (Waiter::new(), Duration::from_millis(2));
         let start = Instant::now();
         assert!(!waiter.wait(how, Some(timeout)));
@@ -89,7 +94,12 @@ fn a_wait_without_news_ends_with_its_timeout() {
 }
 
 #[test]
-fn tokens_wake_a_parked_thread_again_and_again() {
+fn tokens_wake_a_sleeping_thread_again_and_again() {
+    ping_pong(Wait::Park);
+    ping_pong(Wait::Adaptive);
+}
+
+fn ping_pong(how: Wait) {
     const TURNS: usize = 10_000;
     let waiters = [Arc::new(Waiter::new()), Arc::new(Waiter::new())];
     thread::scope(|scope| {
@@ -98,14 +108,39 @@ fn tokens_wake_a_parked_thread_again_and_again() {
         scope.spawn(move || {
             for _ in 0..TURNS {
                 pong.notify();
-                assert!(ping.wait(Wait::Park, None));
+                assert!(ping.wait(how, None));
             }
         });
         scope.spawn(move || {
             for _ in 0..TURNS {
-                assert!(pong_too.wait(Wait::Park, None));
+                assert!(pong_too.wait(how, None));
                 ping_too.notify();
             }
         });
     });
+}
+
+#[test]
+fn a_way_to_wait_is_known_by_its_name() {
+    for how in Wait::ALL {
+        assert_eq!(how.name().parse(), Ok(how));
+    }
+    let error = "sleep".parse::<Wait>().unwrap_err().to_string();
+    let expected = "`sleep` is no way to wait; use spin (owns a core), adaptive or park (sleeps)";
+    assert_eq!(error, expected);
+}
+
+/// The bound that the governor promises: waits that turn out long stop costing CPU time.
+#[test]
+fn an_adaptive_wait_that_is_long_each_time_stops_spinning() {
+    let thread_time = || rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    let waiter = Waiter::new();
+    let spent = |how| {
+        let before = thread_time();
+        (0..40).for_each(|_| assert!(!waiter.wait(how, Some(Duration::from_millis(1)))));
+        let spent = thread_time() - before;
+        spent.tv_sec * 1_000_000_000 + spent.tv_nsec
+    };
+    let (adaptive, spin) = (spent(Wait::Adaptive), spent(Wait::Spin));
+    assert!(adaptive < spin / 2, "adaptive {adaptive} ns, spin {spin} ns of CPU time");
 }

@@ -84,7 +84,7 @@ impl PartitionThread {
         let timeout = next.map(|at| at.saturating_duration_since(context.now));
         if timeout == Some(Duration::ZERO) {
             // A block wants to be called at once: rather let it do the waiting.
-            let may_wait = self.wait == Wait::Park && !self.waiter.take();
+            let may_wait = self.wait != Wait::Spin && !self.waiter.take();
             context.may_block = if may_wait { MAY_BLOCK } else { Duration::ZERO };
         } else {
             context.may_block = Duration::ZERO;

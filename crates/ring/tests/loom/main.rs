@@ -2,6 +2,7 @@
 //! `RUSTFLAGS="--cfg loom" cargo test -p millstream-ring --test loom --release`.
 #![cfg(loom)]
 
+mod doorbell;
 mod spsc;
 
 use loom::cell::UnsafeCell;

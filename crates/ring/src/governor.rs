@@ -1,0 +1,259 @@
+//! What a thread without work does next: spin, yield its core, or sleep in the kernel.
+//!
+//! Spinning answers at once and burns the core; sleeping frees it and costs a wake-up. Nobody
+//! knows when work will come, so an idle thread spins no longer than a wake-up is worth, then
+//! yields, then sleeps; and when that was in vain several times in a row, it sleeps at once.
+//!
+//! ```text
+//!            found none        after `spin_ns`      after `yield_ns` more
+//!   eager ─────▶ spin ───────────▶ yield ───────────────▶ sleep
+//!   calm  ────────────────────────────────────────────────▶ sleep at once
+//!
+//!   eager ──▶ calm when CHANGES more idle times were long than were short, and back likewise;
+//!   long is what outlasts spinning and yielding together
+//! ```
+//!
+//! The bounds that follow, whatever the load does:
+//!
+//! - Delay: news is seen after one look while spinning, after one turn of those who share the
+//!   core while yielding, and after one wake-up of the kernel when asleep. Never later.
+//! - Waste: spinning and yielding in vain take at most `CHANGES` × (`spin_ns` + `yield_ns`) after
+//!   the load has fallen, and nothing from then on.
+//!
+//! Pure logic: the time is an argument.
+
+/// Idle times of one kind, more than of the other, that change the thread's mind.
+pub const CHANGES: u8 = 4;
+
+/// How long to try before sleeping. Together about what a wake-up costs, or somewhat more: then
+/// the worst case costs twice what foresight would (competitive snoopy caching, Karlin 1988).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Limits {
+    /// Longest spin in one idle time, nanoseconds.
+    pub spin_ns: u64,
+    /// Longest time of yielding after that, nanoseconds.
+    pub yield_ns: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { spin_ns: 20_000, yield_ns: 30_000 }
+    }
+}
+
+/// What to do before looking for work again.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Idle {
+    /// Look again at once.
+    Spin,
+    /// Give way to other threads of this core, then look again.
+    Yield,
+    /// Sleep until somebody rings.
+    Sleep,
+}
+
+/// One thread's habit of waiting, which it learns from its own idle times.
+#[derive(Clone, Debug)]
+pub struct Governor {
+    limits: Limits,
+    eager: bool,
+    /// Short idle times less long ones, from 0 to `CHANGES`; at the ends the mind changes.
+    score: u8,
+    idle_since_ns: Option<u64>,
+}
+
+impl Governor {
+    /// An eager governor, because a thread starts when there is something to do.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, eager: true, score: CHANGES, idle_since_ns: None }
+    }
+
+    /// What to do now that there is no work. Times count from any fixed moment.
+    pub fn idle(&mut self, now_ns: u64) -> Idle {
+        let since = *self.idle_since_ns.get_or_insert(now_ns);
+        let idle_ns = now_ns.saturating_sub(since);
+        let Limits { spin_ns, yield_ns } = self.limits;
+        match self.eager {
+            true if idle_ns < spin_ns => Idle::Spin,
+            true if idle_ns < spin_ns.saturating_add(yield_ns) => Idle::Yield,
+            _ => Idle::Sleep,
+        }
+    }
+
+    /// Says that there is work now, or that the wait is given up: the idle time is over, and its
+    /// length a lesson. Cheap, and without effect, when there was none.
+    pub fn busy(&mut self, now_ns: u64) {
+        if let Some(since) = self.idle_since_ns.take() {
+            self.learn(now_ns.saturating_sub(since));
+        }
+    }
+
+    /// Whether it would spin at first.
+    #[must_use]
+    pub fn is_eager(&self) -> bool {
+        self.eager
+    }
+
+    fn learn(&mut self, idle_ns: u64) {
+        let short = idle_ns < self.limits.spin_ns.saturating_add(self.limits.yield_ns);
+        self.score = if short { (self.score + 1).min(CHANGES) } else { self.score.max(1) - 1 };
+        match self.score {
+            0 => self.eager = false,
+            CHANGES => self.eager = true,
+            _ => {}
+        }
+    }
+
+    /// The habit in one word, to be kept elsewhere between waits.
+    pub(crate) fn habit(&self) -> u32 {
+        u32::from(self.eager) << 8 | u32::from(self.score)
+    }
+
+    /// A governor that goes on with a habit.
+    pub(crate) fn with_habit(limits: Limits, habit: u32) -> Self {
+        Self { limits, eager: habit >> 8 != 0, score: habit as u8, idle_since_ns: None }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// What a simulated second of one thread cost.
+    #[derive(Debug)]
+    struct Outcome {
+        /// Share of the core that it used, working or not.
+        cpu: f64,
+        /// Longest time from an arrival to its being seen, where the thread was idle before.
+        delay_max_ns: u64,
+        sleeps: u32,
+    }
+
+    const SPIN_NS: u64 = 50;
+    const YIELD_NS: u64 = 500;
+    /// A wake-up: until the thread runs again, and what of it costs CPU time.
+    const WAKE_NS: u64 = 12_000;
+    const WAKE_CPU_NS: u64 = 4_000;
+
+    /// Work of `service_ns` comes every `period_ns`, for a simulated second.
+    fn simulate(governor: &mut Governor, service_ns: u64, period_ns: u64) -> Outcome {
+        let (mut now, mut used, mut arrival) = (0, 0, period_ns);
+        let mut outcome = Outcome { cpu: 0.0, delay_max_ns: 0, sleeps: 0 };
+        let mut was_idle = false;
+        while now < 1_000_000_000 {
+            if arrival <= now {
+                governor.busy(now);
+                if was_idle {
+                    outcome.delay_max_ns = outcome.delay_max_ns.max(now - arrival);
+                }
+                (now, used, was_idle) = (now + service_ns, used + service_ns, false);
+                arrival += period_ns;
+                continue;
+            }
+            was_idle = true;
+            let (passed, cost) = match governor.idle(now) {
+                Idle::Spin => (SPIN_NS, SPIN_NS),
+                Idle::Yield => (YIELD_NS, YIELD_NS),
+                Idle::Sleep => {
+                    outcome.sleeps += 1;
+                    (arrival - now + WAKE_NS, WAKE_CPU_NS)
+                }
+            };
+            (now, used) = (now + passed, used + cost);
+        }
+        outcome.cpu = used as f64 / now as f64;
+        outcome
+    }
+
+    #[test]
+    fn at_1_percent_it_sleeps_and_costs_next_to_nothing_more() {
+        let outcome = simulate(&mut Governor::new(Limits::default()), 10_000, 1_000_000);
+        assert!(outcome.cpu < 0.015, "{outcome:?}");
+        assert!(outcome.delay_max_ns <= WAKE_NS, "{outcome:?}");
+        assert!(outcome.sleeps >= 980, "{outcome:?}");
+    }
+
+    #[test]
+    fn at_10_percent_it_sleeps_too() {
+        let outcome = simulate(&mut Governor::new(Limits::default()), 10_000, 100_000);
+        assert!(outcome.cpu < 0.15, "{outcome:?}");
+        assert!(outcome.delay_max_ns <= WAKE_NS, "{outcome:?}");
+    }
+
+    #[test]
+    fn when_work_comes_quickly_it_spins_and_answers_at_once() {
+        let outcome = simulate(&mut Governor::new(Limits::default()), 10_000, 25_000);
+        assert!(outcome.delay_max_ns <= SPIN_NS, "{outcome:?}");
+        assert_eq!(outcome.sleeps, 0, "{outcome:?}");
+    }
+
+    #[test]
+    fn at_100_percent_it_only_works() {
+        let mut governor = Governor::new(Limits::default());
+        let outcome = simulate(&mut governor, 10_000, 10_000);
+        assert!(outcome.cpu > 0.999 && outcome.sleeps == 0, "{outcome:?}");
+        assert!(governor.is_eager());
+    }
+
+    #[test]
+    fn what_it_wastes_after_the_load_has_fallen_is_bounded() {
+        let limits = Limits::default();
+        let mut governor = Governor::new(limits);
+        simulate(&mut governor, 10_000, 25_000);
+        assert!(governor.is_eager());
+        let (mut now, mut wasted) = (2_000_000_000, 0);
+        governor.busy(now);
+        for _ in 0..100 {
+            while governor.idle(now) != Idle::Sleep {
+                (now, wasted) = (now + SPIN_NS, wasted + SPIN_NS);
+            }
+            now += 1_000_000;
+            governor.busy(now);
+        }
+        let bound = u64::from(CHANGES) * (limits.spin_ns + limits.yield_ns);
+        assert!(wasted > 0 && wasted <= bound, "{wasted} ns");
+        assert!(!governor.is_eager());
+    }
+
+    #[test]
+    fn a_change_of_mind_takes_several_idle_times_of_one_kind() {
+        let mut governor = Governor::new(Limits { spin_ns: 10, yield_ns: 10 });
+        let mut now = 0;
+        let mut idle = |governor: &mut Governor, ns: u64| {
+            governor.idle(now);
+            now += ns;
+            governor.busy(now);
+            governor.is_eager()
+        };
+        for _ in 0..50 {
+            assert!(idle(&mut governor, 5) && idle(&mut governor, 500), "one long one is nothing");
+        }
+        let minds: Vec<_> = (0..5).map(|_| idle(&mut governor, 500)).collect();
+        assert_eq!(minds, [true, true, false, false, false]);
+        for _ in 0..50 {
+            assert!(!idle(&mut governor, 5) && !idle(&mut governor, 500), "nor a short one");
+        }
+        let minds: Vec<_> = (0..5).map(|_| idle(&mut governor, 5)).collect();
+        assert_eq!(minds, [false, false, false, true, true]);
+    }
+
+    #[test]
+    fn it_spins_then_yields_then_sleeps() {
+        let mut governor = Governor::new(Limits { spin_ns: 10, yield_ns: 10 });
+        let steps: Vec<_> = [100, 109, 110, 119, 120].map(|now| governor.idle(now)).into();
+        assert_eq!(steps, [Idle::Spin, Idle::Spin, Idle::Yield, Idle::Yield, Idle::Sleep]);
+    }
+
+    #[test]
+    fn a_habit_survives_being_put_away() {
+        let mut governor = Governor::new(Limits { spin_ns: 0, yield_ns: 0 });
+        for now in [0, 10, 20, 30, 40] {
+            let same = Governor::with_habit(governor.limits, governor.habit());
+            assert_eq!((same.eager, same.score), (governor.eager, governor.score));
+            governor.idle(now);
+            governor.busy(now + 5);
+        }
+        assert!(!governor.is_eager());
+    }
+}
