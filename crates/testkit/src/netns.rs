@@ -9,6 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
@@ -108,6 +109,24 @@ impl Namespace {
     }
 }
 
+impl Namespace {
+    /// Waits until the interface carries frames: up to then the kernel drops them unheard.
+    ///
+    /// # Panics
+    /// If that never happens.
+    pub fn wait_for_carrier(&self) {
+        let state = format!("ip -o link show dev {INTERFACE}");
+        let carries = (0..1000).any(|_| {
+            let up = self.sh(&state).contains("state UP");
+            if !up {
+                thread::sleep(Duration::from_millis(5));
+            }
+            up
+        });
+        assert!(carries, "{}", self.sh(&state));
+    }
+}
+
 impl Drop for Namespace {
     fn drop(&mut self) {
         drop(self.leave.take());
@@ -169,6 +188,7 @@ impl Pair {
             side.sh(&format!("ip addr add {}/24 dev {INTERFACE}", side.address));
             side.sh(&format!("ip link set {INTERFACE} up"));
         }
+        [&left, &right].into_iter().for_each(Namespace::wait_for_carrier);
         Some(Self { left, right })
     }
 }
@@ -177,7 +197,6 @@ impl Pair {
 mod tests {
     use super::*;
     use std::net::UdpSocket;
-    use std::time::Duration;
 
     #[test]
     fn a_pair_carries_datagrams_and_leaves_nothing() {

@@ -13,7 +13,7 @@ pub fn a_closed_port_opens_again_at_once(rig: &Rig) {
     let address = first.local;
     drop(first);
     for turn in 0..10u8 {
-        let mut again = rig.far_with(address.port(), &rig.options()).unwrap();
+        let mut again = rig.far_again(address.port());
         assert_eq!(again.local.port(), address.port());
         near.tx.send(&[turn], address).unwrap();
         assert_eq!(collect(&mut again, 1)[0].0, [turn]);
@@ -30,11 +30,11 @@ pub fn one_half_still_holds_the_port(rig: &Rig) {
     drop(rx);
     assert!(rig.far_with(local.port(), &rig.options()).is_err(), "the transmit half holds it");
     drop(tx);
-    let Port { local, rx, tx } = rig.far_with(local.port(), &rig.options()).unwrap();
+    let Port { local, rx, tx } = rig.far_again(local.port());
     drop(tx);
     assert!(rig.far_with(local.port(), &rig.options()).is_err(), "the receive half holds it");
     drop(rx);
-    rig.far_with(local.port(), &rig.options()).unwrap();
+    rig.far_again(local.port());
 }
 
 pub fn a_port_in_use_is_refused(rig: &Rig) {
@@ -65,7 +65,7 @@ pub fn a_peer_that_comes_back_is_heard_again(rig: &Rig) {
     for turn in 0..3u64 {
         let mut far = match place {
             None => rig.far(),
-            Some(port) => rig.far_with(port, &rig.options()).unwrap(),
+            Some(port) => rig.far_again(port),
         };
         place = Some(far.local.port());
         near.tx.send(&numbered(turn, 100), far.local).unwrap();

@@ -1,7 +1,8 @@
 //! Two hosts joined by a network, and ports on them.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use millstream_link::LinkError;
 use millstream_link::port::{Port, PortOptions};
@@ -90,6 +91,22 @@ impl Rig {
     /// A port of the far host as it is wished.
     pub fn far_with(&self, port: u16, options: &PortOptions) -> Result<Port, LinkError> {
         self.open(&self.far, port, options)
+    }
+
+    /// A port of the far host that has just been closed, opened again.
+    ///
+    /// Another test of this process may be starting a program, which until then holds a copy of
+    /// every descriptor: that alone is waited for.
+    #[track_caller]
+    pub fn far_again(&self, port: u16) -> Port {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match self.far_with(port, &self.options()) {
+                Ok(port) => return port,
+                Err(error) => assert!(Instant::now() < until, "{error}"),
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Room for any datagram of this network.
