@@ -45,7 +45,8 @@ pub struct RadioConfig {
     /// Largest IP packet of the network that the radio is on, bytes: echoes of longer ones do not
     /// come back, so hosts find out.
     pub mtu: usize,
-    /// The link below the UDP ports, see `millstream_net::open`.
+    /// The link that carries CHDR, see `millstream_net::open`. Discovery and remote procedure
+    /// calls stay with the kernel's sockets.
     pub link: String,
     /// Faults from the start, see [`crate::faults`].
     pub faults: Vec<String>,

@@ -263,25 +263,26 @@ fn open_recorders(config: &RadioConfig) -> Result<[Option<Recorder>; CHANNELS], 
     Ok([open(0).transpose()?, open(1).transpose()?])
 }
 
-/// The ports of CHDR and of discovery, with the packet faults in front of them.
+/// The ports of CHDR and of discovery, with the packet faults in front of them. Discovery stays
+/// with the kernel whatever carries CHDR: it is where broadcasts are heard.
 fn open_ports(config: &RadioConfig, faults: &Faults) -> Result<(Port, Port), Error> {
     let recv_queue_bytes = device::queue_bytes_wanted(config.tx_buffer_samples);
     let large = PortOptions { recv_queue_bytes, ..PortOptions::default() };
-    let chdr = open_udp(config, config.chdr_port, "CHDR", &large)?;
+    let chdr = open_udp(&config.link, config, config.chdr_port, "CHDR", &large)?;
     let small = PortOptions::default();
-    let discovery = open_udp(config, config.discovery_port, "discovery", &small)?;
+    let discovery = open_udp("udp", config, config.discovery_port, "discovery", &small)?;
     Ok((faults.wrap(chdr, false), faults.wrap(discovery, true)))
 }
 
 fn open_udp(
+    link: &str,
     config: &RadioConfig,
     port: u16,
     purpose: &'static str,
     options: &PortOptions,
 ) -> Result<Port, Error> {
     let bind = SocketAddrV4::new(config.addr, port);
-    millstream_net::open(&config.link, bind, options)
-        .map_err(|source| Error::Udp { purpose, source })
+    millstream_net::open(link, bind, options).map_err(|source| Error::Udp { purpose, source })
 }
 
 const RPC: &str = "remote procedure calls";

@@ -73,7 +73,8 @@ pub struct Args {
     #[arg(long, value_name = "PORT", default_value_t = RadioConfig::default().chdr_port)]
     pub chdr_port: u16,
 
-    /// The link below its UDP ports, with its options: udp, or for example udp:gro=off.
+    /// The link that carries CHDR, with its options: udp, udp:gro=off, or one of an interface, such
+    /// as xdp:eth1. Discovery and RPC stay with the kernel's sockets.
     #[arg(long, value_name = "LINK", default_value = "udp")]
     pub link: String,
 

@@ -1,0 +1,135 @@
+//! The same samples over every link, in both directions: bit-identical, without loss.
+//!
+//! The device and the host each sit in a namespace of their own, joined by a veth pair; each may
+//! use another link. What the antenna says and what the file of transmitted samples must hold is
+//! worked out apart from any link.
+
+use std::hash::{DefaultHasher, Hasher};
+use std::path::Path;
+use std::time::Duration;
+
+use millstream_emulator::antenna::{Antenna, NoiseAntenna};
+use millstream_emulator::{Radio, RadioConfig, RunningRadio};
+use millstream_radio::{Device, DeviceArgs, RxArgs, RxEvent, TxArgs, TxMetadata};
+use millstream_testkit::netns::{Pair, PairOptions};
+
+/// Far longer than anything takes, so that a failing test ends.
+const PATIENCE: Duration = Duration::from_secs(20);
+const RATE_HZ: f64 = 2e6;
+const SAMPLES: usize = 1_000_000;
+const AMPLITUDE: f64 = 0.3;
+const SEED: u64 = 4;
+/// Device time at which reception begins, and a little before: all runs hear the same noise.
+const START_TICKS: u64 = 1 << 40;
+const AHEAD_TICKS: u64 = 1_000_000;
+
+/// What carries CHDR at the host and at the device, and over what.
+struct Case {
+    host: &'static str,
+    device: &'static str,
+    shape: PairOptions,
+}
+
+fn hash(bytes: &[u8]) -> u64 {
+    // With fixed keys: the same number in every process.
+    let mut hasher = DefaultHasher::new();
+    hasher.write(bytes);
+    hasher.finish()
+}
+
+/// The hash of what the antenna says from [`START_TICKS`] on.
+fn expected() -> u64 {
+    let mut samples = vec![[0; 4]; SAMPLES];
+    NoiseAntenna::new(AMPLITUDE, SEED).fill(START_TICKS, &mut samples);
+    hash(samples.as_flattened())
+}
+
+fn radio(link: &str, pair: &Pair, tx_out: &Path) -> RunningRadio {
+    let config = RadioConfig {
+        addr: pair.right.address,
+        link: link.to_owned(),
+        rx_antennas: vec![format!("noise:{AMPLITUDE},{SEED}")],
+        tx_out: vec![tx_out.to_owned()],
+        // It waits for a busy machine.
+        rx_buffer_samples: 1 << 26,
+        tx_buffer_samples: 1 << 20,
+        ..RadioConfig::default()
+    };
+    pair.right.run(|| Radio::start(config)).unwrap_or_else(|error| panic!("{link}: {error}"))
+}
+
+/// Receives [`SAMPLES`] samples at a fixed device time; their hash.
+fn receive(device: &Device) -> u64 {
+    let mut stream = device.rx_stream(RxArgs::new(0)).expect("the stream opens");
+    device.set_time_now(START_TICKS - AHEAD_TICKS).expect("the device takes the time");
+    stream.start_finite(SAMPLES as u64, Some(START_TICKS)).expect("the device obeys");
+    let mut samples = vec![[0i16; 2]; SAMPLES];
+    let mut got = 0;
+    while got < SAMPLES {
+        let meta = stream.recv_sc16(&mut samples[got..], PATIENCE).expect("the device lives");
+        let counters = stream.counters();
+        assert_eq!(meta.event, RxEvent::None, "{got} samples came; {counters:?}");
+        got += meta.samples;
+    }
+    assert_eq!(stream.queue_drops(), 0);
+    let ledger = stream.finish();
+    assert_eq!((ledger.delivered, ledger.lost_total()), (SAMPLES as u64, 0));
+    ledger.balance().expect("the ledger balances");
+    let bytes: Vec<u8> = samples.iter().flatten().flat_map(|part| part.to_le_bytes()).collect();
+    hash(&bytes)
+}
+
+/// Transmits noise; the hash of what was sent.
+fn transmit(device: &Device) -> u64 {
+    let mut samples = vec![[0; 4]; SAMPLES / 4];
+    NoiseAntenna::new(AMPLITUDE, SEED + 1).fill(0, &mut samples);
+    let pair = |s: &[u8; 4]| [[s[0], s[1]], [s[2], s[3]]].map(i16::from_le_bytes);
+    let words: Vec<_> = samples.iter().map(pair).collect();
+    let mut stream = device.tx_stream(TxArgs::new(0)).expect("the stream opens");
+    let sent = stream.send_sc16(&words, TxMetadata::now().ending(), PATIENCE).expect("it is sent");
+    assert_eq!(sent.samples, words.len());
+    let ledger = stream.finish();
+    assert_eq!((ledger.transmitted, ledger.balance()), (words.len() as u64, Ok(())));
+    hash(samples.as_flattened())
+}
+
+/// Both directions over one case.
+fn bit_identical(case: &Case) {
+    let Some(pair) = Pair::new(case.shape) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let tx_out = folder.path().join("sent.sc16");
+    let radio = radio(case.device, &pair, &tx_out);
+    let args = DeviceArgs { link: case.host.to_owned(), ..DeviceArgs::new(pair.right.address) };
+    let (received, sent, frame_bytes) = pair.left.run(|| {
+        let mut device = Device::open(args).expect("the device opens");
+        assert_eq!(device.set_rate(RATE_HZ).unwrap(), RATE_HZ);
+        (receive(&device), transmit(&device), device.frame_bytes())
+    });
+    let counters = radio.stop();
+    let heard = hash(&std::fs::read(&tx_out).unwrap());
+    let Case { host, device, shape } = case;
+    println!("{host} <- {device}, MTU {}: {received:016x}, {frame_bytes} bytes", shape.mtu);
+    assert_eq!(received, expected(), "what the host received is what the antenna said");
+    assert_eq!(heard, sent, "what the device transmitted is what the host sent");
+    assert_eq!((counters.rx_overruns, counters.tx_sequence_errors), (0, 0));
+    let largest = (shape.mtu - 28).min(8016);
+    assert_eq!(frame_bytes, largest, "packets are as long as the path carries");
+}
+
+/// A test for each case: host link, device link, MTU, queues.
+macro_rules! cases {
+    ($($name:ident: $host:literal, $device:literal, $mtu:literal, $queues:literal;)*) => {
+        $(
+            #[test]
+            fn $name() {
+                let shape = PairOptions { mtu: $mtu, queues: $queues };
+                bit_identical(&Case { host: $host, device: $device, shape });
+            }
+        )*
+    };
+}
+
+cases! {
+    udp: "udp", "udp", 1500, 1;
+    udp_jumbo: "udp", "udp", 9000, 1;
+}
