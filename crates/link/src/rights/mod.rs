@@ -6,13 +6,19 @@
 //! (unix(7), SCM_RIGHTS), the link never learns. Dropping the `Rights` of a link undoes what was
 //! done through it.
 
+mod broker;
+mod channel;
 mod choice;
+pub mod message;
+pub mod policy;
+pub mod server;
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use crate::frame::Steer;
 
+pub use broker::Broker;
 pub use choice::{BROKER_VARIABLE, Choice, DEFAULT_BROKER, OPTIONS_HELP, RightsOptions};
 
 /// The links that need privileges.
@@ -63,9 +69,11 @@ pub struct Attach {
 pub struct Attached {
     /// Where it runs: never [`Hook::Auto`].
     pub hook: Hook,
+    /// Why it does not run in the driver, where that was tried.
+    pub refused: Option<String>,
     /// The bpf link: the program is detached when its last holder closes it, however that comes.
     pub link: OwnedFd,
-    /// The map of its counters, to be read.
+    /// The map of its counters: one value, to be mapped and read.
     pub counters: OwnedFd,
 }
 

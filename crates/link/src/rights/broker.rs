@@ -1,0 +1,142 @@
+//! The asking side: a broker does the privileged steps and passes descriptors.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+
+use super::message::{Reply, Request, VERSION, fits, hook_of};
+use super::{Attach, Attached, BusyPoll, Family, Hook, Rights, channel};
+use crate::frame::Steer;
+
+/// How long a broker may take to answer.
+const ANSWER_TIMEOUT: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
+
+/// A broker that has agreed to act for one link on one interface.
+#[derive(Debug)]
+pub struct Broker {
+    socket: OwnedFd,
+    path: PathBuf,
+}
+
+/// What a broker has done.
+struct Done {
+    value: u32,
+    note: String,
+    descriptors: Vec<OwnedFd>,
+}
+
+impl Broker {
+    /// Asks the broker at `path` to act.
+    ///
+    /// # Errors
+    /// `NotFound` or `ConnectionRefused` when none listens there; what it refuses, as
+    /// `PermissionDenied`.
+    pub fn connect(path: &Path, family: Family, interface: &str) -> io::Result<Self> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+        connect(&socket, &SocketAddrUnix::new(path)?)?;
+        let mut broker = Self { socket, path: path.to_owned() };
+        let interface = interface.to_owned();
+        broker.ask(&Request::Hello { version: VERSION, family, interface }, &[])?;
+        Ok(broker)
+    }
+
+    /// One request and its answer.
+    fn ask(&mut self, request: &Request, along: &[BorrowedFd<'_>]) -> io::Result<Done> {
+        // A broker that refused before it was asked has gone, but what it said is still there.
+        match channel::send(self.socket.as_fd(), &request.encode(), along) {
+            Err(error) if has_gone(&error) => {}
+            sent => sent?,
+        }
+        let mut wait = [PollFd::new(&self.socket, PollFlags::IN)];
+        if rustix::io::retry_on_intr(|| poll(&mut wait, Some(&ANSWER_TIMEOUT)))? == 0 {
+            return Err(self.failed(io::ErrorKind::TimedOut, "did not answer within 5 s"));
+        }
+        // The kernel tells once that a request was not read, then gives what was said before.
+        let answer = match channel::receive(self.socket.as_fd()) {
+            Err(error) if has_gone(&error) => channel::receive(self.socket.as_fd()),
+            answer => answer,
+        };
+        let answer = match answer {
+            Ok(Some(answer)) => answer,
+            Err(error) if !has_gone(&error) => return Err(error),
+            Ok(None) | Err(_) => {
+                let what = "has gone; start `millstream grant` again, then this";
+                return Err(self.failed(io::ErrorKind::BrokenPipe, what));
+            }
+        };
+        match Reply::decode(&answer.bytes) {
+            Ok(Reply::Done { value, note }) => {
+                Ok(Done { value, note, descriptors: answer.descriptors })
+            }
+            Ok(Reply::Refused { errno, reason }) => {
+                let kind = io::Error::from_raw_os_error(errno).kind();
+                Err(self.failed(kind, &format!("says: {reason}")))
+            }
+            Err(error) => {
+                Err(self.failed(io::ErrorKind::InvalidData, &format!("is no broker: {error}")))
+            }
+        }
+    }
+
+    fn failed(&self, kind: io::ErrorKind, what: &str) -> io::Error {
+        io::Error::new(kind, format!("the broker at {} {what}", self.path.display()))
+    }
+
+    /// The descriptors of an answer, as many as there must be.
+    fn these<const N: usize>(&self, descriptors: Vec<OwnedFd>) -> io::Result<[OwnedFd; N]> {
+        descriptors.try_into().map_err(|_| {
+            self.failed(io::ErrorKind::InvalidData, "sent another number of descriptors")
+        })
+    }
+}
+
+fn has_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
+}
+
+impl Rights for Broker {
+    fn holder(&self) -> String {
+        format!("broker {}", self.path.display())
+    }
+
+    fn socket(&mut self) -> io::Result<OwnedFd> {
+        let done = self.ask(&Request::Socket, &[])?;
+        let [socket] = self.these(done.descriptors)?;
+        Ok(socket)
+    }
+
+    fn allow_locked(&mut self, bytes: u64) -> io::Result<()> {
+        self.ask(&Request::AllowLocked { bytes }, &[]).map(drop)
+    }
+
+    fn busy_poll(&mut self, socket: BorrowedFd<'_>, how: BusyPoll) -> io::Result<()> {
+        self.ask(&Request::BusyPoll(how), &[socket]).map(drop)
+    }
+
+    fn attach(&mut self, wanted: &Attach) -> io::Result<Attached> {
+        let done = self.ask(&Request::Attach(*wanted), &[])?;
+        let [link, counters] = self.these(done.descriptors)?;
+        let hook = hook_of(done.value).unwrap_or(Hook::Generic);
+        let refused = Some(done.note).filter(|note| !note.is_empty());
+        Ok(Attached { hook, refused, link, counters })
+    }
+
+    fn watch(&mut self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
+        self.ask(&Request::Watch { queue }, &[socket]).map(drop)
+    }
+
+    fn steer(&mut self, wanted: &Steer) -> io::Result<()> {
+        if !fits(wanted) {
+            return Err(io::Error::from_raw_os_error(libc::E2BIG));
+        }
+        self.ask(&Request::Steer(wanted.clone()), &[]).map(drop)
+    }
+
+    fn channels(&mut self, count: u32) -> io::Result<u32> {
+        self.ask(&Request::Channels { count }, &[]).map(|done| done.value)
+    }
+}

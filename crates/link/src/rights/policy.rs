@@ -1,0 +1,166 @@
+//! Who may have what from a broker.
+
+use std::net::Ipv4Addr;
+use std::ops::RangeInclusive;
+
+use super::Family;
+use crate::frame::Steer;
+
+/// Who asks, as the kernel vouches for it (unix(7), SO_PEERCRED and SO_PEERGROUPS).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Peer {
+    /// The process that connected.
+    pub pid: i32,
+    /// Its user.
+    pub uid: u32,
+    /// Its groups.
+    pub groups: Vec<u32>,
+}
+
+/// What a broker grants, and to whom.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    /// Users (besides root).
+    pub users: Vec<u32>,
+    /// Groups whose members may ask, too.
+    pub groups: Vec<u32>,
+    /// Interfaces, by name.
+    pub interfaces: Vec<String>,
+    /// Links.
+    pub families: Vec<Family>,
+    /// UDP ports that may be steered to a user.
+    pub ports: Vec<RangeInclusive<u16>>,
+    /// All frames of the interface may be taken from the kernel, and any Ethernet type.
+    pub everything: bool,
+    /// The number of queues may be changed.
+    pub channels: bool,
+    /// Memory that one process may lock, bytes.
+    pub locked_bytes_max: u64,
+}
+
+/// The ports that an ordinary user may bind.
+pub const ORDINARY_PORTS: RangeInclusive<u16> = 1024..=u16::MAX;
+
+impl Policy {
+    /// A policy that grants nothing to anybody but root, and to root `families` on `interface`.
+    #[must_use]
+    pub fn new(interface: &str, families: &[Family]) -> Self {
+        Self {
+            users: Vec::new(),
+            groups: Vec::new(),
+            interfaces: vec![interface.to_owned()],
+            families: families.to_vec(),
+            ports: vec![ORDINARY_PORTS],
+            everything: false,
+            channels: false,
+            locked_bytes_max: 1 << 30,
+        }
+    }
+
+    /// Whether somebody may ask at all.
+    ///
+    /// # Errors
+    /// The reason why not.
+    pub fn admits(&self, peer: &Peer) -> Result<(), String> {
+        let member = || peer.groups.iter().any(|group| self.groups.contains(group));
+        if peer.uid == 0 || self.users.contains(&peer.uid) || member() {
+            return Ok(());
+        }
+        Err(format!("user {} is not granted anything here; grant it with --user", peer.uid))
+    }
+
+    /// Whether a link may be opened on an interface.
+    ///
+    /// # Errors
+    /// The reason why not.
+    pub fn link(&self, family: Family, interface: &str) -> Result<(), String> {
+        if !self.interfaces.iter().any(|granted| granted == interface) {
+            let granted = self.interfaces.join(", ");
+            return Err(format!("interface {interface} is not granted, only {granted}"));
+        }
+        if !self.families.contains(&family) {
+            let granted: Vec<_> = self.families.iter().map(|family| family.name()).collect();
+            let (name, granted) = (family.name(), granted.join(", "));
+            return Err(format!("the link {name} is not granted, only {granted} (--links)"));
+        }
+        Ok(())
+    }
+
+    /// Whether frames may be taken from the kernel. `kernel` are the addresses of the machine.
+    ///
+    /// # Errors
+    /// The reason why not.
+    pub fn steer(&self, wanted: &Steer, kernel: &[Ipv4Addr]) -> Result<(), String> {
+        if !self.everything && (wanted.everything || !wanted.ethertypes.is_empty()) {
+            let what = "all frames of an interface, or other Ethernet types, are";
+            return Err(format!("{what} not granted; grant them with --everything"));
+        }
+        let granted = |port: &&u16| self.ports.iter().any(|range| range.contains(port));
+        if let Some(port) = wanted.udp_ports.iter().find(|port| !granted(port)) {
+            let ranges = self.ports.iter().map(|r| format!("{}-{}", r.start(), r.end()));
+            let ranges = ranges.collect::<Vec<_>>().join(", ");
+            return Err(format!("UDP port {port} is not granted, only {ranges} (--ports)"));
+        }
+        let of_kernel = |address: &&Ipv4Addr| wanted.own_addresses && kernel.contains(address);
+        if let Some(address) = wanted.addresses.iter().find(of_kernel) {
+            return Err(format!(
+                "{address} is an address of this machine: its ARP and ICMP stay with the kernel"
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy() -> Policy {
+        let mut policy = Policy::new("eth1", &[Family::Xdp]);
+        (policy.users, policy.groups) = (vec![1000], vec![50]);
+        policy.ports = vec![49153..=49400];
+        policy
+    }
+
+    #[test]
+    fn users_members_of_groups_and_root_are_admitted() {
+        let admits = |uid, groups: &[u32]| {
+            let peer = Peer { pid: 1, uid, groups: groups.to_vec() };
+            policy().admits(&peer)
+        };
+        assert!(admits(1000, &[]).is_ok() && admits(7, &[3, 50]).is_ok() && admits(0, &[]).is_ok());
+        assert!(admits(1001, &[51]).unwrap_err().contains("user 1001 is not granted"));
+    }
+
+    #[test]
+    fn other_interfaces_and_links_are_refused_by_name() {
+        assert!(policy().link(Family::Xdp, "eth1").is_ok());
+        let error = policy().link(Family::Xdp, "eth0").unwrap_err();
+        assert_eq!(error, "interface eth0 is not granted, only eth1");
+        let error = policy().link(Family::Packet, "eth1").unwrap_err();
+        assert_eq!(error, "the link packet is not granted, only xdp (--links)");
+    }
+
+    #[test]
+    fn only_granted_ports_are_taken_from_the_kernel() {
+        let steer = |steer: Steer| policy().steer(&steer, &[Ipv4Addr::new(10, 0, 0, 1)]);
+        let ports = |ports: &[u16]| Steer { udp_ports: ports.to_vec(), ..Steer::default() };
+        assert!(steer(ports(&[49153, 49400])).is_ok());
+        let error = steer(ports(&[49200, 53])).unwrap_err();
+        assert_eq!(error, "UDP port 53 is not granted, only 49153-49400 (--ports)");
+        assert!(steer(Steer { everything: true, ..Steer::default() }).is_err());
+        assert!(steer(Steer { ethertypes: vec![0x0800], ..Steer::default() }).is_err());
+    }
+
+    #[test]
+    fn an_address_of_the_machine_stays_with_its_kernel() {
+        let own = |last| Steer {
+            addresses: vec![Ipv4Addr::new(10, 0, 0, last)],
+            own_addresses: true,
+            ..Steer::default()
+        };
+        let kernel = [Ipv4Addr::new(10, 0, 0, 1)];
+        assert!(policy().steer(&own(2), &kernel).is_ok());
+        assert!(policy().steer(&own(1), &kernel).unwrap_err().contains("stay with the kernel"));
+    }
+}

@@ -1,0 +1,213 @@
+//! A broker and its clients over a real socket, with steps that need no rights.
+
+use super::*;
+use crate::frame::Steer;
+use crate::rights::message::{Request, VERSION};
+use crate::rights::{Attach, Attached, Broker, BusyPoll, Hook, channel};
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+/// Links that are open, to see them undone.
+static OPEN: AtomicUsize = AtomicUsize::new(0);
+
+/// One test at a time counts them.
+static COUNTING: Mutex<()> = Mutex::new(());
+
+/// Hands out `/dev/null` for everything.
+struct Fake;
+
+impl Drop for Fake {
+    fn drop(&mut self) {
+        OPEN.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+fn null() -> io::Result<OwnedFd> {
+    Ok(std::fs::File::open("/dev/null")?.into())
+}
+
+impl Rights for Fake {
+    fn holder(&self) -> String {
+        "fake".into()
+    }
+    fn socket(&mut self) -> io::Result<OwnedFd> {
+        null()
+    }
+    fn allow_locked(&mut self, _: u64) -> io::Result<()> {
+        Ok(())
+    }
+    fn busy_poll(&mut self, _: BorrowedFd<'_>, _: BusyPoll) -> io::Result<()> {
+        Ok(())
+    }
+    fn attach(&mut self, _: &Attach) -> io::Result<Attached> {
+        Ok(Attached {
+            hook: Hook::Generic,
+            refused: Some("no".into()),
+            link: null()?,
+            counters: null()?,
+        })
+    }
+    fn watch(&mut self, _: u32, _: BorrowedFd<'_>) -> io::Result<()> {
+        Ok(())
+    }
+    fn steer(&mut self, _: &Steer) -> io::Result<()> {
+        Ok(())
+    }
+    fn channels(&mut self, _: u32) -> io::Result<u32> {
+        Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP))
+    }
+}
+
+fn open(_: Family, _: &str, _: &Peer) -> io::Result<Box<dyn Rights>> {
+    OPEN.fetch_add(1, Ordering::SeqCst);
+    Ok(Box::new(Fake))
+}
+
+/// A broker on a thread; ends when dropped.
+struct Running {
+    path: PathBuf,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Vec<Event>>>,
+    _folder: tempfile::TempDir,
+}
+
+impl Running {
+    fn start(policy: Policy) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("grant.sock");
+        let mut server = Server::listen(&path, policy, open).unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let thread = std::thread::spawn(move || {
+            let mut events = Vec::new();
+            while !stopped.load(Ordering::SeqCst) || server.clients() > 0 {
+                server.turn(Duration::from_millis(5), &mut |event| events.push(event)).unwrap();
+            }
+            events
+        });
+        Self { path, stop, thread: Some(thread), _folder: folder }
+    }
+
+    /// What it told, once every client has gone.
+    fn end(mut self) -> Vec<Event> {
+        self.stop.store(true, Ordering::SeqCst);
+        self.thread.take().unwrap().join().unwrap()
+    }
+
+    fn connect(&self, interface: &str) -> io::Result<Broker> {
+        Broker::connect(&self.path, Family::Xdp, interface)
+    }
+}
+
+fn policy() -> Policy {
+    let mut policy = Policy::new("veth0", &[Family::Xdp]);
+    policy.users = vec![rustix::process::getuid().as_raw()];
+    policy.channels = true;
+    policy
+}
+
+/// A connection that says what it likes.
+fn raw(path: &Path) -> OwnedFd {
+    let kind = SocketType::SEQPACKET;
+    let socket = socket_with(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).unwrap();
+    connect(&socket, &SocketAddrUnix::new(path).unwrap()).unwrap();
+    socket
+}
+
+#[test]
+fn a_client_gets_descriptors_and_leaves_nothing() {
+    let _counting = COUNTING.lock();
+    let running = Running::start(policy());
+    let mut broker = running.connect("veth0").unwrap();
+    drop(broker.socket().unwrap());
+    let attached = broker.attach(&Attach::default()).unwrap();
+    assert_eq!((attached.hook, attached.refused.as_deref()), (Hook::Generic, Some("no")));
+    broker.steer(&Steer { udp_ports: vec![49200], ..Steer::default() }).unwrap();
+    assert_eq!(OPEN.load(Ordering::SeqCst), 1);
+    drop(broker);
+    let events = running.end();
+    assert_eq!(OPEN.load(Ordering::SeqCst), 0, "a client that has gone is cleared up after");
+    let told: Vec<_> = events.iter().map(Event::to_string).collect();
+    assert!(told[0].ends_with("has xdp on veth0"), "{told:?}");
+    assert!(told[1].ends_with("has gone; xdp on veth0 is free again"), "{told:?}");
+}
+
+#[test]
+fn what_is_not_granted_is_refused_with_the_reason() {
+    let _counting = COUNTING.lock();
+    let running = Running::start(policy());
+    let error = running.connect("eth0").unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+    let expected = "says: interface eth0 is not granted, only veth0";
+    assert!(error.to_string().ends_with(expected), "{error}");
+    let mut broker = running.connect("veth0").unwrap();
+    let error = broker.steer(&Steer { udp_ports: vec![53], ..Steer::default() }).unwrap_err();
+    assert!(error.to_string().contains("UDP port 53 is not granted"), "{error}");
+    let error = broker.allow_locked(2 << 30).unwrap_err();
+    assert!(error.to_string().contains("1024 MiB may be locked"), "{error}");
+    let error = broker.watch(0, null().unwrap().as_fd()).unwrap_err();
+    assert!(error.to_string().contains("one socket of the link must come along"), "{error}");
+    let error = broker.channels(4).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::Unsupported, "what failed keeps its kind: {error}");
+    broker.attach(&Attach::default()).unwrap();
+    assert!(broker.attach(&Attach::default()).is_err(), "one program a link");
+}
+
+#[test]
+fn hostile_clients_are_refused_once_and_the_others_served() {
+    let _counting = COUNTING.lock();
+    let running = Running::start(policy());
+    let silent = raw(&running.path);
+    for bytes in [&[0xff; 10][..], &[0; 20_000], &[8, 1, 0, 0, 0, 0], &[2]] {
+        let hostile = raw(&running.path);
+        rustix::net::send(&hostile, bytes, rustix::net::SendFlags::empty()).unwrap();
+        let answer = channel::receive(hostile.as_fd()).unwrap().expect("one answer");
+        assert_eq!(answer.bytes[0], 1, "a refusal");
+    }
+    // One that asks and asks, and never reads.
+    let deaf = raw(&running.path);
+    let hello = Request::Hello { version: VERSION, family: Family::Xdp, interface: "eth9".into() };
+    let hello = hello.encode();
+    while rustix::net::send(&deaf, &hello, rustix::net::SendFlags::NOSIGNAL).is_ok() {}
+    let mut broker = running.connect("veth0").unwrap();
+    broker.steer(&Steer::default()).unwrap();
+    drop((silent, deaf, broker));
+    running.end();
+    assert_eq!(OPEN.load(Ordering::SeqCst), 0);
+}
+
+#[test]
+fn one_user_cannot_take_all_connections() {
+    let _counting = COUNTING.lock();
+    let running = Running::start(policy());
+    let mut held: Vec<_> = (0..SESSIONS_OF_USER_MAX).map(|_| raw(&running.path)).collect();
+    let error = running.connect("veth0").unwrap_err().to_string();
+    assert!(error.ends_with("too many connections; close some"), "{error}");
+    drop(held.pop());
+    // The broker sees the closed one with a later turn.
+    while running.connect("veth0").is_err() {}
+    drop(held);
+    running.end();
+}
+
+#[test]
+fn the_socket_of_a_killed_broker_is_replaced_and_that_of_a_living_one_not() {
+    let _counting = COUNTING.lock();
+    let running = Running::start(policy());
+    let error = Server::listen(&running.path, policy(), open).err().unwrap();
+    assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+    let path = running.path.clone();
+    let stale = running._folder.path().join("stale.sock");
+    drop(std::os::unix::net::UnixListener::bind(&stale).unwrap());
+    // Left by SOCK_STREAM or SOCK_SEQPACKET: nobody listens.
+    let listened = Server::listen(&stale, policy(), open);
+    assert!(listened.is_ok() && stale.exists());
+    drop(listened);
+    assert!(!stale.exists());
+    running.end();
+    assert!(!path.exists(), "gone with its broker");
+    let error = Broker::connect(&path, Family::Xdp, "veth0").unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::NotFound);
+}
