@@ -6,6 +6,7 @@
 pub mod child;
 mod cpu_set;
 mod environment;
+pub mod netlink;
 pub mod thread;
 mod topology;
 pub mod usage;

@@ -1,0 +1,58 @@
+//! IPv4 addresses of interfaces (rtnetlink(7), RTM_GETADDR).
+
+use super::message::{Message, Request, attributes_after, ipv4, u32_at};
+use super::{Netlink, NetlinkError};
+use serde::Serialize;
+use std::net::Ipv4Addr;
+
+/// Bytes of `struct ifaddrmsg`.
+const FIXED_BYTES: usize = 8;
+
+/// One IPv4 address of one interface.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+pub struct Address {
+    /// Number of the interface.
+    pub interface: u32,
+    /// The address.
+    pub address: Ipv4Addr,
+    /// Bits of the network part, 0 to 32.
+    pub prefix: u8,
+    /// The broadcast address that it was given; it may have none.
+    pub broadcast: Option<Ipv4Addr>,
+    /// Another address of the same network came first; the kernel prefers that one as a source.
+    pub secondary: bool,
+}
+
+impl Netlink {
+    /// Every IPv4 address of the namespace, in the order of the kernel.
+    ///
+    /// # Errors
+    /// [`NetlinkError::Refused`] with the kernel's answer.
+    pub fn addresses(&mut self) -> Result<Vec<Address>, NetlinkError> {
+        let mut fixed = [0; FIXED_BYTES];
+        fixed[0] = libc::AF_INET as u8;
+        let request = Request::new(libc::RTM_GETADDR, libc::NLM_F_DUMP, &fixed);
+        self.socket.ask("list the IPv4 addresses", &request, parse)
+    }
+}
+
+fn parse(message: &Message<'_>) -> Option<Address> {
+    let body = message.body;
+    if message.kind != libc::RTM_NEWADDR || i32::from(*body.first()?) != libc::AF_INET {
+        return None;
+    }
+    let (prefix, flags, interface) = (*body.get(1)?, *body.get(2)?, u32_at(body, 4)?);
+    let (mut local, mut peer, mut broadcast) = (None, None, None);
+    for (kind, value) in attributes_after(body, FIXED_BYTES) {
+        match kind {
+            libc::IFA_LOCAL => local = ipv4(value),
+            libc::IFA_ADDRESS => peer = ipv4(value),
+            libc::IFA_BROADCAST => broadcast = ipv4(value),
+            _ => {}
+        }
+    }
+    // On point-to-point links IFA_ADDRESS is the other end's.
+    let address = local.or(peer)?;
+    let secondary = u32::from(flags) & libc::IFA_F_SECONDARY != 0;
+    Some(Address { interface, address, prefix: prefix.min(32), broadcast, secondary })
+}

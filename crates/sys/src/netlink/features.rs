@@ -1,0 +1,100 @@
+//! What a driver can do for XDP, as it says itself: the generic netlink family `netdev`
+//! (Documentation/netlink/specs/netdev.yaml), in Linux since 6.3.
+
+use super::NetlinkError;
+use super::message::{Message, Request, attributes_after, u16_at, u32_at, u64_at};
+use super::socket::{Family, Socket, refused};
+use serde::Serialize;
+use std::io;
+
+/// Bytes of `struct genlmsghdr`: command, version, reserved.
+const FIXED_BYTES: usize = 4;
+/// The family that knows the others (`linux/genetlink.h`).
+const CONTROLLER: u16 = 16;
+const CTRL_CMD_GETFAMILY: u8 = 3;
+const CTRL_ATTR_FAMILY_ID: u16 = 1;
+const CTRL_ATTR_FAMILY_NAME: u16 = 2;
+/// Of the family `netdev`.
+const NETDEV_CMD_DEV_GET: u8 = 1;
+const NETDEV_A_DEV_IFINDEX: u16 = 1;
+const NETDEV_A_DEV_XDP_FEATURES: u16 = 3;
+const NETDEV_A_DEV_XDP_ZC_MAX_SEGS: u16 = 4;
+
+/// What a driver can do for XDP.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
+pub struct XdpFeatures {
+    /// It runs programs in the driver (native mode).
+    pub native: bool,
+    /// Its programs may redirect frames, which AF_XDP needs.
+    pub redirect: bool,
+    /// AF_XDP without copies.
+    pub zero_copy: bool,
+    /// Frames of several parts (jumbo) on receive.
+    pub parts: bool,
+    /// Parts of one frame that AF_XDP without copies can send.
+    pub zero_copy_parts_max: u32,
+}
+
+impl XdpFeatures {
+    /// What the driver of an interface says; none where it, or the kernel, says nothing.
+    ///
+    /// # Errors
+    /// [`NetlinkError::Refused`] with the kernel's answer.
+    pub fn of(interface: u32) -> Result<Option<Self>, NetlinkError> {
+        let mut socket = Socket::open(Family::Generic)?;
+        let fixed = [CTRL_CMD_GETFAMILY, 1, 0, 0];
+        let request = Request::new(CONTROLLER, libc::NLM_F_ACK, &fixed)
+            .with(CTRL_ATTR_FAMILY_NAME, b"netdev\0");
+        let Some(families) = there(socket.ask("find the family netdev", &request, family))? else {
+            return Ok(None);
+        };
+        let what = "ask the driver for its XDP features";
+        let no_answer = || refused(what)(io::ErrorKind::InvalidData.into());
+        let family = *families.first().ok_or_else(no_answer)?;
+        let request = Request::new(family, libc::NLM_F_ACK, &[NETDEV_CMD_DEV_GET, 1, 0, 0])
+            .with(NETDEV_A_DEV_IFINDEX, &interface.to_ne_bytes());
+        let found = there(socket.ask(what, &request, parse))?;
+        Ok(found.and_then(|found| found.into_iter().next()))
+    }
+}
+
+/// None where the kernel does not know what was asked for.
+fn there<T>(answer: Result<T, NetlinkError>) -> Result<Option<T>, NetlinkError> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(NetlinkError::Refused { source, .. })
+            if [Some(libc::ENOENT), Some(libc::EOPNOTSUPP)].contains(&source.raw_os_error()) =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn family(message: &Message<'_>) -> Option<u16> {
+    let mut attributes = attributes_after(message.body, FIXED_BYTES);
+    let (_, value) = attributes.find(|(kind, _)| *kind == CTRL_ATTR_FAMILY_ID)?;
+    u16_at(value, 0)
+}
+
+fn parse(message: &Message<'_>) -> Option<XdpFeatures> {
+    let mut features = None;
+    let mut parts_max = 0;
+    for (kind, value) in attributes_after(message.body, FIXED_BYTES) {
+        match kind {
+            NETDEV_A_DEV_XDP_FEATURES => features = u64_at(value, 0),
+            NETDEV_A_DEV_XDP_ZC_MAX_SEGS => parts_max = u32_at(value, 0)?,
+            _ => {}
+        }
+    }
+    // `enum netdev_xdp_act`.
+    let features = features?;
+    let has = |bit: u32| features & (1 << bit) != 0;
+    Some(XdpFeatures {
+        native: has(0),
+        redirect: has(1),
+        zero_copy: has(3),
+        parts: has(5),
+        zero_copy_parts_max: parts_max,
+    })
+}

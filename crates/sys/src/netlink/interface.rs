@@ -1,0 +1,172 @@
+//! Network interfaces (rtnetlink(7), RTM_GETLINK).
+
+use super::message::{Message, Request, attributes, attributes_after, mac, text, u32_at};
+use super::{Netlink, NetlinkError};
+use serde::Serialize;
+
+/// Bytes of `struct ifinfomsg`.
+const FIXED_BYTES: usize = 16;
+/// Leaves counters out of the answer (`linux/rtnetlink.h`).
+const RTEXT_FILTER_SKIP_STATS: u32 = 1 << 3;
+/// `linux/if_link.h`.
+const IFLA_XDP_ATTACHED: u16 = 2;
+const IFLA_XDP_PROG_ID: u16 = 4;
+
+/// Where an XDP program runs.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum XdpMode {
+    /// In the driver.
+    Native,
+    /// In front of the kernel's stack, after a socket buffer was made.
+    Generic,
+    /// In the device.
+    Offloaded,
+    /// In several of these places.
+    Several,
+}
+
+/// The XDP program of an interface.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+pub struct XdpAttached {
+    /// Where it runs.
+    pub mode: XdpMode,
+    /// Its number; none when it runs in several places.
+    pub program_id: Option<u32>,
+}
+
+/// One network interface.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Interface {
+    /// Its number in this namespace.
+    pub index: u32,
+    /// Its name.
+    pub name: String,
+    /// Its Ethernet address; none where its addresses are of another kind.
+    pub mac: Option<[u8; 6]>,
+    /// Largest IP packet, bytes.
+    pub mtu: u32,
+    /// It was switched on.
+    pub up: bool,
+    /// It is on and has a carrier.
+    pub running: bool,
+    /// It leads back to this machine.
+    pub loopback: bool,
+    /// What a virtual interface is: `veth`, `bridge`, `vlan`; none for hardware.
+    pub kind: Option<String>,
+    /// Receive queues that it was made with (of which ethtool channels says how many serve).
+    pub receive_queues: u32,
+    /// Transmit queues that it was made with.
+    pub transmit_queues: u32,
+    /// Its XDP program, if it has one.
+    pub xdp: Option<XdpAttached>,
+}
+
+impl Netlink {
+    /// Every interface of the namespace.
+    ///
+    /// # Errors
+    /// [`NetlinkError::Refused`] with the kernel's answer.
+    pub fn interfaces(&mut self) -> Result<Vec<Interface>, NetlinkError> {
+        let request = request(libc::NLM_F_DUMP);
+        self.socket.ask("list the network interfaces", &request, parse)
+    }
+
+    /// The interface of a name.
+    ///
+    /// # Errors
+    /// [`NetlinkError::NoInterface`], which lists those that exist; else as
+    /// [`Netlink::interfaces`].
+    pub fn interface(&mut self, name: &str) -> Result<Interface, NetlinkError> {
+        // The whole listing, not a question by name: a wrong name wants it anyway.
+        let mut all = self.interfaces()?;
+        match all.iter().position(|interface| interface.name == name) {
+            Some(index) => Ok(all.swap_remove(index)),
+            None => {
+                let known: Vec<_> = all.into_iter().map(|interface| interface.name).collect();
+                Err(NetlinkError::NoInterface { name: name.to_owned(), known: known.join(", ") })
+            }
+        }
+    }
+}
+
+fn request(flags: i32) -> Request {
+    Request::new(libc::RTM_GETLINK, flags, &[0; FIXED_BYTES])
+        .with(libc::IFLA_EXT_MASK, &RTEXT_FILTER_SKIP_STATS.to_ne_bytes())
+}
+
+fn parse(message: &Message<'_>) -> Option<Interface> {
+    if message.kind != libc::RTM_NEWLINK {
+        return None;
+    }
+    let flags = u32_at(message.body, 8)? as i32;
+    let mut interface = Interface {
+        index: u32_at(message.body, 4)?,
+        name: String::new(),
+        mac: None,
+        mtu: 0,
+        up: flags & libc::IFF_UP != 0,
+        running: flags & libc::IFF_UP != 0 && flags & libc::IFF_RUNNING != 0,
+        loopback: flags & libc::IFF_LOOPBACK != 0,
+        kind: None,
+        receive_queues: 1,
+        transmit_queues: 1,
+        xdp: None,
+    };
+    for (kind, value) in attributes_after(message.body, FIXED_BYTES) {
+        match kind {
+            libc::IFLA_IFNAME => interface.name = text(value),
+            libc::IFLA_ADDRESS => interface.mac = mac(value),
+            // At once, where IFF_RUNNING may come a second late.
+            libc::IFLA_CARRIER => interface.running = interface.up && value.first() == Some(&1),
+            libc::IFLA_MTU => interface.mtu = u32_at(value, 0)?,
+            libc::IFLA_NUM_RX_QUEUES => interface.receive_queues = u32_at(value, 0)?,
+            libc::IFLA_NUM_TX_QUEUES => interface.transmit_queues = u32_at(value, 0)?,
+            libc::IFLA_LINKINFO => interface.kind = nested(value, libc::IFLA_INFO_KIND).map(text),
+            libc::IFLA_XDP => interface.xdp = xdp(value),
+            _ => {}
+        }
+    }
+    Some(interface)
+}
+
+fn nested(value: &[u8], wanted: u16) -> Option<&[u8]> {
+    attributes(value).find(|(kind, _)| *kind == wanted).map(|(_, value)| value)
+}
+
+fn xdp(value: &[u8]) -> Option<XdpAttached> {
+    let mode = match nested(value, IFLA_XDP_ATTACHED)?.first()? {
+        1 => XdpMode::Native,
+        2 => XdpMode::Generic,
+        3 => XdpMode::Offloaded,
+        4 => XdpMode::Several,
+        _ => return None,
+    };
+    let program_id = nested(value, IFLA_XDP_PROG_ID).and_then(|id| u32_at(id, 0));
+    Some(XdpAttached { mode, program_id })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_namespace_has_a_loopback() {
+        let all = Netlink::open().unwrap().interfaces().unwrap();
+        let lo = all.iter().find(|interface| interface.name == "lo").expect("lo");
+        assert!(lo.loopback && lo.mtu > 0 && lo.index > 0, "{lo:?}");
+    }
+
+    #[test]
+    fn a_wrong_name_is_answered_with_the_right_ones() {
+        let error = Netlink::open().unwrap().interface("nonsense").unwrap_err().to_string();
+        let start = "there is no network interface \"nonsense\" here; there are: ";
+        assert!(error.starts_with(start) && error.contains("lo"), "{error}");
+    }
+
+    #[test]
+    fn an_answer_cut_short_is_left_out() {
+        let message = Message { kind: libc::RTM_NEWLINK, flags: 0, sequence: 0, body: &[0; 7] };
+        assert_eq!(parse(&message), None);
+    }
+}

@@ -1,0 +1,68 @@
+//! What the kernel knows of the network: interfaces, addresses, routes and neighbours, in the
+//! network namespace of the thread that opens the connection (rtnetlink(7), netlink(7)).
+//!
+//! The kernel is trusted, and still every length is checked: a message that does not hold what it
+//! says is an error, never a panic.
+
+mod address;
+mod features;
+mod interface;
+mod message;
+mod neighbour;
+mod route;
+mod socket;
+
+use std::io;
+
+pub use address::Address;
+pub use features::XdpFeatures;
+pub use interface::{Interface, XdpAttached, XdpMode};
+pub use neighbour::Neighbour;
+pub use route::{Route, RouteKind};
+
+/// Why the kernel could not be asked, or did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NetlinkError {
+    /// There is no interface of this name.
+    #[error("there is no network interface \"{name}\" here; there are: {known}")]
+    NoInterface {
+        /// The name asked for.
+        name: String,
+        /// Those that exist, comma separated.
+        known: String,
+    },
+    /// The kernel refused.
+    #[error("cannot {what}: {source}{}", hint(.source))]
+    Refused {
+        /// What was asked.
+        what: &'static str,
+        /// Its answer.
+        source: io::Error,
+    },
+}
+
+fn hint(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::PermissionDenied => "; this needs CAP_NET_ADMIN",
+        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => "; the kernel did not answer",
+        _ => "",
+    }
+}
+
+/// A connection to the kernel's routing tables. It belongs to the network namespace that the
+/// calling thread was in when it was opened.
+#[derive(Debug)]
+pub struct Netlink {
+    socket: socket::Socket,
+}
+
+impl Netlink {
+    /// Opens a connection; needs no rights.
+    ///
+    /// # Errors
+    /// [`NetlinkError::Refused`] when the process has no descriptor left.
+    pub fn open() -> Result<Self, NetlinkError> {
+        Ok(Self { socket: socket::Socket::open(socket::Family::Route)? })
+    }
+}

@@ -1,0 +1,106 @@
+//! The kernel's neighbour table: which Ethernet address an IPv4 address has (rtnetlink(7),
+//! RTM_GETNEIGH; arp(7)).
+
+use super::message::{Message, Request, attributes_after, ipv4, mac, u16_at, u32_at};
+use super::{Netlink, NetlinkError};
+use serde::Serialize;
+use std::net::Ipv4Addr;
+
+/// Bytes of `struct ndmsg`.
+const FIXED_BYTES: usize = 12;
+
+/// An entry of the neighbour table.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+pub struct Neighbour {
+    /// Number of the interface.
+    pub interface: u32,
+    /// Its IPv4 address.
+    pub address: Ipv4Addr,
+    /// Its Ethernet address, once it is known and as long as it may be used.
+    pub mac: Option<[u8; 6]>,
+    /// It did not answer when it was last asked.
+    pub failed: bool,
+    /// Its address was confirmed a while ago: usable, but worth a [`Netlink::use_neighbour`].
+    pub stale: bool,
+}
+
+impl Netlink {
+    /// What the kernel knows of a neighbour; none when it has no entry. Needs no rights.
+    ///
+    /// # Errors
+    /// [`NetlinkError::Refused`] with the kernel's answer.
+    pub fn neighbour(
+        &mut self,
+        interface: u32,
+        address: Ipv4Addr,
+    ) -> Result<Option<Neighbour>, NetlinkError> {
+        let request = Request::new(libc::RTM_GETNEIGH, libc::NLM_F_ACK, &fixed(interface, 0))
+            .with(libc::NDA_DST, &address.octets());
+        match self.socket.ask("look up a neighbour", &request, parse) {
+            Ok(found) => Ok(found.into_iter().next()),
+            Err(NetlinkError::Refused { source, .. })
+                if source.raw_os_error() == Some(libc::ENOENT) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Every neighbour on an interface.
+    ///
+    /// # Errors
+    /// [`NetlinkError::Refused`] with the kernel's answer.
+    pub fn neighbours(&mut self, interface: u32) -> Result<Vec<Neighbour>, NetlinkError> {
+        let request = Request::new(libc::RTM_GETNEIGH, libc::NLM_F_DUMP, &fixed(0, 0));
+        let mut all = self.socket.ask("list the neighbours", &request, parse)?;
+        all.retain(|neighbour| neighbour.interface == interface);
+        Ok(all)
+    }
+
+    /// Has the kernel resolve a neighbour, or confirm it if it is stale, as if it had a packet to
+    /// send (NTF_USE). It answers at once; [`Netlink::neighbour`] will know. Needs CAP_NET_ADMIN;
+    /// without it, a datagram sent through a socket of the kernel has the same effect.
+    ///
+    /// # Errors
+    /// [`NetlinkError::Refused`] with the kernel's answer.
+    pub fn use_neighbour(&mut self, interface: u32, address: Ipv4Addr) -> Result<(), NetlinkError> {
+        let flags = libc::NLM_F_ACK | libc::NLM_F_CREATE;
+        let fixed = fixed(interface, libc::NTF_USE);
+        let request =
+            Request::new(libc::RTM_NEWNEIGH, flags, &fixed).with(libc::NDA_DST, &address.octets());
+        self.socket.ask("have a neighbour resolved", &request, |_| None::<()>).map(drop)
+    }
+}
+
+fn fixed(interface: u32, flags: u8) -> [u8; FIXED_BYTES] {
+    let mut fixed = [0; FIXED_BYTES];
+    fixed[0] = libc::AF_INET as u8;
+    fixed[4..8].copy_from_slice(&interface.to_ne_bytes());
+    fixed[10] = flags;
+    fixed
+}
+
+fn parse(message: &Message<'_>) -> Option<Neighbour> {
+    let body = message.body;
+    if message.kind != libc::RTM_NEWNEIGH || i32::from(*body.first()?) != libc::AF_INET {
+        return None;
+    }
+    let state = u16_at(body, 8)?;
+    let (mut address, mut hardware) = (None, None);
+    for (kind, value) in attributes_after(body, FIXED_BYTES) {
+        match kind {
+            libc::NDA_DST => address = ipv4(value),
+            libc::NDA_LLADDR => hardware = mac(value),
+            _ => {}
+        }
+    }
+    let usable = state & !(libc::NUD_INCOMPLETE | libc::NUD_FAILED) != 0;
+    Some(Neighbour {
+        interface: u32_at(body, 4)?,
+        address: address?,
+        mac: hardware.filter(|_| usable),
+        failed: state & libc::NUD_FAILED != 0,
+        stale: state & libc::NUD_STALE != 0,
+    })
+}

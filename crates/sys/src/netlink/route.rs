@@ -1,0 +1,157 @@
+//! IPv4 routes (rtnetlink(7), RTM_GETROUTE).
+
+use super::message::{Message, Request, attributes, attributes_after, ipv4, u16_at, u32_at};
+use super::{Netlink, NetlinkError};
+use serde::Serialize;
+use std::io;
+use std::net::Ipv4Addr;
+
+/// Bytes of `struct rtmsg`, and of `struct rtnexthop`.
+const FIXED_BYTES: usize = 12;
+const NEXT_HOP_BYTES: usize = 8;
+/// A gateway of another address family (`linux/rtnetlink.h`).
+const RTA_VIA: u16 = 18;
+
+/// What a route does with a packet.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RouteKind {
+    /// Sends it on.
+    Unicast,
+    /// Delivers it to this machine.
+    Local,
+    /// Broadcasts it.
+    Broadcast,
+    /// Sends it to a group.
+    Multicast,
+    /// Refuses or discards it.
+    Refused,
+}
+
+/// One IPv4 route.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+pub struct Route {
+    /// The network that it leads to.
+    pub destination: Ipv4Addr,
+    /// Bits of the network part, 0 to 32.
+    pub prefix: u8,
+    /// The router on the way; none when the destination is on the interface's own network.
+    pub gateway: Option<Ipv4Addr>,
+    /// Number of the interface; none where nothing is sent.
+    pub interface: Option<u32>,
+    /// The source address that it prefers.
+    pub source: Option<Ipv4Addr>,
+    /// Lower is better among equals.
+    pub metric: u32,
+    /// What it does.
+    pub kind: RouteKind,
+}
+
+impl Netlink {
+    /// The way that the kernel would choose to `destination` (longest match, then metric, policy
+    /// rules), out of `interface` only if one is given; none when there is no way.
+    ///
+    /// # Errors
+    /// [`NetlinkError::Refused`] with the kernel's answer.
+    pub fn route_to(
+        &mut self,
+        destination: Ipv4Addr,
+        interface: Option<u32>,
+    ) -> Result<Option<Route>, NetlinkError> {
+        let mut fixed = [0; FIXED_BYTES];
+        (fixed[0], fixed[1]) = (libc::AF_INET as u8, 32);
+        let mut request = Request::new(libc::RTM_GETROUTE, libc::NLM_F_ACK, &fixed)
+            .with(libc::RTA_DST, &destination.octets());
+        if let Some(index) = interface {
+            request = request.with(libc::RTA_OIF, &index.to_ne_bytes());
+        }
+        match self.socket.ask("look up a route", &request, |message| hops(message).pop()) {
+            Ok(routes) => Ok(routes.into_iter().next().filter(|r| r.kind != RouteKind::Refused)),
+            Err(NetlinkError::Refused { source, .. }) if is_no_way(&source) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The routes of the main table in the kernel's order; one for each way where a route has
+    /// several. Routes over IPv6 gateways are left out.
+    ///
+    /// # Errors
+    /// [`NetlinkError::Refused`] with the kernel's answer.
+    pub fn routes(&mut self) -> Result<Vec<Route>, NetlinkError> {
+        let mut fixed = [0; FIXED_BYTES];
+        (fixed[0], fixed[4]) = (libc::AF_INET as u8, libc::RT_TABLE_MAIN);
+        let request = Request::new(libc::RTM_GETROUTE, libc::NLM_F_DUMP, &fixed);
+        // An older kernel lists all tables, whatever was asked.
+        let parse = |message: &Message<'_>| {
+            (message.body.get(4) == Some(&libc::RT_TABLE_MAIN)).then(|| hops(message))
+        };
+        Ok(self.socket.ask("list the routes", &request, parse)?.concat())
+    }
+}
+
+/// What the kernel says when a refusing route, or none, matches.
+fn is_no_way(source: &io::Error) -> bool {
+    let codes = [libc::ENETUNREACH, libc::EHOSTUNREACH, libc::EACCES, libc::EINVAL];
+    source.raw_os_error().is_some_and(|code| codes.contains(&code))
+}
+
+/// The route of a message, once for each of its ways; none if it is no IPv4 route.
+fn hops(message: &Message<'_>) -> Vec<Route> {
+    parse(message).unwrap_or_default()
+}
+
+fn parse(message: &Message<'_>) -> Option<Vec<Route>> {
+    let body = message.body;
+    if message.kind != libc::RTM_NEWROUTE || i32::from(*body.first()?) != libc::AF_INET {
+        return None;
+    }
+    let mut route = Route {
+        destination: Ipv4Addr::UNSPECIFIED,
+        prefix: (*body.get(1)?).min(32),
+        gateway: None,
+        interface: None,
+        source: None,
+        metric: 0,
+        kind: kind(*body.get(7)?),
+    };
+    let mut ways = Vec::new();
+    for (kind, value) in attributes_after(body, FIXED_BYTES) {
+        match kind {
+            libc::RTA_DST => route.destination = ipv4(value)?,
+            libc::RTA_PREFSRC => route.source = ipv4(value),
+            libc::RTA_PRIORITY => route.metric = u32_at(value, 0)?,
+            libc::RTA_GATEWAY => route.gateway = ipv4(value),
+            libc::RTA_OIF => route.interface = u32_at(value, 0),
+            libc::RTA_MULTIPATH => ways.extend(next_hops(value)),
+            RTA_VIA => return None,
+            _ => {}
+        }
+    }
+    if ways.is_empty() {
+        return Some(vec![route]);
+    }
+    let way = |(interface, gateway)| Route { interface: Some(interface), gateway, ..route };
+    Some(ways.into_iter().map(way).collect())
+}
+
+/// Interface and gateway of each `struct rtnexthop`.
+fn next_hops(mut bytes: &[u8]) -> impl Iterator<Item = (u32, Option<Ipv4Addr>)> {
+    std::iter::from_fn(move || {
+        let length = usize::from(u16_at(bytes, 0)?);
+        let interface = u32_at(bytes, 4)?;
+        let inside = bytes.get(NEXT_HOP_BYTES..length)?;
+        let gateway = attributes(inside).find(|(kind, _)| *kind == libc::RTA_GATEWAY);
+        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some((interface, gateway.and_then(|(_, value)| ipv4(value))))
+    })
+}
+
+fn kind(code: u8) -> RouteKind {
+    match code {
+        libc::RTN_UNICAST => RouteKind::Unicast,
+        libc::RTN_LOCAL => RouteKind::Local,
+        libc::RTN_BROADCAST | libc::RTN_ANYCAST => RouteKind::Broadcast,
+        libc::RTN_MULTICAST => RouteKind::Multicast,
+        _ => RouteKind::Refused,
+    }
+}

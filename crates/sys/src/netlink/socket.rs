@@ -1,0 +1,121 @@
+//! One question, and the messages that answer it.
+
+use super::NetlinkError;
+use super::message::{Message, Request, messages, u32_at};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with,
+    sockopt,
+};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+/// More than the kernel puts into one datagram (32 KiB).
+const BUFFER_BYTES: usize = 64 << 10;
+/// The kernel answers at once; a bound all the same.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// Times that a listing which changed under way is asked for again.
+const TRIES: usize = 10;
+
+/// Which part of the kernel to talk to.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Family {
+    Route,
+    Generic,
+}
+
+#[derive(Debug)]
+pub(super) struct Socket {
+    descriptor: OwnedFd,
+    sequence: u32,
+    buffer: Vec<u8>,
+}
+
+/// Whether more messages will come.
+#[derive(PartialEq)]
+enum Next {
+    More,
+    Done,
+    /// The listing changed while it was told.
+    Again,
+}
+
+impl Socket {
+    pub(super) fn open(family: Family) -> Result<Self, NetlinkError> {
+        let refused = refused("open a netlink socket");
+        let protocol = match family {
+            Family::Route => None,
+            Family::Generic => Some(netlink::GENERIC),
+        };
+        let (family, kind) = (AddressFamily::NETLINK, SocketType::RAW);
+        let descriptor = socket_with(family, kind, SocketFlags::CLOEXEC, protocol);
+        let descriptor = descriptor.map_err(|errno| refused(errno.into()))?;
+        sockopt::set_socket_timeout(&descriptor, sockopt::Timeout::Recv, Some(ANSWER_TIMEOUT))
+            .map_err(|errno| refused(errno.into()))?;
+        Ok(Self { descriptor, sequence: 0, buffer: vec![0; BUFFER_BYTES] })
+    }
+
+    /// Asks, and collects what `parse` makes of each answer, as far as it makes anything of it.
+    pub(super) fn ask<T>(
+        &mut self,
+        what: &'static str,
+        request: &Request,
+        parse: impl Fn(&Message<'_>) -> Option<T>,
+    ) -> Result<Vec<T>, NetlinkError> {
+        for _ in 0..TRIES {
+            let mut found = Vec::new();
+            let once = self.ask_once(request, |message| found.extend(parse(message)));
+            match once.map_err(refused(what))? {
+                Next::Again => {}
+                _ => return Ok(found),
+            }
+        }
+        Err(refused(what)(io::ErrorKind::Interrupted.into()))
+    }
+
+    fn ask_once(
+        &mut self,
+        request: &Request,
+        mut each: impl FnMut(&Message<'_>),
+    ) -> io::Result<Next> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let bytes = request.clone().numbered(self.sequence);
+        send(&self.descriptor, &bytes, SendFlags::empty())?;
+        let mut changed = false;
+        loop {
+            let received = recv(&self.descriptor, &mut self.buffer, RecvFlags::TRUNC);
+            let (_, length) = match received {
+                Err(rustix::io::Errno::INTR) => continue,
+                other => other?,
+            };
+            let bytes = self.buffer.get(..length).ok_or(io::ErrorKind::InvalidData)?;
+            // Answers to an earlier question that was given up are of no interest.
+            for message in messages(bytes).filter(|message| message.sequence == self.sequence) {
+                changed |= i32::from(message.flags) & libc::NLM_F_DUMP_INTR != 0;
+                if next(&message)? == Next::More {
+                    each(&message);
+                } else {
+                    return Ok(if changed { Next::Again } else { Next::Done });
+                }
+            }
+        }
+    }
+}
+
+/// What a message means for the ones to come; the kernel's error if it is one.
+fn next(message: &Message<'_>) -> io::Result<Next> {
+    match i32::from(message.kind) {
+        libc::NLMSG_DONE | libc::NLMSG_ERROR => {
+            let code = u32_at(message.body, 0).ok_or(io::ErrorKind::InvalidData)? as i32;
+            match code {
+                0 => Ok(Next::Done),
+                code => Err(io::Error::from_raw_os_error(-code)),
+            }
+        }
+        _ => Ok(Next::More),
+    }
+}
+
+pub(super) fn refused(what: &'static str) -> impl Fn(io::Error) -> NetlinkError {
+    move |source| NetlinkError::Refused { what, source }
+}
