@@ -1,5 +1,8 @@
-//! Little-endian words and bit fields.
+//! Words and bit fields: little-endian in CHDR, big-endian in the Internet's headers.
 
+use core::net::Ipv4Addr;
+
+use crate::ethernet::Mac;
 use crate::{Error, Result};
 
 /// The 64-bit word at byte `at`; `short` if the bytes end before it does.
@@ -9,6 +12,24 @@ pub(crate) fn get_u64(bytes: &[u8], at: usize, short: Error) -> Result<u64> {
         Some(word) => Ok(u64::from_le_bytes(*word)),
         None => Err(short),
     }
+}
+
+/// The big-endian 16-bit word at byte `at` of a header whose length was checked.
+#[inline]
+pub(crate) fn be16(bytes: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+}
+
+/// The address at byte `at` of a header whose length was checked.
+#[inline]
+pub(crate) fn ipv4(bytes: &[u8], at: usize) -> Ipv4Addr {
+    Ipv4Addr::new(bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3])
+}
+
+/// The Ethernet address at byte `at` of a header whose length was checked.
+#[inline]
+pub(crate) fn mac(bytes: &[u8], at: usize) -> Mac {
+    Mac([0, 1, 2, 3, 4, 5].map(|index| bytes[at + index]))
 }
 
 /// Bits `[lo + count - 1 : lo]` of `word`.

@@ -47,11 +47,19 @@ pub enum Error {
     TooLong,
     /// Discovery text that is not UTF-8, or has control or separator characters in a field.
     BadText,
+    /// An IP packet of another version than 4.
+    BadVersion,
+    /// A header length that is shorter than the fixed header, or longer than the packet.
+    BadHeaderLength,
+    /// ARP for something else than IPv4 on Ethernet.
+    NotIpv4OverEthernet,
+    /// An 802.3 length where an Ethernet type is expected.
+    NoEtherType,
 }
 
 impl Error {
     /// Every variant, in order of declaration: one counter each.
-    pub const ALL: [Error; 19] = [
+    pub const ALL: [Error; 23] = [
         Error::Truncated,
         Error::LengthTooSmall,
         Error::UnknownPacketType,
@@ -71,6 +79,10 @@ impl Error {
         Error::NotMpm,
         Error::TooLong,
         Error::BadText,
+        Error::BadVersion,
+        Error::BadHeaderLength,
+        Error::NotIpv4OverEthernet,
+        Error::NoEtherType,
     ];
 
     /// The name of the counter for this cause, in `snake_case`.
@@ -96,6 +108,10 @@ impl Error {
             Error::NotMpm => "not_mpm",
             Error::TooLong => "too_long",
             Error::BadText => "bad_text",
+            Error::BadVersion => "bad_version",
+            Error::BadHeaderLength => "bad_header_length",
+            Error::NotIpv4OverEthernet => "not_ipv4_over_ethernet",
+            Error::NoEtherType => "no_ether_type",
         }
     }
 
@@ -120,6 +136,10 @@ impl Error {
             Error::NotMpm => "not an MPM discovery message",
             Error::TooLong => "the MPM discovery message is too long",
             Error::BadText => "the MPM discovery message is not clean text",
+            Error::BadVersion => "the IP packet is not of version 4",
+            Error::BadHeaderLength => "the header length contradicts the packet",
+            Error::NotIpv4OverEthernet => "the ARP packet is not for IPv4 on Ethernet",
+            Error::NoEtherType => "the frame has an 802.3 length in place of an Ethernet type",
         }
     }
 }

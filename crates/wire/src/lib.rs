@@ -1,7 +1,8 @@
-//! Packet formats of networked radios: CHDR, RFNoC management and control, MPM discovery, and where
-//! a MessagePack message of MPM's remote procedure calls ends.
+//! Packet formats of networked radios: CHDR, RFNoC management and control, MPM discovery, where a
+//! MessagePack message of MPM's remote procedure calls ends, and what carries them all: Ethernet,
+//! ARP, IPv4, UDP and ICMP.
 //!
-//! Everything a radio or a host says over UDP is taken apart and put together here, and nowhere
+//! Everything a radio or a host says over the network is taken apart and put together here, and nowhere
 //! else: this crate is the only place where bytes from the network are given a meaning. It does
 //! no I/O, keeps no state, never allocates, and contains no `unsafe`.
 //!
@@ -30,7 +31,8 @@
 //!   fit its field, and then the buffer's content is unspecified.
 //! * What `emit` wrote, `parse` reads back as an equal `Repr`.
 //!
-//! All words are little-endian; the CHDR link of every current networked device is. Bit positions
+//! All words are little-endian, as the CHDR link of every current networked device is, but for those
+//! of the Internet's headers. Bit positions
 //! are given as `[hi:lo]` inside a 64-bit word. The formats follow the project's fact page
 //! `rfnoc-chdr-protocol.md`; "facts section n" in this crate names its sections.
 //!
@@ -60,16 +62,22 @@
 // Without std and alloc, so that nothing here can allocate.
 #![cfg_attr(not(test), no_std)]
 
+pub mod arp;
 mod bits;
 pub mod chdr;
+pub mod checksum;
 pub mod ctrl;
 mod epid;
 mod error;
+pub mod ethernet;
+pub mod icmp;
+pub mod ipv4;
 pub mod mgmt;
 pub mod mpm;
 pub mod msgpack;
 pub mod regs;
 pub mod stream;
+pub mod udp;
 
 pub use chdr::Width;
 pub use epid::Epid;

@@ -1,0 +1,228 @@
+//! Internet control messages (RFC 792; RFC 1191 for the MTU in "fragmentation needed").
+
+use core::net::{Ipv4Addr, SocketAddrV4};
+
+use crate::bits::be16;
+use crate::checksum::Sum;
+use crate::{Error, Result, ipv4, udp};
+
+/// Bytes of the header that all messages have.
+pub const HEADER_LEN: usize = 8;
+
+/// Codes of [`Message::Unreachable`].
+pub mod unreachable {
+    /// No program has the port.
+    pub const PORT: u8 = 3;
+    /// Longer than the next link carries, and must not be cut.
+    pub const FRAGMENTATION_NEEDED: u8 = 4;
+}
+
+/// What a message says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Message {
+    /// 8: send this back.
+    EchoRequest {
+        /// Whose request it is.
+        id: u16,
+        /// Which of them.
+        seq: u16,
+    },
+    /// 0: sent back.
+    EchoReply {
+        /// Whose request it was.
+        id: u16,
+        /// Which of them.
+        seq: u16,
+    },
+    /// 3: a packet did not arrive.
+    Unreachable {
+        /// Why, one of [`unreachable`] or another.
+        code: u8,
+        /// The longest packet that would have passed, for "fragmentation needed".
+        mtu: u16,
+    },
+    /// Anything else.
+    Other {
+        /// Its type.
+        kind: u8,
+        /// Its code.
+        code: u8,
+    },
+}
+
+/// A message whose header is complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Packet<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Packet<'a> {
+    /// Checks the header, but not the checksum.
+    ///
+    /// # Errors
+    /// [`Error::Truncated`].
+    pub fn parse(bytes: &'a [u8]) -> Result<Packet<'a>> {
+        if bytes.len() < HEADER_LEN { Err(Error::Truncated) } else { Ok(Packet { bytes }) }
+    }
+
+    /// What it says.
+    #[must_use]
+    pub fn message(&self) -> Message {
+        let (id, seq) = (be16(self.bytes, 4), be16(self.bytes, 6));
+        match (self.bytes[0], self.bytes[1]) {
+            (8, 0) => Message::EchoRequest { id, seq },
+            (0, 0) => Message::EchoReply { id, seq },
+            (3, code) => Message::Unreachable { code, mtu: seq },
+            (kind, code) => Message::Other { kind, code },
+        }
+    }
+
+    /// Whether its checksum is right; it must have been parsed from the whole message.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        Sum::new().bytes(self.bytes).is_whole()
+    }
+
+    /// The checksum as sent.
+    #[must_use]
+    pub fn checksum(&self) -> u16 {
+        be16(self.bytes, 2)
+    }
+
+    /// Whether it reports an error, so that nothing may be answered (RFC 1122, 3.2.2).
+    #[must_use]
+    pub fn is_error(&self) -> bool {
+        matches!(self.bytes[0], 3..=5 | 11 | 12)
+    }
+
+    /// What is behind the header: echoed data, or the start of the packet that met the error.
+    #[must_use]
+    pub fn payload(&self) -> &'a [u8] {
+        &self.bytes[HEADER_LEN..]
+    }
+
+    /// The datagram that met the error, if the message reports one and it was UDP.
+    #[must_use]
+    pub fn failed_datagram(&self) -> Option<FailedDatagram> {
+        if !self.is_error() {
+            return None;
+        }
+        let ip = ipv4::Header::parse(self.payload()).ok()?;
+        if ip.protocol() != ipv4::protocol::UDP || !ip.is_first() {
+            return None;
+        }
+        let udp = udp::Header::parse(&self.payload()[ip.header_len()..]).ok()?;
+        Some(FailedDatagram {
+            from: SocketAddrV4::new(ip.source(), udp.source_port()),
+            to: SocketAddrV4::new(ip.destination(), udp.destination_port()),
+        })
+    }
+}
+
+/// A UDP datagram as the start of it in an error message shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FailedDatagram {
+    /// Who sent it.
+    pub from: SocketAddrV4,
+    /// Whom it was for.
+    pub to: SocketAddrV4,
+}
+
+impl FailedDatagram {
+    /// Whether it was sent from this address.
+    #[must_use]
+    pub fn is_from(&self, address: Ipv4Addr) -> bool {
+        *self.from.ip() == address
+    }
+}
+
+/// Writes the message that answers a whole echo request, given in pieces; how many bytes it has.
+///
+/// # Errors
+/// [`Error::BufferTooSmall`], [`Error::Truncated`].
+pub fn emit_echo_reply<'b>(
+    request: impl IntoIterator<Item = &'b [u8]>,
+    buf: &mut [u8],
+) -> Result<usize> {
+    let mut len = 0;
+    for piece in request {
+        let into = buf.get_mut(len..len + piece.len()).ok_or(Error::BufferTooSmall)?;
+        into.copy_from_slice(piece);
+        len += piece.len();
+    }
+    if len < HEADER_LEN {
+        return Err(Error::Truncated);
+    }
+    buf[..4].fill(0);
+    finish(&mut buf[..len]);
+    Ok(len)
+}
+
+/// Writes "unreachable" about a packet, of which as much is quoted as `quote` holds.
+///
+/// # Errors
+/// [`Error::BufferTooSmall`].
+pub fn emit_unreachable(code: u8, quote: &[u8], buf: &mut [u8]) -> Result<usize> {
+    let len = HEADER_LEN + quote.len();
+    let buf = buf.get_mut(..len).ok_or(Error::BufferTooSmall)?;
+    buf[..HEADER_LEN].copy_from_slice(&[3, code, 0, 0, 0, 0, 0, 0]);
+    buf[HEADER_LEN..].copy_from_slice(quote);
+    finish(buf);
+    Ok(len)
+}
+
+fn finish(message: &mut [u8]) {
+    let checksum = Sum::new().bytes(message).checksum();
+    message[2..4].copy_from_slice(&checksum.to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_echo_reply_gives_back_every_byte() {
+        let mut request = vec![8, 0, 0, 0, 0x12, 0x34, 0, 9];
+        request.extend(1..=101);
+        finish(&mut request);
+        let mut reply = [0xAA; 200];
+        let len = emit_echo_reply([&request[..20], &request[20..]], &mut reply).unwrap();
+        let packet = Packet::parse(&reply[..len]).unwrap();
+        assert!(packet.is_whole());
+        assert_eq!(packet.message(), Message::EchoReply { id: 0x1234, seq: 9 });
+        assert_eq!(packet.payload(), &request[8..]);
+        assert_eq!(reply[len], 0xAA);
+        let short = emit_echo_reply([&request[..]], &mut reply[..len - 1]);
+        assert_eq!(short, Err(Error::BufferTooSmall));
+        assert_eq!(emit_echo_reply([&request[..7]], &mut reply), Err(Error::Truncated));
+    }
+
+    #[test]
+    fn an_error_names_the_datagram_that_it_is_about() {
+        let (from, to) = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
+        let mut quote = [0; 28];
+        let ip = ipv4::Ipv4Repr {
+            source: from,
+            destination: to,
+            protocol: ipv4::protocol::UDP,
+            hop_limit: 64,
+            traffic_class: 0,
+            id: 0,
+            payload_len: 1000,
+        };
+        let udp = udp::UdpRepr { source_port: 5, destination_port: 6 };
+        let at = ip.emit(&mut quote).unwrap();
+        udp.emit(from, to, &[0; 992], &mut quote[at..]).unwrap();
+        let mut message = [0; 36];
+        emit_unreachable(unreachable::PORT, &quote, &mut message).unwrap();
+        let packet = Packet::parse(&message).unwrap();
+        assert!(packet.is_whole() && packet.is_error());
+        let failed = packet.failed_datagram().unwrap();
+        assert_eq!(
+            (failed.from, failed.to),
+            (SocketAddrV4::new(from, 5), SocketAddrV4::new(to, 6))
+        );
+        assert!(failed.is_from(from) && !failed.is_from(to));
+        assert_eq!(Packet::parse(&message[..35]).unwrap().failed_datagram(), None);
+    }
+}
