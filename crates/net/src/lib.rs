@@ -1,6 +1,8 @@
 //! Ports by link name, whatever carries them: a user-space IPv4 host on a frame link, or the
 //! kernel's own UDP.
 
+pub mod stack;
+
 use std::net::SocketAddrV4;
 
 use millstream_link::LinkError;

@@ -1,0 +1,280 @@
+//! What a stack is told when it is made, and what is refused.
+
+use std::net::Ipv4Addr;
+
+use millstream_wire::ethernet::Mac;
+
+/// What is done about the UDP checksum of a received datagram that nobody vouches for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ChecksumPolicy {
+    /// It must be right, or absent.
+    Verify,
+    /// As `Verify`, but one that a sender on the same machine left to hardware is right, too.
+    #[default]
+    AcceptPartial,
+    /// It is not looked at.
+    Ignore,
+}
+
+/// How an own address is claimed before it is used (RFC 5227, 2.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Claim {
+    /// It is announced, and used at once.
+    Announce,
+    /// Probed within a quarter of a second: for a cable between two machines.
+    #[default]
+    Quick,
+    /// Probed and announced with the times of RFC 5227: up to 7 s until it is used.
+    Standard,
+}
+
+/// An IPv4 address and how many leading bits its network has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Subnet {
+    /// The address.
+    pub address: Ipv4Addr,
+    /// Bits of the network, 0 to 32.
+    pub prefix: u8,
+}
+
+impl Subnet {
+    /// The mask of the network.
+    #[must_use]
+    pub fn mask(&self) -> u32 {
+        u32::MAX.checked_shl(32 - u32::from(self.prefix)).unwrap_or(0)
+    }
+
+    /// Whether an address lies in the network.
+    #[must_use]
+    pub fn contains(&self, other: Ipv4Addr) -> bool {
+        (u32::from(self.address) ^ u32::from(other)) & self.mask() == 0
+    }
+
+    /// The broadcast address; networks of one or two addresses have none (RFC 3021).
+    #[must_use]
+    pub fn broadcast(&self) -> Option<Ipv4Addr> {
+        (self.prefix < 31).then(|| Ipv4Addr::from(u32::from(self.address) | !self.mask()))
+    }
+
+    /// Whether an address is of the network, but of no station: its first and its last.
+    #[must_use]
+    pub fn is_reserved(&self, other: Ipv4Addr) -> bool {
+        let host = u32::from(other) & !self.mask();
+        self.prefix < 31 && self.contains(other) && (host == 0 || host == !self.mask())
+    }
+}
+
+/// A network that is reached through another station.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Route {
+    /// An address of the network.
+    pub destination: Ipv4Addr,
+    /// Bits of the network; 0: everywhere.
+    pub prefix: u8,
+    /// The station that forwards; on a network of ours.
+    pub gateway: Ipv4Addr,
+    /// Of routes with networks of the same size the one with the lowest metric is taken.
+    pub metric: u32,
+}
+
+impl Route {
+    /// The route to everywhere.
+    #[must_use]
+    pub fn default_via(gateway: Ipv4Addr) -> Route {
+        Route { destination: Ipv4Addr::UNSPECIFIED, prefix: 0, gateway, metric: 0 }
+    }
+}
+
+/// What a stack is told when it is made.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct StackConfig {
+    /// Our Ethernet address.
+    pub mac: Mac,
+    /// Largest IP packet, bytes.
+    pub mtu: usize,
+    /// Our addresses, and the networks that are on the wire.
+    pub addresses: Vec<Subnet>,
+    /// Networks behind gateways.
+    pub routes: Vec<Route>,
+    /// The VLAN that we are in; none: frames have no tag.
+    pub vlan: Option<u16>,
+    /// UDP checksums of received datagrams.
+    pub checksum: ChecksumPolicy,
+    /// Whether transmitted datagrams have a UDP checksum; IPv4 allows none.
+    pub udp_checksum: bool,
+    /// The kernel does not know the addresses: ARP and ICMP are ours to answer.
+    pub own_addresses: bool,
+    /// How own addresses are claimed.
+    pub claim: Claim,
+    /// Neighbours remembered at most.
+    pub neighbours_max: usize,
+    /// Where the pauses between probes and the first identification come from.
+    pub seed: u64,
+}
+
+impl StackConfig {
+    /// A stack without addresses yet, that shares those of the kernel.
+    #[must_use]
+    pub fn new(mac: [u8; 6], mtu: usize) -> StackConfig {
+        StackConfig {
+            mac: Mac(mac),
+            mtu,
+            addresses: Vec::new(),
+            routes: Vec::new(),
+            vlan: None,
+            checksum: ChecksumPolicy::default(),
+            udp_checksum: true,
+            own_addresses: false,
+            claim: Claim::default(),
+            neighbours_max: 256,
+            seed: 0,
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), StackError> {
+        if !self.mac.is_station() {
+            return Err(StackError::BadMac(self.mac));
+        }
+        if !(MTU_MIN..=MTU_MAX).contains(&self.mtu) {
+            return Err(StackError::BadMtu(self.mtu));
+        }
+        if let Some(vlan) = self.vlan.filter(|vlan| !(1..=4094).contains(vlan)) {
+            return Err(StackError::BadVlan(vlan));
+        }
+        if self.addresses.is_empty() {
+            return Err(StackError::NoAddress);
+        }
+        for (index, subnet) in self.addresses.iter().enumerate() {
+            let (address, prefix) = (subnet.address, subnet.prefix);
+            check_prefix(address, prefix)?;
+            let before = &self.addresses[..index];
+            let again = before.iter().any(|other| other.address == address);
+            if again || !is_station(address) || prefix == 0 || subnet.is_reserved(address) {
+                return Err(StackError::BadAddress { address, prefix });
+            }
+        }
+        for route in &self.routes {
+            check_prefix(route.destination, route.prefix)?;
+            let gateway = route.gateway;
+            let mut networks = self.addresses.iter();
+            if !networks.any(|own| own.contains(gateway) && !own.is_reserved(gateway)) {
+                return Err(StackError::BadGateway(gateway));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Every IPv4 link carries packets of this length (RFC 791).
+const MTU_MIN: usize = 68;
+const MTU_MAX: usize = 65535;
+
+fn check_prefix(address: Ipv4Addr, prefix: u8) -> Result<(), StackError> {
+    if prefix > 32 { Err(StackError::BadPrefix { address, prefix }) } else { Ok(()) }
+}
+
+/// Whether an address can be that of one station somewhere on a network.
+pub(super) fn is_station(address: Ipv4Addr) -> bool {
+    let reserved = address.octets()[0] == 0 || address.octets()[0] >= 240;
+    !reserved && !address.is_loopback() && !address.is_multicast()
+}
+
+/// Why a stack cannot be made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StackError {
+    /// The Ethernet address is not that of a station.
+    #[error("{0} is not the Ethernet address of one station: use an Ethernet interface")]
+    BadMac(Mac),
+    /// Too small or too large for IPv4.
+    #[error("an MTU of {0} bytes is outside 68 to 65535: set the interface's MTU (ip link set)")]
+    BadMtu(usize),
+    /// VLAN identifiers go from 1 to 4094.
+    #[error("VLAN {0} does not exist: identifiers go from 1 to 4094")]
+    BadVlan(u16),
+    /// No address at all.
+    #[error(
+        "the interface has no IPv4 address: give it one (ip addr add), or use address=A.B.C.D/24"
+    )]
+    NoAddress,
+    /// Not the address of a station, or given twice.
+    #[error(
+        "{address}/{prefix} cannot be ours: give the address of one station, once, with the \
+             bits of its network"
+    )]
+    BadAddress {
+        /// The address.
+        address: Ipv4Addr,
+        /// Bits of its network.
+        prefix: u8,
+    },
+    /// More bits than an address has.
+    #[error("{address}/{prefix}: an IPv4 network has 0 to 32 bits")]
+    BadPrefix {
+        /// The address.
+        address: Ipv4Addr,
+        /// What was given as bits of the network.
+        prefix: u8,
+    },
+    /// A gateway that is not on any of our networks.
+    #[error("gateway {0} is on none of our networks: its address has to be in one of them")]
+    BadGateway(Ipv4Addr),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
+
+    fn subnet(text: &str) -> Subnet {
+        let (address, prefix) = text.split_once('/').unwrap();
+        Subnet { address: address.parse().unwrap(), prefix: prefix.parse().unwrap() }
+    }
+
+    fn refused(change: impl FnOnce(&mut StackConfig)) -> String {
+        let mut config = StackConfig::new(MAC, 1500);
+        config.addresses.push(subnet("10.0.0.1/24"));
+        assert_eq!(config.check(), Ok(()));
+        change(&mut config);
+        config.check().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_with_advice() {
+        for bad in [
+            "127.0.0.1/8",
+            "224.0.0.1/24",
+            "10.0.0.0/24",
+            "10.0.0.255/24",
+            "10.0.0.1/24",
+            "0.0.0.1/8",
+            "255.255.255.255/32",
+            "10.0.0.2/0",
+        ] {
+            let text = refused(|config| config.addresses.push(subnet(bad)));
+            assert!(text.starts_with(&format!("{bad} cannot be ours")), "{text}");
+        }
+        let text = refused(|config| config.addresses.clear());
+        assert!(text.contains("ip addr add"), "{text}");
+        let text = refused(|config| config.addresses[0].prefix = 33);
+        assert_eq!(text, "10.0.0.1/33: an IPv4 network has 0 to 32 bits");
+        let gateway = Ipv4Addr::new(10, 0, 1, 1);
+        let text = refused(|config| config.routes.push(Route::default_via(gateway)));
+        assert!(text.starts_with("gateway 10.0.1.1 is on none of our networks"), "{text}");
+        assert!(refused(|config| config.mtu = 67).contains("68 to 65535"));
+        assert!(refused(|config| config.vlan = Some(4095)).contains("1 to 4094"));
+        assert!(refused(|config| config.mac = Mac::BROADCAST).starts_with("ff:ff:ff:ff:ff:ff"));
+    }
+
+    #[test]
+    fn small_networks_have_no_broadcast_address() {
+        assert_eq!(subnet("10.0.0.1/24").broadcast(), Some(Ipv4Addr::new(10, 0, 0, 255)));
+        assert_eq!(subnet("10.0.0.1/31").broadcast(), None);
+        assert_eq!(subnet("10.0.0.1/32").broadcast(), None);
+        assert!(subnet("10.0.0.1/32").contains(Ipv4Addr::new(10, 0, 0, 1)));
+        assert!(!subnet("10.0.0.1/32").contains(Ipv4Addr::new(10, 0, 0, 2)));
+        assert!(!subnet("10.0.0.1/31").is_reserved(Ipv4Addr::new(10, 0, 0, 0)));
+    }
+}

@@ -1,0 +1,194 @@
+//! Headers before datagrams that are sent.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+use millstream_wire::ethernet::Mac;
+
+use super::neighbours::Known;
+use super::routes::{Unreachable, Way};
+use super::template::Template;
+use super::{Stack, Standing};
+
+/// Where a datagram goes next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hop<T> {
+    /// It can be sent.
+    Known(T),
+    /// Not yet: the next station, or the right to our own address, is being asked for. Try again
+    /// when [`Stack::generation`] has changed.
+    Pending,
+    /// It cannot.
+    Unreachable(Unreachable),
+}
+
+/// Why no headers were written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EmitError {
+    /// See [`Hop::Pending`].
+    #[error("the next station's Ethernet address is not known yet")]
+    Pending,
+    /// There is no way.
+    #[error("cannot send to {to}: {why}")]
+    Unreachable {
+        /// Where it was to go.
+        to: Ipv4Addr,
+        /// Why it cannot.
+        why: Unreachable,
+    },
+    /// It does not fit the MTU, and nothing is cut.
+    #[error("a datagram of {len} bytes is too long: {max} fit the MTU of {mtu}")]
+    TooLong {
+        /// Bytes of the payload.
+        len: usize,
+        /// Bytes that fit.
+        max: usize,
+        /// Largest IP packet, bytes.
+        mtu: usize,
+    },
+}
+
+/// Templates in use; power of two.
+const PATHS: usize = 64;
+
+/// The templates of the streams that were sent last, each in the place that its addresses name.
+#[derive(Debug)]
+pub(super) struct Paths(Box<[Option<Path>]>);
+
+#[derive(Debug, Clone, Copy)]
+struct Path {
+    from: SocketAddrV4,
+    to: SocketAddrV4,
+    generation: u64,
+    template: Template,
+}
+
+impl Paths {
+    pub(super) fn new() -> Paths {
+        Paths(vec![None; PATHS].into_boxed_slice())
+    }
+
+    #[inline]
+    fn place(from: SocketAddrV4, to: SocketAddrV4) -> usize {
+        let ports = u32::from(from.port()) << 16 | u32::from(to.port());
+        let mixed = (u32::from(*to.ip()) ^ u32::from(*from.ip()).rotate_left(16) ^ ports)
+            .wrapping_mul(0x9E37_79B1);
+        (mixed >> 26) as usize % PATHS
+    }
+}
+
+impl Stack {
+    /// Writes headers to the start of `frame`; the payload lies behind them
+    /// ([`Stack::header_len`]) and goes on in `rest`.
+    ///
+    /// `from` with address 0.0.0.0 leaves the choice of our address to the stack.
+    ///
+    /// # Errors
+    /// [`EmitError`]; each is also counted.
+    ///
+    /// # Panics
+    /// If `frame` is shorter than the headers.
+    #[inline]
+    pub fn emit(
+        &mut self,
+        from: SocketAddrV4,
+        to: SocketAddrV4,
+        frame: &mut [u8],
+        rest: &[&[u8]],
+        now_ns: u64,
+    ) -> Result<(), EmitError> {
+        let more: usize = rest.iter().map(|part| part.len()).sum();
+        let len = frame.len() - self.header_len() + more;
+        let max = self.payload_len_max();
+        if len > max {
+            self.counters.too_long += 1;
+            return Err(EmitError::TooLong { len, max, mtu: self.config.mtu });
+        }
+        let generation = self.generation();
+        let id = self.take_id();
+        let place = Paths::place(from, to);
+        let found = self.paths.0[place].as_ref();
+        match found.filter(|p| p.generation == generation && p.from == from && p.to == to) {
+            Some(path) => path.template.write(id, frame, rest),
+            None => self.template_for(place, from, to, now_ns)?.write(id, frame, rest),
+        }
+        self.counters.tx_datagrams += 1;
+        self.counters.tx_bytes += len as u64;
+        Ok(())
+    }
+
+    #[cold]
+    fn template_for(
+        &mut self,
+        place: usize,
+        from: SocketAddrV4,
+        to: SocketAddrV4,
+        now_ns: u64,
+    ) -> Result<Template, EmitError> {
+        match self.template(from, to, now_ns) {
+            Hop::Known(template) => {
+                let generation = self.generation();
+                self.paths.0[place] = Some(Path { from, to, generation, template });
+                Ok(template)
+            }
+            Hop::Pending => {
+                self.counters.unresolved += 1;
+                Err(EmitError::Pending)
+            }
+            Hop::Unreachable(why) => {
+                self.counters.unreachable += 1;
+                Err(EmitError::Unreachable { to: *to.ip(), why })
+            }
+        }
+    }
+
+    /// The headers of datagrams from one port to another, for those who write them elsewhere:
+    /// good as long as [`Stack::generation`] stays the same.
+    pub fn template(&mut self, from: SocketAddrV4, to: SocketAddrV4, now_ns: u64) -> Hop<Template> {
+        let way = match self.routes.way(*to.ip()) {
+            Ok(way) => way,
+            Err(why) => return Hop::Unreachable(why),
+        };
+        let (Way::Station { source, .. } | Way::Broadcast { source }) = way;
+        let source = if from.ip().is_unspecified() { source } else { *from.ip() };
+        if !self.config.addresses.iter().any(|own| own.address == source) {
+            return Hop::Unreachable(Unreachable::NotOurs);
+        }
+        match self.claims.state(source) {
+            Standing::Ours => {}
+            Standing::Tentative => return Hop::Pending,
+            Standing::Taken => return Hop::Unreachable(Unreachable::AddressTaken),
+        }
+        match self.station(way, now_ns) {
+            Hop::Known(mac) => {
+                let from = SocketAddrV4::new(source, from.port());
+                Hop::Known(Template::new(&self.config, mac, from, to))
+            }
+            Hop::Pending => Hop::Pending,
+            Hop::Unreachable(why) => Hop::Unreachable(why),
+        }
+    }
+
+    /// The Ethernet address that packets to `to` go to: its own, or a gateway's. Asking is what
+    /// starts the search.
+    pub fn resolve(&mut self, to: Ipv4Addr, now_ns: u64) -> Hop<[u8; 6]> {
+        match self.routes.way(to).map(|way| self.station(way, now_ns)) {
+            Ok(Hop::Known(mac)) => Hop::Known(mac.0),
+            Ok(Hop::Pending) => Hop::Pending,
+            Ok(Hop::Unreachable(why)) | Err(why) => Hop::Unreachable(why),
+        }
+    }
+
+    fn station(&mut self, way: Way, now_ns: u64) -> Hop<Mac> {
+        let Way::Station { next, .. } = way else { return Hop::Known(Mac::BROADCAST) };
+        match self.neighbours.use_of(next, now_ns) {
+            Known::At(mac) => Hop::Known(mac),
+            Known::Pending => Hop::Pending,
+            Known::NoAnswer => Hop::Unreachable(Unreachable::NoAnswer),
+            Known::Full => {
+                self.counters.neighbours_full += 1;
+                Hop::Unreachable(Unreachable::TableFull)
+            }
+        }
+    }
+}

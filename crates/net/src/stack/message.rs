@@ -1,0 +1,148 @@
+//! Frames that the stack itself has to say, kept small until there is a buffer to write them to.
+
+use std::net::Ipv4Addr;
+
+use millstream_wire::arp::ArpRepr;
+use millstream_wire::ethernet::{EthernetRepr, Mac, ether_type};
+use millstream_wire::icmp::{self, unreachable};
+use millstream_wire::ipv4::{self, Ipv4Repr, protocol};
+use millstream_wire::{Error, Result};
+
+use super::Stack;
+use super::parts::Parts;
+use super::receive::Packet;
+use super::template::HOP_LIMIT;
+
+/// A frame that is due. [`Stack::write`] writes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Message {
+    to: Mac,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Arp(ArpRepr),
+    /// The ICMP message that lies from `at` to `end` of the request, sent back.
+    EchoReply(Reply),
+    /// A quotation of the packet that lies from `at` to `end` of the request.
+    PortUnreachable(Reply),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Reply {
+    from: Ipv4Addr,
+    to: Ipv4Addr,
+    at: usize,
+    end: usize,
+}
+
+/// Packets with an ICMP error have at most this many bytes (RFC 1812, 4.3.2.3).
+const ERROR_LEN_MAX: usize = 576;
+
+impl Message {
+    pub(super) fn arp(to: Mac, repr: ArpRepr) -> Message {
+        Message { to, kind: Kind::Arp(repr) }
+    }
+
+    pub(super) fn echo_reply(packet: &Packet<'_>) -> Message {
+        let kind = Kind::EchoReply(Reply::to(packet, packet.at, packet.end));
+        Message { to: packet.source_mac, kind }
+    }
+
+    pub(super) fn port_unreachable(packet: &Packet<'_>) -> Message {
+        let quoted_max = ERROR_LEN_MAX - ipv4::HEADER_LEN - icmp::HEADER_LEN;
+        let end = packet.end.min(packet.ip_at + quoted_max);
+        let kind = Kind::PortUnreachable(Reply::to(packet, packet.ip_at, end));
+        Message { to: packet.source_mac, kind }
+    }
+}
+
+impl Reply {
+    fn to(packet: &Packet<'_>, at: usize, end: usize) -> Reply {
+        Reply { from: packet.destination, to: packet.source, at, end }
+    }
+}
+
+impl Stack {
+    /// Writes a frame that is due and returns its length, at most the MTU and 18 bytes.
+    ///
+    /// `request` are the parts of the frame that it answers, nothing for one from
+    /// [`Stack::poll`]. 0, and a counter, if it does not fit.
+    pub fn write(&mut self, message: &Message, request: &[&[u8]], into: &mut [u8]) -> usize {
+        match self.try_write(message, Parts(request), into) {
+            Ok(len) => {
+                match message.kind {
+                    Kind::Arp(_) => self.counters.tx_arp += 1,
+                    Kind::EchoReply(_) => {}
+                    Kind::PortUnreachable(_) => self.counters.tx_unreachable += 1,
+                }
+                len
+            }
+            Err(_) => {
+                self.counters.too_long_to_answer += 1;
+                0
+            }
+        }
+    }
+
+    fn try_write(&mut self, message: &Message, parts: Parts<'_>, into: &mut [u8]) -> Result<usize> {
+        let is_arp = matches!(message.kind, Kind::Arp(_));
+        let ethernet = EthernetRepr {
+            destination: message.to,
+            source: self.config.mac,
+            tag: self.config.vlan,
+            ether_type: if is_arp { ether_type::ARP } else { ether_type::IPV4 },
+        };
+        let at = ethernet.emit(into)?;
+        let into = &mut into[at..];
+        let len = match message.kind {
+            Kind::Arp(repr) => repr.emit(into)?,
+            Kind::EchoReply(reply) => self.write_icmp(reply, into, |into| {
+                icmp::emit_echo_reply(parts.range(reply.at, reply.end), into)
+            })?,
+            Kind::PortUnreachable(reply) => {
+                let mut quote = [0; ERROR_LEN_MAX];
+                let mut len = 0;
+                for piece in parts.range(reply.at, reply.end) {
+                    quote[len..len + piece.len()].copy_from_slice(piece);
+                    len += piece.len();
+                }
+                self.write_icmp(reply, into, |into| {
+                    icmp::emit_unreachable(unreachable::PORT, &quote[..len], into)
+                })?
+            }
+        };
+        Ok(at + len)
+    }
+
+    fn write_icmp(
+        &mut self,
+        reply: Reply,
+        into: &mut [u8],
+        emit: impl FnOnce(&mut [u8]) -> Result<usize>,
+    ) -> Result<usize> {
+        let payload = into.get_mut(ipv4::HEADER_LEN..).ok_or(Error::BufferTooSmall)?;
+        let payload_len = emit(payload)?;
+        if ipv4::HEADER_LEN + payload_len > self.config.mtu {
+            return Err(Error::PacketTooLong);
+        }
+        let header = Ipv4Repr {
+            source: reply.from,
+            destination: reply.to,
+            protocol: protocol::ICMP,
+            hop_limit: HOP_LIMIT,
+            traffic_class: 0,
+            id: self.take_id(),
+            payload_len,
+        };
+        Ok(header.emit(into)? + payload_len)
+    }
+
+    /// RFC 6864: means nothing in a packet that is not cut; counted so that captures read well.
+    pub(super) fn take_id(&mut self) -> u16 {
+        let id = self.next_id;
+        self.next_id = id.wrapping_add(1);
+        id
+    }
+}

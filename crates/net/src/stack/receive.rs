@@ -1,0 +1,211 @@
+//! What a received frame is.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::ops::Range;
+
+use millstream_wire::ethernet::{Frame, Mac, ether_type, vlan_id};
+use millstream_wire::ipv4::{Header, protocol};
+use millstream_wire::{Error, udp};
+
+use super::config::{ChecksumPolicy, is_station};
+use super::message::Message;
+use super::parts::Parts;
+use super::{Stack, Standing};
+
+/// A frame as a link delivers it.
+#[derive(Debug, Clone, Copy)]
+pub struct Received<'a> {
+    /// Its bytes, from the Ethernet header on; mostly one part. The headers are in the first.
+    pub parts: &'a [&'a [u8]],
+    /// 802.1Q tag control information that the kernel took out of it.
+    pub vlan: Option<u16>,
+    /// Somebody vouches for its checksums.
+    pub checksum_trusted: bool,
+}
+
+/// What is to be done with a received frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Inbound {
+    /// It is a datagram for a registered port.
+    Udp(Datagram),
+    /// An answer is due: [`Stack::write`] writes it, from this frame and while it is there.
+    Answer(Message),
+    /// Nothing: it is consumed, or dropped and counted.
+    Done,
+}
+
+/// A received datagram.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Datagram {
+    /// Where its payload lies in the frame, its parts taken together.
+    pub payload: Range<usize>,
+    /// Who sent it.
+    pub source: SocketAddrV4,
+    /// Whom it is for: an address of ours or a broadcast address, and a registered port.
+    pub destination: SocketAddrV4,
+}
+
+/// What is known of an IPv4 packet that is for us.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Packet<'a> {
+    pub(super) parts: Parts<'a>,
+    /// Where its header begins in the frame.
+    pub(super) ip_at: usize,
+    /// Where its payload begins, and where it ends.
+    pub(super) at: usize,
+    pub(super) end: usize,
+    pub(super) source_mac: Mac,
+    pub(super) source: Ipv4Addr,
+    pub(super) destination: Ipv4Addr,
+    /// For every station on the wire.
+    pub(super) broadcast: bool,
+    trusted: bool,
+}
+
+impl Stack {
+    /// Says what a frame is.
+    pub fn receive(&mut self, frame: Received<'_>, now_ns: u64) -> Inbound {
+        let parts = Parts(frame.parts);
+        let ethernet = match Frame::parse(parts.first()) {
+            Ok(ethernet) => ethernet,
+            Err(Error::NoEtherType) => return self.count(|c| &mut c.other_ether_type),
+            Err(_) => return self.count(|c| &mut c.truncated),
+        };
+        if !self.is_our_vlan(frame.vlan, ethernet.tag()) {
+            return self.count(|c| &mut c.other_vlan);
+        }
+        let to = ethernet.destination();
+        if to != self.config.mac && to != Mac::BROADCAST {
+            return self.count(|c| &mut c.not_ours);
+        }
+        match ethernet.ether_type() {
+            ether_type::IPV4 => self.receive_ipv4(&frame, &ethernet, now_ns),
+            ether_type::ARP => self.receive_arp(ethernet.payload(), now_ns),
+            _ => self.count(|c| &mut c.other_ether_type),
+        }
+    }
+
+    /// A tag with identifier 0 only states a priority: such a frame is in no VLAN.
+    fn is_our_vlan(&self, outside: Option<u16>, inside: Option<u16>) -> bool {
+        let ids = (outside.map_or(0, vlan_id), inside.map_or(0, vlan_id));
+        let ours = self.config.vlan.unwrap_or(0);
+        ids == (ours, 0) || ids == (0, ours)
+    }
+
+    fn receive_ipv4(&mut self, frame: &Received<'_>, ethernet: &Frame<'_>, now_ns: u64) -> Inbound {
+        let header = match Header::parse(ethernet.payload()) {
+            Ok(header) => header,
+            Err(Error::Truncated) => return self.count(|c| &mut c.truncated),
+            Err(_) => return self.count(|c| &mut c.bad_header),
+        };
+        if !frame.checksum_trusted && !header.is_whole() {
+            return self.count(|c| &mut c.bad_ip_checksum);
+        }
+        let ip_at = ethernet.header_len();
+        let packet = Packet {
+            parts: Parts(frame.parts),
+            ip_at,
+            at: ip_at + header.header_len(),
+            end: ip_at + header.total_len(),
+            source_mac: ethernet.source(),
+            source: header.source(),
+            destination: header.destination(),
+            broadcast: ethernet.destination() == Mac::BROADCAST,
+            trusted: frame.checksum_trusted,
+        };
+        if packet.parts.len() < packet.end {
+            return self.count(|c| &mut c.truncated);
+        }
+        if !self.is_for_us(&packet) {
+            return self.count(|c| &mut c.not_ours);
+        }
+        if !self.is_possible_source(packet.source) {
+            return self.count(|c| &mut c.bad_source);
+        }
+        if header.is_fragment() {
+            return self.count(|c| &mut c.fragments);
+        }
+        match header.protocol() {
+            protocol::UDP => self.receive_udp(&packet, now_ns),
+            protocol::ICMP if self.config.own_addresses => self.receive_icmp(&packet),
+            _ => self.count(|c| &mut c.other_protocol),
+        }
+    }
+
+    /// A packet to everybody has to have come to everybody, and one to us to us alone
+    /// (RFC 1122, 3.3.6).
+    fn is_for_us(&self, packet: &Packet<'_>) -> bool {
+        let to = packet.destination;
+        if packet.broadcast {
+            let mut networks = self.config.addresses.iter();
+            return to.is_broadcast() || networks.any(|own| own.broadcast() == Some(to));
+        }
+        self.config.addresses.iter().any(|own| own.address == to)
+            && self.claims.state(to) == Standing::Ours
+    }
+
+    /// RFC 1122, 3.2.1.3: no station has such an address, or it is our own.
+    fn is_possible_source(&self, source: Ipv4Addr) -> bool {
+        let is_bad = |own: &super::Subnet| own.address == source || own.is_reserved(source);
+        is_station(source) && !self.config.addresses.iter().any(is_bad)
+    }
+
+    fn receive_udp(&mut self, packet: &Packet<'_>, now_ns: u64) -> Inbound {
+        let bytes = packet.parts.first().get(packet.at..).unwrap_or_default();
+        let header = match udp::Header::parse(bytes) {
+            Ok(header) => header,
+            Err(Error::Truncated) => return self.count(|c| &mut c.truncated),
+            Err(_) => return self.count(|c| &mut c.bad_header),
+        };
+        let end = packet.at + header.len();
+        // A packet too short to hold the header may have padding behind it, which looked like one.
+        if end > packet.end {
+            return self.count(|c| &mut c.truncated);
+        }
+        if !self.has_good_checksum(packet, &header, end) {
+            return self.count(|c| &mut c.bad_udp_checksum);
+        }
+        let port = header.destination_port();
+        if !self.ports.has(port) {
+            return self.refuse(packet, now_ns);
+        }
+        let payload = packet.at + udp::HEADER_LEN..end;
+        self.counters.rx_datagrams += 1;
+        self.counters.rx_bytes += payload.len() as u64;
+        Inbound::Udp(Datagram {
+            payload,
+            source: SocketAddrV4::new(packet.source, header.source_port()),
+            destination: SocketAddrV4::new(packet.destination, port),
+        })
+    }
+
+    fn has_good_checksum(
+        &mut self,
+        packet: &Packet<'_>,
+        header: &udp::Header<'_>,
+        end: usize,
+    ) -> bool {
+        let policy = self.config.checksum;
+        if packet.trusted || policy == ChecksumPolicy::Ignore || header.checksum() == 0 {
+            return true;
+        }
+        let (from, to) = (packet.source, packet.destination);
+        if policy == ChecksumPolicy::AcceptPartial && header.is_partial(from, to) {
+            self.counters.partial_checksums += 1;
+            return true;
+        }
+        header.is_whole(from, to, packet.parts.range(packet.at, end))
+    }
+
+    /// Nobody has the port. With shared addresses the kernel knows who has.
+    fn refuse(&mut self, packet: &Packet<'_>, now_ns: u64) -> Inbound {
+        self.counters.no_port += 1;
+        if !self.config.own_addresses || packet.broadcast {
+            return Inbound::Done;
+        }
+        if !self.errors.take(now_ns) {
+            return self.count(|c| &mut c.rate_limited);
+        }
+        Inbound::Answer(Message::port_unreachable(packet))
+    }
+}
