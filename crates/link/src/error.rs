@@ -35,6 +35,19 @@ pub enum LinkError {
         /// What to do.
         hint: String,
     },
+    /// Neither this process nor a broker has the rights that the link needs.
+    #[error(
+        "no rights for the link {link} on {interface}: {reason}; {}",
+        crate::rights::ways_out(link, interface)
+    )]
+    Rights {
+        /// The link.
+        link: &'static str,
+        /// The interface.
+        interface: String,
+        /// What is lacking, and why no broker helps.
+        reason: String,
+    },
     /// The system refused something else while the port was set up.
     #[error("cannot set up the link ({what}): {source}")]
     Setup {

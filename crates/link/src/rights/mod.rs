@@ -9,7 +9,10 @@
 mod broker;
 mod channel;
 mod choice;
+mod direct;
+mod locked;
 pub mod message;
+mod open;
 pub mod policy;
 pub mod server;
 
@@ -20,6 +23,9 @@ use crate::frame::Steer;
 
 pub use broker::Broker;
 pub use choice::{BROKER_VARIABLE, Choice, DEFAULT_BROKER, OPTIONS_HELP, RightsOptions};
+pub use direct::Direct;
+pub use open::open;
+pub(crate) use open::ways_out;
 
 /// The links that need privileges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -45,3 +45,9 @@ pub fn is_in_this_network(pid: i32) -> bool {
     let here = std::fs::read_link("/proc/thread-self/ns/net");
     matches!((there, here), (Ok(there), Ok(here)) if there == here)
 }
+
+/// Whether a process has not gone: its number may be another's by now, but not another user's.
+pub fn is_alive(peer: &Peer) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata(format!("/proc/{}", peer.pid)).is_ok_and(|found| found.uid() == peer.uid)
+}

@@ -23,6 +23,7 @@ pub struct Session {
 struct Link {
     /// Link and interface, for people.
     what: String,
+    peer: Peer,
     family: Family,
     rights: Box<dyn Rights>,
     attached: bool,
@@ -139,7 +140,8 @@ fn begin(
     }
     let rights = open(family, interface, peer)?;
     let what = format!("{} on {interface}", family.name());
-    Ok(Link { what, family, rights, attached: false, sockets: 0, locked_bytes: 0 })
+    let peer = peer.clone();
+    Ok(Link { what, peer, family, rights, attached: false, sockets: 0, locked_bytes: 0 })
 }
 
 impl Link {
@@ -156,6 +158,9 @@ impl Link {
                 if all > policy.locked_bytes_max {
                     let most = policy.locked_bytes_max >> 20;
                     return refuse(&format!("{most} MiB may be locked; use fewer frames"));
+                }
+                if !peer::is_alive(&self.peer) {
+                    return refuse("the process that connected has gone");
                 }
                 self.rights.allow_locked(bytes)?;
                 self.locked_bytes = all;

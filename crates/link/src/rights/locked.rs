@@ -1,0 +1,52 @@
+//! How much memory a process may lock (getrlimit(2), RLIMIT_MEMLOCK).
+//!
+//! The frame memory of AF_XDP counts as locked, by user; 8 MiB is the usual limit.
+
+use std::io;
+
+use rustix::process::Pid;
+
+/// Lets a process (none: this one) lock `bytes` more. The limit stays until the process ends.
+pub fn raise(process: Option<Pid>, bytes: u64) -> io::Result<()> {
+    let now = limit(process, None)?;
+    let raised = now.rlim_cur.saturating_add(bytes);
+    if raised == libc::RLIM_INFINITY {
+        return Ok(());
+    }
+    let wanted = libc::rlimit { rlim_cur: raised, rlim_max: now.rlim_max.max(raised) };
+    limit(process, Some(wanted)).map(drop)
+}
+
+/// The limit as it was; sets it to `new` if one is given.
+fn limit(process: Option<Pid>, new: Option<libc::rlimit>) -> io::Result<libc::rlimit> {
+    let process = process.map_or(0, Pid::as_raw_pid);
+    let new = new.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    let mut old = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `new` is null or a limit that lives through the call; `old` is written.
+    if unsafe { libc::prlimit(process, libc::RLIMIT_MEMLOCK, new, &raw mut old) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(old)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn the_limit_of_another_process_grows_where_that_is_allowed() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let process = Pid::from_child(&child);
+        let before = limit(Some(process), None).unwrap().rlim_cur;
+        let raised = raise(Some(process), 4096);
+        let after = limit(Some(process), None).unwrap().rlim_cur;
+        match raised {
+            Ok(()) => assert_eq!(after, before.saturating_add(4096)),
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::PermissionDenied),
+        }
+        assert_eq!(limit(None, None).unwrap().rlim_cur, before, "and only its");
+        drop(child.stdin.take());
+        child.wait().unwrap();
+    }
+}

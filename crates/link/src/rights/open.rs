@@ -1,0 +1,133 @@
+//! Who acts for a link: this process, a broker, or nobody with advice.
+
+use std::io;
+use std::path::Path;
+
+use rustix::thread::CapabilitySet;
+
+use super::{Broker, Choice, Direct, Family, Rights, RightsOptions};
+use crate::LinkError;
+
+/// The inode of the first user namespace (`PROC_USER_INIT_INO` of the kernel).
+const FIRST_USER_NAMESPACE: &str = "user:[4026531837]";
+
+/// Finds who acts for a link on an interface, as the options of its link string say.
+///
+/// # Errors
+/// [`LinkError::Rights`], which says both ways out.
+pub fn open(
+    options: &RightsOptions,
+    family: Family,
+    interface: &str,
+) -> Result<Box<dyn Rights>, LinkError> {
+    let path = options.broker_path();
+    let lack = match options.choice {
+        Choice::Broker => None,
+        Choice::Auto | Choice::Direct => match lacking(family) {
+            None => return Ok(Box::new(Direct::new(family, None))),
+            lack => lack,
+        },
+    };
+    let broker = match options.choice {
+        Choice::Direct => "rights=direct rules out a broker".to_owned(),
+        Choice::Auto | Choice::Broker => match Broker::connect(&path, family, interface) {
+            Ok(broker) => return Ok(Box::new(broker)),
+            Err(error) => unanswered(&path, &error),
+        },
+    };
+    let reason = lack.map_or_else(|| broker.clone(), |lack| format!("{lack}, and {broker}"));
+    Err(LinkError::Rights { link: family.name(), interface: interface.to_owned(), reason })
+}
+
+/// The capabilities that a link needs.
+fn needed(family: Family) -> &'static [(CapabilitySet, &'static str)] {
+    const ALL: &[(CapabilitySet, &str)] = &[
+        (CapabilitySet::NET_RAW, "CAP_NET_RAW"),
+        (CapabilitySet::NET_ADMIN, "CAP_NET_ADMIN"),
+        (CapabilitySet::BPF, "CAP_BPF"),
+        (CapabilitySet::PERFMON, "CAP_PERFMON"),
+    ];
+    match family {
+        Family::Packet => &ALL[..1],
+        Family::Xdp => ALL,
+    }
+}
+
+/// What this thread lacks to act by itself, in words.
+fn lacking(family: Family) -> Option<String> {
+    let has = match rustix::thread::capabilities(None) {
+        Ok(sets) => sets.effective,
+        Err(error) => {
+            return Some(format!("the capabilities of this process are unknown: {error}"));
+        }
+    };
+    if let Some(text) = lacking_of(family, has) {
+        return Some(text);
+    }
+    let namespace = std::fs::read_link("/proc/self/ns/user");
+    let nested = namespace.is_ok_and(|name| name.as_os_str() != FIRST_USER_NAMESPACE);
+    (nested && family == Family::Xdp)
+        .then(|| "in a user namespace nobody may attach XDP programs".to_owned())
+}
+
+fn lacking_of(family: Family, has: CapabilitySet) -> Option<String> {
+    let lacks = needed(family).iter().filter(|(one, _)| !has.contains(*one));
+    let lacks: Vec<_> = lacks.map(|(_, name)| *name).collect();
+    (!lacks.is_empty()).then(|| format!("this process lacks {}", lacks.join(", ")))
+}
+
+fn unanswered(path: &Path, error: &io::Error) -> String {
+    let path = path.display();
+    match error.kind() {
+        io::ErrorKind::NotFound => format!("no broker listens at {path}"),
+        io::ErrorKind::ConnectionRefused => format!("the broker at {path} has gone"),
+        // What a broker said names it already.
+        _ if error.raw_os_error().is_none() => error.to_string(),
+        _ => format!("the broker at {path} cannot be reached: {error}"),
+    }
+}
+
+/// Both ways to get rights, for an error.
+pub(crate) fn ways_out(link: &str, interface: &str) -> String {
+    let uid = rustix::process::getuid().as_raw();
+    let family = if link == Family::Xdp.name() { Family::Xdp } else { Family::Packet };
+    let names: Vec<_> = needed(family).iter().map(|(_, name)| name.to_lowercase()).collect();
+    let program = std::env::current_exe()
+        .map_or_else(|_| "PROGRAM".to_owned(), |path| path.display().to_string());
+    format!(
+        "either leave the rights to a broker (`sudo millstream grant --interface {interface} \
+         --user {uid} --links {link}`), or run this as root, or give it the capabilities \
+         (`sudo setcap {}+ep {program}`)",
+        names.join(",")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_lacking_is_named() {
+        let all = CapabilitySet::all();
+        assert_eq!(lacking_of(Family::Xdp, all), None);
+        let raw = CapabilitySet::NET_RAW;
+        assert_eq!(lacking_of(Family::Packet, raw), None);
+        let text = lacking_of(Family::Xdp, raw | CapabilitySet::BPF).unwrap();
+        assert_eq!(text, "this process lacks CAP_NET_ADMIN, CAP_PERFMON");
+    }
+
+    #[test]
+    fn without_a_broker_the_error_says_both_ways_out() {
+        let mut options = RightsOptions { choice: Choice::Broker, ..RightsOptions::default() };
+        options.broker = Some("/nonexistent/grant.sock".into());
+        let error = open(&options, Family::Xdp, "veth0").err().unwrap().to_string();
+        let start = "no rights for the link xdp on veth0: no broker listens at \
+                     /nonexistent/grant.sock; either leave the rights to a broker (`sudo millstream \
+                     grant --interface veth0 --user";
+        assert!(error.starts_with(start), "{error}");
+        assert!(
+            error.contains("setcap cap_net_raw,cap_net_admin,cap_bpf,cap_perfmon+ep"),
+            "{error}"
+        );
+    }
+}
