@@ -100,6 +100,12 @@ impl Neighbours {
         Neighbours { entries, entries_max, due_ns: u64::MAX, generation: 0 }
     }
 
+    /// Entries that there is memory for.
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.entries.capacity()
+    }
+
     /// Changes whenever a next hop may have changed.
     pub(super) fn generation(&self) -> u64 {
         self.generation

@@ -1,8 +1,15 @@
 //! Rules of the whole stack, on a wire that is a vector and a clock that is a number.
 
 mod between;
+mod claims;
+mod echo;
+mod inbound;
+mod neighbours;
+mod outbound;
 
 use std::net::{Ipv4Addr, SocketAddrV4};
+
+use millstream_wire::arp::{ArpRepr, Op};
 
 use super::*;
 
@@ -29,6 +36,38 @@ pub(super) fn config(last: u8) -> StackConfig {
 
 pub(super) fn stack(last: u8) -> Stack {
     Stack::new(config(last)).unwrap()
+}
+
+/// A frame of station 7 for station 1, port 6000: what each test changes.
+pub(super) fn datagram() -> Vec<u8> {
+    let (mut sender, to) = (stack(7), at("10.0.0.1:6000"));
+    sender.neighbours.heard(*to.ip(), Mac([2, 0, 0, 0, 0, 1]), Heard::Asked, 0);
+    let mut frame = vec![0; 42];
+    frame.extend(b"payload");
+    sender.emit(at("10.0.0.7:5000"), to, &mut frame, &[], 0).unwrap();
+    frame
+}
+
+/// Makes the checksum of the IP header right again.
+pub(super) fn reseal(frame: &mut [u8]) {
+    frame[24..26].fill(0);
+    let end = 14 + usize::from(frame[14] & 0xF) * 4;
+    let checksum = millstream_wire::checksum::Sum::new().bytes(&frame[14..end]).checksum();
+    frame[24..26].copy_from_slice(&checksum.to_be_bytes());
+}
+
+/// An ARP packet from station `sender` in a frame.
+pub(super) fn arp(op: Op, sender: u8, says: &str, target: &str) -> Vec<u8> {
+    let mac = Mac([2, 0, 0, 0, 0, sender]);
+    let target_mac = Mac::default();
+    let repr = ArpRepr { op, sender_mac: mac, sender: ip(says), target_mac, target: ip(target) };
+    let mut stack = stack(sender);
+    written(&mut stack, &Message::arp(Mac::BROADCAST, repr), &[])
+}
+
+/// What an ARP frame says.
+pub(super) fn arp_of(frame: &[u8]) -> (Mac, ArpRepr) {
+    (Mac(frame[..6].try_into().unwrap()), ArpRepr::parse(&frame[14..]).unwrap())
 }
 
 /// Everything that is due, written.

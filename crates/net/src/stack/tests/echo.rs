@@ -1,0 +1,160 @@
+//! ICMP: echo, "port unreachable" both ways.
+
+use millstream_wire::checksum::Sum;
+use millstream_wire::ethernet::{EthernetRepr, ether_type};
+use millstream_wire::icmp::{self, Message as Says, Packet as Icmp};
+use millstream_wire::ipv4::{Header, Ipv4Repr, protocol};
+
+use super::*;
+
+/// An ICMP message from station 7 to an address.
+fn message(to_mac: Mac, to: &str, bytes: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    bytes[2..4].fill(0);
+    let checksum = Sum::new().bytes(&bytes).checksum();
+    bytes[2..4].copy_from_slice(&checksum.to_be_bytes());
+    let mut frame = vec![0; 34];
+    let (source, tag) = (Mac([2, 0, 0, 0, 0, 7]), None);
+    let ethernet = EthernetRepr { destination: to_mac, source, tag, ether_type: ether_type::IPV4 };
+    ethernet.emit(&mut frame).unwrap();
+    let header = Ipv4Repr {
+        source: ip("10.0.0.7"),
+        destination: ip(to),
+        protocol: protocol::ICMP,
+        hop_limit: 3,
+        traffic_class: 0,
+        id: 99,
+        payload_len: bytes.len(),
+    };
+    header.emit(&mut frame[14..]).unwrap();
+    frame.extend(bytes);
+    frame
+}
+
+const OWN: Mac = Mac([2, 0, 0, 0, 0, 1]);
+
+fn request(data: usize) -> Vec<u8> {
+    let mut bytes = vec![8, 0, 0, 0, 0x12, 0x34, 0, 5];
+    bytes.extend((0..data).map(|n| n as u8));
+    bytes
+}
+
+fn settled() -> Stack {
+    let mut stack = stack(1);
+    due(&mut stack, 0);
+    stack
+}
+
+#[test]
+fn an_echo_request_of_any_size_up_to_the_mtu_is_answered_byte_by_byte() {
+    let mut stack = settled();
+    for data in (0..=1472).step_by(23).chain([1471, 1472]) {
+        let asked = message(OWN, "10.0.0.1", &request(data));
+        let reply = answer(&mut stack, &asked, 0).unwrap();
+        assert_eq!(&reply[..12], [2, 0, 0, 0, 0, 7, 2, 0, 0, 0, 0, 1]);
+        let header = Header::parse(&reply[14..]).unwrap();
+        assert!(header.is_whole() && header.repr().hop_limit == 64);
+        let icmp = Icmp::parse(header.payload(&reply[14..]).unwrap()).unwrap();
+        assert!(icmp.is_whole());
+        assert_eq!(icmp.message(), Says::EchoReply { id: 0x1234, seq: 5 });
+        assert_eq!(icmp.payload(), &asked[42..]);
+        assert_eq!(reply.len(), asked.len());
+    }
+    assert!(answer(&mut stack, &message(OWN, "10.0.0.1", &request(1473)), 0).unwrap().is_empty());
+    assert_eq!(stack.counters().too_long_to_answer, 1);
+}
+
+#[test]
+fn an_echo_request_in_parts_is_answered_too() {
+    let mut stack = settled();
+    let asked = message(OWN, "10.0.0.1", &request(1001));
+    let whole = answer(&mut stack, &asked, 0).unwrap();
+    let parts = [&asked[..50], &asked[50..701], &asked[701..]];
+    let frame = Received { parts: &parts, vlan: None, checksum_trusted: false };
+    let Inbound::Answer(message) = stack.receive(frame, 0) else { panic!() };
+    assert_eq!(written(&mut stack, &message, &parts)[34..], whole[34..]);
+}
+
+#[test]
+fn what_needs_no_answer_gets_none() {
+    let mut stack = settled();
+    let broadcast = message(Mac::BROADCAST, "10.0.0.255", &request(8));
+    assert_eq!(receive(&mut stack, &broadcast, 0), Inbound::Done);
+    let mut reply = request(8);
+    reply[0] = 0;
+    assert_eq!(receive(&mut stack, &message(OWN, "10.0.0.1", &reply), 0), Inbound::Done);
+    assert_eq!(stack.counters().other_protocol, 2);
+    let mut bad = message(OWN, "10.0.0.1", &request(8));
+    bad[45] ^= 1;
+    assert_eq!(receive(&mut stack, &bad, 0), Inbound::Done);
+    assert_eq!(stack.counters().bad_icmp_checksum, 1);
+}
+
+#[test]
+fn a_port_that_nobody_has_is_reported_at_a_limited_rate() {
+    let mut stack = settled();
+    let frame = datagram();
+    let answered = (0..1000).filter_map(|_| answer(&mut stack, &frame, 1000 * MS)).count();
+    let counters = stack.counters();
+    assert_eq!((counters.no_port, counters.tx_unreachable), (1000, answered as u64));
+    assert_eq!(counters.rate_limited, 1000 - answered as u64);
+    assert!((10..=100).contains(&answered), "{answered}");
+    let reply = answer(&mut stack, &frame, 3000 * MS).unwrap();
+    let header = Header::parse(&reply[14..]).unwrap();
+    let icmp = Icmp::parse(header.payload(&reply[14..]).unwrap()).unwrap();
+    assert!(header.is_whole() && icmp.is_whole());
+    let failed = icmp.failed_datagram().unwrap();
+    assert_eq!((failed.from, failed.to), (at("10.0.0.7:5000"), at("10.0.0.1:6000")));
+    assert_eq!(icmp.payload(), &frame[14..], "the whole of a short packet is quoted");
+}
+
+#[test]
+fn a_quotation_is_cut_where_rfc_1812_says() {
+    let mut stack = settled();
+    let mut frame = vec![0; 42];
+    frame.resize(1400, 1);
+    frame[..42].copy_from_slice(&datagram()[..42]);
+    frame[16..18].copy_from_slice(&1386u16.to_be_bytes());
+    frame[38..40].copy_from_slice(&1366u16.to_be_bytes());
+    frame[40..42].fill(0);
+    reseal(&mut frame);
+    assert_eq!(answer(&mut stack, &frame, 0).unwrap().len(), 14 + 576);
+}
+
+#[test]
+fn an_error_is_believed_if_it_is_about_a_datagram_of_ours() {
+    let error = |code: u8, mtu: u16, from: &str, port: u16| {
+        let mut bytes = vec![3, code, 0, 0, 0, 0, (mtu >> 8) as u8, mtu as u8];
+        let mut quote = datagram()[14..42].to_vec();
+        quote[12..16].copy_from_slice(&ip(from).octets());
+        quote[16..20].copy_from_slice(&ip("10.0.0.7").octets());
+        quote[20..22].copy_from_slice(&port.to_be_bytes());
+        bytes.extend(quote);
+        message(OWN, "10.0.0.1", &bytes)
+    };
+    let mut stack = settled();
+    stack.open_port(5000);
+    let to = at("10.0.0.7:6000");
+    for strange in [error(3, 0, "10.0.0.9", 5000), error(3, 0, "10.0.0.1", 5001)] {
+        assert_eq!(receive(&mut stack, &strange, 0), Inbound::Done);
+        assert_eq!(stack.event(), None);
+    }
+    receive(&mut stack, &error(3, 0, "10.0.0.1", 5000), 0);
+    assert_eq!(stack.event(), Some(Event::PortUnreachable { from: 5000, to }));
+    receive(&mut stack, &error(4, 1400, "10.0.0.1", 5000), 0);
+    assert_eq!(stack.event(), Some(Event::TooLong { from: 5000, to, mtu: 1400 }));
+    receive(&mut stack, &error(1, 0, "10.0.0.1", 5000), 0);
+    assert_eq!((stack.event(), stack.counters().rx_icmp_errors), (None, 3));
+    let mut about_nothing = icmp_error_about_icmp();
+    about_nothing = message(OWN, "10.0.0.1", &about_nothing);
+    assert_eq!(receive(&mut stack, &about_nothing, 0), Inbound::Done);
+    assert_eq!(stack.event(), None);
+}
+
+fn icmp_error_about_icmp() -> Vec<u8> {
+    let mut quote = datagram()[14..42].to_vec();
+    quote[9] = protocol::ICMP;
+    let mut bytes = vec![0; icmp::HEADER_LEN + quote.len()];
+    icmp::emit_unreachable(3, &quote, &mut bytes).unwrap();
+    bytes
+}
