@@ -11,6 +11,7 @@ mod network;
 mod pressure;
 mod rig;
 mod waiting;
+mod zero_copy;
 
 /// A test of each rule on one link.
 macro_rules! rules {
@@ -44,7 +45,9 @@ macro_rules! links {
                     a_port_in_use_is_refused, nobody_listening_costs_the_sender_nothing,
                     a_peer_that_comes_back_is_heard_again, halves_work_on_threads_of_their_own;
                 pressure: a_slow_receiver_loses_counted_datagrams, a_flood_is_accounted_for,
-                    two_ports_do_not_disturb_each_other, a_slow_port_does_not_stall_another;
+                    two_ports_do_not_disturb_each_other, a_slow_port_does_not_stall_another,
+                    a_user_that_pauses_resumes_at_once;
+                zero_copy: a_payload_lies_in_its_frame;
                 network: another_port_gets_nothing, an_interface_that_was_down_carries_again,
                     the_kernel_goes_on_serving_the_interface;
                 hostile: hostile_frames_cost_counters;

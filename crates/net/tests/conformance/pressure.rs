@@ -1,11 +1,13 @@
 //! Senders that are faster than receivers: losses are counted, nothing stalls.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use millstream_link::port::PortOptions;
 
-use crate::rig::{PATIENCE, Rig, collect, drain, number, numbered};
+use crate::rig::{PATIENCE, Rig, SETTLED, collect, drain, number, numbered};
 
 /// What came is in order and without repetition, and all that is missing has been counted.
 #[track_caller]
@@ -119,4 +121,49 @@ pub fn a_slow_port_does_not_stall_another(rig: &Rig) {
     let got = drain(&mut slow);
     assert!(slow.rx.queue_drops() > 0 && !got.is_empty());
     accounted(rig, 50 * turns, &got, slow.rx.queue_drops());
+}
+
+/// A user stops receiving for a while, in the middle of a stream: what is lost is counted, and
+/// after the backlog everything is as before, without anything that the user has to do.
+pub fn a_user_that_pauses_resumes_at_once(rig: &Rig) {
+    const PAUSE: Duration = Duration::from_millis(300);
+    const REST: u64 = 500;
+    let small = PortOptions { recv_queue_bytes: 64 << 10, ..rig.options() };
+    let (mut near, mut far) = (rig.near(), rig.far_with(0, &small).unwrap());
+    let to = far.local;
+    let resumed = Arc::new(AtomicBool::new(false));
+    let sender = {
+        let resumed = Arc::clone(&resumed);
+        thread::spawn(move || {
+            // Until the user is back, and then so many that it must see some.
+            let (mut next, mut rest) = (0, REST);
+            while rest > 0 {
+                for _ in 0..10 {
+                    near.tx.send(&numbered(next, 1000), to).unwrap();
+                    next += 1;
+                }
+                rest -= u64::from(resumed.load(Ordering::Relaxed));
+                thread::sleep(Duration::from_micros(500));
+            }
+            next
+        })
+    };
+    thread::sleep(PAUSE);
+    let started = Instant::now();
+    resumed.store(true, Ordering::Relaxed);
+    let (mut got, mut recovered) = (Vec::<u64>::new(), None);
+    while let count @ 1.. = far.rx.recv_batch(SETTLED).unwrap() {
+        for index in 0..count {
+            let number = number(far.rx.datagram(index).payload);
+            if recovered.is_none() && got.last().is_some_and(|last| number > last + 1) {
+                // The gap is past: what follows is the stream as it is now.
+                recovered = Some(started.elapsed());
+            }
+            got.push(number);
+        }
+    }
+    let sent = sender.join().unwrap();
+    println!("recovered {:?} after a pause of {PAUSE:?}", recovered.expect("a gap"));
+    accounted(rig, sent, &got, far.rx.queue_drops());
+    assert_eq!(got.last(), Some(&(sent - 1)), "the end of the stream came");
 }

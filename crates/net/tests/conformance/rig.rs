@@ -32,6 +32,11 @@ impl Shape {
         Self { near, far, mtu: 1500, queues: 1 }
     }
 
+    /// Queues of either interface.
+    pub fn queues(self, queues: usize) -> Self {
+        Self { queues, ..self }
+    }
+
     /// Largest IP packet, bytes.
     pub fn mtu(self, mtu: usize) -> Self {
         Self { mtu, ..self }
@@ -112,6 +117,11 @@ impl Rig {
     /// Room for any datagram of this network.
     pub fn options(&self) -> PortOptions {
         PortOptions { datagram_bytes_max: self.payload_bytes_max, ..PortOptions::default() }
+    }
+
+    /// Whether a frame link carries the ports of the far host.
+    pub fn far_carries_frames(&self) -> bool {
+        millstream_link::registry::carries_frames(self.far.link)
     }
 
     /// The namespaces, where there are some.
