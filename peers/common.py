@@ -91,15 +91,16 @@ class Radio:
     """Emulated radios of one process for the length of a `with` block; it has to end cleanly.
 
     `addr` is the address of the only or first one, `addrs` are all. What they counted together is
-    in `counters` once they have ended.
+    in `counters` once they have ended. Where they run elsewhere, `addr` says at which address and
+    `inside` is the command that gets there.
     """
 
-    def __init__(self, *options, count=1):
+    def __init__(self, *options, count=1, addr=None, inside=()):
         if not os.access(MILLSTREAM, os.X_OK):
             skip(f"no {MILLSTREAM} (run make build)")
-        self.addrs = free_addresses(count)
+        self.addrs = free_addresses(count) if addr is None else [addr]
         self.addr = self.addrs[0]
-        self.command = [MILLSTREAM, "radio", "--json", "--addr", self.addr,
+        self.command = [*inside, MILLSTREAM, "radio", "--json", "--addr", self.addr,
                         "--count", str(count), *options]
         self.counters = {}
 

@@ -74,3 +74,5 @@ class Neighbour:
     def __exit__(self, *_):
         self.process.kill()
         self.process.wait()
+        # The kernel takes a namespace apart later; the next neighbour may come sooner.
+        subprocess.run(["ip", "link", "del", "peer0"], stderr=subprocess.DEVNULL, check=False)
