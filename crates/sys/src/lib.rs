@@ -6,6 +6,8 @@
 pub mod child;
 mod cpu_set;
 mod environment;
+pub mod ethtool;
+pub mod journal;
 pub mod netlink;
 pub mod thread;
 mod topology;

@@ -1,0 +1,204 @@
+//! Host settings that we change, written down before the change and put back after it.
+//!
+//! A [`Change`] undoes itself when it is dropped. If the process never gets there (`kill -9`), the
+//! next one that calls [`recover`] finds the journal, sees by its lock that nobody holds it any
+//! more, and undoes what stands in it.
+//!
+//! ```text
+//!   /run/millstream/4711.journal     one file a process, locked by flock(2) while it lives; one
+//!                                    line a step, appended before the step is taken; removed when
+//!                                    everything is undone
+//! ```
+//!
+//! Undoing is careful: a setting that somebody else has changed since is left alone, an interface
+//! that is gone (or another one of the same name) too, and doing it twice does no harm. A setting
+//! of an interface is undone in the interface's network namespace.
+
+mod file;
+mod namespace;
+mod recover;
+mod value;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use file::{Entry, File};
+
+pub use recover::{Recovered, recover, recover_in};
+pub use value::Value;
+
+/// Why a setting could not be changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JournalError {
+    /// The journal could not be written, so nothing was changed.
+    #[error(
+        "cannot write the journal of changed settings in {}: {source}; nothing was changed",
+        folder.display()
+    )]
+    Write {
+        /// The folder of journals.
+        folder: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The setting could not be read or changed.
+    #[error("cannot set {value} of {interface}: {source}{}", hint(.source))]
+    Set {
+        /// The interface.
+        interface: String,
+        /// What was wanted.
+        value: Value,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+fn hint(source: &io::Error) -> &'static str {
+    match source.raw_os_error() {
+        Some(libc::EPERM) => "; this needs CAP_NET_ADMIN: run as root, or through a broker",
+        Some(libc::ENODEV) => "; there is no such interface in this network namespace",
+        Some(libc::EOPNOTSUPP) => "; its driver cannot do that",
+        _ => "",
+    }
+}
+
+/// Where journals are: `/run/millstream` for root, else `$XDG_RUNTIME_DIR/millstream`, and in the
+/// folder for temporary files where there is none. All three are empty after a reboot, as are the
+/// settings.
+#[must_use]
+pub fn folder() -> PathBuf {
+    if rustix::process::geteuid().is_root() {
+        return "/run/millstream".into();
+    }
+    match std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty()) {
+        Some(folder) => Path::new(&folder).join("millstream"),
+        None => {
+            let user = rustix::process::geteuid().as_raw();
+            std::env::temp_dir().join(format!("millstream-{user}"))
+        }
+    }
+}
+
+/// The settings that this process has changed.
+#[derive(Debug)]
+pub struct Journal {
+    folder: PathBuf,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// There while something is to be undone.
+    file: Option<File>,
+    entries: Vec<Entry>,
+    next_id: u64,
+}
+
+impl Journal {
+    /// The journal of this process, in [`folder`].
+    #[must_use]
+    pub fn of_process() -> Arc<Self> {
+        static JOURNAL: OnceLock<Arc<Journal>> = OnceLock::new();
+        Arc::clone(JOURNAL.get_or_init(|| Arc::new(Self::open_in(&folder()))))
+    }
+
+    /// A journal in a folder, which is made when there is something to write.
+    #[must_use]
+    pub fn open_in(folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), state: Mutex::default() }
+    }
+
+    /// Sets something of an interface, in the network namespace of the calling thread, until the
+    /// [`Change`] is dropped. What is so already is left, and put back as it was all the same.
+    ///
+    /// # Errors
+    /// [`JournalError`]; then nothing is changed.
+    pub fn change(self: &Arc<Self>, interface: &str, value: Value) -> Result<Change, JournalError> {
+        let failed = |source| JournalError::Set { interface: interface.to_owned(), value, source };
+        let mut state = self.lock();
+        let mut entry = Entry::of(interface, value).map_err(failed)?;
+        entry.id = state.next_id;
+        state.next_id += 1;
+        self.write(&mut state, |file| file.begin(&entry))?;
+        let id = entry.id;
+        let applied = entry.after.apply(interface);
+        state.entries.push(entry);
+        let change = Change { journal: Arc::clone(self), id };
+        drop(state);
+        // If that failed, dropping the change takes the line out of the journal again.
+        applied.map_err(failed).map(|()| change)
+    }
+
+    /// How many changes are to be undone.
+    #[must_use]
+    pub fn open_changes(&self) -> usize {
+        self.lock().entries.len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(
+        &self,
+        state: &mut State,
+        line: impl FnOnce(&mut File) -> io::Result<()>,
+    ) -> Result<(), JournalError> {
+        let written = match &mut state.file {
+            Some(file) => line(file),
+            none => File::create(&self.folder).and_then(|file| line(none.insert(file))),
+        };
+        written.map_err(|source| JournalError::Write { folder: self.folder.clone(), source })
+    }
+
+    fn undo(&self, id: u64) -> io::Result<()> {
+        let mut state = self.lock();
+        let Some(index) = state.entries.iter().position(|entry| entry.id == id) else {
+            return Ok(());
+        };
+        let entry = state.entries[index].clone();
+        let later = state.entries[index + 1..].iter_mut().find(|later| later.is_same_as(&entry));
+        if let Some(later) = later {
+            // Somebody set it again: when that is undone, it goes back to what it was before us.
+            later.before = entry.before;
+            let later = later.clone();
+            state.file.as_mut().map_or(Ok(()), |file| file.begin(&later))?;
+        } else {
+            entry.undo()?;
+        }
+        state.entries.remove(index);
+        state.file.as_mut().map_or(Ok(()), |file| file.end(id))?;
+        if state.entries.is_empty() {
+            state.file = None;
+        }
+        Ok(())
+    }
+}
+
+/// A setting that is changed until this is dropped.
+#[derive(Debug)]
+#[must_use = "dropping it puts the setting back"]
+pub struct Change {
+    journal: Arc<Journal>,
+    id: u64,
+}
+
+impl Change {
+    /// Puts the setting back now, and says if that fails; it stays in the journal then, and the
+    /// next start tries again.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn undo(self) -> io::Result<()> {
+        self.journal.undo(self.id)
+    }
+}
+
+impl Drop for Change {
+    fn drop(&mut self) {
+        // What cannot be undone stays in the journal, and the next start tries again.
+        let _ = self.journal.undo(self.id);
+    }
+}

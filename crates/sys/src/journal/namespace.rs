@@ -1,0 +1,77 @@
+//! The network namespace that a setting belongs to, known by the inode of its file in /proc
+//! (namespaces(7)).
+
+use rustix::fs::{Mode, OFlags};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+const HERE: &str = "/proc/thread-self/ns/net";
+
+/// The namespace of the calling thread.
+pub(super) fn current() -> io::Result<u64> {
+    Ok(fs::metadata(HERE)?.ino())
+}
+
+/// Where a namespace can be found.
+pub(super) enum Place {
+    /// The calling thread is in it.
+    Here,
+    /// Somewhere else, ready to be entered.
+    There(OwnedFd),
+    /// Nobody is in it any more.
+    Gone,
+    /// Nobody whom this process may look at.
+    Unknown,
+}
+
+/// Looks for a namespace among those of all processes, and those with a name (ip-netns(8)).
+pub(super) fn find(namespace: u64) -> io::Result<Place> {
+    if current()? == namespace {
+        return Ok(Place::Here);
+    }
+    let named = entries(Path::new("/run/netns"));
+    let mut hidden = false;
+    for path in named.into_iter().chain(processes()) {
+        match fs::metadata(&path) {
+            Ok(metadata) if metadata.ino() == namespace => {
+                let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+                return Ok(Place::There(rustix::fs::open(&path, flags, Mode::empty())?));
+            }
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => hidden = true,
+            _ => {}
+        }
+    }
+    // Processes that even root may not look at have more rights than we had when we changed it.
+    let hidden = hidden && !rustix::process::geteuid().is_root();
+    Ok(if hidden { Place::Unknown } else { Place::Gone })
+}
+
+/// The namespace of every thread: they may differ within a process.
+fn processes() -> impl Iterator<Item = PathBuf> {
+    let all = entries(Path::new("/proc")).into_iter();
+    let tasks = all.map(|process| process.join("task")).flat_map(|tasks| entries(&tasks));
+    tasks.map(|task| task.join("ns/net"))
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect()
+}
+
+/// Does a job inside a namespace, on a thread of its own.
+pub(super) fn inside<R: Send>(
+    namespace: &OwnedFd,
+    job: impl FnOnce() -> io::Result<R> + Send,
+) -> io::Result<R> {
+    std::thread::scope(|scope| {
+        let enter = || {
+            move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
+            job()
+        };
+        scope.spawn(enter).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}

@@ -1,0 +1,66 @@
+//! What a setting can be set to.
+
+use crate::ethtool::{Channels, Ethtool, Offload};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::io;
+
+/// A setting of an interface and its value.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Value {
+    /// How many queues serve.
+    Channels(Channels),
+    /// Whether an offload is on.
+    Offload(Offload, bool),
+    /// Largest IP packet, bytes.
+    Mtu(u32),
+}
+
+impl Value {
+    /// Whether it is another value of the same setting.
+    pub(super) fn is_same_setting(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Channels(_), Self::Channels(_)) | (Self::Mtu(_), Self::Mtu(_)) => true,
+            (Self::Offload(one, _), Self::Offload(two, _)) => one == two,
+            _ => false,
+        }
+    }
+
+    /// What the same setting is now.
+    pub(super) fn current(&self, interface: &str) -> io::Result<Self> {
+        let ethtool = Ethtool::open()?;
+        Ok(match *self {
+            Self::Channels(_) => Self::Channels(ethtool.channels(interface)?.0),
+            Self::Offload(offload, _) => {
+                Self::Offload(offload, ethtool.offload(interface, offload)?)
+            }
+            Self::Mtu(_) => Self::Mtu(ethtool.mtu(interface)?),
+        })
+    }
+
+    /// Makes it so.
+    pub(super) fn apply(&self, interface: &str) -> io::Result<()> {
+        let ethtool = Ethtool::open()?;
+        match *self {
+            Self::Channels(channels) => ethtool.set_channels(interface, channels),
+            Self::Offload(offload, on) => ethtool.set_offload(interface, offload, on),
+            Self::Mtu(mtu) => ethtool.set_mtu(interface, mtu),
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Channels(Channels { receive, transmit, combined }) => {
+                write!(f, "the queues ({receive} rx, {transmit} tx, {combined} combined)")
+            }
+            Self::Offload(offload, on) => {
+                write!(f, "the offload {} ({})", offload.name(), if *on { "on" } else { "off" })
+            }
+            Self::Mtu(mtu) => write!(f, "the MTU ({mtu})"),
+        }
+    }
+}
