@@ -4,6 +4,7 @@ pub mod bench;
 pub mod demo;
 pub mod fault;
 pub mod find;
+pub mod grant;
 pub mod latency;
 pub mod radio;
 pub mod run;

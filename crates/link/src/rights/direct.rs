@@ -13,15 +13,20 @@ use crate::frame::Steer;
 #[derive(Debug)]
 pub struct Direct {
     family: Family,
+    interface: u32,
     /// The process to act for; none: this one.
     client: Option<Pid>,
 }
 
 impl Direct {
-    /// Steps for a link of this process, or of the process `client`.
-    #[must_use]
-    pub fn new(family: Family, client: Option<Pid>) -> Self {
-        Self { family, client }
+    /// Steps for a link on an interface, of this process or of the process `client`.
+    ///
+    /// # Errors
+    /// `NotFound` (ENODEV) when there is no such interface in this network namespace.
+    pub fn new(family: Family, interface: &str, client: Option<Pid>) -> io::Result<Self> {
+        let any = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+        let interface = rustix::net::netdevice::name_to_index(&any, interface)?;
+        Ok(Self { family, interface, client })
     }
 }
 

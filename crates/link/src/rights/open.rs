@@ -24,7 +24,7 @@ pub fn open(
     let lack = match options.choice {
         Choice::Broker => None,
         Choice::Auto | Choice::Direct => match lacking(family) {
-            None => return Ok(Box::new(Direct::new(family, None))),
+            None => return Ok(Box::new(direct(family, interface)?)),
             lack => lack,
         },
     };
@@ -37,6 +37,11 @@ pub fn open(
     };
     let reason = lack.map_or_else(|| broker.clone(), |lack| format!("{lack}, and {broker}"));
     Err(LinkError::Rights { link: family.name(), interface: interface.to_owned(), reason })
+}
+
+fn direct(family: Family, interface: &str) -> Result<Direct, LinkError> {
+    let what = "look for the interface; `ip link` lists those of this network namespace";
+    Direct::new(family, interface, None).map_err(|source| LinkError::Setup { what, source })
 }
 
 /// The capabilities that a link needs.

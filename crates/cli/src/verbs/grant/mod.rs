@@ -1,0 +1,150 @@
+//! `millstream grant`: gives other users links without giving them rights.
+
+mod account;
+mod confine;
+mod serve;
+
+use crate::output::Report;
+use anyhow::{Context, bail};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use millstream_link::rights::policy::{ORDINARY_PORTS, Policy};
+use millstream_link::rights::{DEFAULT_BROKER, Direct, Family, Rights};
+use std::ffi::OsString;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+
+use account::Account;
+
+/// Opens links for other users (run this as root); they stream without root and capabilities.
+///
+/// Without a command it serves until it is interrupted. With one it drops every right, runs the
+/// command as the user, and serves it alone.
+///
+/// A socket of the link `packet` sees every frame of the machine, and one of `xdp` may send
+/// anything on its interface: grant them to users whom you trust with that.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The interface to grant; may be given several times.
+    #[arg(long, required = true, value_name = "NAME")]
+    pub interface: Vec<String>,
+
+    /// Who gets it: name or number; several times, or with --group. Who called sudo by default.
+    #[arg(long, value_name = "USER")]
+    pub user: Vec<String>,
+
+    /// A group whose members get it, too.
+    #[arg(long, value_name = "GROUP")]
+    pub group: Vec<String>,
+
+    /// Which links, separated by commas.
+    #[arg(long, value_delimiter = ',', default_value = "xdp",
+        value_parser = PossibleValuesParser::new(["xdp", "packet"]).map(family))]
+    pub links: Vec<Family>,
+
+    /// UDP ports that may be taken from the kernel, separated by commas.
+    #[arg(long, value_delimiter = ',', value_name = "PORT[-PORT]", value_parser = ports,
+        default_value = "1024-65535")]
+    pub ports: Vec<RangeInclusive<u16>>,
+
+    /// All frames of the interface may be taken from the kernel (for measurements).
+    #[arg(long)]
+    pub everything: bool,
+
+    /// The number of queues of the interface may be changed while a link is open.
+    #[arg(long)]
+    pub channels: bool,
+
+    /// Memory that one link may lock for its frames, MiB.
+    #[arg(long, default_value_t = 1024, value_name = "MIB")]
+    pub locked_mib: u64,
+
+    /// Where to listen.
+    #[arg(long, default_value = DEFAULT_BROKER, value_name = "PATH")]
+    pub socket: PathBuf,
+
+    /// A command to run as the user, with these links and no rights.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+fn family(name: String) -> Family {
+    if name == "packet" { Family::Packet } else { Family::Xdp }
+}
+
+fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let number = |text: &str| text.trim().parse::<u16>().ok().filter(|port| *port > 0);
+    match (number(first), number(last)) {
+        (Some(first), Some(last)) if first <= last => Ok(first..=last),
+        _ => Err(format!("{text} is no port and no range of ports such as 49153-49400")),
+    }
+}
+
+/// Serves, or runs the command.
+pub fn run(args: Args) -> anyhow::Result<Report> {
+    if !rustix::process::geteuid().is_root() {
+        bail!("only root has rights to grant: run `sudo millstream grant …`");
+    }
+    for interface in &args.interface {
+        exists(interface)?;
+    }
+    let accounts = accounts(&args)?;
+    let policy = policy(&args, &accounts)?;
+    if args.command.is_empty() {
+        return serve::until_interrupted(&args, policy, &accounts);
+    }
+    let [account] = accounts.as_slice() else {
+        bail!("a command runs as one user: give --user once");
+    };
+    serve::command(&args.command, policy, account)
+}
+
+/// Whom the command line means.
+fn accounts(args: &Args) -> anyhow::Result<Vec<Account>> {
+    if !args.user.is_empty() {
+        return args.user.iter().map(|user| Account::find(user)).collect();
+    }
+    match std::env::var("SUDO_UID") {
+        Ok(caller) => Ok(vec![Account::find(&caller)?]),
+        Err(_) if args.group.is_empty() => bail!("nobody to grant it to: give --user or --group"),
+        Err(_) => Ok(Vec::new()),
+    }
+}
+
+fn policy(args: &Args, accounts: &[Account]) -> anyhow::Result<Policy> {
+    let groups = args.group.iter().map(|group| account::group(group));
+    let mut policy = Policy::new(&args.interface[0], &args.links);
+    policy.users = accounts.iter().map(|account| account.uid).collect();
+    policy.groups = groups.collect::<anyhow::Result<_>>()?;
+    policy.interfaces.clone_from(&args.interface);
+    policy.ports.clone_from(&args.ports);
+    policy.everything = args.everything;
+    policy.channels = args.channels;
+    let bytes = args.locked_mib.checked_mul(1 << 20);
+    policy.locked_bytes_max = bytes.context("--locked-mib is more than any machine has")?;
+    Ok(policy)
+}
+
+fn exists(interface: &str) -> anyhow::Result<()> {
+    let known =
+        rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::DGRAM, None)
+            .and_then(|socket| rustix::net::netdevice::name_to_index(&socket, interface));
+    known.map(drop).map_err(|error| {
+        anyhow::anyhow!("there is no interface {interface} ({error}); `ip link` lists them")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_single_or_ranges() {
+        assert_eq!(ports("49153"), Ok(49153..=49153));
+        assert_eq!(ports("49153-49400"), Ok(49153..=49400));
+        assert_eq!(ports("1024-65535"), Ok(ORDINARY_PORTS));
+        for bad in ["", "0", "5-4", "x", "1-70000", "-"] {
+            assert!(ports(bad).unwrap_err().contains("is no port"), "{bad}");
+        }
+    }
+}

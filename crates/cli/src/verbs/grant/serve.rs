@@ -1,0 +1,122 @@
+//! The broker as a service, or for one command.
+
+use super::{Account, Args, Direct, Family, Report, Rights, confine};
+use crate::{interrupt, output};
+use anyhow::{Context, anyhow};
+use millstream_link::rights::BROKER_VARIABLE;
+use millstream_link::rights::policy::{Peer, Policy};
+use millstream_link::rights::server::{Event, Server};
+use serde_json::json;
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::time::Duration;
+
+/// How soon the end of a command, or a signal that came between, is seen.
+const TURN: Duration = Duration::from_millis(100);
+
+/// Begins the privileged steps for a client.
+fn begin(family: Family, interface: &str, peer: &Peer) -> io::Result<Box<dyn Rights>> {
+    let client = rustix::process::Pid::from_raw(peer.pid);
+    Ok(Box::new(Direct::new(family, interface, client)?))
+}
+
+fn listen(path: &Path, policy: Policy) -> anyhow::Result<Server> {
+    Server::listen(path, policy, begin).map_err(|error| match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            anyhow!("a broker listens at {} already; give --socket for another", path.display())
+        }
+        _ => anyhow!("cannot listen at {}: {error}", path.display()),
+    })
+}
+
+/// What happened, in numbers.
+#[derive(Default)]
+struct Told {
+    opened: u64,
+    refused: u64,
+}
+
+impl Told {
+    fn take(&mut self, event: &Event) {
+        match event {
+            Event::Opened { .. } => self.opened += 1,
+            Event::Refused { .. } => self.refused += 1,
+            _ => {}
+        }
+        output::note(event);
+    }
+}
+
+/// Serves until somebody asks it to end.
+pub fn until_interrupted(
+    args: &Args,
+    policy: Policy,
+    accounts: &[Account],
+) -> anyhow::Result<Report> {
+    let links: Vec<_> = args.links.iter().map(|family| family.name()).collect();
+    let names = accounts.iter().map(|account| account.name.clone());
+    let groups = args.group.iter().map(|group| format!("group {group}"));
+    let whom: Vec<_> = names.chain(groups).collect();
+    let mut server = listen(&args.socket, policy)?;
+    interrupt::install();
+    output::note(format_args!(
+        "granting {} on {} to {} at {}; interrupt to end",
+        links.join(", "),
+        args.interface.join(", "),
+        whom.join(", "),
+        args.socket.display()
+    ));
+    let mut told = Told::default();
+    while !interrupt::asked() {
+        server.turn(TURN, &mut |event| told.take(&event))?;
+    }
+    let Told { opened, refused } = told;
+    let text = format!("links granted {opened}, requests refused {refused}\n");
+    Ok(Report::done(text, json!({ "granted": opened, "refused": refused })))
+}
+
+/// Runs a command without rights and serves it alone, until it ends; then this process ends as the
+/// command did.
+pub fn command(command: &[OsString], policy: Policy, account: &Account) -> anyhow::Result<Report> {
+    let path = PathBuf::from(format!("/run/millstream/grant-{}.sock", std::process::id()));
+    let mut server = listen(&path, policy)?;
+    interrupt::install();
+    let mut child = start(command, &path, account)?;
+    let mut told_to_end = false;
+    let status = loop {
+        server.turn(TURN, &mut |event| output::note(event))?;
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if interrupt::asked() && !told_to_end {
+            told_to_end = true;
+            end(&child);
+        }
+    };
+    drop(server);
+    std::process::exit(code(status));
+}
+
+fn start(command: &[OsString], broker: &Path, account: &Account) -> anyhow::Result<Child> {
+    let mut prepared = Command::new(&command[0]);
+    prepared.args(&command[1..]).env(BROKER_VARIABLE, broker);
+    confine::confine(&mut prepared, account)?;
+    prepared
+        .spawn()
+        .with_context(|| format!("cannot run {} as {}", command[0].to_string_lossy(), account.name))
+}
+
+fn end(child: &Child) {
+    // It may just have ended.
+    let _ = rustix::process::kill_process(
+        rustix::process::Pid::from_child(child),
+        rustix::process::Signal::TERM,
+    );
+}
+
+fn code(status: ExitStatus) -> i32 {
+    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
+}
