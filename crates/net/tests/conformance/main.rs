@@ -58,7 +58,9 @@ macro_rules! links {
 
 links! {
     udp_loopback: Some(Rig::loopback("udp"));
-    udp_plain_loopback: Some(Rig::loopback("udp:gro=off,gso=off"));
+    udp_loopback_no_gro: Some(Rig::loopback("udp:gro=off"));
+    udp_loopback_no_gso: Some(Rig::loopback("udp:gso=off"));
+    udp_loopback_plain: Some(Rig::loopback("udp:gro=off,gso=off"));
     udp: Rig::veth(Shape::new("udp", "udp"));
     udp_jumbo: Rig::veth(Shape::new("udp", "udp").mtu(9000));
 }
