@@ -237,7 +237,7 @@ impl Ethtool {
 
     /// # Safety
     /// `args` begins with the command and is the structure that it reads and writes.
-    unsafe fn ethtool<T>(&self, interface: &str, args: &mut T) -> io::Result<()> {
+    pub(crate) unsafe fn ethtool<T>(&self, interface: &str, args: &mut T) -> io::Result<()> {
         let mut request = request(interface)?;
         request.ifr_ifru.ifru_data = std::ptr::from_mut(args).cast();
         // SAFETY: `args` outlives the call; its type suits by the caller's contract.

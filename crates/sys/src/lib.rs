@@ -9,6 +9,7 @@ mod environment;
 pub mod ethtool;
 pub mod journal;
 pub mod netlink;
+mod ntuple;
 pub mod thread;
 mod topology;
 pub mod usage;

@@ -16,6 +16,13 @@ pub enum Value {
     Offload(Offload, bool),
     /// Largest IP packet, bytes.
     Mtu(u32),
+    /// The queue that the device gives a UDP port; none: any.
+    PortQueue {
+        /// The port.
+        port: u16,
+        /// The queue.
+        queue: Option<u32>,
+    },
 }
 
 impl Value {
@@ -24,6 +31,7 @@ impl Value {
         match (self, other) {
             (Self::Channels(_), Self::Channels(_)) | (Self::Mtu(_), Self::Mtu(_)) => true,
             (Self::Offload(one, _), Self::Offload(two, _)) => one == two,
+            (Self::PortQueue { port: one, .. }, Self::PortQueue { port: two, .. }) => one == two,
             _ => false,
         }
     }
@@ -37,6 +45,9 @@ impl Value {
                 Self::Offload(offload, ethtool.offload(interface, offload)?)
             }
             Self::Mtu(_) => Self::Mtu(ethtool.mtu(interface)?),
+            Self::PortQueue { port, .. } => {
+                Self::PortQueue { port, queue: ethtool.port_queue(interface, port)? }
+            }
         })
     }
 
@@ -47,6 +58,7 @@ impl Value {
             Self::Channels(channels) => ethtool.set_channels(interface, channels),
             Self::Offload(offload, on) => ethtool.set_offload(interface, offload, on),
             Self::Mtu(mtu) => ethtool.set_mtu(interface, mtu),
+            Self::PortQueue { port, queue } => ethtool.set_port_queue(interface, port, queue),
         }
     }
 }
@@ -61,6 +73,12 @@ impl fmt::Display for Value {
                 write!(f, "the offload {} ({})", offload.name(), if *on { "on" } else { "off" })
             }
             Self::Mtu(mtu) => write!(f, "the MTU ({mtu})"),
+            Self::PortQueue { port, queue: None } => {
+                write!(f, "the queue of UDP port {port} (any)")
+            }
+            Self::PortQueue { port, queue: Some(queue) } => {
+                write!(f, "the queue of UDP port {port} ({queue})")
+            }
         }
     }
 }
