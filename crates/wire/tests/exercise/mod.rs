@@ -3,7 +3,9 @@
 //! Each function gives the bytes to a parser, calls every accessor of what was accepted, and
 //! asserts that what is emitted is read back. It panics only where the crate's contract is broken.
 
-#![allow(dead_code, reason = "each target calls one of these")]
+#![allow(dead_code, unused_imports, reason = "each target calls one of these")]
+
+mod internet;
 
 use millstream_wire::chdr::{self, DataRepr, Header, Packet};
 use millstream_wire::ctrl::CtrlRepr;
@@ -12,6 +14,8 @@ use millstream_wire::mpm::{self, Reply, Request};
 use millstream_wire::msgpack::{Limits, Scan, scan};
 use millstream_wire::stream::{CommandRepr, StatusRepr};
 use millstream_wire::{Error, Width};
+
+pub use internet::ethernet;
 
 /// Large enough for any control, stream or management packet held in a `Repr`.
 const SCRATCH: usize = 8192;
