@@ -10,7 +10,9 @@ pub mod ethtool;
 pub mod journal;
 pub mod netlink;
 mod ntuple;
+pub mod sched;
 pub mod thread;
+pub mod threads;
 mod topology;
 pub mod usage;
 

@@ -1,0 +1,263 @@
+//! Scheduling classes of threads (sched(7)), and why the kernel refuses one.
+
+use rustix::process::{Resource, getrlimit};
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// A scheduling class with its priority.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Class {
+    /// The ordinary one: shares the CPU with everybody.
+    #[default]
+    Other,
+    /// Real time, priority 1 to 99: runs until it waits or one of higher priority comes.
+    Fifo(u8),
+    /// The same, taking turns with those of the same priority.
+    RoundRobin(u8),
+}
+
+impl Class {
+    fn policy(self) -> (i32, u8) {
+        match self {
+            Self::Other => (libc::SCHED_OTHER, 0),
+            Self::Fifo(priority) => (libc::SCHED_FIFO, priority),
+            Self::RoundRobin(priority) => (libc::SCHED_RR, priority),
+        }
+    }
+
+    /// The class that the kernel numbers so; none for the rarer ones (idle, batch, deadline).
+    #[must_use]
+    pub fn from_policy(policy: i32, priority: u8) -> Option<Self> {
+        match policy {
+            libc::SCHED_OTHER => Some(Self::Other),
+            libc::SCHED_FIFO => Some(Self::Fifo(priority)),
+            libc::SCHED_RR => Some(Self::RoundRobin(priority)),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Other => f.write_str("other"),
+            Self::Fifo(priority) => write!(f, "fifo:{priority}"),
+            Self::RoundRobin(priority) => write!(f, "rr:{priority}"),
+        }
+    }
+}
+
+/// Text that names no scheduling class.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("`{0}` is no scheduling class; write other, fifo:1 to fifo:99, or rr:1 to rr:99")]
+pub struct ParseClassError(String);
+
+impl FromStr for Class {
+    type Err = ParseClassError;
+
+    fn from_str(text: &str) -> Result<Self, ParseClassError> {
+        let fail = || ParseClassError(text.to_owned());
+        if text == "other" {
+            return Ok(Self::Other);
+        }
+        let (name, priority) = text.split_once(':').ok_or_else(fail)?;
+        let priority = priority.parse().ok().filter(|p| (1..=99).contains(p)).ok_or_else(fail)?;
+        match name {
+            "fifo" => Ok(Self::Fifo(priority)),
+            "rr" => Ok(Self::RoundRobin(priority)),
+            _ => Err(fail()),
+        }
+    }
+}
+
+/// Why a thread did not get its class.
+#[derive(Debug, thiserror::Error)]
+#[error("no scheduling class {wanted} for this thread: {source}; {reason}")]
+pub struct ClassError {
+    /// What was asked for.
+    pub wanted: Class,
+    /// Why the kernel refused, as far as that can be found out, and what to do.
+    pub reason: Reason,
+    /// What the kernel answered.
+    pub source: io::Error,
+}
+
+/// Why a scheduling class was refused.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// Neither the privilege nor a resource limit that allows the priority.
+    Limit {
+        /// The highest priority that RLIMIT_RTPRIO allows.
+        allowed: u64,
+    },
+    /// The privilege is there, but the control group may not run real-time threads.
+    Group {
+        /// The file that says how long they may run.
+        file: PathBuf,
+    },
+    /// There is no such priority.
+    NoSuchPriority,
+    /// Something else.
+    Unknown,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Limit { allowed } => write!(
+                f,
+                "this user may go up to priority {allowed} (RLIMIT_RTPRIO): raise `rtprio` in \
+                 /etc/security/limits.d, or give CAP_SYS_NICE"
+            ),
+            Self::Group { file } => write!(
+                f,
+                "its control group has no time for real-time threads: write microseconds into {}",
+                file.display()
+            ),
+            Self::NoSuchPriority => write!(f, "priorities go from 1 to 99"),
+            Self::Unknown => write!(f, "the thread goes on in its present class"),
+        }
+    }
+}
+
+/// Gives the calling thread a scheduling class. Threads and processes that it starts get the
+/// ordinary one, so that a busy helper never takes the CPU from everybody.
+///
+/// # Errors
+/// [`ClassError`], which says why; the thread keeps the class that it has and can go on.
+pub fn set_current_thread(wanted: Class) -> Result<(), ClassError> {
+    let (policy, priority) = wanted.policy();
+    let policy = policy | if priority > 0 { libc::SCHED_RESET_ON_FORK } else { 0 };
+    let parameters = libc::sched_param { sched_priority: priority.into() };
+    // SAFETY: the parameters outlive the call; 0 is the calling thread.
+    if unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) } == 0 {
+        return Ok(());
+    }
+    let source = io::Error::last_os_error();
+    Err(ClassError { wanted, reason: reason(&source, wanted, Path::new("/")), source })
+}
+
+fn reason(source: &io::Error, wanted: Class, root: &Path) -> Reason {
+    match source.raw_os_error() {
+        Some(libc::EINVAL) => return Reason::NoSuchPriority,
+        Some(libc::EPERM) => {}
+        _ => return Reason::Unknown,
+    }
+    let allowed = getrlimit(Resource::Rtprio).current.unwrap_or(u64::MAX);
+    if u64::from(wanted.policy().1) > allowed && !may_set_priorities(root) {
+        return Reason::Limit { allowed };
+    }
+    match empty_group(root) {
+        Some(file) => Reason::Group { file },
+        None => Reason::Unknown,
+    }
+}
+
+/// Whether the calling thread has CAP_SYS_NICE.
+fn may_set_priorities(root: &Path) -> bool {
+    const CAP_SYS_NICE: u32 = 23;
+    let status = std::fs::read_to_string(root.join("proc/thread-self/status")).unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let bits = effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
+    bits.is_some_and(|bits| bits >> CAP_SYS_NICE & 1 == 1)
+}
+
+/// The file that gives the control group no time for real-time threads
+/// (Documentation/scheduler/sched-rt-group.rst; only in version 1).
+fn empty_group(root: &Path) -> Option<PathBuf> {
+    let groups = std::fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
+    let path = groups.lines().find_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (fields.next()?, fields.next()?);
+        controllers.split(',').any(|controller| controller == "cpu").then_some(path)
+    })?;
+    let file = Path::new("sys/fs/cgroup/cpu").join(path.trim_start_matches('/'));
+    let file = file.join("cpu.rt_runtime_us");
+    let runtime = std::fs::read_to_string(root.join(&file)).ok()?;
+    (runtime.trim() == "0").then(|| Path::new("/").join(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(code: i32) -> io::Error {
+        io::Error::from_raw_os_error(code)
+    }
+
+    #[test]
+    fn classes_read_and_write_alike() {
+        for text in ["other", "fifo:1", "rr:99"] {
+            assert_eq!(text.parse::<Class>().unwrap().to_string(), text);
+        }
+        for text in ["fifo", "fifo:0", "rr:100", "idle:1", ""] {
+            let error = text.parse::<Class>().unwrap_err().to_string();
+            assert!(error.ends_with("write other, fifo:1 to fifo:99, or rr:1 to rr:99"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_thread_has_its_class_or_is_told_why_not() {
+        std::thread::spawn(|| match set_current_thread(Class::Fifo(3)) {
+            Ok(()) => {
+                // SAFETY: 0 is the calling thread.
+                let policy = unsafe { libc::sched_getscheduler(0) };
+                assert_eq!(policy, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK);
+                set_current_thread(Class::Other).unwrap();
+            }
+            Err(error) => {
+                let text = error.to_string();
+                assert!(text.starts_with("no scheduling class fifo:3 for this thread: "), "{text}");
+                assert_ne!(error.reason, Reason::NoSuchPriority);
+            }
+        })
+        .join()
+        .unwrap();
+        let error = set_current_thread(Class::Fifo(0)).unwrap_err();
+        assert_eq!(error.reason, Reason::NoSuchPriority);
+        assert!(error.to_string().ends_with("priorities go from 1 to 99"), "{error}");
+    }
+
+    /// A thread without the privilege; the limit is that of the test's environment.
+    #[test]
+    fn without_the_privilege_the_limit_is_the_reason() {
+        use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
+        std::thread::spawn(|| {
+            let have = capabilities(None).unwrap();
+            let effective = have.effective - CapabilitySet::SYS_NICE;
+            set_capabilities(None, CapabilitySets { effective, ..have }).unwrap();
+            if getrlimit(Resource::Rtprio).current != Some(0) {
+                eprintln!("skipped: RLIMIT_RTPRIO is not 0 here");
+                return;
+            }
+            let error = set_current_thread(Class::RoundRobin(5)).unwrap_err();
+            assert_eq!(error.reason, Reason::Limit { allowed: 0 });
+            assert!(error.to_string().contains("up to priority 0 (RLIMIT_RTPRIO)"), "{error}");
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn with_the_privilege_an_empty_control_group_is_the_reason() {
+        let root = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write("proc/thread-self/status", "Name:\tx\nCapEff:\t000001ffffffffff\n");
+        write("proc/self/cgroup", "5:cpu,cpuacct:/radio\n0::/init.scope\n");
+        let file = "sys/fs/cgroup/cpu/radio/cpu.rt_runtime_us";
+        write(file, "0\n");
+        let found = reason(&refused(libc::EPERM), Class::Fifo(99), root.path());
+        assert_eq!(found, Reason::Group { file: Path::new("/").join(file) });
+        assert!(found.to_string().ends_with(&format!("write microseconds into /{file}")));
+        write(file, "950000\n");
+        let found = reason(&refused(libc::EPERM), Class::Fifo(99), root.path());
+        assert_eq!(found, Reason::Unknown);
+    }
+}
