@@ -1,6 +1,6 @@
 //! A frame has one owner at a time, and none is lost.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use millstream_testkit::allocations;
 
@@ -50,10 +50,14 @@ pub fn frames_go_back_in_any_order(wire: &mut Wire) {
     let mut held = Vec::new();
     for turn in 0..200u64 {
         wire.send(turn * 10..turn * 10 + 10, 100);
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + Duration::from_millis(50);
         let before = held.len();
         while held.len() < before + 10 && Instant::now() < until {
             wire.rx().receive(&mut held).unwrap();
+        }
+        if held.len() == before {
+            // Where frames share blocks a few may hold up all: then everything goes back.
+            wire.rx().give_back(&mut held);
         }
         // Some that came and some that were never used, oldest and newest, mixed.
         let mut back: Vec<_> = Vec::new();
@@ -66,6 +70,9 @@ pub fn frames_go_back_in_any_order(wire: &mut Wire) {
         wire.balanced();
     }
     wire.rx().give_back(&mut held);
+    wire.collect_for(usize::MAX, Duration::from_millis(50));
+    wire.send(0..100, 100);
+    assert!(numbers(&wire.collect(100)).eq(0..100), "all buffers are back");
 }
 
 /// Whole frames are taken off the front; the rest stays in order.
