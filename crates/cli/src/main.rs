@@ -47,6 +47,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return output::refuse(&error),
     };
+    put_back();
     let outcome = match cli.verb {
         Verb::Bench(args) => verbs::bench::run(args),
         Verb::Demo(args) => verbs::demo::run(args),
@@ -60,4 +61,19 @@ fn main() -> ExitCode {
         Verb::Tx(args) => verbs::tx::run(args),
     };
     output::finish(outcome, cli.json)
+}
+
+/// Puts settings of the machine back that a process changed and then was killed. Nothing is there
+/// to be found as a rule, and nothing is said then.
+fn put_back() {
+    let (undone, failed) = match millstream_sys::journal::recover() {
+        Ok(found) => (found.undone, found.failed),
+        Err(error) => (Vec::new(), vec![format!("the journals cannot be read: {error}")]),
+    };
+    for (what, list) in [("put back", undone), ("could not put back", failed)] {
+        if !list.is_empty() {
+            let list = list.join(", ");
+            output::note(format_args!("millstream: {what} after a process that died: {list}"));
+        }
+    }
 }

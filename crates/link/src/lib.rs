@@ -22,6 +22,7 @@ pub mod frame;
 pub mod interfaces;
 pub mod loopback;
 pub mod port;
+pub mod queues;
 pub mod registry;
 pub mod rights;
 mod spec;

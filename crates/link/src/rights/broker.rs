@@ -73,8 +73,9 @@ impl Broker {
                 Ok(Done { value, note, descriptors: answer.descriptors })
             }
             Ok(Reply::Refused { errno, reason }) => {
+                let text = format!("the broker at {} says: {reason}", self.path.display());
                 let kind = io::Error::from_raw_os_error(errno).kind();
-                Err(self.failed(kind, &format!("says: {reason}")))
+                Err(io::Error::new(kind, Said { errno, text }))
             }
             Err(error) => {
                 Err(self.failed(io::ErrorKind::InvalidData, &format!("is no broker: {error}")))
@@ -92,6 +93,21 @@ impl Broker {
             self.failed(io::ErrorKind::InvalidData, "sent another number of descriptors")
         })
     }
+}
+
+/// What a broker said, with the errno of the step that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("{text}")]
+struct Said {
+    errno: i32,
+    text: String,
+}
+
+/// The errno of a privileged step that failed, whoever did it.
+#[must_use]
+pub fn errno(error: &io::Error) -> Option<i32> {
+    let said = || error.get_ref()?.downcast_ref::<Said>().map(|said| said.errno);
+    error.raw_os_error().or_else(said)
 }
 
 fn has_gone(error: &io::Error) -> bool {

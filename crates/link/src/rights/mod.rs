@@ -21,7 +21,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 
 use crate::frame::Steer;
 
-pub use broker::Broker;
+pub use broker::{Broker, errno};
 pub use choice::{BROKER_VARIABLE, Choice, DEFAULT_BROKER, OPTIONS_HELP, RightsOptions};
 pub use direct::Direct;
 pub use open::open;
@@ -94,7 +94,8 @@ pub struct BusyPoll {
 
 /// The privileged steps of one link on one interface. None of them is on the data path.
 ///
-/// All errors carry the errno of the step; those of a broker say what it said.
+/// Every error has the errno of the step that failed ([`errno`]); those of a broker say what it
+/// said.
 pub trait Rights: Send {
     /// Who acts: `direct`, or `broker PATH`.
     fn holder(&self) -> String;
