@@ -2,6 +2,7 @@
 
 mod child_radio;
 mod graph_run;
+mod ground;
 mod interrupt;
 mod live;
 mod numbers;
@@ -11,6 +12,7 @@ mod sigmf;
 mod signal;
 mod start;
 mod verbs;
+mod wait;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

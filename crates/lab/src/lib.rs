@@ -8,6 +8,7 @@
 //! | [`histogram`] | latencies as a distribution; its picture is in [`picture`] |
 //! | [`lag`] | how far a consumer runs behind a radio's clock |
 //! | [`faults`] | what a radio's streams make of everything that goes wrong |
+//! | [`packets`] | packets a second over any link, what each costs, round trips |
 //! | [`rate`] | what a host sustains with a radio |
 //! | [`trial`] | the buffer law put to the test on a scaled clock |
 //! | [`turnaround`] | from received samples to the earliest answer |
@@ -21,6 +22,7 @@ mod direction;
 pub mod faults;
 pub mod histogram;
 pub mod lag;
+pub mod packets;
 pub mod picture;
 pub mod rate;
 pub mod search;

@@ -3,8 +3,12 @@
 mod buffer;
 mod convert;
 mod faults;
+mod packets;
 mod rate;
 mod way;
+mod worker;
+
+pub use packets::{places, refusals};
 
 use crate::output::Report;
 use clap::Subcommand;
@@ -22,7 +26,10 @@ enum What {
     Buffer(buffer::Args),
     Convert(convert::Args),
     Faults(faults::Args),
+    Packets(packets::Args),
     Rate(rate::Args),
+    #[command(hide = true)]
+    Worker(worker::Args),
 }
 
 /// Runs one measurement.
@@ -31,6 +38,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         What::Buffer(args) => buffer::run(args),
         What::Convert(args) => convert::run(args),
         What::Faults(args) => faults::run(args),
+        What::Packets(args) => packets::run(args),
         What::Rate(args) => rate::run(args),
+        What::Worker(args) => worker::run(args),
     }
 }

@@ -1,7 +1,10 @@
 //! `millstream latency`: how late things are on this machine, as distributions. One file a
 //! measurement.
 
+mod link;
 mod radio;
+mod trips;
+mod udp;
 
 use crate::output::Report;
 use clap::Subcommand;
@@ -16,12 +19,16 @@ pub struct Args {
 /// Each measurement describes itself where its arguments are.
 #[derive(Subcommand)]
 enum What {
+    Link(link::Args),
     Radio(radio::Args),
+    Udp(udp::Args),
 }
 
 /// Runs one measurement.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     match args.what {
+        What::Link(args) => link::run(args),
         What::Radio(args) => radio::run(args),
+        What::Udp(args) => udp::run(args),
     }
 }

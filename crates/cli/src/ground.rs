@@ -1,0 +1,92 @@
+//! Where a measurement between two processes takes place, as the command line says it.
+
+use crate::interrupt;
+use anyhow::Context;
+use millstream_lab::packets::{Ground, Stage};
+use millstream_sys::thread::allowed_cpus;
+use std::process::Command;
+
+/// Networks and CPUs of both sides.
+#[derive(clap::Args)]
+pub struct GroundArgs {
+    /// Interface of the side that sends, NAME or NAME@NAMESPACE; without it both sides get a
+    /// network namespace of their own, joined by a veth pair that is gone afterwards (root).
+    #[arg(long, value_name = "INTERFACE", requires = "peer", conflicts_with = "loopback")]
+    interface: Option<String>,
+
+    /// Interface of the other side.
+    #[arg(long, value_name = "INTERFACE", requires = "interface")]
+    peer: Option<String>,
+
+    /// Kernel sockets on this machine's loopback: needs no rights.
+    #[arg(long)]
+    loopback: bool,
+
+    /// Largest IP packet of the veth pair, bytes.
+    #[arg(long, value_name = "BYTES", default_value_t = 9000, conflicts_with = "interface",
+          value_parser = clap::value_parser!(u32).range(576..=65_535))]
+    mtu: u32,
+
+    /// Where both sides run: on CPUs of their own, or on one together.
+    #[arg(long, value_name = "LAYOUT", value_enum, default_value = "split")]
+    layout: Layout,
+
+    /// CPUs of the sending and of the other side; by default the first two that are allowed.
+    #[arg(long, value_name = "CPU,CPU", value_delimiter = ',', num_args = 2)]
+    cpus: Vec<usize>,
+
+    /// Run both sides as SCHED_FIFO at this priority (root).
+    #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u32).range(1..=99))]
+    pub fifo: Option<u32>,
+}
+
+/// Who shares a core.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Layout {
+    /// Everything on one CPU.
+    Same,
+    /// A CPU each.
+    Split,
+}
+
+impl GroundArgs {
+    /// The networks.
+    pub fn ground(&self) -> Ground {
+        match (&self.interface, &self.peer) {
+            (Some(interface), Some(peer)) => Ground::Given([interface.clone(), peer.clone()]),
+            _ if self.loopback => Ground::Loopback,
+            _ => Ground::Private { mtu: self.mtu as usize },
+        }
+    }
+
+    /// Starts both sides.
+    pub fn set(&self) -> anyhow::Result<Stage> {
+        Ok(Stage::set(&self.ground(), self.places()?, worker, interrupt::asked)?)
+    }
+
+    fn places(&self) -> anyhow::Result<[Option<usize>; 2]> {
+        let allowed = allowed_cpus().context("cannot see which CPUs there are")?;
+        let mut cpus = match self.cpus[..] {
+            [sender, receiver] => [Some(sender), Some(receiver)],
+            _ => {
+                let (first, last) = (allowed.iter().next(), allowed.iter().nth(1));
+                [first, last.or(first)]
+            }
+        };
+        for cpu in cpus.into_iter().flatten() {
+            anyhow::ensure!(allowed.contains(cpu), "CPU {cpu}: this process may use {allowed}");
+        }
+        if self.layout == Layout::Same {
+            cpus[1] = cpus[0];
+        }
+        Ok(cpus)
+    }
+}
+
+/// This program, as the process of one side.
+fn worker(network: Option<&str>) -> std::io::Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["bench", "worker"]);
+    command.args(network.map(|network| format!("--network={network}")));
+    Ok(command)
+}

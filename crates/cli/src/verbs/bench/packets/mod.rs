@@ -1,0 +1,215 @@
+//! `millstream bench packets`: packets a second over any link, and what each costs.
+
+mod text;
+
+pub use text::{places, refusals};
+
+use crate::ground::GroundArgs;
+use crate::interrupt;
+use crate::live::Live;
+use crate::numbers::positive;
+use crate::output::{Report, note};
+use crate::wait::WaitArg;
+use millstream_lab::packets::measure::How;
+use millstream_lab::packets::rows::throughput;
+use millstream_lab::packets::{
+    Ground, Path, Row, Span, Stage, StageError, Table, Workload, measure,
+};
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+/// Measures packets a second over any link: receive and drop, transmit only, MAC swap.
+///
+/// All links are measured in turns, each repetition of one beside the same repetition of plain
+/// kernel UDP (sendmmsg to recvmmsg), which the ratios are to. Two processes, a CPU each, talk
+/// over a veth pair between two network namespaces; all of that is gone afterwards. "frames" are
+/// bare frames on the link, "port" is the whole path with our UDP/IP stack.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  sudo millstream bench packets
+  sudo millstream bench packets --size 64 --only xdp --only 'kernel UDP' --workload drop,swap
+  sudo millstream bench packets --link xdp:mode=native --path both --wait spin --layout same
+  millstream bench packets --loopback")]
+pub struct Args {
+    #[command(flatten)]
+    ground: GroundArgs,
+
+    /// What is done with packets.
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', value_enum, default_value = "drop")]
+    workload: Vec<WorkloadArg>,
+
+    /// Bytes of each packet as an Ethernet frame; a UDP payload is 42 less.
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "64,1514,8042",
+          value_parser = clap::value_parser!(u32).range(60..=65_535))]
+    size: Vec<u32>,
+
+    /// Repetitions of each row.
+    #[arg(long, value_name = "N", default_value_t = 5,
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repeat: u32,
+
+    /// How long each repetition counts, seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.3, value_parser = positive,
+          allow_negative_numbers = true)]
+    duration: f64,
+
+    /// Packets per second offered; by default as many as the link takes.
+    #[arg(long, value_name = "PPS", value_parser = positive, allow_negative_numbers = true)]
+    rate: Option<f64>,
+
+    /// Only rows whose name contains this; plain kernel UDP is always among them.
+    #[arg(long, value_name = "TEXT")]
+    only: Vec<String>,
+
+    /// A link to measure instead of all rows, such as xdp:mode=native; the interface is added.
+    #[arg(long, value_name = "LINK")]
+    link: Vec<String>,
+
+    /// How such a link is used: bare frames, a port, or both.
+    #[arg(long, value_name = "PATH", value_enum, default_value = "both", requires = "link")]
+    path: PathArg,
+
+    /// How such a link waits.
+    #[arg(long, value_name = "WAIT", value_enum, default_value = "spin", requires = "link")]
+    wait: WaitArg,
+
+    /// Do not have the kernel count system calls in an extra run of each row.
+    #[arg(long)]
+    no_trace: bool,
+}
+
+/// What is done with packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum WorkloadArg {
+    /// One side sends, the other receives and forgets.
+    Drop,
+    /// One side sends, nobody receives.
+    Transmit,
+    /// The other side sends everything back.
+    Swap,
+}
+
+/// How a link is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum PathArg {
+    Frames,
+    Port,
+    Both,
+}
+
+impl From<WorkloadArg> for Workload {
+    fn from(arg: WorkloadArg) -> Self {
+        match arg {
+            WorkloadArg::Drop => Self::Drop,
+            WorkloadArg::Transmit => Self::Transmit,
+            WorkloadArg::Swap => Self::Swap,
+        }
+    }
+}
+
+/// Succeeds when at least one row beside the base could be measured.
+pub fn run(args: Args) -> anyhow::Result<Report> {
+    let in_range = (0.01..=600.0).contains(&args.duration);
+    anyhow::ensure!(in_range, "--duration {}: give 0.01 to 600 seconds", args.duration);
+    interrupt::install();
+    let mut stage = args.ground.set()?;
+    note(format_args!("{}", places(stage.places())));
+    let mut report = Report::done(String::new(), json!({}));
+    let mut results = Vec::new();
+    for workload in args.workload.iter().map(|arg| Workload::from(*arg)) {
+        let rows = args.rows(workload);
+        anyhow::ensure!(!rows.is_empty(), "no row matches --only {}", args.only.join(", "));
+        let mut tables: Vec<_> = args.size.iter().map(|size| Table::new(*size as usize)).collect();
+        let ended = measure_all(&args, &mut stage, workload, &rows, &mut tables);
+        for table in &mut tables {
+            table.sum_up();
+            report.text += &text::table(workload, table);
+        }
+        results.push(json!({ "workload": workload, "tables": tables }));
+        if let Err(error) = ended {
+            report.failure = Some(error.to_string());
+            break;
+        }
+        let measured = |table: &Table| table.lines.iter().any(|line| line.ratio.is_some());
+        if !tables.iter().any(measured) {
+            report.failure = Some("no row could be measured".to_owned());
+        }
+    }
+    report.results = json!({
+        "places": stage.places(), "layout": text::layout(stage.places()),
+        "duration_s": args.duration, "offered_pps": args.rate, "workloads": results,
+    });
+    Ok(report)
+}
+
+/// All rows in turns, each size after the other within a repetition.
+fn measure_all(
+    args: &Args,
+    stage: &mut Stage,
+    workload: Workload,
+    rows: &[Row],
+    tables: &mut [Table],
+) -> Result<(), StageError> {
+    let mut live = Live::on_terminal_only();
+    // The last one is traced and does not count.
+    let turns = args.repeat as usize + usize::from(!args.no_trace);
+    for turn in 0..turns {
+        let trace = turn == args.repeat as usize;
+        for table in &mut *tables {
+            for row in rows {
+                let line = table.line(&row.name);
+                if line.refused.is_some() {
+                    continue;
+                }
+                live.show(Instant::now(), || format!("{}/{turns} {}", turn + 1, row.name));
+                let how = args.how(workload, table.frame_bytes, trace);
+                let line = table.line(&row.name);
+                match measure::measure(stage, row, &how) {
+                    Ok(measured) if trace => line.traced = Some(measured),
+                    Ok(measured) => line.runs.push((turn, measured)),
+                    // A trace needs rights that the measurement does not.
+                    Err(StageError::Refused(_)) if trace => {}
+                    Err(StageError::Refused(reason)) => line.refused = Some(reason),
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Args {
+    fn rows(&self, workload: Workload) -> Vec<Row> {
+        let base = Row::base();
+        let mut rows = if self.link.is_empty() {
+            throughput(workload)
+        } else {
+            let wait = self.wait.into();
+            let row = |link: &String| {
+                let paths = match self.path {
+                    PathArg::Frames => &[Path::Frames][..],
+                    PathArg::Port => &[Path::Port],
+                    PathArg::Both => &[Path::Frames, Path::Port],
+                };
+                // Kernel sockets have no frames.
+                let fits = |path: &&Path| **path == Path::Port || !link.starts_with("udp");
+                let rows =
+                    paths.iter().filter(fits).map(|path| Row::of_links(link, link, *path, wait));
+                rows.collect::<Vec<_>>()
+            };
+            std::iter::once(base.clone()).chain(self.link.iter().flat_map(row)).collect()
+        };
+        let loopback = self.ground.ground() == Ground::Loopback;
+        rows.retain(|row| {
+            let wanted = |only: &String| row.name.contains(only.as_str());
+            let chosen = self.only.is_empty() || *row == base || self.only.iter().any(wanted);
+            chosen && !(loopback && row.needs_interface())
+        });
+        rows
+    }
+
+    fn how(&self, workload: Workload, frame_bytes: usize, trace: bool) -> How {
+        let span = Span::of(Duration::from_secs_f64(self.duration));
+        How { workload, frame_bytes, span, rate_pps: self.rate, trace, fifo: self.ground.fifo }
+    }
+}

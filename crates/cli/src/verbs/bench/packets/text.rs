@@ -1,0 +1,113 @@
+//! The tables of `bench packets` for people.
+
+use millstream_lab::packets::measure::Measured;
+use millstream_lab::packets::stage::Place;
+use millstream_lab::packets::{Line, Table, Workload};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Where both sides are, one line.
+pub fn places(places: &[Place; 2]) -> String {
+    let place = |place: &Place| {
+        let interface = place.interface.as_deref().unwrap_or("loopback");
+        let cpu = place.cpu.map_or("any CPU".to_owned(), |cpu| format!("CPU {cpu}"));
+        format!("{interface} {} on {cpu}", place.address)
+    };
+    format!("place   {} > {}", place(&places[0]), place(&places[1]))
+}
+
+/// `split`, or `same`.
+pub fn layout(places: &[Place; 2]) -> &'static str {
+    if places[0].cpu == places[1].cpu { "same" } else { "split" }
+}
+
+/// One packet size.
+pub fn table(workload: Workload, table: &Table) -> String {
+    let mut text = format!("\n{}, frames of {} bytes\n", workload.name(), table.frame_bytes);
+    text += "                            thousand packets/s    ratio to kernel UDP            \
+             CPU ns/packet  calls/packet\n";
+    text += "                             min  median    max   median (min-max)     Gbit/s   \
+             send   recv    send   recv   limited by\n";
+    for line in &table.lines {
+        write_line(&mut text, line, table.frame_bytes);
+    }
+    text += &refusals(table.lines.iter().map(|line| (&*line.name, line.refused.as_deref())));
+    let lost: Vec<_> = table.lines.iter().filter_map(losses).collect();
+    if !lost.is_empty() {
+        text += "  lost or refused, all repetitions:\n";
+        lost.iter().for_each(|line| text += line);
+    }
+    text
+}
+
+/// Rows that could not be measured, by reason.
+pub fn refusals<'a>(lines: impl Iterator<Item = (&'a str, Option<&'a str>)>) -> String {
+    let mut reasons = BTreeMap::<_, Vec<_>>::new();
+    for (name, reason) in lines {
+        reasons.entry(reason).or_default().push(name);
+    }
+    let text = |(reason, names): (Option<&str>, Vec<&str>)| {
+        reason.map(|reason| format!("  not measured: {reason}\n    ({})\n", names.join("; ")))
+    };
+    reasons.into_iter().filter_map(text).collect()
+}
+
+fn write_line(text: &mut String, line: &Line, frame_bytes: usize) {
+    let (Some(rate), Some(ratio)) = (line.rate_pps, line.ratio) else { return };
+    let kilo = [rate.min, rate.median, rate.max].map(|pps| format!("{:.0}", pps / 1e3));
+    let spread = format!("({:.2}-{:.2})", ratio.min, ratio.max);
+    let cpu = [
+        line.median(|run| cost(run.sender.cpu_ns_per_packet(), run.sender.packets)),
+        line.median(|run| cost(run.receiver.cpu_ns_per_packet(), run.receiver.packets)),
+    ]
+    .map(|ns| ns.map_or("-".to_owned(), |ns| format!("{ns:.0}")));
+    // What the kernel counted stands for what a link does not count itself.
+    let traced = |of: fn(&Measured) -> Option<f64>| line.traced.as_ref().and_then(of);
+    let calls = [
+        line.median(|run| run.sender.calls_per_packet)
+            .or(traced(|run| run.sender.traced_per_packet)),
+        line.median(|run| run.receiver.calls_per_packet)
+            .or(traced(|run| run.receiver.traced_per_packet)),
+    ]
+    .map(|calls| calls.map_or("-".to_owned(), |calls| format!("{calls:.3}")));
+    let limit = line.typical().map_or("", |run| run.limit.name());
+    let _ = writeln!(
+        text,
+        "{:<25} {:>6} {:>7} {:>6}   {:>6.2} {:<13}  {:>6.1} {:>6} {:>6}   {:>5}  {:>5}   {limit}",
+        line.name,
+        kilo[0],
+        kilo[1],
+        kilo[2],
+        ratio.median,
+        spread,
+        line.gbit_s(frame_bytes).unwrap_or(0.0),
+        cpu[0],
+        cpu[1],
+        calls[0],
+        calls[1],
+    );
+}
+
+/// A side without packets has no cost of each.
+fn cost(ns: f64, packets: u64) -> Option<f64> {
+    (packets > 0).then_some(ns)
+}
+
+/// What went lost in a row, by cause.
+fn losses(line: &Line) -> Option<String> {
+    let mut causes = BTreeMap::new();
+    let mut sent = 0;
+    for (_, run) in &line.runs {
+        sent += run.sent;
+        for (name, count) in &run.events {
+            *causes.entry(name.as_str()).or_insert(0) += count;
+        }
+        if run.unaccounted * 1000 > run.sent {
+            *causes.entry("between the two").or_insert(0) += run.unaccounted;
+        }
+    }
+    let part = |(name, count): (&str, u64)| format!("{name} {count}");
+    let causes: Vec<_> = causes.into_iter().map(part).collect();
+    let list = causes.join(", ");
+    (!causes.is_empty()).then(|| format!("    {}: of {sent} sent: {list}\n", line.name))
+}

@@ -1,0 +1,26 @@
+//! `millstream bench worker`: one side of `bench packets` and `latency`; not for people.
+
+use crate::output::Report;
+use anyhow::anyhow;
+use millstream_lab::packets::{stage, worker};
+use serde_json::Value;
+use std::io::{BufReader, Write, stdin, stdout};
+
+/// Serves the jobs of `bench packets` and `latency`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The network to work in: `new`, or the name of a namespace.
+    #[arg(long)]
+    network: Option<String>,
+}
+
+/// Ends with its input.
+pub fn run(args: Args) -> anyhow::Result<Report> {
+    if let Some(Err(reason)) = args.network.as_deref().map(stage::enter_new_network) {
+        // The other process tells it.
+        writeln!(stdout(), "{reason}")?;
+        return Err(anyhow!(reason));
+    }
+    worker::serve(BufReader::new(stdin()), &mut stdout())?;
+    Ok(Report::done(String::new(), Value::Null))
+}

@@ -1,0 +1,158 @@
+//! `millstream latency udp|link`: round trips between two processes, over ports or bare frames.
+
+mod text;
+
+use crate::ground::GroundArgs;
+use crate::interrupt;
+use crate::live::Live;
+use crate::numbers::positive;
+use crate::output::{Report, note};
+use crate::verbs::bench::places;
+use crate::wait::WaitArg;
+use millstream_lab::packets::rows::round_trip;
+use millstream_lab::packets::trips::trip;
+use millstream_lab::packets::{Ground, Path, Round, Row, Stage, StageError, TripTable};
+use serde_json::json;
+use std::time::Instant;
+
+/// What both verbs take.
+#[derive(clap::Args)]
+pub struct TripArgs {
+    #[command(flatten)]
+    ground: GroundArgs,
+
+    /// Bytes of each packet as an Ethernet frame; a UDP payload is 42 less.
+    #[arg(long, value_name = "BYTES", default_value_t = 64,
+          value_parser = clap::value_parser!(u32).range(60..=65_535))]
+    size: u32,
+
+    /// Round trips of each repetition.
+    #[arg(long, value_name = "N", default_value_t = 5000,
+          value_parser = clap::value_parser!(u64).range(10..=100_000_000))]
+    count: u64,
+
+    /// Repetitions of each row, in turns with all others.
+    #[arg(long, value_name = "N", default_value_t = 3,
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repeat: u32,
+
+    /// Probes per second by the clock, whether or not the last one is back; round trips count from
+    /// when a probe was due (corrected for coordinated omission). By default the next probe is
+    /// sent as soon as the last one is back.
+    #[arg(long, value_name = "PPS", value_parser = positive, allow_negative_numbers = true)]
+    rate: Option<f64>,
+
+    /// Packets per second of load beside the probes, as a flow of its own; several give a curve.
+    /// Probes then go by the clock, 2000 a second unless --rate says otherwise.
+    #[arg(long, value_name = "PPS,PPS", value_delimiter = ',', value_parser = positive)]
+    load: Vec<f64>,
+
+    /// Only rows whose name contains this; plain kernel UDP, blocking, is always among them.
+    #[arg(long, value_name = "TEXT")]
+    only: Vec<String>,
+
+    /// A link on both sides instead of all rows, such as xdp:mode=native; the interface is added.
+    #[arg(long, value_name = "LINK")]
+    link: Vec<String>,
+
+    /// Another link on the side that answers.
+    #[arg(long, value_name = "LINK", requires = "link")]
+    peer_link: Option<String>,
+
+    /// How such a link waits, on both sides.
+    #[arg(long, value_name = "WAIT", value_enum, default_value = "spin", requires = "link")]
+    wait: WaitArg,
+
+    /// Draw the distribution of each row.
+    #[arg(long)]
+    histograms: bool,
+}
+
+/// Probes per second beside load.
+const PROBES_PPS: f64 = 2000.0;
+
+/// Succeeds when at least one row could be measured.
+pub fn run(args: &TripArgs, path: Path) -> anyhow::Result<Report> {
+    interrupt::install();
+    let rows = args.rows(path)?;
+    let mut stage = args.ground.set()?;
+    note(format_args!("{}", places(stage.places())));
+    let mut table = TripTable::default();
+    let ended = args.measure(&mut stage, &rows, &mut table);
+    table.sum_up();
+    let measured = table.lines.iter().any(|line| !line.runs.is_empty());
+    let nothing = (!measured).then(|| "no row could be measured".to_owned());
+    let results = json!({
+        "places": stage.places(), "frame_bytes": args.size, "probes_pps": args.probes_pps(),
+        "count": args.count, "repetitions": args.repeat, "fifo": args.ground.fifo,
+        "quantiles": millstream_lab::packets::trips::QUANTILES, "rows": table.lines,
+    });
+    let failure = ended.err().map(|error| error.to_string()).or(nothing);
+    Ok(Report { text: text::table(args, &table), results, failure })
+}
+
+impl TripArgs {
+    fn measure(
+        &self,
+        stage: &mut Stage,
+        rows: &[Row],
+        table: &mut TripTable,
+    ) -> Result<(), StageError> {
+        let mut live = Live::on_terminal_only();
+        let loads: Vec<_> = match &self.load[..] {
+            [] => vec![None],
+            loads => loads.iter().copied().map(Some).collect(),
+        };
+        for turn in 0..self.repeat as usize {
+            for load_pps in &loads {
+                for row in rows {
+                    let line = table.line(&row.name, load_pps.unwrap_or(0.0));
+                    if line.refused.is_some() {
+                        continue;
+                    }
+                    live.show(Instant::now(), || {
+                        format!("{}/{} {}", turn + 1, self.repeat, row.name)
+                    });
+                    match trip(stage, row, &self.round(*load_pps)) {
+                        Ok(trips) => line.add(turn, &trips),
+                        Err(StageError::Refused(reason)) => line.refused = Some(reason),
+                        Err(error) => return Err(error),
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn round(&self, load_pps: Option<f64>) -> Round {
+        Round {
+            frame_bytes: self.size as usize,
+            count: self.count,
+            rate_pps: self.probes_pps(),
+            load_pps,
+            fifo: self.ground.fifo,
+        }
+    }
+
+    fn probes_pps(&self) -> Option<f64> {
+        self.rate.or((!self.load.is_empty()).then_some(PROBES_PPS))
+    }
+
+    fn rows(&self, path: Path) -> anyhow::Result<Vec<Row>> {
+        let base = Row::base();
+        let mut rows = if self.link.is_empty() { round_trip(path) } else { vec![base.clone()] };
+        for link in &self.link {
+            let frames_of_udp = path == Path::Frames && link.starts_with("udp");
+            anyhow::ensure!(!frames_of_udp, "--link {link}: it has no frames; use `latency udp`");
+            let peer = self.peer_link.as_deref().unwrap_or(link);
+            rows.push(Row::of_links(link, peer, path, self.wait.into()));
+        }
+        let loopback = self.ground.ground() == Ground::Loopback;
+        rows.retain(|row| {
+            let wanted = |only: &String| row.name.contains(only.as_str());
+            let chosen = self.only.is_empty() || *row == base || self.only.iter().any(wanted);
+            chosen && !(loopback && row.needs_interface())
+        });
+        Ok(rows)
+    }
+}

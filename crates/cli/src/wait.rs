@@ -1,0 +1,24 @@
+//! How a link waits, as the command line says it.
+
+use millstream_lab::packets::Wait;
+
+/// How a link waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum WaitArg {
+    /// Sleeps in the kernel.
+    Block,
+    /// Never sleeps: burns a core.
+    Spin,
+    /// Spins for a while, then sleeps.
+    Adaptive,
+}
+
+impl From<WaitArg> for Wait {
+    fn from(arg: WaitArg) -> Self {
+        match arg {
+            WaitArg::Block => Self::Block,
+            WaitArg::Spin => Self::Spin,
+            WaitArg::Adaptive => Self::Adaptive,
+        }
+    }
+}

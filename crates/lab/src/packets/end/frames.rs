@@ -1,0 +1,228 @@
+//! Bare frames on a frame link: what the link itself can do, without our stack.
+
+use std::io;
+
+use millstream_link::frame::{Frame, FrameLink, Steer};
+use rustix::event::{PollFd, PollFlags, Timespec};
+
+use super::template::{ETHERTYPE, Template, reverse};
+use super::{Address, BATCH, End, Look, SLEEP_MS, Tally, Turn};
+
+/// Frames on their way back that wait for room at most; the rest is dropped and counted.
+const WAITING_MAX: usize = 1024;
+
+/// A frame link and what it sends.
+pub struct FrameEnd {
+    link: Box<dyn FrameLink>,
+    template: Template,
+    /// Parts of a frame.
+    parts: usize,
+    received: Vec<Frame>,
+    /// Written and not yet taken by the link.
+    waiting: Vec<Frame>,
+    spare: Vec<Frame>,
+    fresh: Vec<Frame>,
+    no_room: u64,
+    sleeps: u64,
+}
+
+impl FrameEnd {
+    /// Takes a link for frames like `template`.
+    ///
+    /// # Errors
+    /// Why the link is not fit for them.
+    pub fn new(
+        mut link: Box<dyn FrameLink>,
+        template: Template,
+        receives: bool,
+    ) -> Result<Self, String> {
+        let mut steer = Steer::default();
+        if receives && template.is_ip() {
+            steer.addresses = vec![*template.local().ip()];
+            steer.udp_ports = vec![template.local().port()];
+        } else if receives {
+            steer.ethertypes = vec![ETHERTYPE];
+        }
+        link.steer(&steer).map_err(|error| error.to_string())?;
+        let info = link.info();
+        if template.frame_bytes() > info.mtu + 14 {
+            return Err(format!(
+                "frames of {} bytes do not fit the MTU of {}",
+                template.frame_bytes(),
+                info.mtu
+            ));
+        }
+        let parts = template.frame_bytes().div_ceil(info.part_bytes_max);
+        let room = 2 * WAITING_MAX + info.batch_max + BATCH * parts;
+        let vector = || Vec::with_capacity(room);
+        let (received, waiting, spare, fresh) = (vector(), vector(), vector(), vector());
+        let (no_room, sleeps) = (0, 0);
+        Ok(Self { link, template, parts, received, waiting, spare, fresh, no_room, sleeps })
+    }
+
+    /// Writes up to `count` frames behind those that wait.
+    fn write(&mut self, count: usize) {
+        self.link.reserve(&mut self.spare, count * self.parts);
+        let whole = self.spare.len() / self.parts * self.parts;
+        let part_bytes_max = self.link.info().part_bytes_max;
+        for (index, mut frame) in self.spare.drain(..whole).enumerate() {
+            let part = index % self.parts;
+            let left = self.template.frame_bytes() - part * part_bytes_max;
+            frame.set_len(left.min(part_bytes_max));
+            frame.set_continues(part + 1 < self.parts);
+            if part == 0 {
+                self.template.write(self.link.memory().bytes_mut(&mut frame));
+            }
+            self.waiting.push(frame);
+        }
+        self.link.give_back(&mut self.spare);
+    }
+
+    /// Hands over what waits; how many whole frames the link took.
+    fn hand_over(&mut self) -> io::Result<usize> {
+        let before = whole(&self.waiting);
+        if before > 0 {
+            self.link.transmit(&mut self.waiting)?;
+        }
+        self.link.flush()?;
+        Ok(before - whole(&self.waiting))
+    }
+
+    fn receive(&mut self, look: Look) -> io::Result<usize> {
+        let count = self.link.receive(&mut self.received)?;
+        if count > 0 || look == Look::Glance {
+            return Ok(count);
+        }
+        let Some(fd) = self.link.poll_fd() else {
+            std::thread::yield_now();
+            return self.link.receive(&mut self.received);
+        };
+        let timeout = Timespec { tv_sec: 0, tv_nsec: SLEEP_MS * 1_000_000 };
+        self.sleeps += 1;
+        match rustix::event::poll(
+            &mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)],
+            Some(&timeout),
+        ) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => Ok(0),
+            Ok(_) => self.link.receive(&mut self.received),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Puts what was received into the queue of what is sent, turned round.
+    fn turn_received(&mut self, which: Turn) {
+        let memory = self.link.memory().clone();
+        let forwards = self.link.info().forwards;
+        let mut first = true;
+        let mut kept = false;
+        for mut frame in self.received.drain(..) {
+            let last = !frame.continues();
+            if first {
+                let bytes = memory.bytes_mut(&mut frame);
+                let wanted = which == Turn::All || self.template.number_of(bytes).is_some();
+                kept = wanted && self.waiting.len() < WAITING_MAX;
+                self.no_room += u64::from(wanted && !kept);
+                if kept && forwards {
+                    reverse(bytes);
+                }
+            }
+            if !kept {
+                self.spare.push(frame);
+            } else if forwards {
+                self.waiting.push(frame);
+            } else {
+                self.link.reserve(&mut self.fresh, 1);
+                if let Some(mut copy) = self.fresh.pop() {
+                    copy.set_len(frame.len());
+                    copy.set_continues(!last);
+                    let to = memory.bytes_mut(&mut copy);
+                    to.copy_from_slice(memory.bytes(&frame));
+                    if first {
+                        reverse(to);
+                    }
+                    self.waiting.push(copy);
+                } else {
+                    self.no_room += u64::from(first);
+                    kept = false;
+                }
+                self.spare.push(frame);
+            }
+            first = last;
+        }
+        self.link.give_back(&mut self.spare);
+    }
+}
+
+impl End for FrameEnd {
+    fn address(&self) -> Address {
+        Address { mac: self.link.info().mac, udp: self.template.local() }
+    }
+
+    fn aim(&mut self, peer: &Address) {
+        self.template.aim(self.link.info().mac, peer);
+    }
+
+    fn send(&mut self, count: usize) -> io::Result<usize> {
+        let missing = count.min(BATCH).saturating_sub(whole(&self.waiting));
+        self.write(missing);
+        self.hand_over()
+    }
+
+    fn send_numbered(&mut self, number: u64) -> io::Result<bool> {
+        self.template.set_number(Some(number));
+        let before = self.waiting.len();
+        self.write(1);
+        self.template.set_number(None);
+        let written = self.waiting.len() > before;
+        self.hand_over()?;
+        Ok(written)
+    }
+
+    fn take(&mut self, look: Look) -> io::Result<usize> {
+        self.receive(look)?;
+        let count = whole(&self.received);
+        self.link.give_back(&mut self.received);
+        Ok(count)
+    }
+
+    fn take_numbers(&mut self, look: Look, numbers: &mut Vec<u64>) -> io::Result<usize> {
+        self.receive(look)?;
+        let count = whole(&self.received);
+        let memory = self.link.memory();
+        let mut first = true;
+        for frame in &self.received {
+            if first {
+                numbers.extend(self.template.number_of(memory.bytes(frame)));
+            }
+            first = !frame.continues();
+        }
+        self.link.give_back(&mut self.received);
+        Ok(count)
+    }
+
+    fn turn(&mut self, look: Look, which: Turn) -> io::Result<(usize, usize)> {
+        self.receive(look)?;
+        let count = whole(&self.received);
+        self.turn_received(which);
+        let sent = if self.waiting.is_empty() { 0 } else { self.hand_over()? };
+        Ok((count, sent))
+    }
+
+    fn tally(&mut self) -> Tally {
+        let counters = self.link.counters();
+        let is_event = |name: &str| {
+            !matches!(name, "rx_frames" | "rx_bytes" | "tx_frames" | "tx_bytes" | "syscalls")
+        };
+        let happened = counters.named().filter(|(name, count)| *count > 0 && is_event(name));
+        let mut events: Vec<_> = happened.map(|(name, count)| (name.to_owned(), count)).collect();
+        if self.no_room > 0 {
+            events.push(("no_room_to_return".to_owned(), self.no_room));
+        }
+        Tally { calls: Some(counters.syscalls + self.sleeps), events }
+    }
+}
+
+/// Whole Ethernet frames among parts.
+fn whole(frames: &[Frame]) -> usize {
+    frames.iter().filter(|frame| !frame.continues()).count()
+}

@@ -1,0 +1,252 @@
+//! Plain kernel UDP, which everything is compared with: `sendmmsg` and `recvmmsg` of single
+//! datagrams, without segmentation offload, and nothing of ours around them.
+
+use std::io;
+use std::mem;
+use std::net::{SocketAddrV4, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+use super::{Address, BATCH, End, LOAD, Look, SLEEP_MS, Tally, Turn, nowhere, number};
+
+/// Bytes of the socket's queues: as ports ask for.
+const QUEUE_BYTES: libc::c_int = 8 << 20;
+
+/// A UDP socket and the arrays that describe its batches to the kernel.
+pub struct KernelEnd {
+    socket: UdpSocket,
+    local: SocketAddrV4,
+    load: Vec<u8>,
+    peer: libc::sockaddr_in,
+    arena: Vec<u8>,
+    slot_bytes: usize,
+    names: Vec<libc::sockaddr_in>,
+    vectors: Vec<libc::iovec>,
+    heads: Vec<libc::mmsghdr>,
+    calls: u64,
+    refused: u64,
+}
+
+impl KernelEnd {
+    /// Binds a socket for payloads of `payload_bytes`.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn open(
+        local: SocketAddrV4,
+        payload_bytes: usize,
+        busy_poll_us: Option<u32>,
+    ) -> io::Result<Self> {
+        let socket = UdpSocket::bind(local)?;
+        socket.set_read_timeout(Some(Duration::from_millis(SLEEP_MS as u64)))?;
+        socket.set_write_timeout(Some(Duration::from_secs(1)))?;
+        for (forced, usual) in
+            [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)]
+        {
+            set(&socket, forced, QUEUE_BYTES).or_else(|_| set(&socket, usual, QUEUE_BYTES))?;
+        }
+        if let Some(us) = busy_poll_us {
+            set(&socket, libc::SO_BUSY_POLL, us as libc::c_int)?;
+        }
+        let std::net::SocketAddr::V4(local) = socket.local_addr()? else { unreachable!("IPv4") };
+        let mut load = vec![0; payload_bytes];
+        load[..8].copy_from_slice(&LOAD.to_le_bytes());
+        // Room for one byte more shows a longer packet as one of another length.
+        let slot_bytes = (payload_bytes + 1).next_multiple_of(64);
+        // SAFETY: plain C structures for which all-zero bytes are a valid value.
+        let (vector, head) = unsafe { (mem::zeroed(), mem::zeroed()) };
+        Ok(Self {
+            socket,
+            local,
+            load,
+            peer: raw(nowhere()),
+            arena: vec![0; BATCH * slot_bytes],
+            slot_bytes,
+            names: vec![raw(nowhere()); BATCH],
+            vectors: vec![vector; BATCH],
+            heads: vec![head; BATCH],
+            calls: 0,
+            refused: 0,
+        })
+    }
+
+    /// Sends the messages described in `heads[from..to]`; how many left.
+    fn send_heads(&mut self, from: usize, to: usize) -> io::Result<usize> {
+        self.calls += 1;
+        let heads = &mut self.heads[from..to];
+        // SAFETY: the caller pointed these headers at live buffers of this struct with their true
+        // lengths, and the kernel only reads those.
+        let sent = unsafe {
+            libc::sendmmsg(self.socket.as_raw_fd(), heads.as_mut_ptr(), heads.len() as u32, 0)
+        };
+        usize::try_from(sent).or_else(|_| {
+            let error = io::Error::last_os_error();
+            match error.raw_os_error() {
+                Some(libc::EAGAIN | libc::EINTR | libc::ENOBUFS) => Ok(0),
+                // An ICMP answer to an earlier packet; reading it has cleared it.
+                Some(libc::ECONNREFUSED) => {
+                    self.refused += 1;
+                    Ok(0)
+                }
+                _ => Err(error),
+            }
+        })
+    }
+
+    fn receive(&mut self, look: Look) -> io::Result<usize> {
+        for (index, head) in self.heads.iter_mut().enumerate() {
+            let vector = &mut self.vectors[index];
+            vector.iov_base = self.arena[index * self.slot_bytes..].as_mut_ptr().cast();
+            vector.iov_len = self.slot_bytes;
+            point(head, vector, &mut self.names[index]);
+        }
+        let flags = match look {
+            Look::Glance => libc::MSG_DONTWAIT,
+            Look::Sleep => libc::MSG_WAITFORONE,
+        };
+        self.calls += 1;
+        // SAFETY: every header points at a slot and a name of this struct with their true lengths.
+        let count = unsafe {
+            libc::recvmmsg(
+                self.socket.as_raw_fd(),
+                self.heads.as_mut_ptr(),
+                BATCH as u32,
+                flags,
+                std::ptr::null_mut(),
+            )
+        };
+        usize::try_from(count).or_else(|_| {
+            let error = io::Error::last_os_error();
+            match error.raw_os_error() {
+                Some(libc::EAGAIN | libc::EINTR | libc::ECONNREFUSED) => Ok(0),
+                _ => Err(error),
+            }
+        })
+    }
+
+    /// The payload in slot `index`.
+    fn payload(&self, index: usize) -> &[u8] {
+        let length = (self.heads[index].msg_len as usize).min(self.slot_bytes);
+        &self.arena[index * self.slot_bytes..][..length]
+    }
+}
+
+impl End for KernelEnd {
+    fn address(&self) -> Address {
+        Address { mac: [0; 6], udp: self.local }
+    }
+
+    fn aim(&mut self, peer: &Address) {
+        self.peer = raw(peer.udp);
+    }
+
+    fn send(&mut self, count: usize) -> io::Result<usize> {
+        let count = count.min(BATCH);
+        for (head, vector) in self.heads.iter_mut().zip(&mut self.vectors).take(count) {
+            vector.iov_base = self.load.as_mut_ptr().cast();
+            vector.iov_len = self.load.len();
+            point(head, vector, &mut self.peer);
+        }
+        self.send_heads(0, count)
+    }
+
+    fn send_numbered(&mut self, number: u64) -> io::Result<bool> {
+        self.load[..8].copy_from_slice(&number.to_le_bytes());
+        let sent = self.send(1);
+        self.load[..8].copy_from_slice(&LOAD.to_le_bytes());
+        Ok(sent? == 1)
+    }
+
+    fn take(&mut self, look: Look) -> io::Result<usize> {
+        self.receive(look)
+    }
+
+    fn take_numbers(&mut self, look: Look, numbers: &mut Vec<u64>) -> io::Result<usize> {
+        let count = self.receive(look)?;
+        numbers.extend((0..count).filter_map(|index| number(self.payload(index))));
+        Ok(count)
+    }
+
+    fn turn(&mut self, look: Look, which: Turn) -> io::Result<(usize, usize)> {
+        let count = self.receive(look)?;
+        let mut kept = 0;
+        for index in 0..count {
+            if which == Turn::Numbered && number(self.payload(index)).is_none() {
+                continue;
+            }
+            let length = self.payload(index).len();
+            self.vectors[index].iov_len = length;
+            self.heads[kept] = self.heads[index];
+            kept += 1;
+        }
+        let mut sent = 0;
+        while sent < kept {
+            match self.send_heads(sent, kept)? {
+                0 => break,
+                some => sent += some,
+            }
+        }
+        Ok((count, sent))
+    }
+
+    fn tally(&mut self) -> Tally {
+        let mut events = Vec::new();
+        if let Some(drops) = drops(&self.socket).filter(|drops| *drops > 0) {
+            events.push(("socket_queue_full".to_owned(), drops));
+        }
+        if self.refused > 0 {
+            events.push(("refused".to_owned(), self.refused));
+        }
+        Tally { calls: Some(self.calls), events }
+    }
+}
+
+fn point(head: &mut libc::mmsghdr, vector: &mut libc::iovec, name: &mut libc::sockaddr_in) {
+    let header = &mut head.msg_hdr;
+    header.msg_name = (&raw mut *name).cast();
+    header.msg_namelen = mem::size_of::<libc::sockaddr_in>() as libc::socklen_t;
+    header.msg_iov = vector;
+    header.msg_iovlen = 1;
+    head.msg_len = 0;
+}
+
+fn raw(address: SocketAddrV4) -> libc::sockaddr_in {
+    libc::sockaddr_in {
+        sin_family: libc::AF_INET as libc::sa_family_t,
+        sin_port: address.port().to_be(),
+        sin_addr: libc::in_addr { s_addr: u32::from(*address.ip()).to_be() },
+        sin_zero: [0; 8],
+    }
+}
+
+fn set(socket: &UdpSocket, name: libc::c_int, value: libc::c_int) -> io::Result<()> {
+    // SAFETY: `value` is a live c_int, and the length given is its size.
+    let rc = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            name,
+            (&raw const value).cast(),
+            mem::size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Packets that found the socket's queue full (`SO_MEMINFO`, its ninth word).
+fn drops(socket: &UdpSocket) -> Option<u64> {
+    const SO_MEMINFO: libc::c_int = 55;
+    let mut words = [0u32; 16];
+    let mut length = mem::size_of_val(&words) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes into `words`, which is that long.
+    let rc = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            SO_MEMINFO,
+            words.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    (rc == 0 && length >= 36).then(|| u64::from(words[8]))
+}

@@ -1,0 +1,137 @@
+//! The whole path: a port as applications open it, whatever link carries it.
+
+use std::io;
+use std::net::SocketAddrV4;
+use std::time::Duration;
+
+use millstream_link::port::{Port, PortOptions, PortTx};
+
+use super::{Address, BATCH, End, LOAD, Look, SLEEP_MS, Tally, Turn, nowhere, number};
+
+/// A port of `net::open`.
+pub struct PortEnd {
+    port: Port,
+    payload_bytes: usize,
+    /// A batch of load, back to back.
+    train: Vec<u8>,
+    /// Datagrams on their way back.
+    back: Vec<u8>,
+    peer: SocketAddrV4,
+}
+
+impl PortEnd {
+    /// Opens a port on `link` for payloads of `payload_bytes`.
+    ///
+    /// # Errors
+    /// The link's, which says what to do.
+    pub fn open(link: &str, local: SocketAddrV4, payload_bytes: usize) -> Result<Self, String> {
+        let sizes = PortOptions { datagram_bytes_max: payload_bytes, ..PortOptions::default() };
+        let port = millstream_net::open(link, local, &sizes).map_err(|error| error.to_string())?;
+        let mut train = vec![0; BATCH * payload_bytes];
+        for payload in train.chunks_exact_mut(payload_bytes) {
+            payload[..8].copy_from_slice(&LOAD.to_le_bytes());
+        }
+        let room = port.rx.capabilities().batch_max.max(BATCH) * payload_bytes;
+        Ok(Self { port, payload_bytes, train, back: Vec::with_capacity(room), peer: nowhere() })
+    }
+
+    fn receive(&mut self, look: Look) -> io::Result<usize> {
+        let timeout = match look {
+            Look::Glance => Duration::ZERO,
+            Look::Sleep => Duration::from_millis(SLEEP_MS as u64),
+        };
+        self.port.rx.recv_batch(timeout)
+    }
+}
+
+impl End for PortEnd {
+    fn address(&self) -> Address {
+        Address { mac: [0; 6], udp: self.port.local }
+    }
+
+    fn aim(&mut self, peer: &Address) {
+        self.peer = peer.udp;
+    }
+
+    fn send(&mut self, count: usize) -> io::Result<usize> {
+        let count = count.min(BATCH);
+        let train = &self.train[..count * self.payload_bytes];
+        let sent = self.port.tx.send_train(train, self.payload_bytes, self.peer);
+        Ok(if not_full(sent)? { count } else { 0 })
+    }
+
+    fn send_numbered(&mut self, number: u64) -> io::Result<bool> {
+        self.train[..8].copy_from_slice(&number.to_le_bytes());
+        let sent = self.port.tx.send(&self.train[..self.payload_bytes], self.peer);
+        self.train[..8].copy_from_slice(&LOAD.to_le_bytes());
+        not_full(sent)
+    }
+
+    fn take(&mut self, look: Look) -> io::Result<usize> {
+        self.receive(look)
+    }
+
+    fn take_numbers(&mut self, look: Look, numbers: &mut Vec<u64>) -> io::Result<usize> {
+        let count = self.receive(look)?;
+        let rx = &self.port.rx;
+        numbers.extend((0..count).filter_map(|index| number(rx.datagram(index).payload)));
+        Ok(count)
+    }
+
+    fn turn(&mut self, look: Look, which: Turn) -> io::Result<(usize, usize)> {
+        let count = self.receive(look)?;
+        let mut turned = 0;
+        let mut to = nowhere();
+        for index in 0..count {
+            let datagram = self.port.rx.datagram(index);
+            let numbered = number(datagram.payload).is_some();
+            if datagram.payload.len() != self.payload_bytes || which == Turn::Numbered && !numbered
+            {
+                continue;
+            }
+            if datagram.source != to && !self.back.is_empty() {
+                turned += send_back(&mut *self.port.tx, &mut self.back, self.payload_bytes, to)?;
+            }
+            to = datagram.source;
+            self.back.extend_from_slice(datagram.payload);
+        }
+        turned += send_back(&mut *self.port.tx, &mut self.back, self.payload_bytes, to)?;
+        Ok((count, turned))
+    }
+
+    fn tally(&mut self) -> Tally {
+        let drops = self.port.rx.queue_drops();
+        let events = (drops > 0).then(|| ("port_queue_full".to_owned(), drops));
+        Tally { calls: None, events: events.into_iter().collect() }
+    }
+}
+
+/// Sends a train and forgets it; how many datagrams left.
+fn send_back(
+    tx: &mut dyn PortTx,
+    train: &mut Vec<u8>,
+    payload_bytes: usize,
+    to: SocketAddrV4,
+) -> io::Result<usize> {
+    let count = train.len() / payload_bytes;
+    let sent = match count {
+        0 => return Ok(0),
+        1 => tx.send(train, to),
+        _ => tx.send_train(train, payload_bytes, to),
+    };
+    train.clear();
+    Ok(if not_full(sent)? { count } else { 0 })
+}
+
+/// That a link is full for now is no error.
+fn not_full(sent: io::Result<()>) -> io::Result<bool> {
+    match sent {
+        Ok(()) => Ok(true),
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock) =>
+        {
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
+}

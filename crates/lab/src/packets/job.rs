@@ -1,0 +1,108 @@
+//! What a side is told to do, and what it answers: one JSON line each.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Histogram;
+
+use super::end::Address;
+use super::plan::{EndPlan, Span};
+use super::window::Counted;
+
+/// A side's part in one measurement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// What to open.
+    pub end: EndPlan,
+    /// What to do with it.
+    pub role: Role,
+    /// Have the kernel count system calls, which slows them down a little.
+    pub trace: bool,
+    /// SCHED_FIFO at this priority; none: the ordinary class.
+    pub fifo: Option<u32>,
+}
+
+/// What a side does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// Opens its end and does nothing until it is told to stop.
+    Hold,
+    /// Receives and forgets until it is told to stop.
+    Receive(Span),
+    /// Sends everything back until it is told to stop.
+    Turn(Span),
+    /// Sends as fast as the link takes, or at a rate.
+    Transmit {
+        /// How long.
+        span: Span,
+        /// Where to.
+        to: Address,
+        /// Packets per second; none: as many as possible.
+        rate_pps: Option<f64>,
+        /// Takes, and counts, what comes back.
+        drain: bool,
+    },
+    /// Sends numbered packets back, and drops all others, until it is told to stop.
+    Echo,
+    /// Measures round trips.
+    Ping(PingPlan),
+}
+
+/// How round trips are measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PingPlan {
+    /// Where to.
+    pub to: Address,
+    /// Round trips.
+    pub count: u64,
+    /// Probes per second by the clock; none: the next as soon as the last one is back.
+    pub rate_pps: Option<f64>,
+    /// Packets of load per second beside the probes, as a flow of its own.
+    pub load_pps: Option<f64>,
+    /// Round trips before counting begins.
+    pub warm: u64,
+}
+
+/// What a side says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reply {
+    /// It is in its place.
+    Ready(Address),
+    /// It has done its part.
+    Done(Outcome),
+    /// It cannot.
+    Failed(String),
+}
+
+/// What a side found.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Within the window.
+    pub counted: Counted,
+    /// Packets of the whole run: sent, received, or turned.
+    pub total: u64,
+    /// Packets that came back (a transmitter that drains).
+    pub returned: u64,
+    /// Packets that came in before they were turned.
+    pub came: u64,
+    /// What the link counted, by name.
+    pub events: Vec<(String, u64)>,
+    /// Round trips.
+    pub trips: Option<Trips>,
+}
+
+/// Round trips measured.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Trips {
+    /// From the moment that a probe was sent.
+    pub from_sent: Histogram,
+    /// From the moment that it was due: corrected for coordinated omission.
+    pub from_due: Histogram,
+    /// Probes that never came back.
+    pub lost: u64,
+    /// Packets of load that the link took.
+    pub load_sent: u64,
+    /// CPU time over time of this side.
+    pub cpu_share: f64,
+}

@@ -1,0 +1,141 @@
+//! What keeps a path from being faster: named from what both sides saw.
+
+use serde::{Deserialize, Serialize};
+
+/// The resource that limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Limit {
+    /// The sender was asked for no more.
+    Offered,
+    /// The sender's CPU had no time left.
+    SenderCpu,
+    /// The receiver's CPU had no time left; what it could not take was lost.
+    ReceiverCpu,
+    /// The ring or queue between kernel and receiver was full although the receiver had time.
+    ReceiveRing,
+    /// The link took nothing although the sender had more: its ring was full because the kernel or
+    /// the device behind it was busy.
+    Device,
+    /// Packets went lost between the two where neither link counts them.
+    Kernel,
+    /// Nearly nothing gets through although all are busy: receiving starves what comes after it.
+    Collapse,
+    /// The sender wanted to go on, and other processes had its CPU.
+    Others,
+    /// Both sides had time, and nothing was lost: they waited for each other.
+    Unclear,
+}
+
+impl Limit {
+    /// For people.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Offered => "offered rate",
+            Self::SenderCpu => "sender CPU",
+            Self::ReceiverCpu => "receiver CPU",
+            Self::ReceiveRing => "receive ring",
+            Self::Device => "device/kernel",
+            Self::Kernel => "kernel between",
+            Self::Collapse => "COLLAPSE",
+            Self::Others => "other processes",
+            Self::Unclear => "unclear",
+        }
+    }
+}
+
+/// What both sides saw, as rates and shares of the time measured.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Seen {
+    /// Packets that the sender's link took.
+    pub sent: u64,
+    /// Packets that were received.
+    pub received: u64,
+    /// Share of packets known to be lost in a full receive ring or queue.
+    pub ring_losses: u64,
+    /// Share of the time in which the sender's link took nothing.
+    pub sender_blocked: f64,
+    /// CPU time of the sender over time.
+    pub sender_cpu: f64,
+    /// Share of the time in which nothing came.
+    pub receiver_idle: f64,
+    /// The sender was held to a rate.
+    pub paced: bool,
+}
+
+/// A loss below this share is an accident.
+const LOSS_SHARE: f64 = 0.02;
+/// Received of sent, below which nothing works any more.
+const COLLAPSE_SHARE: f64 = 0.05;
+/// A CPU is busy above this share; steal and interrupts take the rest.
+const BUSY_SHARE: f64 = 0.85;
+
+/// The limiting resource.
+#[must_use]
+pub fn limit(seen: &Seen) -> Limit {
+    let sent = seen.sent.max(1) as f64;
+    let lost = 1.0 - (seen.received as f64 / sent).min(1.0);
+    let receiver_busy = seen.receiver_idle < 1.0 - BUSY_SHARE;
+    if lost > 1.0 - COLLAPSE_SHARE {
+        return Limit::Collapse;
+    }
+    if lost > LOSS_SHARE {
+        let in_ring = seen.ring_losses as f64 / sent > lost / 2.0;
+        return match (receiver_busy, in_ring) {
+            (true, _) => Limit::ReceiverCpu,
+            (false, true) => Limit::ReceiveRing,
+            (false, false) => Limit::Kernel,
+        };
+    }
+    match () {
+        () if seen.paced => Limit::Offered,
+        () if seen.sender_blocked > 0.5 && receiver_busy => Limit::ReceiverCpu,
+        () if seen.sender_blocked > 0.5 => Limit::Device,
+        () if seen.sender_cpu > BUSY_SHARE => Limit::SenderCpu,
+        () if receiver_busy => Limit::ReceiverCpu,
+        () if seen.sender_cpu + seen.sender_blocked < BUSY_SHARE => Limit::Others,
+        () => Limit::Unclear,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A path without any trouble.
+    const CALM: Seen = Seen {
+        sent: 1000,
+        received: 1000,
+        ring_losses: 0,
+        sender_blocked: 0.0,
+        sender_cpu: 0.3,
+        receiver_idle: 0.6,
+        paced: false,
+    };
+
+    #[test]
+    fn each_constructed_case_names_its_cause() {
+        let lossy = Seen { received: 700, sender_cpu: 1.0, ..CALM };
+        for (seen, expected) in [
+            (Seen { sender_cpu: 0.98, ..CALM }, Limit::SenderCpu),
+            (Seen { sender_cpu: 0.98, sender_blocked: 0.9, ..CALM }, Limit::Device),
+            (
+                Seen { sender_cpu: 0.98, sender_blocked: 0.9, receiver_idle: 0.01, ..CALM },
+                Limit::ReceiverCpu,
+            ),
+            (Seen { receiver_idle: 0.02, ..CALM }, Limit::ReceiverCpu),
+            (Seen { receiver_idle: 0.02, ..lossy }, Limit::ReceiverCpu),
+            (Seen { ring_losses: 290, ..lossy }, Limit::ReceiveRing),
+            (Seen { ring_losses: 10, ..lossy }, Limit::Kernel),
+            (Seen { received: 3, ..lossy }, Limit::Collapse),
+            (Seen { paced: true, ..CALM }, Limit::Offered),
+            (Seen { paced: true, ring_losses: 300, ..lossy }, Limit::ReceiveRing),
+            (CALM, Limit::Others),
+            (Seen { sender_cpu: 0.5, sender_blocked: 0.45, ..CALM }, Limit::Unclear),
+            (Seen { received: 990, sender_cpu: 0.9, ..CALM }, Limit::SenderCpu),
+        ] {
+            assert_eq!(limit(&seen), expected, "{seen:?}");
+        }
+    }
+}

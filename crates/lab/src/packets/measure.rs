@@ -1,0 +1,138 @@
+//! One row, measured once.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::end::Address;
+use super::job::{Job, Outcome, Role};
+use super::limit::{Limit, Seen, limit};
+use super::plan::{Path, Span, Wait, Workload};
+use super::rows::{Half, Row};
+use super::stage::{Stage, StageError};
+use super::window::Counted;
+
+/// What one measurement of one row found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Measured {
+    /// Packets per second at the side that counts: the receiver, the one that sends back, or the
+    /// sender where nobody receives.
+    pub rate_pps: f64,
+    /// The sender's window.
+    pub sender: Counted,
+    /// The receiver's window.
+    pub receiver: Counted,
+    /// Packets sent in the whole run.
+    pub sent: u64,
+    /// Packets received in the whole run.
+    pub received: u64,
+    /// Packets that came back to the sender.
+    pub returned: u64,
+    /// Packets lost or refused, by cause, both sides.
+    pub events: Vec<(String, u64)>,
+    /// Lost, and counted by neither side.
+    pub unaccounted: u64,
+    /// What limits.
+    pub limit: Limit,
+}
+
+/// How a row is measured.
+#[derive(Debug, Clone, Copy)]
+pub struct How {
+    /// What is done with packets.
+    pub workload: Workload,
+    /// Bytes of each as an Ethernet frame.
+    pub frame_bytes: usize,
+    /// Times.
+    pub span: Span,
+    /// Packets per second offered; none: as many as the link takes.
+    pub rate_pps: Option<f64>,
+    /// Have the kernel count system calls.
+    pub trace: bool,
+    /// SCHED_FIFO at this priority.
+    pub fifo: Option<u32>,
+}
+
+/// Measures a row once.
+///
+/// # Errors
+/// [`StageError::Refused`] when the row cannot be measured here.
+pub fn measure(stage: &mut Stage, row: &Row, how: &How) -> Result<Measured, StageError> {
+    let places = stage.places().clone();
+    let job = |half: &Half, index: usize, role| Job {
+        end: half.at(&places[index], how.frame_bytes),
+        role,
+        trace: how.trace,
+        fifo: how.fifo,
+    };
+    let passive = match how.workload {
+        Workload::Drop => job(&row.passive, 1, Role::Receive(how.span)),
+        Workload::Swap => job(&row.passive, 1, Role::Turn(how.span)),
+        // A socket that nobody reads: datagrams end there, frames at the interface.
+        Workload::Transmit => job(
+            &Half {
+                path: Path::Kernel,
+                link: String::new(),
+                wait: Wait::Block,
+                busy_poll_us: None,
+            },
+            1,
+            Role::Hold,
+        ),
+    };
+    let drain = how.workload == Workload::Swap;
+    let active = |to: Address| {
+        let rate_pps = how.rate_pps;
+        job(&row.active, 0, Role::Transmit { span: how.span, to, rate_pps, drain })
+    };
+    let longest = Duration::from_nanos(how.span.total_ns());
+    let [sender, receiver] = stage.play(&passive, active, longest)?;
+    Ok(judge(how, sender, receiver))
+}
+
+fn judge(how: &How, sender: Outcome, receiver: Outcome) -> Measured {
+    let received = if how.workload == Workload::Swap { receiver.came } else { receiver.total };
+    let counted = match how.workload {
+        Workload::Transmit => sender.counted,
+        _ => receiver.counted,
+    };
+    let seen = Seen {
+        sent: sender.total,
+        received: if how.workload == Workload::Transmit { sender.total } else { received },
+        ring_losses: ring_losses(&receiver.events),
+        sender_blocked: sender.counted.idle_share,
+        sender_cpu: sender.counted.cpu_s / sender.counted.seconds.max(1e-9),
+        // A side that does not receive has nothing to do.
+        receiver_idle: match how.workload {
+            Workload::Transmit => 1.0,
+            _ => receiver.counted.idle_share,
+        },
+        paced: how.rate_pps.is_some(),
+    };
+    let lost = seen.sent.saturating_sub(seen.received);
+    let named = ring_losses(&receiver.events);
+    let prefix = |side: &str, events: Vec<(String, u64)>| {
+        let named = events.into_iter().map(|(name, count)| (format!("{side} {name}"), count));
+        named.collect::<Vec<_>>()
+    };
+    let mut events = prefix("sender", sender.events);
+    events.extend(prefix("receiver", receiver.events));
+    Measured {
+        rate_pps: counted.rate(),
+        sender: sender.counted,
+        receiver: receiver.counted,
+        sent: sender.total,
+        received,
+        returned: sender.returned,
+        events,
+        unaccounted: lost.saturating_sub(named),
+        limit: limit(&seen),
+    }
+}
+
+/// Packets that a receiver knows to be lost because it was slow.
+fn ring_losses(events: &[(String, u64)]) -> u64 {
+    let names = ["socket_queue_full", "port_queue_full", "rx_ring_full", "rx_dropped"];
+    let lost = events.iter().filter(|(name, _)| names.contains(&name.as_str()));
+    lost.map(|(_, count)| count).sum()
+}

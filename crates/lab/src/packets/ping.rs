@@ -1,0 +1,263 @@
+//! Round trips: one after the other, or by the clock, alone or beside load.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use millstream_sys::usage::process_cpu_time;
+
+use crate::Histogram;
+
+use super::end::{BATCH, End, Look};
+use super::job::{Outcome, PingPlan, Trips};
+use super::pace::{Governor, Pace};
+use super::plan::Wait;
+use super::side::{Side, ns_since};
+
+/// A probe that is not back after this long is lost, nanoseconds.
+const PATIENCE_NS: u64 = 200_000_000;
+/// Probes on their way at most.
+const UNDER_WAY_MAX: usize = 4096;
+/// A sleep may last as long as this; probes that are due sooner are waited for without one.
+const SLEEP_NS: u64 = 20_000_000;
+
+/// The book of probes: who is under way, since when, and how long the others took. It knows no
+/// clock: time is an argument.
+#[derive(Debug)]
+pub struct Probes {
+    pace: Option<Pace>,
+    warm: u64,
+    next: u64,
+    /// Number, when it was due, when it was sent.
+    under_way: VecDeque<(u64, u64, u64)>,
+    trips: Trips,
+}
+
+impl Probes {
+    /// Probes by `pace`, or each when the last one is back; the first `warm` do not count.
+    #[must_use]
+    pub fn new(pace: Option<Pace>, warm: u64) -> Self {
+        let under_way = VecDeque::with_capacity(UNDER_WAY_MAX);
+        Self { pace, warm, next: 0, under_way, trips: Trips::default() }
+    }
+
+    /// The number of the probe to send now, if one is due.
+    #[must_use]
+    pub fn due(&self, now_ns: u64) -> Option<u64> {
+        let due = match self.pace {
+            Some(pace) => now_ns >= pace.time_of(self.next),
+            None => self.under_way.is_empty(),
+        };
+        (due && self.under_way.len() < UNDER_WAY_MAX).then_some(self.next)
+    }
+
+    /// How long until one is due.
+    #[must_use]
+    pub fn wait_ns(&self, now_ns: u64) -> u64 {
+        self.pace.map_or(u64::MAX, |pace| pace.time_of(self.next).saturating_sub(now_ns))
+    }
+
+    /// The next one has been sent.
+    pub fn sent(&mut self, now_ns: u64) {
+        let due_ns = self.pace.map_or(now_ns, |pace| pace.time_of(self.next));
+        self.under_way.push_back((self.next, due_ns, now_ns));
+        self.next += 1;
+    }
+
+    /// One is back. A number that is not under way (a copy, or given up) counts for nothing.
+    pub fn back(&mut self, number: u64, now_ns: u64) {
+        let Some(at) = self.under_way.iter().position(|probe| probe.0 == number) else { return };
+        let Some((_, due_ns, sent_ns)) = self.under_way.remove(at) else { return };
+        if number >= self.warm {
+            self.trips.from_sent.record(now_ns - sent_ns);
+            self.trips.from_due.record(now_ns - due_ns);
+        }
+    }
+
+    /// Gives up those that are too old. A loss counts as a round trip of that length, too: what
+    /// never came back took at least so long.
+    pub fn give_up(&mut self, now_ns: u64) {
+        while let Some((number, due_ns, sent_ns)) = self.under_way.front().copied() {
+            if now_ns - sent_ns < PATIENCE_NS {
+                break;
+            }
+            self.under_way.pop_front();
+            if number >= self.warm {
+                self.trips.lost += 1;
+                self.trips.from_sent.record(now_ns - sent_ns);
+                self.trips.from_due.record(now_ns - due_ns);
+            }
+        }
+    }
+
+    /// Probes sent so far.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.next
+    }
+
+    /// Whether all that were sent are back or given up.
+    #[must_use]
+    pub fn all_back(&self) -> bool {
+        self.under_way.is_empty()
+    }
+
+    /// What they took.
+    #[must_use]
+    pub fn trips(self) -> Trips {
+        self.trips
+    }
+
+    /// Round trips counted so far.
+    #[must_use]
+    pub fn histogram(&self) -> &Histogram {
+        &self.trips.from_due
+    }
+}
+
+/// Measures round trips with the side's end.
+pub(super) fn run(side: &mut Side<'_>, plan: &PingPlan) -> io::Result<Outcome> {
+    let mut probes = Probes::new(plan.rate_pps.map(Pace::new), plan.warm);
+    let load = plan.load_pps.map(Pace::new);
+    let mut governor = Governor::new(side.wait);
+    let mut numbers = Vec::with_capacity(4 * BATCH);
+    let (start, cpu_before) = (Instant::now(), process_cpu_time());
+    let (mut load_due, mut load_sent) = (0u64, 0u64);
+    let all = plan.count + plan.warm;
+    let mut look = Look::Glance;
+    while probes.count() < all || !probes.all_back() {
+        if side.stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let now_ns = ns_since(start);
+        if let Some(load) = load {
+            let count = (load.due(now_ns) - load_due).min(BATCH as u64) as usize;
+            // What the link does not take is not offered again: the rate is by the clock.
+            load_due += count as u64;
+            let end: &mut dyn End = side.load.as_deref_mut().unwrap_or(&mut *side.end);
+            load_sent += if count > 0 { end.send(count)? as u64 } else { 0 };
+        }
+        if probes.count() < all
+            && let Some(number) = probes.due(now_ns)
+        {
+            let sent_ns = ns_since(start);
+            if side.end.send_numbered(number)? {
+                probes.sent(sent_ns);
+            }
+        }
+        let soon = load.is_some() || probes.count() < all && probes.wait_ns(now_ns) < SLEEP_NS;
+        // By the clock, a sleep would end too late: the kernel's timers are no better.
+        let look_now = if soon && side.wait != Wait::Block { Look::Glance } else { look };
+        let look_now = if load.is_some() { Look::Glance } else { look_now };
+        side.end.take_numbers(look_now, &mut numbers)?;
+        let now_ns = ns_since(start);
+        look = governor.next(now_ns, !numbers.is_empty());
+        numbers.drain(..).for_each(|number| probes.back(number, now_ns));
+        probes.give_up(now_ns);
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    let cpu_s = (process_cpu_time() - cpu_before).as_secs_f64();
+    let total = probes.count();
+    let trips = Trips { load_sent, cpu_share: cpu_s / seconds, ..probes.trips() };
+    let events = side.end.tally().events;
+    Ok(Outcome { total, events, trips: Some(trips), ..Outcome::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server that takes `service_ns` a packet and stands still at times; when the probe that
+    /// arrives at each of `arrivals_ns` is done, by Lindley's recursion.
+    fn departures(arrivals_ns: &[u64], service_ns: u64, stalls: &[(u64, u64)]) -> Vec<u64> {
+        let mut free_ns = 0;
+        let depart = |arrival_ns: &u64| {
+            let mut begin_ns = free_ns.max(*arrival_ns);
+            for (from_ns, to_ns) in stalls {
+                if (*from_ns..*to_ns).contains(&begin_ns) {
+                    begin_ns = *to_ns;
+                }
+            }
+            free_ns = begin_ns + service_ns;
+            free_ns
+        };
+        arrivals_ns.iter().map(depart).collect()
+    }
+
+    const SERVICE_NS: u64 = 2_000;
+    const STALLS: [(u64, u64); 2] = [(20_000_000, 30_000_000), (70_000_000, 75_000_000)];
+    const COUNT: u64 = 10_000;
+
+    /// What a client that never waits sees.
+    fn truth(pace: Pace) -> Histogram {
+        let arrivals_ns: Vec<_> = (0..COUNT).map(|number| pace.time_of(number)).collect();
+        let mut histogram = Histogram::default();
+        for (from, to) in arrivals_ns.iter().zip(departures(&arrivals_ns, SERVICE_NS, &STALLS)) {
+            histogram.record(to - from);
+        }
+        histogram
+    }
+
+    #[test]
+    fn a_client_that_waits_sees_the_truth_only_from_when_probes_were_due() {
+        let pace = Pace::new(100e3);
+        let mut probes = Probes::new(Some(pace), 0);
+        let mut now_ns = 0;
+        for number in 0..COUNT {
+            // This client has one probe under way: it cannot send while the server stands still.
+            now_ns = now_ns.max(pace.time_of(number));
+            assert_eq!(probes.due(now_ns), Some(number));
+            probes.sent(now_ns);
+            now_ns = departures(&[now_ns], SERVICE_NS, &STALLS)[0];
+            probes.back(number, now_ns);
+        }
+        let trips = probes.trips();
+        let truth = truth(pace);
+        let p99 = |histogram: &Histogram| histogram.quantile_ns(0.99);
+        assert_eq!(p99(&trips.from_sent), SERVICE_NS + 15, "it hides the stalls");
+        let (found, expected) = (p99(&trips.from_due) as f64, p99(&truth) as f64);
+        assert!((found / expected - 1.0).abs() < 0.05, "{found} {expected}");
+        assert!(expected > 1e6, "the stalls matter");
+    }
+
+    #[test]
+    fn a_client_that_does_not_wait_sees_the_truth_either_way() {
+        let pace = Pace::new(100e3);
+        let mut probes = Probes::new(Some(pace), 0);
+        let arrivals_ns: Vec<_> = (0..COUNT).map(|number| pace.time_of(number)).collect();
+        let back_ns = departures(&arrivals_ns, SERVICE_NS, &STALLS);
+        let mut answers = back_ns.iter().enumerate().peekable();
+        for at_ns in arrivals_ns {
+            while let Some((number, back_ns)) = answers.next_if(|(_, back_ns)| **back_ns <= at_ns) {
+                probes.back(number as u64, *back_ns);
+            }
+            assert!(probes.due(at_ns).is_some());
+            probes.sent(at_ns);
+        }
+        answers.for_each(|(number, back_ns)| probes.back(number as u64, *back_ns));
+        let trips = probes.trips();
+        assert_eq!(trips.from_due, truth(pace));
+        assert_eq!(trips.from_sent, trips.from_due);
+    }
+
+    #[test]
+    fn the_lost_are_counted_and_copies_are_not() {
+        let mut probes = Probes::new(None, 1);
+        for number in 0..4 {
+            let at_ns = number * PATIENCE_NS * 2;
+            assert_eq!(probes.due(at_ns), Some(number));
+            probes.sent(at_ns);
+            assert_eq!(probes.due(at_ns), None, "one at a time");
+            if number != 2 {
+                probes.back(number, at_ns + 10);
+                probes.back(number, at_ns + 11);
+            }
+            probes.give_up(at_ns + PATIENCE_NS);
+        }
+        assert!(probes.all_back());
+        let trips = probes.trips();
+        assert_eq!((trips.lost, trips.from_sent.count()), (1, 3), "the first only warmed");
+        assert_eq!(trips.from_sent.max_ns(), PATIENCE_NS);
+    }
+}

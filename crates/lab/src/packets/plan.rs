@@ -1,0 +1,102 @@
+//! What is measured: workloads, the ends of a path, and how both sides are placed.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// What is done with packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Workload {
+    /// One side sends, the other receives and forgets.
+    Drop,
+    /// One side sends, nobody receives.
+    Transmit,
+    /// The other side sends everything back, its addresses exchanged.
+    Swap,
+}
+
+impl Workload {
+    /// The name in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Drop => "receive and drop",
+            Self::Transmit => "transmit only",
+            Self::Swap => "MAC swap",
+        }
+    }
+}
+
+/// What carries the packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Path {
+    /// Plain kernel sockets with nothing of ours: what all else is compared with.
+    Kernel,
+    /// A port of the link: the whole path, as applications use it.
+    Port,
+    /// Bare frames of a private Ethernet type on the link.
+    Frames,
+    /// Bare frames on the link that carry IP and UDP, which the kernel looks at, too.
+    IpFrames,
+}
+
+/// How a side waits for packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wait {
+    /// Sleeps in the kernel.
+    Block,
+    /// Looks again at once: burns its core.
+    Spin,
+    /// Looks again for [`ADAPTIVE_SPIN`], then sleeps.
+    Adaptive,
+}
+
+/// How long an adaptive wait spins before it sleeps.
+pub const ADAPTIVE_SPIN: Duration = Duration::from_micros(50);
+
+/// One end of a path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndPlan {
+    /// What carries the packets.
+    pub path: Path,
+    /// The link string; unused by [`Path::Kernel`].
+    pub link: String,
+    /// How it waits.
+    pub wait: Wait,
+    /// Its IPv4 address.
+    pub address: Ipv4Addr,
+    /// Bytes of each packet as an Ethernet frame, without its check sequence.
+    pub frame_bytes: usize,
+    /// `SO_BUSY_POLL` of plain kernel sockets.
+    pub busy_poll_us: Option<u32>,
+}
+
+/// The times of one measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Span {
+    /// Before counting begins, nanoseconds.
+    pub warm_ns: u64,
+    /// What is counted, nanoseconds.
+    pub measure_ns: u64,
+    /// How long a sender goes on, so that the receiver's time is covered, nanoseconds.
+    pub tail_ns: u64,
+}
+
+impl Span {
+    /// Counts for `measure`, with times around it that suit.
+    #[must_use]
+    pub fn of(measure: Duration) -> Self {
+        let measure_ns = u64::try_from(measure.as_nanos()).unwrap_or(u64::MAX);
+        Self { warm_ns: 60_000_000, measure_ns, tail_ns: 60_000_000 }
+    }
+
+    /// All of it.
+    #[must_use]
+    pub fn total_ns(&self) -> u64 {
+        self.warm_ns.saturating_add(self.measure_ns).saturating_add(self.tail_ns)
+    }
+}

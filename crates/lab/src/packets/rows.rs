@@ -1,0 +1,206 @@
+//! The paths that are compared, by name.
+
+use serde::{Deserialize, Serialize};
+
+use super::plan::{EndPlan, Path, Wait, Workload};
+use super::stage::Place;
+
+/// The name of the row that all others are compared with.
+pub const BASE: &str = "kernel UDP";
+
+/// Half a row: what one side uses.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Half {
+    /// What carries the packets.
+    pub path: Path,
+    /// The link string, to which the side's interface is added.
+    pub link: String,
+    /// How it waits.
+    pub wait: Wait,
+    /// `SO_BUSY_POLL` of plain kernel sockets.
+    pub busy_poll_us: Option<u32>,
+}
+
+impl Half {
+    fn new(path: Path, link: &str, wait: Wait) -> Self {
+        Self { path, link: link.to_owned(), wait, busy_poll_us: None }
+    }
+
+    /// The end of this half at a place.
+    #[must_use]
+    pub fn at(&self, place: &Place, frame_bytes: usize) -> EndPlan {
+        EndPlan {
+            path: self.path,
+            link: with_interface(&self.link, place.interface.as_deref()),
+            wait: self.wait,
+            address: place.address,
+            frame_bytes,
+            busy_poll_us: self.busy_poll_us,
+        }
+    }
+}
+
+/// A path from the active to the passive side.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Row {
+    /// Its name in tables.
+    pub name: String,
+    /// The side that sends.
+    pub active: Half,
+    /// The side that receives, or answers.
+    pub passive: Half,
+}
+
+impl Row {
+    fn new(name: &str, active: Half, passive: Half) -> Self {
+        Self { name: name.to_owned(), active, passive }
+    }
+
+    fn both(name: &str, half: Half) -> Self {
+        Self::new(name, half.clone(), half)
+    }
+
+    /// Links that somebody gave: of the side that sends, and of the other one.
+    #[must_use]
+    pub fn of_links(link: &str, peer: &str, path: Path, wait: Wait) -> Self {
+        let kind = if path == Path::Port { "port" } else { "frames" };
+        let wait_name = match wait {
+            Wait::Block => "poll",
+            Wait::Spin => "spin",
+            Wait::Adaptive => "adaptive",
+        };
+        let links = if link == peer { link.to_owned() } else { format!("{link} > {peer}") };
+        let name = format!("{links} {kind}, {wait_name}");
+        Self::new(&name, Half::new(path, link, wait), Half::new(path, peer, wait))
+    }
+
+    /// The row that all others are compared with.
+    #[must_use]
+    pub fn base() -> Self {
+        Self::both(BASE, Half::new(Path::Kernel, "udp", Wait::Block))
+    }
+
+    /// Whether it can be measured without an interface of its own.
+    #[must_use]
+    pub fn needs_interface(&self) -> bool {
+        let needs = |half: &Half| half.path != Path::Kernel && !half.link.starts_with("udp");
+        needs(&self.active) || needs(&self.passive)
+    }
+}
+
+/// The rows of the throughput table for a workload.
+#[must_use]
+pub fn throughput(workload: Workload) -> Vec<Row> {
+    use Path::{Frames, IpFrames, Kernel, Port};
+    use Wait::{Block, Spin};
+    let half = Half::new;
+    let plain = || half(Port, "udp:gro=off,gso=off", Block);
+    let mut rows = vec![
+        Row::base(),
+        Row::new("kernel UDP, spin", half(Kernel, "udp", Block), half(Kernel, "udp", Spin)),
+        Row::both("udp port, plain", plain()),
+    ];
+    let gso = || half(Port, "udp", Block);
+    if workload != Workload::Swap {
+        rows.push(Row::new("udp port, GSO > plain", gso(), half(Port, "udp:gro=off", Block)));
+    }
+    rows.push(Row::both("udp port, GSO > GRO", gso()));
+    let batch = "packet:tx=batch";
+    if workload == Workload::Drop {
+        rows.push(Row::both("packet batch > V3, IP", half(IpFrames, batch, Block)));
+    }
+    rows.extend([
+        Row::both("packet batch > V3", half(Frames, batch, Block)),
+        Row::both("packet TX ring > V3", half(Frames, "packet:tx=ring", Block)),
+        Row::both("packet port", half(Port, "packet:io=inline", Block)),
+    ]);
+    for (mode, label) in [("generic", "xdp generic"), ("native", "xdp native")] {
+        let link = format!("xdp:mode={mode}");
+        rows.push(Row::both(&format!("{label}, spin"), half(Frames, &link, Spin)));
+        rows.push(Row::both(&format!("{label}, poll"), half(Frames, &link, Block)));
+        let link = format!("xdp:mode={mode},io=inline");
+        rows.push(Row::both(&format!("{label} port, spin"), half(Port, &link, Spin)));
+    }
+    rows.push(Row::both("xdp native busy, spin", {
+        half(Frames, "xdp:mode=native,busy_poll_us=20", Spin)
+    }));
+    rows
+}
+
+/// The rows of the round-trip table: ports, or bare frames.
+#[must_use]
+pub fn round_trip(path: Path) -> Vec<Row> {
+    use Wait::{Adaptive, Block, Spin};
+    let half = Half::new;
+    let kernel = |wait| half(Path::Kernel, "udp", wait);
+    let busy = Half { busy_poll_us: Some(50), ..kernel(Block) };
+    let mut rows = vec![
+        Row::base(),
+        Row::both("kernel UDP, busy poll", busy),
+        Row::both("kernel UDP, spin", kernel(Spin)),
+    ];
+    let inline = if path == Path::Port { ",io=inline" } else { "" };
+    if path == Path::Port {
+        rows.push(Row::both("udp port, poll", half(path, "udp", Block)));
+        rows.push(Row::both("udp port, adaptive", half(path, "udp", Adaptive)));
+        rows.push(Row::both("udp port, spin", half(path, "udp", Spin)));
+    }
+    for (link, label) in [
+        (format!("packet:rx=v2{inline}"), "packet V2"),
+        (format!("xdp:mode=generic{inline}"), "xdp generic"),
+        (format!("xdp:mode=native{inline}"), "xdp native"),
+    ] {
+        rows.push(Row::both(&format!("{label}, poll"), half(path, &link, Block)));
+        rows.push(Row::both(&format!("{label}, spin"), half(path, &link, Spin)));
+    }
+    let link = format!("xdp:mode=native{inline}");
+    rows.push(Row::both("xdp native, adaptive", half(path, &link, Adaptive)));
+    let link = format!("xdp:mode=native,busy_poll_us=20{inline}");
+    rows.push(Row::both("xdp native busy, spin", half(path, &link, Spin)));
+    rows
+}
+
+/// Adds an interface to a link string that needs one and names none.
+fn with_interface(link: &str, interface: Option<&str>) -> String {
+    let (name, rest) = link.split_once(':').unwrap_or((link, ""));
+    let names_one = rest.split(',').next().is_some_and(|w| !w.is_empty() && !w.contains('='));
+    match interface {
+        Some(interface) if !names_one && matches!(name, "packet" | "xdp") => {
+            let comma = if rest.is_empty() { "" } else { "," };
+            format!("{name}:{interface}{comma}{rest}")
+        }
+        _ => link.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interfaces_go_where_a_link_needs_one() {
+        for (link, expected) in [
+            ("udp", "udp"),
+            ("udp:gro=off", "udp:gro=off"),
+            ("packet", "packet:ms0"),
+            ("xdp:mode=native", "xdp:ms0,mode=native"),
+            ("xdp:eth7,mode=native", "xdp:eth7,mode=native"),
+            ("loop", "loop"),
+        ] {
+            assert_eq!(with_interface(link, Some("ms0")), expected);
+            assert_eq!(with_interface(link, None), link);
+        }
+    }
+
+    #[test]
+    fn names_are_unique_and_the_base_comes_first() {
+        let tables = [Workload::Drop, Workload::Transmit, Workload::Swap].map(throughput);
+        for rows in tables.into_iter().chain([Path::Port, Path::Frames].map(round_trip)) {
+            assert_eq!(rows[0].name, BASE);
+            let mut names: Vec<_> = rows.iter().map(|row| &row.name).collect();
+            names.sort();
+            names.dedup();
+            assert_eq!(names.len(), rows.len());
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The loops of both sides. Each works on any end, and stops when it is told to.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use millstream_sys::usage::process_cpu_time;
+
+use super::end::{BATCH, End, Look, Turn};
+use super::job::{Outcome, Role};
+use super::pace::{Governor, Pace};
+use super::plan::{Span, Wait};
+use super::trace::SyscallTrace;
+use super::window::{Idle, Moment, Window};
+use super::{ping, window};
+
+/// A receiver that was told to stop goes on until nothing has come for so long, nanoseconds.
+const SILENCE_NS: u64 = 30_000_000;
+/// Looks of a transmitter for what came back, per batch.
+const DRAIN_LOOKS: usize = 4;
+
+/// The window of a role that counts nothing.
+const NOTHING: Span = Span { warm_ns: 0, measure_ns: 0, tail_ns: 0 };
+
+/// What a loop works with.
+pub struct Side<'a> {
+    /// The end, aimed already.
+    pub end: &'a mut dyn End,
+    /// A further end that load leaves by, where flows need sockets of their own.
+    pub load: Option<&'a mut dyn End>,
+    /// How it waits.
+    pub wait: Wait,
+    /// Set when it should stop.
+    pub stop: &'a AtomicBool,
+    /// The kernel's count of system calls.
+    pub trace: Option<SyscallTrace>,
+}
+
+impl Side<'_> {
+    /// Plays a role to its end.
+    ///
+    /// # Errors
+    /// The link's.
+    pub fn play(&mut self, role: &Role) -> io::Result<Outcome> {
+        match role {
+            Role::Hold => Ok(self.hold()),
+            Role::Receive(span) => self.receive(*span, None),
+            Role::Turn(span) => self.receive(*span, Some(Turn::All)),
+            Role::Echo => self.receive(NOTHING, Some(Turn::Numbered)),
+            Role::Transmit { span, rate_pps, drain, .. } => {
+                self.transmit(*span, rate_pps.map(Pace::new), *drain)
+            }
+            Role::Ping(plan) => ping::run(self, plan),
+        }
+    }
+
+    fn hold(&self) -> Outcome {
+        while !self.stop.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Outcome::default()
+    }
+
+    /// Receives, and sends back what `turn` says, until there is nothing more.
+    fn receive(&mut self, span: Span, turn: Option<Turn>) -> io::Result<Outcome> {
+        let start = Instant::now();
+        let (mut window, mut idle) = (Window::new(span), Idle::default());
+        let mut governor = Governor::new(self.wait);
+        let (mut came, mut turned, mut look) = (0, 0, Look::Glance);
+        loop {
+            let (some, back) = match turn {
+                None => (self.end.take(look)?, 0),
+                Some(which) => self.end.turn(look, which)?,
+            };
+            came += some as u64;
+            turned += back as u64;
+            let now_ns = ns_since(start);
+            idle.note(now_ns, some > 0);
+            look = governor.next(now_ns, some > 0);
+            let counts = if turn.is_none() { came } else { turned };
+            window.step(now_ns, some > 0, || self.moment(start, counts, &idle));
+            let silent = idle.since_ns().is_some_and(|since_ns| now_ns - since_ns > SILENCE_NS);
+            if silent && self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+        }
+        let total = if turn.is_none() { came } else { turned };
+        let counted = window.end(|| self.moment(start, total, &idle));
+        Ok(Outcome { counted, total, came, events: self.end.tally().events, ..Outcome::default() })
+    }
+
+    /// Sends until the time is up.
+    fn transmit(&mut self, span: Span, pace: Option<Pace>, drain: bool) -> io::Result<Outcome> {
+        let start = Instant::now();
+        let (mut window, mut idle) = (Window::new(span), Idle::default());
+        let (mut sent, mut returned) = (0u64, 0u64);
+        loop {
+            let now_ns = ns_since(start);
+            if now_ns >= span.total_ns() || self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let due = pace.map_or(u64::MAX, |pace| pace.due(now_ns));
+            let count = (due - sent).min(BATCH as u64) as usize;
+            if count > 0 {
+                let took = self.end.send(count)?;
+                sent += took as u64;
+                idle.note(ns_since(start), took > 0);
+            }
+            for _ in 0..if drain { DRAIN_LOOKS } else { 0 } {
+                match self.end.take(Look::Glance)? {
+                    0 => break,
+                    back => returned += back as u64,
+                }
+            }
+            window.step(now_ns, true, || self.moment(start, sent, &idle));
+        }
+        let counted = window.end(|| self.moment(start, sent, &idle));
+        while drain && idle_for(start, span) {
+            returned += self.end.take(Look::Sleep)? as u64;
+        }
+        let events = self.end.tally().events;
+        Ok(Outcome { counted, total: sent, returned, events, ..Outcome::default() })
+    }
+
+    fn moment(&mut self, start: Instant, packets: u64, idle: &Idle) -> window::Moment {
+        let calls = self.end.tally().calls;
+        let at_ns = ns_since(start);
+        Moment {
+            at_ns,
+            packets,
+            cpu_ns: process_cpu_time().as_nanos() as u64,
+            idle_ns: idle.total_ns(at_ns),
+            calls,
+            traced: self.trace.as_mut().and_then(|trace| trace.count().ok()),
+        }
+    }
+}
+
+/// What is on its way back gets this long after the last packet was sent.
+fn idle_for(start: Instant, span: Span) -> bool {
+    ns_since(start) < span.total_ns() + SILENCE_NS
+}
+
+/// Nanoseconds since `start`.
+pub(super) fn ns_since(start: Instant) -> u64 {
+    start.elapsed().as_nanos() as u64
+}

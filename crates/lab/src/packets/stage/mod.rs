@@ -1,0 +1,139 @@
+//! Where both sides stand: two processes, each on a CPU and in a network of its own.
+
+mod network;
+mod process;
+
+use std::net::Ipv4Addr;
+use std::process::Command;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::end::Address;
+use super::job::{Job, Outcome};
+use process::Process;
+
+pub use network::enter_new_network;
+
+/// Where the sides are joined.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ground {
+    /// Two network namespaces and a veth pair, made for this and gone with it.
+    Private {
+        /// MTU of the pair, bytes.
+        mtu: usize,
+    },
+    /// Interfaces that are there, each `NAME` or `NAME@NAMESPACE`.
+    Given([String; 2]),
+    /// This machine's loopback: kernel sockets only, no rights needed.
+    Loopback,
+}
+
+/// One side's place.
+#[derive(Debug, Clone, Serialize)]
+pub struct Place {
+    /// Its interface; none on loopback.
+    pub interface: Option<String>,
+    /// Its Ethernet address.
+    pub mac: [u8; 6],
+    /// Its IPv4 address.
+    pub address: Ipv4Addr,
+    /// Its CPU; none: any.
+    pub cpu: Option<usize>,
+}
+
+/// Why a measurement cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StageError {
+    /// A network cannot be had.
+    #[error("{0}")]
+    Network(String),
+    /// A process of one side cannot be started, or ended before its time.
+    #[error("the process of the {side} side {what}")]
+    Process {
+        /// Which one.
+        side: &'static str,
+        /// What happened.
+        what: String,
+    },
+    /// A side could not do its part; the others can go on.
+    #[error("{0}")]
+    Refused(String),
+    /// Somebody asked to end.
+    #[error("ended before the measurement was")]
+    Ended,
+}
+
+/// How a program starts a process that serves jobs ([`super::worker::serve`]): in the given
+/// network (`new`, or the name of a namespace), or in its own.
+pub type Start = fn(network: Option<&str>) -> std::io::Result<Command>;
+
+/// Both sides, ready for jobs. They and their networks are gone when it is dropped, and when this
+/// process ends, however that comes.
+pub struct Stage {
+    active: Process,
+    passive: Process,
+    places: [Place; 2],
+}
+
+impl Stage {
+    /// Starts both sides, the active one on the first CPU given.
+    ///
+    /// # Errors
+    /// [`StageError`], which says what to do.
+    pub fn set(
+        ground: &Ground,
+        cpus: [Option<usize>; 2],
+        start: Start,
+        ended: fn() -> bool,
+    ) -> Result<Self, StageError> {
+        let sides = network::sides(ground)?;
+        let spawn = |side, index: usize| {
+            Process::spawn(side, start, sides[index].network.as_deref(), cpus[index], ended)
+        };
+        let (mut active, mut passive) = (spawn("active", 0)?, spawn("passive", 1)?);
+        // Both have entered their networks when they have said hello.
+        active.hello()?;
+        passive.hello()?;
+        if let Ground::Private { mtu } = ground {
+            network::join([active.pid(), passive.pid()], *mtu)?;
+        }
+        let place = |pid, index: usize| network::place(&sides[index], pid, cpus[index]);
+        let places = [place(active.pid(), 0)?, place(passive.pid(), 1)?];
+        Ok(Self { active, passive, places })
+    }
+
+    /// Where the active and the passive side are.
+    #[must_use]
+    pub fn places(&self) -> &[Place; 2] {
+        &self.places
+    }
+
+    /// Where the passive side can be reached by frames, whatever it does.
+    #[must_use]
+    pub fn passive_mac(&self) -> [u8; 6] {
+        self.places[1].mac
+    }
+
+    /// Plays one measurement: the passive side first, then the active one, which is told where the
+    /// passive one is; then the passive one is told to stop. What both found, active first.
+    ///
+    /// # Errors
+    /// [`StageError::Refused`] when a side cannot do its part; both are ready for the next job then.
+    pub fn play(
+        &mut self,
+        passive: &Job,
+        active: impl FnOnce(Address) -> Job,
+        longest: Duration,
+    ) -> Result<[Outcome; 2], StageError> {
+        let mut address = self.passive.start(passive)?;
+        if address.mac == [0; 6] {
+            address.mac = self.passive_mac();
+        }
+        let played = self.active.start(&active(address)).and_then(|_| self.active.finish(longest));
+        self.passive.stop()?;
+        let turned = self.passive.finish(longest);
+        Ok([played?, turned?])
+    }
+}

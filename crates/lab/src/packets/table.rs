@@ -1,0 +1,136 @@
+//! Repeated measurements of all rows, as ratios to the base in the same repetition.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::Summary;
+
+use super::measure::Measured;
+use super::rows::BASE;
+
+/// The rows of one packet size.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Table {
+    /// Bytes of each packet as an Ethernet frame.
+    pub frame_bytes: usize,
+    /// Rows in the order of their first result.
+    pub lines: Vec<Line>,
+}
+
+/// A row with all that was measured of it.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Line {
+    /// Its name.
+    pub name: String,
+    /// Repetition and result.
+    pub runs: Vec<(usize, Measured)>,
+    /// The run in which the kernel counted system calls; its rate does not count.
+    pub traced: Option<Measured>,
+    /// Why it could not be measured (any more).
+    pub refused: Option<String>,
+    /// Received packets per second.
+    pub rate_pps: Option<Summary>,
+    /// Rate over that of the base in the same repetition.
+    pub ratio: Option<Summary>,
+}
+
+impl Table {
+    /// One without rows.
+    #[must_use]
+    pub fn new(frame_bytes: usize) -> Self {
+        Self { frame_bytes, lines: Vec::new() }
+    }
+
+    /// The line of this name, a new one if need be.
+    pub fn line(&mut self, name: &str) -> &mut Line {
+        let at = self.lines.iter().position(|line| line.name == name).unwrap_or_else(|| {
+            self.lines.push(Line { name: name.to_owned(), ..Line::default() });
+            self.lines.len() - 1
+        });
+        &mut self.lines[at]
+    }
+
+    /// Works out summaries and ratios; call it when all is measured.
+    pub fn sum_up(&mut self) {
+        let base: BTreeMap<usize, f64> = self
+            .lines
+            .iter()
+            .filter(|line| line.name == BASE)
+            .flat_map(|line| line.runs.iter().map(|(turn, run)| (*turn, run.rate_pps)))
+            .collect();
+        for line in &mut self.lines {
+            let rates: Vec<_> = line.runs.iter().map(|(_, run)| run.rate_pps).collect();
+            let ratio = |(turn, run): &(usize, Measured)| {
+                base.get(turn).filter(|base| **base > 0.0).map(|base| run.rate_pps / base)
+            };
+            let ratios: Vec<_> = line.runs.iter().filter_map(ratio).collect();
+            line.rate_pps = Summary::of(&rates);
+            line.ratio = Summary::of(&ratios);
+        }
+    }
+}
+
+impl Line {
+    /// The middle of something over all runs.
+    #[must_use]
+    pub fn median(&self, of: impl Fn(&Measured) -> Option<f64>) -> Option<f64> {
+        let values: Vec<_> = self.runs.iter().filter_map(|(_, run)| of(run)).collect();
+        Summary::of(&values).map(|summary| summary.median)
+    }
+
+    /// Gigabits per second of Ethernet frames at the median rate.
+    #[must_use]
+    pub fn gbit_s(&self, frame_bytes: usize) -> Option<f64> {
+        self.rate_pps.map(|rate| rate.median * frame_bytes as f64 * 8e-9)
+    }
+
+    /// The run whose rate is the median, or nearest to it.
+    #[must_use]
+    pub fn typical(&self) -> Option<&Measured> {
+        let median = self.rate_pps?.median;
+        let distance = |run: &Measured| (run.rate_pps - median).abs();
+        let runs = self.runs.iter().map(|(_, run)| run);
+        runs.min_by(|a, b| distance(a).total_cmp(&distance(b)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packets::limit::Limit;
+    use crate::packets::window::Counted;
+
+    fn measured(rate_pps: f64) -> Measured {
+        Measured {
+            rate_pps,
+            sender: Counted::default(),
+            receiver: Counted::default(),
+            sent: 0,
+            received: 0,
+            returned: 0,
+            events: Vec::new(),
+            unaccounted: 0,
+            limit: Limit::Unclear,
+        }
+    }
+
+    #[test]
+    fn ratios_are_taken_within_a_repetition() {
+        let mut table = Table::new(64);
+        for (turn, base, other) in [(0, 100.0, 200.0), (1, 10.0, 30.0), (2, 50.0, 50.0)] {
+            table.line(BASE).runs.push((turn, measured(base)));
+            table.line("other").runs.push((turn, measured(other)));
+        }
+        table.line("other").runs.push((3, measured(1e9)));
+        table.line("absent").refused = Some("no rights".to_owned());
+        table.sum_up();
+        let ratio = table.line("other").ratio.unwrap();
+        assert_eq!((ratio.min, ratio.median, ratio.max, ratio.count), (1.0, 2.0, 3.0, 3));
+        assert_eq!(table.line(BASE).ratio.unwrap().median, 1.0);
+        assert_eq!(table.line("other").typical().unwrap().rate_pps, 200.0);
+        assert!(table.line("absent").ratio.is_none() && table.line("absent").typical().is_none());
+        let gbit_s = table.line(BASE).gbit_s(1000).unwrap();
+        assert!((gbit_s - 50.0 * 8e-6).abs() < 1e-12, "{gbit_s}");
+    }
+}

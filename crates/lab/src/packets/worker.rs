@@ -1,0 +1,117 @@
+//! A side as a process: reads jobs line by line, plays them, and answers. It ends with its input.
+
+use std::io::{self, BufRead, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+
+use super::end::{self, Address};
+use super::job::{Job, Outcome, PingPlan, Reply, Role};
+use super::plan::{EndPlan, Path};
+use super::side::Side;
+use super::trace::SyscallTrace;
+
+/// The first line that a side says: it is in its network.
+pub const HELLO: &str = "hello";
+
+/// The line that ends the running job.
+pub const STOP: &str = "stop";
+
+/// Serves jobs from `input` until it ends.
+///
+/// # Errors
+/// When nobody reads the answers.
+pub fn serve(input: impl BufRead + Send + 'static, output: &mut impl Write) -> io::Result<()> {
+    writeln!(output, "{HELLO}")?;
+    output.flush()?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let (tell, jobs) = mpsc::channel();
+    let reader_stop = Arc::clone(&stop);
+    std::thread::Builder::new().name("ms-jobs".to_owned()).spawn(move || {
+        for line in input.lines().map_while(Result::ok) {
+            if line == STOP {
+                reader_stop.store(true, Ordering::Relaxed);
+                continue;
+            }
+            // A request to stop that came too late must not end the next job.
+            reader_stop.store(false, Ordering::Relaxed);
+            if tell.send(line).is_err() {
+                return;
+            }
+        }
+        reader_stop.store(true, Ordering::Relaxed);
+    })?;
+    for line in jobs {
+        let reply = match serde_json::from_str::<Job>(&line) {
+            Ok(job) => play(&job, &stop, output)?,
+            Err(error) => Err(format!("not a job: {error}")),
+        };
+        let reply = reply.map_or_else(Reply::Failed, Reply::Done);
+        say(output, &reply)?;
+    }
+    Ok(())
+}
+
+/// Opens, says that it is ready, and plays. The outer error: nobody listens.
+fn play(
+    job: &Job,
+    stop: &AtomicBool,
+    output: &mut impl Write,
+) -> io::Result<Result<Outcome, String>> {
+    // Before any thread of a link is started, so that it counts those, too.
+    let trace = match job.trace.then(SyscallTrace::open).transpose() {
+        Ok(trace) => trace,
+        Err(error) => return Ok(Err(format!("cannot trace system calls: {error}"))),
+    };
+    if let Err(error) = schedule(job.fifo) {
+        return Ok(Err(error));
+    }
+    let receives = !matches!(job.role, Role::Hold | Role::Transmit { drain: false, .. });
+    let opened = end::open(&job.end, receives).and_then(|end| Ok((end, load_end(job)?)));
+    let (mut end, mut load) = match opened {
+        Ok(opened) => opened,
+        Err(reason) => return Ok(Err(reason)),
+    };
+    if let Role::Transmit { to, .. } | Role::Ping(PingPlan { to, .. }) = &job.role {
+        end.aim(to);
+        load.iter_mut().for_each(|load| load.aim(to));
+    }
+    let address: Address = end.address();
+    say(output, &Reply::Ready(address))?;
+    let load = load.as_deref_mut().map(|end| end as &mut dyn end::End);
+    let mut side = Side { end: &mut *end, load, wait: job.end.wait, stop, trace };
+    Ok(side.play(&job.role).map_err(|error| format!("{}: {error}", name(&job.end))))
+}
+
+/// Flows of ports and sockets have one each; on a bare link both share it.
+fn load_end(job: &Job) -> Result<Option<Box<dyn end::End>>, String> {
+    let Role::Ping(PingPlan { load_pps: Some(_), .. }) = &job.role else { return Ok(None) };
+    match job.end.path {
+        Path::Kernel | Path::Port => end::open(&job.end, false).map(Some),
+        Path::Frames | Path::IpFrames => Ok(None),
+    }
+}
+
+fn name(end: &EndPlan) -> &str {
+    if end.path == Path::Kernel { "kernel UDP" } else { &end.link }
+}
+
+fn say(output: &mut impl Write, reply: &Reply) -> io::Result<()> {
+    let mut line = serde_json::to_string(reply)?;
+    line.push('\n');
+    output.write_all(line.as_bytes())?;
+    output.flush()
+}
+
+/// The scheduling class of this thread (sched_setscheduler(2)); threads started later inherit it.
+fn schedule(fifo: Option<u32>) -> Result<(), String> {
+    let policy = if fifo.is_some() { libc::SCHED_FIFO } else { libc::SCHED_OTHER };
+    let parameter = libc::sched_param { sched_priority: fifo.unwrap_or(0) as libc::c_int };
+    // SAFETY: plain system call for the calling thread; the structure lives through it.
+    if unsafe { libc::sched_setscheduler(0, policy, &raw const parameter) } == 0 {
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    let advice = "it needs root, CAP_SYS_NICE or RLIMIT_RTPRIO (and, in a cpu cgroup, rt_runtime)";
+    Err(format!("cannot run as SCHED_FIFO at {}: {error}; {advice}", parameter.sched_priority))
+}
