@@ -32,7 +32,7 @@ pub struct GroundArgs {
     layout: Layout,
 
     /// CPUs of the sending and of the other side; by default the first two that are allowed.
-    #[arg(long, value_name = "CPU,CPU", value_delimiter = ',', num_args = 2)]
+    #[arg(long, value_name = "CPU,CPU", value_delimiter = ',')]
     cpus: Vec<usize>,
 
     /// Run both sides as SCHED_FIFO at this priority (root).
@@ -68,7 +68,8 @@ impl GroundArgs {
         let allowed = allowed_cpus().context("cannot see which CPUs there are")?;
         let mut cpus = match self.cpus[..] {
             [sender, receiver] => [Some(sender), Some(receiver)],
-            _ => {
+            [_, ..] => anyhow::bail!("--cpus: give two, such as 0,1"),
+            [] => {
                 let (first, last) = (allowed.iter().next(), allowed.iter().nth(1));
                 [first, last.or(first)]
             }

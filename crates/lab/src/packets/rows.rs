@@ -105,14 +105,14 @@ pub fn throughput(workload: Workload) -> Vec<Row> {
         rows.push(Row::new("udp port, GSO > plain", gso(), half(Port, "udp:gro=off", Block)));
     }
     rows.push(Row::both("udp port, GSO > GRO", gso()));
-    let batch = "packet:tx=batch";
+    let batch = "packet:ring=v3,tx=batch";
     if workload == Workload::Drop {
         rows.push(Row::both("packet batch > V3, IP", half(IpFrames, batch, Block)));
     }
     rows.extend([
         Row::both("packet batch > V3", half(Frames, batch, Block)),
-        Row::both("packet TX ring > V3", half(Frames, "packet:tx=ring", Block)),
-        Row::both("packet port", half(Port, "packet:io=inline", Block)),
+        Row::both("packet TX ring > V3", half(Frames, "packet:ring=v3,tx=ring", Block)),
+        Row::both("packet port", half(Port, "packet:ring=v3,io=inline", Block)),
     ]);
     for (mode, label) in [("generic", "xdp generic"), ("native", "xdp native")] {
         let link = format!("xdp:mode={mode}");
@@ -146,7 +146,7 @@ pub fn round_trip(path: Path) -> Vec<Row> {
         rows.push(Row::both("udp port, spin", half(path, "udp", Spin)));
     }
     for (link, label) in [
-        (format!("packet:rx=v2{inline}"), "packet V2"),
+        (format!("packet:ring=v2{inline}"), "packet V2"),
         (format!("xdp:mode=generic{inline}"), "xdp generic"),
         (format!("xdp:mode=native{inline}"), "xdp native"),
     ] {

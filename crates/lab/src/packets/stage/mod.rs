@@ -120,7 +120,7 @@ impl Stage {
     /// passive one is; then the passive one is told to stop. What both found, active first.
     ///
     /// # Errors
-    /// [`StageError::Refused`] when a side cannot do its part; both are ready for the next job then.
+    /// [`StageError::Refused`] when a side cannot do its part; both can take the next job then.
     pub fn play(
         &mut self,
         passive: &Job,
