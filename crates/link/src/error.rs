@@ -56,4 +56,18 @@ pub enum LinkError {
         /// The system's error.
         source: io::Error,
     },
+    /// A frame link could not be opened on its interface.
+    #[error("cannot open {link} on {interface} ({step}): {source}; {hint}")]
+    Interface {
+        /// The link's name.
+        link: &'static str,
+        /// The interface asked for.
+        interface: String,
+        /// The step that failed.
+        step: String,
+        /// The system's error.
+        source: io::Error,
+        /// What to do.
+        hint: String,
+    },
 }

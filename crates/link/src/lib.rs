@@ -16,6 +16,7 @@
 //! ```
 
 mod buffers;
+mod device;
 mod error;
 pub mod fault;
 pub mod frame;
@@ -27,6 +28,7 @@ pub mod registry;
 pub mod rights;
 mod spec;
 pub mod udp;
+pub mod xdp;
 
 pub use error::LinkError;
 pub use registry::{open, open_frames};

@@ -6,7 +6,7 @@ use crate::LinkError;
 use crate::frame::{FrameLink, FrameOptions};
 use crate::port::{Port, PortOptions};
 use crate::spec::{Spec, split_name};
-use crate::{loopback, udp};
+use crate::{loopback, udp, xdp};
 
 /// Opens a port of one link: options, address to bind, sizes.
 pub type Factory = fn(&Spec, SocketAddrV4, &PortOptions) -> Result<Port, LinkError>;
@@ -37,8 +37,10 @@ pub struct FrameEntry {
 }
 
 /// Every frame link of this build.
-pub const FRAME_LINKS: &[FrameEntry] =
-    &[FrameEntry { name: "loop", options_help: loopback::OPTIONS_HELP, factory: loopback::open }];
+pub const FRAME_LINKS: &[FrameEntry] = &[
+    FrameEntry { name: "xdp", options_help: xdp::OPTIONS_HELP, factory: xdp::open },
+    FrameEntry { name: "loop", options_help: loopback::OPTIONS_HELP, factory: loopback::open },
+];
 
 /// Every link of this build that opens ports by itself.
 pub const LINKS: &[Link] =

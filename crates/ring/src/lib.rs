@@ -11,6 +11,8 @@
 //!   ever missing news; [`doorbell`] is the same for a thread that sleeps in poll(2), and
 //!   [`governor`] decides when an idle thread spins, yields or sleeps.
 //!
+//! Beside them [`shared`]: positions in a ring whose words the kernel shares.
+//!
 //! ```
 //! use millstream_ring::{RingOptions, ring};
 //!
@@ -30,6 +32,7 @@ pub mod governor;
 pub mod map;
 mod pad;
 pub mod sample;
+pub mod shared;
 pub mod spsc;
 mod sync;
 mod token;

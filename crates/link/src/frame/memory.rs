@@ -59,6 +59,11 @@ impl FrameMemory {
         (base..base + self.bytes).contains(&(address as usize))
     }
 
+    /// Whether a frame is one of this memory.
+    pub(crate) fn owns(&self, frame: &Frame) -> bool {
+        frame.memory == self.id
+    }
+
     /// The bytes of a frame.
     ///
     /// # Panics

@@ -8,6 +8,7 @@ use rustix::process::Pid;
 
 use super::{Attach, Attached, BusyPoll, Family, Rights, locked};
 use crate::frame::Steer;
+use crate::xdp::privileged::{self, Program};
 
 /// The privileged steps of one link, done here.
 #[derive(Debug)]
@@ -16,6 +17,8 @@ pub struct Direct {
     interface: u32,
     /// The process to act for; none: this one.
     client: Option<Pid>,
+    /// What runs on the interface for an AF_XDP link.
+    program: Option<Program>,
 }
 
 impl Direct {
@@ -26,7 +29,11 @@ impl Direct {
     pub fn new(family: Family, interface: &str, client: Option<Pid>) -> io::Result<Self> {
         let any = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
         let interface = rustix::net::netdevice::name_to_index(&any, interface)?;
-        Ok(Self { family, interface, client })
+        Ok(Self { family, interface, client, program: None })
+    }
+
+    fn program(&self) -> io::Result<&Program> {
+        self.program.as_ref().ok_or_else(|| io::Error::other("no program is attached"))
     }
 }
 
@@ -47,20 +54,21 @@ impl Rights for Direct {
         locked::raise(self.client, bytes)
     }
 
-    fn busy_poll(&mut self, _socket: BorrowedFd<'_>, _how: BusyPoll) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
+    fn busy_poll(&mut self, socket: BorrowedFd<'_>, how: BusyPoll) -> io::Result<()> {
+        privileged::busy_poll(socket, how)
     }
 
-    fn attach(&mut self, _wanted: &Attach) -> io::Result<Attached> {
-        Err(io::ErrorKind::Unsupported.into())
+    fn attach(&mut self, wanted: &Attach) -> io::Result<Attached> {
+        let program = Program::attach(self.interface, wanted)?;
+        self.program.insert(program).attached()
     }
 
-    fn watch(&mut self, _queue: u32, _socket: BorrowedFd<'_>) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
+    fn watch(&mut self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
+        self.program()?.watch(queue, socket)
     }
 
-    fn steer(&mut self, _wanted: &Steer) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
+    fn steer(&mut self, wanted: &Steer) -> io::Result<()> {
+        self.program()?.steer(wanted)
     }
 
     fn channels(&mut self, _count: u32) -> io::Result<u32> {

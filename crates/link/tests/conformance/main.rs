@@ -59,4 +59,7 @@ links! {
     single: Wire::single();
     pair: Wire::memory(None);
     pair_in_parts: Wire::memory(Some(512));
+    xdp_generic: Wire::veth(Shape::new("xdp:IF,mode=generic"));
+    xdp_native: Wire::veth(Shape::new("xdp:IF,mode=native").queues(4));
+    xdp_jumbo: Wire::veth(Shape::new("xdp:IF").mtu(9000));
 }

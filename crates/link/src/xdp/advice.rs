@@ -1,0 +1,99 @@
+//! Errors that say what to do.
+
+use std::io;
+
+use super::open::NAME;
+use super::queue::Binding;
+use crate::LinkError;
+use crate::device::Device;
+
+fn error(device: &Device, step: &str, source: io::Error, hint: String) -> LinkError {
+    let (interface, step) = (device.name.clone(), step.to_owned());
+    LinkError::Interface { link: NAME, interface, step, source, hint }
+}
+
+/// A step was refused for a reason that its errno tells.
+pub fn refused(device: &Device, step: &str, source: io::Error) -> LinkError {
+    let name = &device.name;
+    let hint = match source.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => {
+            "it needs root (CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF), outside a user namespace: run \
+             `sudo millstream grant`, which does it for this process, or use packet: or udp"
+                .to_owned()
+        }
+        Some(libc::EOPNOTSUPP) => format!(
+            "the driver ({}) cannot do that: use mode=auto, which takes the best that there is, \
+             or mode=generic, which every interface can",
+            driver(device)
+        ),
+        Some(libc::ERANGE | libc::EINVAL) if device.mtu > super::plan::SINGLE_BUFFER_MTU_MAX => {
+            format!(
+                "at an MTU of {} the driver ({}) must take XDP frames in parts (Linux 6.6 and a \
+                 driver that can): lower it with `ip link set {name} mtu {}`, or use mode=generic",
+                device.mtu,
+                driver(device),
+                super::plan::SINGLE_BUFFER_MTU_MAX
+            )
+        }
+        Some(libc::ENOSYS | libc::EAFNOSUPPORT | libc::EPROTONOSUPPORT) => {
+            "this kernel was built without it (CONFIG_BPF_SYSCALL, CONFIG_XDP_SOCKETS): use packet: \
+             or udp"
+                .to_owned()
+        }
+        Some(libc::ENETDOWN) => format!("bring it up with `ip link set {name} up`"),
+        Some(libc::ENOMEM | libc::ENOBUFS) => {
+            "there is not enough memory: serve fewer queues (queues=0)".to_owned()
+        }
+        _ => format!("`ip -d link show {name}` and `ethtool -i {name}` say more"),
+    };
+    error(device, step, source, hint)
+}
+
+fn driver(device: &Device) -> &str {
+    if device.driver.is_empty() { "none" } else { &device.driver }
+}
+
+/// Another program is in the way.
+pub fn occupied(device: &Device, source: io::Error) -> LinkError {
+    let hint = super::attached::explain(device);
+    error(device, "attach the program", source, hint)
+}
+
+/// The frame memory was refused.
+pub fn memory(device: &Device, bytes: usize, source: io::Error) -> LinkError {
+    if source.raw_os_error() != Some(libc::ENOBUFS) {
+        return refused(device, "register frame memory", source);
+    }
+    let hint = format!(
+        "it locks {} KiB of memory, more than this user may: raise the limit (`ulimit -l`, or \
+         LimitMEMLOCK= of a systemd unit), or serve fewer queues (queues=0)",
+        bytes.div_ceil(1024)
+    );
+    error(device, "register frame memory", source, hint)
+}
+
+/// The socket could not be bound to its queue.
+pub fn bind(device: &Device, to: &Binding, source: io::Error) -> LinkError {
+    let name = &device.name;
+    let step = format!("bind to queue {}", to.queue);
+    let hint = match source.raw_os_error() {
+        Some(libc::EBUSY) => {
+            "another AF_XDP socket has this queue: `ss --xdp -p` names its process; stop it, or \
+             choose other queues (queues=)"
+                .to_owned()
+        }
+        Some(libc::EINVAL) => format!(
+            "queue {} may not exist (`ethtool -l {name}`), or this kernel cannot do frames in \
+             parts (Linux 6.6): then lower the MTU to {}",
+            to.queue,
+            super::plan::SINGLE_BUFFER_MTU_MAX
+        ),
+        Some(libc::EOPNOTSUPP) => format!(
+            "the driver ({}) has no zero-copy for this queue, MTU or chunk size: use mode=native, \
+             or mode=auto, which takes the best that there is",
+            driver(device)
+        ),
+        _ => return refused(device, &step, source),
+    };
+    error(device, &step, source, hint)
+}

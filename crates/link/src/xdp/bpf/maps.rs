@@ -1,0 +1,209 @@
+//! What our program and we share: the rules that we write, the counters that it writes.
+
+use std::net::Ipv4Addr;
+
+use crate::frame::Steer;
+
+/// Addresses that one link serves at most.
+pub const ADDRESSES_MAX: usize = 8;
+/// Further Ethernet types that one link serves at most.
+pub const ETHERTYPES_MAX: usize = 4;
+/// UDP ports that one link serves at most: the rows of counters but row 0.
+pub const PORTS_MAX: usize = 255;
+/// Queues that the rate guard tells apart (a power of two).
+pub const GUARDS: usize = 64;
+
+/// Every frame is wanted.
+pub const EVERYTHING: u32 = 1;
+/// The kernel does not know the addresses: all that is for them is wanted.
+pub const OWN_ADDRESSES: u32 = 2;
+/// No VLAN tag.
+pub const UNTAGGED: u32 = 0x1000;
+/// Matches no frame: the address of the limited broadcast is compared elsewhere.
+const NO_ADDRESS: u32 = u32::MAX;
+/// Matches no frame where it is compared: IPv4 has its own branch before.
+const NO_ETHERTYPE: u16 = 0x0800_u16.to_be();
+
+/// What the program shall do, as it reads it. Fields of frames are in network order.
+#[derive(Debug, Clone)]
+#[repr(C)]
+pub struct Rules {
+    pub flags: u32,
+    /// VLAN wanted, or [`UNTAGGED`].
+    pub vlan: u32,
+    /// Frames that a queue lets pass in one interval; 0: all.
+    pub interval_frames: u32,
+    /// An interval is 2 to this power nanoseconds.
+    pub interval_shift: u32,
+    pub addresses: [u32; ADDRESSES_MAX],
+    pub ethertypes: [u16; ETHERTYPES_MAX],
+    /// Row of counters of a UDP port; 0: not wanted.
+    pub ports: [u8; 65536],
+}
+
+/// Offsets of its fields, for the program.
+pub mod rules {
+    use super::Rules;
+    use std::mem::offset_of;
+
+    pub const FLAGS: i16 = offset_of!(Rules, flags) as i16;
+    pub const VLAN: i16 = offset_of!(Rules, vlan) as i16;
+    pub const INTERVAL_FRAMES: i16 = offset_of!(Rules, interval_frames) as i16;
+    pub const INTERVAL_SHIFT: i16 = offset_of!(Rules, interval_shift) as i16;
+    pub const ADDRESSES: i16 = offset_of!(Rules, addresses) as i16;
+    pub const ETHERTYPES: i16 = offset_of!(Rules, ethertypes) as i16;
+    pub const PORTS: i16 = offset_of!(Rules, ports) as i16;
+}
+
+/// Size of [`Rules`], bytes.
+pub const RULES_BYTES: usize = size_of::<Rules>();
+
+impl Rules {
+    /// Rules for what is wanted, with a guard of `rate_max_hz` frames per second and queue (0:
+    /// none).
+    ///
+    /// # Errors
+    /// What there is too much of, in words.
+    pub fn new(steer: &Steer, rate_max_hz: u32) -> Result<Box<Self>, String> {
+        let most = |what: &str, count: usize, max: usize| match count > max {
+            true => Err(format!("{count} {what}, and one link takes {max} at most")),
+            false => Ok(()),
+        };
+        most("addresses", steer.addresses.len(), ADDRESSES_MAX)?;
+        most("Ethernet types", steer.ethertypes.len(), ETHERTYPES_MAX)?;
+        most("UDP ports", steer.udp_ports.len(), PORTS_MAX)?;
+        let (interval_frames, interval_shift) = guard(rate_max_hz);
+        let flag = |on, bit| if on { bit } else { 0 };
+        let mut rules = Box::new(Self {
+            flags: flag(steer.everything, EVERYTHING) | flag(steer.own_addresses, OWN_ADDRESSES),
+            vlan: steer.vlan.filter(|id| *id > 0).map_or(UNTAGGED, u32::from),
+            interval_frames,
+            interval_shift,
+            addresses: [NO_ADDRESS; ADDRESSES_MAX],
+            ethertypes: [NO_ETHERTYPE; ETHERTYPES_MAX],
+            ports: [0; 65536],
+        });
+        for (to, address) in rules.addresses.iter_mut().zip(&steer.addresses) {
+            *to = u32::from_ne_bytes(Ipv4Addr::octets(address));
+        }
+        for (to, kind) in rules.ethertypes.iter_mut().zip(&steer.ethertypes) {
+            *to = kind.to_be();
+        }
+        for (row, port) in steer.udp_ports.iter().enumerate() {
+            rules.ports[usize::from(*port)] = row as u8 + 1;
+        }
+        Ok(rules)
+    }
+}
+
+/// Frames per interval, and the interval: about 1 ms, for low rates 134 ms so that a whole number
+/// of frames still says the rate.
+fn guard(rate_max_hz: u32) -> (u32, u32) {
+    if rate_max_hz == 0 {
+        return (0, 20);
+    }
+    let shift = if rate_max_hz >= 100_000 { 20 } else { 27 };
+    let frames = (u64::from(rate_max_hz) << shift).div_ceil(1_000_000_000);
+    (frames as u32, shift)
+}
+
+/// One row of counters as the program writes it, alone on its cache line.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C, align(64))]
+struct Row {
+    frames: u64,
+    bytes: u64,
+    unwatched: u64,
+    limited: u64,
+}
+
+/// Offsets in a row, for the program.
+pub mod row {
+    use super::Row;
+    use std::mem::offset_of;
+
+    pub const FRAMES: i16 = offset_of!(Row, frames) as i16;
+    pub const BYTES: i16 = offset_of!(Row, bytes) as i16;
+    pub const UNWATCHED: i16 = offset_of!(Row, unwatched) as i16;
+    pub const LIMITED: i16 = offset_of!(Row, limited) as i16;
+    /// Rows lie 2 to this power bytes apart.
+    pub const SHIFT: i32 = size_of::<Row>().trailing_zeros() as i32;
+}
+
+/// Processors that have rows of their own: a power of two that covers every possible one, but not
+/// more than 256 (beyond that some share rows, and may miss a count).
+#[must_use]
+pub fn cpus() -> u32 {
+    // SAFETY: sysconf has no preconditions.
+    let configured = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
+    (configured.clamp(1, 256) as u32).next_power_of_two()
+}
+
+/// Size of the counters for `cpus` processors, bytes: rows by port and processor, then the rate
+/// guard's interval and count by queue, a cache line each.
+#[must_use]
+pub fn counters_bytes(cpus: u32) -> usize {
+    guards_at(cpus) + GUARDS * size_of::<Row>()
+}
+
+/// Where the rate guard's part begins.
+pub fn guards_at(cpus: u32) -> usize {
+    (PORTS_MAX + 1) * cpus as usize * size_of::<Row>()
+}
+
+/// What the program counted for one port (or for all else that was wanted).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counts {
+    /// Wanted frames.
+    pub frames: u64,
+    /// Their bytes, Ethernet header included.
+    pub bytes: u64,
+    /// Of these, frames on a queue without a socket: the kernel got them.
+    pub unwatched: u64,
+    /// Of these, frames beyond the rate guard: lost.
+    pub limited: u64,
+}
+
+/// Sums row `row` over all processors.
+///
+/// # Safety
+/// `counters` is the map's value for `cpus` processors, mapped.
+pub unsafe fn read_counts(counters: *const u8, cpus: u32, row: usize) -> Counts {
+    assert!(row <= PORTS_MAX);
+    let rows = counters.cast::<Row>();
+    let mut sum = Counts::default();
+    for cpu in 0..cpus as usize {
+        // SAFETY: within the value (the caller's promise); the program may write at any time, so
+        // it is read as volatile.
+        let one = unsafe { rows.add(row * cpus as usize + cpu).read_volatile() };
+        sum.frames += one.frames;
+        sum.bytes += one.bytes;
+        sum.unwatched += one.unwatched;
+        sum.limited += one.limited;
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_becomes_frames_per_interval_of_at_least_that_rate() {
+        assert_eq!(guard(0), (0, 20));
+        assert_eq!(guard(1_000_000), (1049, 20));
+        assert_eq!(guard(1000), (135, 27));
+        assert_eq!(guard(1), (1, 27));
+    }
+
+    #[test]
+    fn too_many_ports_or_addresses_are_refused_in_words() {
+        let ports = Steer { udp_ports: (0..256).collect(), ..Steer::default() };
+        let error = Rules::new(&ports, 0).unwrap_err();
+        assert_eq!(error, "256 UDP ports, and one link takes 255 at most");
+        let addresses = vec![Ipv4Addr::LOCALHOST; 9];
+        let addresses = Steer { addresses, ..Steer::default() };
+        assert!(Rules::new(&addresses, 0).unwrap_err().starts_with("9 addresses"));
+    }
+}

@@ -1,0 +1,15 @@
+//! eBPF without clang: an assembler, our one program, and the bpf(2) calls that load it.
+
+mod asm;
+mod maps;
+mod program;
+mod sys;
+
+pub use maps::Counts;
+pub(super) use maps::{RULES_BYTES, Rules, counters_bytes, cpus, read_counts};
+pub(super) use program::{Descriptors, assemble};
+#[cfg(test)]
+pub(super) use sys::test_run;
+pub(super) use sys::{
+    LoadOptions, MapKind, attach, create_map, detach, load, program_by_id, program_info, update,
+};

@@ -1,0 +1,262 @@
+//! Our XDP program: wanted frames go to the socket of their queue, all others to the kernel.
+//!
+//! ```text
+//!   Ethernet ─▶ VLAN as wanted? ─▶ everything ───────────────────────────────┐
+//!                    │            further Ethernet type ─────────────────────┤
+//!                    │            ARP, about an own address ─────────────────┤
+//!                    │            IPv4, our address ─▶ UDP to a wanted port ─┤
+//!                    │                             └▶ own address: the rest ─┤
+//!                    ▼ none                                                  ▼
+//!                 to the kernel ◀── nobody watches the queue ── count, rate guard ─▶ socket
+//! ```
+//!
+//! IPv4 headers with options and fragments are not matched to ports: the kernel deals with them.
+//! Sources: `Documentation/bpf/` (program types, `map_xskmap`), `Documentation/networking/af_xdp`.
+
+use super::asm::{Asm, Helper, If, Insn, Label, Op, Reg, Reg::*, Size};
+use super::maps::{
+    ADDRESSES_MAX, ETHERTYPES_MAX, EVERYTHING, GUARDS, OWN_ADDRESSES, UNTAGGED, guards_at, row,
+    rules,
+};
+
+/// `enum xdp_action`.
+const XDP_DROP: i32 = 1;
+const XDP_PASS: i32 = 2;
+const XDP_REDIRECT: i32 = 4;
+
+/// Offsets in `struct xdp_md`.
+const DATA: i16 = 0;
+const DATA_END: i16 = 4;
+const RX_QUEUE: i16 = 16;
+
+/// A number as it lies in two bytes of network order.
+const fn be(number: u16) -> i32 {
+    number.to_be() as i32
+}
+
+/// The maps of the program, and what is known when it is written.
+#[derive(Debug, Clone, Copy)]
+pub struct Descriptors {
+    pub rules: i32,
+    pub counters: i32,
+    pub sockets: i32,
+    /// Processors that have counters of their own.
+    pub cpus: u32,
+    /// Frames may come in several parts.
+    pub parts: bool,
+}
+
+/// Writes the program.
+#[must_use]
+pub fn assemble(maps: Descriptors) -> Vec<Insn> {
+    let mut asm = Asm::default();
+    let [pass, other, deliver] = [0; 3].map(|_| asm.label());
+    let ends = Ends { pass, other, deliver };
+    // R6: context; R9: rules; R2, R3: the frame's first byte and the end of what can be read.
+    asm.alu(Op::Move, R6, R1);
+    asm.map_value(R9, maps.rules);
+    asm.load(Size::Word, R2, R6, DATA);
+    asm.load(Size::Word, R3, R6, DATA_END);
+    ethernet(&mut asm, ends);
+    let ipv4 = asm.label();
+    kinds(&mut asm, ends, ipv4);
+    arp(&mut asm, ends);
+    asm.place(ipv4);
+    ip(&mut asm, ends);
+    asm.place(other);
+    asm.alu_imm(Op::Move, R7, 0);
+    asm.place(deliver);
+    count(&mut asm, maps);
+    rate_guard(&mut asm, maps);
+    redirect(&mut asm, maps);
+    asm.place(pass);
+    asm.alu_imm(Op::Move, R0, XDP_PASS);
+    asm.exit();
+    asm.finish()
+}
+
+/// Where a frame can go.
+#[derive(Clone, Copy)]
+struct Ends {
+    /// To the kernel.
+    pass: Label,
+    /// Wanted, counted in row 0.
+    other: Label,
+    /// Wanted, counted in row R7.
+    deliver: Label,
+}
+
+/// Goes to `short` unless `bytes` can be read from `at` on. R0 is lost.
+fn needs(asm: &mut Asm, at: Reg, bytes: i32, short: Label) {
+    asm.alu(Op::Move, R0, at);
+    asm.alu_imm(Op::Add, R0, bytes);
+    asm.jump_if(If::Above, R0, R3, short);
+}
+
+/// Leaves the Ethernet type in R5, the rest's address in R8, the flags in R4.
+fn ethernet(asm: &mut Asm, ends: Ends) {
+    let untagged = asm.label();
+    needs(asm, R2, 14, ends.pass);
+    asm.load(Size::Half, R5, R2, 12);
+    asm.alu(Op::Move, R8, R2);
+    asm.alu_imm(Op::Add, R8, 14);
+    asm.alu_imm(Op::Move, R7, UNTAGGED as i32);
+    asm.jump_if_imm(If::NotEqual, R5, be(0x8100), untagged);
+    needs(asm, R2, 18, ends.pass);
+    asm.load(Size::Half, R7, R2, 14);
+    asm.swap16(R7);
+    asm.alu_imm(Op::And, R7, 0x0fff);
+    asm.load(Size::Half, R5, R2, 16);
+    asm.alu_imm(Op::Add, R8, 4);
+    // A tag with VLAN 0 carries a priority only (802.1Q, 9.6).
+    asm.jump_if_imm(If::NotEqual, R7, 0, untagged);
+    asm.alu_imm(Op::Move, R7, UNTAGGED as i32);
+    asm.place(untagged);
+    asm.load(Size::Word, R4, R9, rules::FLAGS);
+    asm.jump_if_imm(If::AnyBit, R4, EVERYTHING as i32, ends.other);
+    asm.load(Size::Word, R1, R9, rules::VLAN);
+    asm.jump_if(If::NotEqual, R7, R1, ends.pass);
+}
+
+/// Branches by Ethernet type; what falls through is ARP.
+fn kinds(asm: &mut Asm, ends: Ends, ipv4: Label) {
+    asm.jump_if_imm(If::Equal, R5, be(0x0800), ipv4);
+    for index in 0..ETHERTYPES_MAX {
+        asm.load(Size::Half, R1, R9, rules::ETHERTYPES + 2 * index as i16);
+        asm.jump_if(If::Equal, R5, R1, ends.other);
+    }
+    asm.jump_if_imm(If::NotEqual, R5, be(0x0806), ends.pass);
+}
+
+/// ARP (RFC 826): wanted if an own address asks, answers or is asked for.
+fn arp(asm: &mut Asm, ends: Ends) {
+    let own = asm.label();
+    asm.jump_if_imm(If::AnyBit, R4, OWN_ADDRESSES as i32, own);
+    asm.jump(ends.pass);
+    asm.place(own);
+    needs(asm, R8, 28, ends.pass);
+    asm.load(Size::Word, R1, R8, 24);
+    asm.load(Size::Word, R5, R8, 14);
+    for index in 0..ADDRESSES_MAX {
+        asm.load(Size::Word, R0, R9, rules::ADDRESSES + 4 * index as i16);
+        asm.jump_if(If::Equal, R1, R0, ends.other);
+        asm.jump_if(If::Equal, R5, R0, ends.other);
+    }
+    asm.jump(ends.pass);
+}
+
+/// IPv4 (RFC 791) and UDP (RFC 768).
+fn ip(asm: &mut Asm, ends: Ends) {
+    let [ours, no_port] = [0; 2].map(|_| asm.label());
+    needs(asm, R8, 20, ends.pass);
+    asm.load(Size::Word, R1, R8, 16);
+    for index in 0..ADDRESSES_MAX {
+        asm.load(Size::Word, R0, R9, rules::ADDRESSES + 4 * index as i16);
+        asm.jump_if(If::Equal, R1, R0, ours);
+    }
+    // Whatever a broadcast address looks like, its frames go to the broadcast Ethernet address;
+    // of those only wanted ports are wanted, so the flags are forgotten.
+    asm.load(Size::Word, R0, R2, 0);
+    asm.alu_imm(Op::Add, R0, 1);
+    asm.alu_imm(Op::ShiftLeft, R0, 32);
+    asm.jump_if_imm(If::NotEqual, R0, 0, ends.pass);
+    asm.load(Size::Half, R0, R2, 4);
+    asm.jump_if_imm(If::NotEqual, R0, 0xffff, ends.pass);
+    asm.alu_imm(Op::Move, R4, 0);
+    asm.place(ours);
+    asm.load(Size::Byte, R0, R8, 0);
+    asm.jump_if_imm(If::NotEqual, R0, 0x45, no_port);
+    asm.load(Size::Byte, R0, R8, 9);
+    asm.jump_if_imm(If::NotEqual, R0, libc::IPPROTO_UDP, no_port);
+    // More fragments, or an offset: a fragment.
+    asm.load(Size::Half, R0, R8, 6);
+    asm.jump_if_imm(If::AnyBit, R0, be(0x3fff), no_port);
+    needs(asm, R8, 28, no_port);
+    asm.load(Size::Half, R1, R8, 22);
+    asm.swap16(R1);
+    asm.alu_imm(Op::And, R1, 0xffff);
+    asm.alu(Op::Move, R0, R9);
+    asm.alu(Op::Add, R0, R1);
+    asm.load(Size::Byte, R7, R0, rules::PORTS);
+    asm.jump_if_imm(If::NotEqual, R7, 0, ends.deliver);
+    asm.place(no_port);
+    asm.jump_if_imm(If::AnyBit, R4, OWN_ADDRESSES as i32, ends.other);
+    asm.jump(ends.pass);
+}
+
+/// Counts the frame in row R7 of this processor; leaves the row's address in R7.
+fn count(asm: &mut Asm, maps: Descriptors) {
+    if maps.parts {
+        asm.alu(Op::Move, R1, R6);
+        asm.call(Helper::BufferLength);
+        asm.alu(Op::Move, R8, R0);
+    } else {
+        asm.load(Size::Word, R8, R6, DATA_END);
+        asm.load(Size::Word, R1, R6, DATA);
+        asm.alu(Op::Sub, R8, R1);
+    }
+    // A program runs to its end on one processor, so no other one writes this row.
+    asm.call(Helper::ProcessorId);
+    asm.alu_imm(Op::And, R0, maps.cpus as i32 - 1);
+    asm.alu_imm(Op::ShiftLeft, R7, maps.cpus.trailing_zeros() as i32);
+    asm.alu(Op::Add, R7, R0);
+    asm.alu_imm(Op::ShiftLeft, R7, row::SHIFT);
+    asm.map_value(R1, maps.counters);
+    asm.alu(Op::Add, R1, R7);
+    asm.alu(Op::Move, R7, R1);
+    add(asm, row::FRAMES, None);
+    add(asm, row::BYTES, Some(R8));
+}
+
+/// Adds a register, or one, to a counter of the row. R1 is lost.
+fn add(asm: &mut Asm, counter: i16, register: Option<Reg>) {
+    asm.load(Size::Double, R1, R7, counter);
+    match register {
+        Some(register) => asm.alu(Op::Add, R1, register),
+        None => asm.alu_imm(Op::Add, R1, 1),
+    }
+    asm.store(Size::Double, R7, counter, R1);
+}
+
+/// Drops what exceeds the frames of an interval, by queue. Two processors that begin the same
+/// interval at once may let a few more pass.
+fn rate_guard(asm: &mut Asm, maps: Descriptors) {
+    let [passes, same] = [0; 2].map(|_| asm.label());
+    asm.load(Size::Word, R8, R9, rules::INTERVAL_FRAMES);
+    asm.jump_if_imm(If::Equal, R8, 0, passes);
+    asm.call(Helper::KtimeNs);
+    asm.load(Size::Word, R1, R9, rules::INTERVAL_SHIFT);
+    asm.alu_imm(Op::And, R1, 63);
+    asm.alu(Op::ShiftRight, R0, R1);
+    asm.load(Size::Word, R2, R6, RX_QUEUE);
+    asm.alu_imm(Op::And, R2, GUARDS as i32 - 1);
+    asm.alu_imm(Op::ShiftLeft, R2, row::SHIFT);
+    asm.alu_imm(Op::Add, R2, guards_at(maps.cpus) as i32);
+    asm.map_value(R1, maps.counters);
+    asm.alu(Op::Add, R1, R2);
+    asm.load(Size::Double, R2, R1, 0);
+    asm.jump_if(If::Equal, R2, R0, same);
+    asm.store(Size::Double, R1, 0, R0);
+    asm.store_imm(Size::Double, R1, 8, 0);
+    asm.place(same);
+    asm.alu_imm(Op::Move, R2, 1);
+    asm.fetch_add(R1, 8, R2);
+    asm.jump_if(If::Below, R2, R8, passes);
+    add(asm, row::LIMITED, None);
+    asm.alu_imm(Op::Move, R0, XDP_DROP);
+    asm.exit();
+    asm.place(passes);
+}
+
+/// To the socket of the frame's queue; where there is none, counted and to the kernel.
+fn redirect(asm: &mut Asm, maps: Descriptors) {
+    let unwatched = asm.label();
+    asm.load(Size::Word, R2, R6, RX_QUEUE);
+    asm.map(R1, maps.sockets);
+    asm.alu_imm(Op::Move, R3, XDP_PASS);
+    asm.call(Helper::RedirectMap);
+    asm.jump_if_imm(If::NotEqual, R0, XDP_REDIRECT, unwatched);
+    asm.exit();
+    asm.place(unwatched);
+    add(asm, row::UNWATCHED, None);
+}

@@ -1,0 +1,303 @@
+//! bpf(2): the few commands that we need, over the prefixes of `union bpf_attr` that they read
+//! (`linux/bpf.h`).
+
+use std::ffi::c_long;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use super::asm::Insn;
+
+/// Commands of bpf(2), `enum bpf_cmd`.
+mod command {
+    pub const MAP_CREATE: u32 = 0;
+    pub const MAP_UPDATE: u32 = 2;
+    pub const PROG_LOAD: u32 = 5;
+    #[cfg(test)]
+    pub const PROG_TEST_RUN: u32 = 10;
+    pub const PROG_GET_FD_BY_ID: u32 = 13;
+    pub const OBJ_GET_INFO_BY_FD: u32 = 15;
+    pub const LINK_CREATE: u32 = 28;
+    pub const LINK_DETACH: u32 = 34;
+}
+
+const PROGRAM_XDP: u32 = 6;
+/// `BPF_XDP` of `enum bpf_attach_type`.
+const ATTACH_XDP: u32 = 37;
+/// The program takes frames in several parts (`BPF_F_XDP_HAS_FRAGS`, Linux 5.18).
+const HAS_FRAGS: u32 = 1 << 5;
+/// The value can be mapped into processes (`BPF_F_MMAPABLE`, Linux 5.5).
+const MAPPABLE: u32 = 1 << 10;
+
+/// # Safety
+/// `T` begins as `union bpf_attr` does for `command`, and its pointers are valid for the command.
+unsafe fn bpf<T>(command: u32, attribute: &mut T) -> io::Result<c_long> {
+    let address: *mut T = attribute;
+    // SAFETY: the kernel reads and writes at most `size_of::<T>()` bytes there; the pointers
+    // inside are the caller's promise.
+    let done = unsafe { libc::syscall(libc::SYS_bpf, command, address, size_of::<T>()) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(done) }
+}
+
+/// A new descriptor that a command returned.
+///
+/// # Safety
+/// As `bpf`, and the command returns a descriptor.
+unsafe fn bpf_fd<T>(command: u32, attribute: &mut T) -> io::Result<OwnedFd> {
+    // SAFETY: the caller's promise; a descriptor that bpf(2) returns is new and ours.
+    Ok(unsafe { OwnedFd::from_raw_fd(bpf(command, attribute)? as i32) })
+}
+
+fn name16(name: &str) -> [u8; 16] {
+    std::array::from_fn(|i| name.as_bytes().get(i).copied().filter(|_| i < 15).unwrap_or(0))
+}
+
+/// What a map is.
+#[derive(Debug, Clone, Copy)]
+pub enum MapKind {
+    /// One value, that programs address directly and processes may map.
+    Value {
+        /// Its size.
+        bytes: u32,
+    },
+    /// Queue number to AF_XDP socket.
+    Sockets {
+        /// Queues.
+        queues: u32,
+    },
+}
+
+#[repr(C)]
+struct MapCreate {
+    kind: u32,
+    key_bytes: u32,
+    value_bytes: u32,
+    entries: u32,
+    flags: u32,
+    inner_map: u32,
+    numa_node: u32,
+    name: [u8; 16],
+}
+
+/// Makes a map.
+///
+/// # Errors
+/// What bpf(2) reports.
+pub fn create_map(name: &str, kind: MapKind) -> io::Result<OwnedFd> {
+    let (kind, value_bytes, entries, flags) = match kind {
+        MapKind::Value { bytes } => (2, bytes, 1, MAPPABLE),
+        MapKind::Sockets { queues } => (17, 4, queues, 0),
+    };
+    let (key_bytes, inner_map, numa_node, name) = (4, 0, 0, name16(name));
+    let mut attribute =
+        MapCreate { kind, key_bytes, value_bytes, entries, flags, inner_map, numa_node, name };
+    // SAFETY: the layout of BPF_MAP_CREATE, which holds no pointers and returns a descriptor.
+    unsafe { bpf_fd(command::MAP_CREATE, &mut attribute) }
+}
+
+#[repr(C)]
+struct MapElement {
+    map: u32,
+    unused: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
+/// Sets the value of `key`.
+///
+/// # Errors
+/// What bpf(2) reports.
+///
+/// # Safety
+/// The values of the map have at most the size of `T`, and `T` has no padding.
+pub unsafe fn update<T>(map: BorrowedFd<'_>, key: u32, value: &T) -> io::Result<()> {
+    let mut attribute = MapElement {
+        map: map.as_raw_fd() as u32,
+        unused: 0,
+        key: (&raw const key) as u64,
+        value: (&raw const *value) as u64,
+        flags: 0,
+    };
+    // SAFETY: the layout of BPF_MAP_UPDATE_ELEM; key and value live through the call, and are as
+    // long as the map's (the caller's promise; every map here has keys of 4 bytes).
+    unsafe { bpf(command::MAP_UPDATE, &mut attribute) }.map(drop)
+}
+
+#[repr(C)]
+struct ProgramLoad {
+    kind: u32,
+    count: u32,
+    code: u64,
+    license: u64,
+    log_level: u32,
+    log_bytes: u32,
+    log: u64,
+    kernel_version: u32,
+    flags: u32,
+    name: [u8; 16],
+    device: u32,
+    attach_type: u32,
+}
+
+/// How a program is loaded.
+#[derive(Debug, Clone, Copy)]
+pub struct LoadOptions<'a> {
+    /// The name that `bpftool` and `ip link` show; at most 15 bytes.
+    pub name: &'a str,
+    /// It takes frames in several parts.
+    pub parts: bool,
+}
+
+/// Loads an XDP program.
+///
+/// # Errors
+/// What bpf(2) reports; when the verifier refused the program, with the end of what it wrote.
+pub fn load(code: &[Insn], options: LoadOptions<'_>) -> io::Result<OwnedFd> {
+    let license = c"Dual MIT/GPL";
+    let mut log = Vec::new();
+    for log_bytes in [0, 1 << 18] {
+        log.resize(log_bytes, 0u8);
+        let mut attribute = ProgramLoad {
+            kind: PROGRAM_XDP,
+            count: code.len() as u32,
+            code: code.as_ptr() as u64,
+            license: license.as_ptr() as u64,
+            log_level: u32::from(log_bytes > 0),
+            log_bytes: log_bytes as u32,
+            log: if log_bytes > 0 { log.as_mut_ptr() as u64 } else { 0 },
+            kernel_version: 0,
+            flags: if options.parts { HAS_FRAGS } else { 0 },
+            name: name16(options.name),
+            device: 0,
+            attach_type: ATTACH_XDP,
+        };
+        // SAFETY: the layout of BPF_PROG_LOAD; code, licence and log live through the call.
+        match unsafe { bpf_fd(command::PROG_LOAD, &mut attribute) } {
+            // A second time with a log: only the verifier says these.
+            Err(error) if log_bytes == 0 && verifier_spoke(&error) => {}
+            Err(error) if log_bytes > 0 => return Err(with_log(&error, &log)),
+            done => return done,
+        }
+    }
+    unreachable!("the second round returns")
+}
+
+fn verifier_spoke(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EACCES | libc::E2BIG))
+}
+
+fn with_log(error: &io::Error, log: &[u8]) -> io::Error {
+    let text = String::from_utf8_lossy(log.split(|byte| *byte == 0).next().unwrap_or_default());
+    let lines: Vec<_> = text.lines().collect();
+    let end = &lines[lines.len().saturating_sub(12)..];
+    io::Error::new(error.kind(), format!("{error}; the verifier: {}", end.join(" | ")))
+}
+
+#[repr(C)]
+struct LinkCreate {
+    program: u32,
+    interface: u32,
+    attach_type: u32,
+    flags: u32,
+}
+
+/// Attaches a program to an interface; `flags` as in `XDP_FLAGS_*` of `linux/if_link.h`. It is
+/// detached when the last descriptor of the link is closed.
+///
+/// # Errors
+/// What bpf(2) reports.
+pub fn attach(program: BorrowedFd<'_>, interface: u32, flags: u32) -> io::Result<OwnedFd> {
+    let program = program.as_raw_fd() as u32;
+    let mut attribute = LinkCreate { program, interface, attach_type: ATTACH_XDP, flags };
+    // SAFETY: the layout of BPF_LINK_CREATE, which holds no pointers and returns a descriptor.
+    unsafe { bpf_fd(command::LINK_CREATE, &mut attribute) }
+}
+
+/// Detaches what a link attached, whoever else has the link open: a child that was just forked
+/// has, until it executes its program.
+///
+/// # Errors
+/// What bpf(2) reports: it needs CAP_BPF where unprivileged users may not use it (Linux 5.9).
+pub fn detach(link: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: the layout of BPF_LINK_DETACH: the link's descriptor.
+    unsafe { bpf(command::LINK_DETACH, &mut (link.as_raw_fd() as u32)) }.map(drop)
+}
+
+#[repr(C)]
+struct ById {
+    id: u32,
+    next: u32,
+    flags: u32,
+}
+
+/// A descriptor of a loaded program.
+///
+/// # Errors
+/// What bpf(2) reports: it needs CAP_SYS_ADMIN.
+pub fn program_by_id(id: u32) -> io::Result<OwnedFd> {
+    // SAFETY: the layout of BPF_PROG_GET_FD_BY_ID, which returns a descriptor.
+    unsafe { bpf_fd(command::PROG_GET_FD_BY_ID, &mut ById { id, next: 0, flags: 0 }) }
+}
+
+#[repr(C)]
+struct InfoByFd {
+    descriptor: u32,
+    bytes: u32,
+    info: u64,
+}
+
+/// The beginning of `struct bpf_prog_info`.
+#[repr(C)]
+#[derive(Default)]
+struct ProgramInfo {
+    kind: u32,
+    id: u32,
+    before_name: [u64; 7],
+    name: [u8; 16],
+}
+
+/// Number and name of a program.
+///
+/// # Errors
+/// What bpf(2) reports.
+pub fn program_info(program: BorrowedFd<'_>) -> io::Result<(u32, String)> {
+    let mut info = ProgramInfo::default();
+    let mut attribute = InfoByFd {
+        descriptor: program.as_raw_fd() as u32,
+        bytes: size_of::<ProgramInfo>() as u32,
+        info: (&raw mut info) as u64,
+    };
+    // SAFETY: the layout of BPF_OBJ_GET_INFO_BY_FD; the kernel writes at most `bytes` to `info`.
+    unsafe { bpf(command::OBJ_GET_INFO_BY_FD, &mut attribute)? };
+    let name = info.name.split(|byte| *byte == 0).next().unwrap_or_default();
+    Ok((info.id, String::from_utf8_lossy(name).into_owned()))
+}
+
+#[cfg(test)]
+#[repr(C)]
+#[derive(Default)]
+struct TestRun {
+    program: u32,
+    returned: u32,
+    in_bytes: u32,
+    out_bytes: u32,
+    data_in: u64,
+    data_out: u64,
+    repeat: u32,
+    duration_ns: u32,
+}
+
+/// Runs a program over one frame; what it returned, and nanoseconds per run.
+#[cfg(test)]
+pub fn test_run(program: BorrowedFd<'_>, frame: &[u8], repeat: u32) -> io::Result<(u32, u32)> {
+    let mut attribute = TestRun {
+        program: program.as_raw_fd() as u32,
+        in_bytes: frame.len() as u32,
+        data_in: frame.as_ptr() as u64,
+        repeat,
+        ..TestRun::default()
+    };
+    // SAFETY: the layout of BPF_PROG_TEST_RUN; the frame lives through the call.
+    unsafe { bpf(command::PROG_TEST_RUN, &mut attribute)? };
+    Ok((attribute.returned, attribute.duration_ns))
+}

@@ -1,0 +1,256 @@
+//! The link: queues, pool and program behind the frame seam.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+use super::bpf::{self, Counts};
+use super::pool::Pool;
+use super::queue::Queue;
+use super::ring::Mapping;
+use super::watchdog::{Stall, Watchdog};
+use crate::LinkError;
+use crate::frame::{Census, Frame, FrameLink, FrameMemory, LinkCounters, LinkInfo, Steer};
+use crate::rights::Rights;
+
+/// How often the watchdog looks.
+const LOOK: Duration = Duration::from_millis(5);
+/// How often an idle link asks whether its interface is still there.
+const ASK: Duration = Duration::from_millis(50);
+
+/// An open AF_XDP link.
+pub struct XdpLink {
+    pub(super) info: LinkInfo,
+    pub(super) memory: Arc<FrameMemory>,
+    pub(super) pool: Pool,
+    pub(super) queues: Vec<Queue>,
+    pub(super) watchdogs: Vec<Watchdog>,
+    /// Readable when any of the sockets is.
+    pub(super) poll: OwnedFd,
+    /// The program's counters, mapped, and the processors that have rows in them.
+    pub(super) counted: (Mapping, u32),
+    /// Ports and the rows of their counters.
+    pub(super) ports: Vec<u16>,
+    /// Idle calls drive the device (preferred busy polling).
+    pub(super) busy_poll: bool,
+    pub(super) state: State,
+    pub(super) rights: Box<dyn Rights>,
+    pub(super) _attached: Attachment,
+}
+
+/// The program on the interface, until this is dropped.
+pub(super) struct Attachment(pub OwnedFd);
+
+impl Drop for Attachment {
+    fn drop(&mut self) {
+        // Where it is refused, the last descriptor of the link does it.
+        let _ = bpf::detach(self.0.as_fd());
+    }
+}
+
+/// What changes from call to call.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    counters: LinkCounters,
+    /// The queue that is looked at first.
+    turn: usize,
+    /// Some queue has fewer buffers than it should.
+    hungry: bool,
+    next_look: Duration,
+    next_ask: Duration,
+    /// Why nothing comes, as the interface last said.
+    down: Option<io::ErrorKind>,
+}
+
+/// Time since the machine started, to about 4 ms: a few nanoseconds to read.
+fn coarse() -> Duration {
+    let now = clock_gettime(ClockId::MonotonicCoarse);
+    Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec as u32)
+}
+
+impl XdpLink {
+    /// What the program counted for a UDP port that is steered here, or (`None`) for all else
+    /// that was wanted.
+    #[must_use]
+    pub fn counts(&self, port: Option<u16>) -> Option<Counts> {
+        let row = match port {
+            Some(port) => 1 + self.ports.iter().position(|served| *served == port)?,
+            None => 0,
+        };
+        Some(self.row(row))
+    }
+
+    fn row(&self, row: usize) -> Counts {
+        let (mapping, cpus) = &self.counted;
+        // SAFETY: the mapping is the counters' value for that many processors (`open`).
+        unsafe { bpf::read_counts(mapping.base(), *cpus, row) }
+    }
+
+    /// The stalls that the watchdog saw last, at most one a queue.
+    pub fn stalls(&self) -> impl Iterator<Item = Stall> {
+        self.watchdogs.iter().filter_map(Watchdog::last)
+    }
+
+    /// What has to be done now and then, whatever is going on.
+    fn tend(&mut self, idle: bool) -> io::Result<()> {
+        let now = coarse();
+        if now >= self.state.next_look {
+            self.state.next_look = now + LOOK;
+            self.watch(now);
+        }
+        if !idle {
+            self.state.down = None;
+        } else if now >= self.state.next_ask {
+            self.state.next_ask = now + ASK;
+            let told = self.queues[0].kick_receiver(&mut self.state.counters);
+            self.state.down = told.as_ref().err().map(io::Error::kind);
+            told?;
+        }
+        match self.state.down {
+            Some(kind) => Err(kind.into()),
+            None => Ok(()),
+        }
+    }
+
+    fn watch(&mut self, now: Duration) {
+        let Self { queues, watchdogs, pool, state, .. } = self;
+        let mut recoveries = 0;
+        for (queue, dog) in queues.iter_mut().zip(watchdogs) {
+            if dog.look(now, queue.seen()) {
+                queue.refill(pool, &mut state.counters);
+                // A link that is down says so where it is asked.
+                let _ = queue.flush(pool, &mut state.counters);
+            }
+            recoveries += dog.recoveries();
+        }
+        state.counters.recoveries = recoveries;
+    }
+
+    fn refill(&mut self) {
+        let Self { queues, pool, state, .. } = self;
+        state.hungry = false;
+        for queue in queues {
+            state.hungry |= queue.refill(pool, &mut state.counters);
+        }
+    }
+
+    fn harvest(&mut self) {
+        self.queues[0].harvest(&mut self.pool);
+    }
+}
+
+impl FrameLink for XdpLink {
+    fn info(&self) -> &LinkInfo {
+        &self.info
+    }
+
+    fn memory(&self) -> &Arc<FrameMemory> {
+        &self.memory
+    }
+
+    fn steer(&mut self, steer: &Steer) -> Result<(), LinkError> {
+        let wrong = |source| LinkError::Setup { what: "steer frames to the socket", source };
+        self.rights.steer(steer).map_err(wrong)?;
+        self.ports.clone_from(&steer.udp_ports);
+        Ok(())
+    }
+
+    fn receive(&mut self, frames: &mut Vec<Frame>) -> io::Result<usize> {
+        let Self { queues, pool, memory, state, .. } = self;
+        let batch = self.info.batch_max as u32;
+        let mut left = batch;
+        let count = queues.len();
+        for turn in 0..count {
+            let index = (state.turn + turn) % count;
+            let queue = &mut queues[index];
+            let taken = queue.receive(memory, pool, frames, left, &mut state.counters);
+            if taken > 0 {
+                state.hungry |= queue.refill(pool, &mut state.counters);
+                left -= taken;
+            }
+            // What is left of a batch may be too short for the next frame's parts.
+            if left < batch / 2 {
+                state.turn = (index + 1) % count;
+                break;
+            }
+        }
+        if pool.transmitting() > 0 {
+            self.harvest();
+        }
+        let taken = batch - left;
+        if taken == 0 && self.busy_poll {
+            let Self { queues, state, .. } = self;
+            queues.iter().try_for_each(|queue| queue.kick_receiver(&mut state.counters))?;
+        }
+        self.tend(taken == 0)?;
+        Ok(taken as usize)
+    }
+
+    fn give_back(&mut self, frames: &mut Vec<Frame>) {
+        for frame in frames.drain(..) {
+            self.pool.put(&self.memory, frame);
+        }
+        // Nobody may call `receive` before a frame comes, and none comes without buffers.
+        if self.state.hungry {
+            self.refill();
+        }
+    }
+
+    fn reserve(&mut self, frames: &mut Vec<Frame>, count: usize) -> usize {
+        if self.pool.transmit_short(count) {
+            self.harvest();
+        }
+        self.pool.reserve(&self.memory, frames, count)
+    }
+
+    fn transmit(&mut self, frames: &mut Vec<Frame>) -> io::Result<usize> {
+        let Self { queues, pool, memory, state, .. } = self;
+        let wanted = frames.len();
+        let taken = queues[0].transmit(memory, pool, frames, &mut state.counters);
+        if taken == 0 && wanted > 0 {
+            state.counters.tx_ring_full += 1;
+            self.harvest();
+        }
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let Self { queues, pool, state, .. } = self;
+        queues[0].flush(pool, &mut state.counters)
+    }
+
+    fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.poll.as_fd())
+    }
+
+    fn counters(&mut self) -> LinkCounters {
+        let mut counters = self.state.counters;
+        for queue in &self.queues {
+            let Ok(kernel) = queue.statistics() else { continue };
+            let starved = kernel.rx_fill_ring_empty_descs.unwrap_or(0);
+            counters.rx_ring_full += kernel.rx_ring_full.unwrap_or(0);
+            counters.rx_starved += starved;
+            // The kernel counts a frame without a buffer as dropped, too.
+            counters.rx_dropped += kernel.rx_dropped.saturating_sub(starved);
+            counters.tx_invalid += kernel.tx_invalid_descs;
+        }
+        for row in 0..=self.ports.len() {
+            let counts = self.row(row);
+            counters.unwatched += counts.unwatched;
+            counters.rate_limited += counts.limited;
+        }
+        counters
+    }
+
+    fn census(&self) -> Census {
+        Census {
+            pool: self.pool.free(),
+            receiving: self.queues.iter().map(Queue::receiving).sum(),
+            transmitting: self.pool.transmitting(),
+            lent: self.pool.lent(),
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! AF_XDP: frames of chosen UDP ports come out of the kernel before its stack sees them, all
+//! others go on as if we were not there.
+//!
+//! ```text
+//!   interface ─▶ our XDP program ─▶ wanted? ─▶ receive ring of the queue's socket ─▶ user
+//!                     │ no                       ▲ fill ring ◀── pool ◀── completion ring ◀─┐
+//!                     ▼                          │                 │                        │
+//!               kernel's stack              frame memory      transmit ring ─▶ kernel ─▶ interface
+//! ```
+//!
+//! Nothing but the kernel is needed: [`bpf`] assembles the program, the rings are mapped here, and
+//! whoever kills this process detaches the program with it. The steps that need privileges are in
+//! [`privileged`], and come through [`crate::rights`].
+//!
+//! Sources: the kernel's `Documentation/networking/af_xdp.rst` and `linux/if_xdp.h`.
+
+mod advice;
+mod attached;
+mod bpf;
+mod link;
+mod open;
+mod options;
+mod plan;
+mod pool;
+pub mod privileged;
+mod queue;
+mod ring;
+mod sockopt;
+#[cfg(test)]
+mod vectors;
+mod watchdog;
+
+use crate::frame::{FrameLink, FrameOptions};
+use crate::{LinkError, Spec};
+
+pub use bpf::Counts;
+pub use link::XdpLink;
+pub use options::OPTIONS_HELP;
+pub use watchdog::{Ring, Stall};
+
+/// Opens a link; the factory behind the name `xdp`.
+///
+/// # Errors
+/// [`LinkError`], which says what to do.
+pub fn open(spec: &Spec, sizes: &FrameOptions) -> Result<Box<dyn FrameLink>, LinkError> {
+    Ok(Box::new(XdpLink::open(spec, sizes)?))
+}

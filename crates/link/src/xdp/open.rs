@@ -1,0 +1,279 @@
+//! Opening: what was asked for, what the interface can do, and what comes of it.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::event::epoll;
+use rustix::mm::{MapFlags, ProtFlags};
+use rustix::net::xdp::SocketAddrXdpFlags as Flags;
+
+use super::link::{Attachment, State, XdpLink};
+use super::options::{OPTIONS_HELP, Wanted, XdpOptions};
+use super::plan::Plan;
+use super::pool::Pool;
+use super::privileged::occupied;
+use super::queue::{Binding, Queue, register};
+use super::ring::Mapping;
+use super::watchdog::Watchdog;
+use super::{advice, bpf};
+use crate::device::Device;
+use crate::frame::{FrameMemory, FrameOptions, LinkInfo, Mode};
+use crate::rights::{self, Attach, Attached, BusyPoll, Family, Hook, Rights};
+use crate::spec::bad;
+use crate::{LinkError, Spec};
+
+/// The link's name.
+pub(super) const NAME: &str = "xdp";
+
+impl XdpLink {
+    /// Opens a link on the interface that `spec` names.
+    ///
+    /// # Errors
+    /// [`LinkError`], which says what to do.
+    pub fn open(spec: &Spec, sizes: &FrameOptions) -> Result<Self, LinkError> {
+        let options = XdpOptions::from_spec(spec)?;
+        let device = Device::look(NAME, &options.interface)?;
+        let rights = rights::open(&options.rights, Family::Xdp, &options.interface)?;
+        let notes = Vec::new();
+        Opening { options, device, rights, notes }.open(sizes)
+    }
+}
+
+/// An opening on its way.
+struct Opening {
+    options: XdpOptions,
+    device: Device,
+    rights: Box<dyn Rights>,
+    /// What was tried and decided, for people.
+    notes: Vec<String>,
+}
+
+impl Opening {
+    fn open(mut self, sizes: &FrameOptions) -> Result<XdpLink, LinkError> {
+        let numbers = self.queue_numbers()?;
+        let mut plan = Plan::new(&self.options, self.device.mtu, numbers.len(), sizes);
+        let attached = self.attach(&mut plan)?;
+        let memory = self.memory(&plan)?;
+        let mut pool = Pool::new(plan.geometry, plan.chunks(), plan.transmit as usize);
+        let queues = self.queues(&plan, attached.hook, &numbers, &memory, &mut pool)?;
+        let mode = self.mode(attached.hook, &queues[0])?;
+        let poll = poll_all(&queues).map_err(|e| self.failed("epoll", e))?;
+        let cpus = bpf::cpus();
+        let counters = attached.counters.as_fd();
+        let counted = Mapping::new(counters, 0, bpf::counters_bytes(cpus), ProtFlags::READ);
+        let counted = counted.map_err(|e| self.failed("map the program's counters", e))?;
+        let info = self.info(&plan, mode, numbers.len());
+        Ok(XdpLink {
+            info,
+            memory,
+            pool,
+            watchdogs: numbers.iter().map(|number| Watchdog::new(*number)).collect(),
+            queues,
+            poll,
+            counted: (counted, cpus),
+            ports: Vec::new(),
+            busy_poll: self.options.busy_poll_us > 0,
+            state: State::default(),
+            rights: self.rights,
+            _attached: Attachment(attached.link),
+        })
+    }
+
+    fn failed(&self, step: &str, source: io::Error) -> LinkError {
+        advice::refused(&self.device, step, source)
+    }
+
+    /// The queues to serve: those asked for, which must exist, or all.
+    fn queue_numbers(&self) -> Result<Vec<u32>, LinkError> {
+        let there = self.device.receive_queues.filter(|count| *count > 0);
+        match (self.options.queues, there) {
+            (None, there) => Ok((0..there.unwrap_or(1)).collect()),
+            (Some((first, last)), Some(there)) if last >= there => {
+                let name = &self.device.name;
+                let reason = format!(
+                    "{name} has {there} receive queues, 0 to {}: `ethtool -l {name}` shows them, \
+                     `ethtool -L` changes their number",
+                    there - 1
+                );
+                Err(bad(&format!("queues={first}-{last}"), &reason, OPTIONS_HELP))
+            }
+            (Some((first, last)), _) => Ok((first..=last).collect()),
+        }
+    }
+
+    /// Attaches the program where it was asked for, or in the best place that there is.
+    fn attach(&mut self, plan: &mut Plan) -> Result<Attached, LinkError> {
+        let hooks: &[Hook] = match self.options.mode {
+            Wanted::Auto => &[Hook::Driver, Hook::Generic],
+            Wanted::Native | Wanted::ZeroCopy => &[Hook::Driver],
+            Wanted::Generic => &[Hook::Generic],
+        };
+        let mut refused = io::Error::from(io::ErrorKind::Unsupported);
+        for hook in hooks {
+            match self.attach_at(*hook, plan) {
+                Ok(attached) => return Ok(attached),
+                Err(error) if occupied(&error) => {
+                    return Err(advice::occupied(&self.device, error));
+                }
+                Err(error) => {
+                    if hooks.len() > 1 {
+                        self.notes.push(format!("{} refused ({error})", hook_name(*hook)));
+                    }
+                    refused = error;
+                }
+            }
+        }
+        let step = format!("attach the program in {} mode", hook_name(hooks[hooks.len() - 1]));
+        Err(self.failed(&step, refused))
+    }
+
+    /// A frame that fits our chunks may still be too long for a driver without parts (veth counts
+    /// its peer's MTU): that is `ERANGE`, and then it shall be parts.
+    fn attach_at(&mut self, hook: Hook, plan: &mut Plan) -> io::Result<Attached> {
+        let rate_max_hz = self.options.rate_max_hz;
+        let wanted = Attach { hook, parts: plan.parts, rate_max_hz };
+        match self.rights.attach(&wanted) {
+            Err(error) if error.raw_os_error() == Some(libc::ERANGE) && !plan.parts => {
+                let attached = self.rights.attach(&Attach { parts: true, ..wanted })?;
+                plan.parts = true;
+                Ok(attached)
+            }
+            done => done,
+        }
+    }
+
+    fn memory(&mut self, plan: &Plan) -> Result<Arc<FrameMemory>, LinkError> {
+        let mut memory = None;
+        if self.options.huge {
+            match FrameMemory::anonymous(plan.bytes(true), MapFlags::HUGETLB) {
+                Ok(huge) => memory = Some(huge),
+                Err(error) => self
+                    .notes
+                    .push(format!("no huge pages ({error}; sysctl vm.nr_hugepages reserves them)")),
+            }
+        }
+        let memory = match memory {
+            Some(memory) => memory,
+            None => FrameMemory::anonymous(plan.bytes(false), MapFlags::empty())
+                .map_err(|e| self.failed("map frame memory", e))?,
+        };
+        // Where the limit cannot be raised it may still be high enough: registering will tell.
+        let _ = self.rights.allow_locked(memory.len() as u64);
+        Ok(Arc::new(memory))
+    }
+
+    /// One socket for each queue, over one frame memory.
+    fn queues(
+        &mut self,
+        plan: &Plan,
+        hook: Hook,
+        numbers: &[u32],
+        memory: &FrameMemory,
+        pool: &mut Pool,
+    ) -> Result<Vec<Queue>, LinkError> {
+        let mut queues: Vec<Queue> = Vec::with_capacity(numbers.len());
+        let mut counters = Default::default();
+        for (index, number) in numbers.iter().enumerate() {
+            let socket = self.socket()?;
+            if index == 0 {
+                let registered = register(socket.as_fd(), memory, plan.geometry);
+                registered.map_err(|e| advice::memory(&self.device, memory.len(), e))?;
+            }
+            let queue = Queue::new(socket, *number, plan.sizes(index == 0));
+            let mut queue = queue.map_err(|e| self.failed("map the rings", e))?;
+            queue.refill(pool, &mut counters);
+            let flags = self.flags(plan, hook);
+            let to = Binding { interface: self.device.index, queue: *number, flags };
+            queue.bind(to, queues.first()).map_err(|e| advice::bind(&self.device, &to, e))?;
+            let watched = self.rights.watch(*number, queue.as_fd());
+            watched.map_err(|e| self.failed("give the socket to the program", e))?;
+            queues.push(queue);
+        }
+        Ok(queues)
+    }
+
+    fn socket(&mut self) -> Result<OwnedFd, LinkError> {
+        let socket = self.rights.socket().map_err(|e| self.failed("open a socket", e))?;
+        if self.options.busy_poll_us > 0 {
+            let XdpOptions { busy_poll_us, busy_poll_budget: budget, .. } = self.options;
+            let set = self.rights.busy_poll(socket.as_fd(), BusyPoll { busy_poll_us, budget });
+            set.map_err(|e| self.failed("busy polling", e))?;
+        }
+        Ok(socket)
+    }
+
+    fn flags(&self, plan: &Plan, hook: Hook) -> Flags {
+        let mut flags = match (self.options.mode, hook) {
+            (Wanted::ZeroCopy, _) => Flags::XDP_ZEROCOPY,
+            // The kernel itself falls back to copying.
+            (Wanted::Auto, Hook::Driver) => Flags::empty(),
+            _ => Flags::XDP_COPY,
+        };
+        flags.set(Flags::XDP_USE_NEED_WAKEUP, self.options.wakeup);
+        flags.set(Flags::XDP_USE_SG, plan.parts);
+        flags
+    }
+
+    fn mode(&mut self, hook: Hook, first: &Queue) -> Result<Mode, LinkError> {
+        if hook == Hook::Generic {
+            return Ok(Mode::Generic);
+        }
+        let zero_copy = first.zero_copy().map_err(|e| self.failed("ask for the mode", e))?;
+        if !zero_copy && self.options.mode == Wanted::Auto {
+            let said = self.device.features.map(|features| features.zero_copy);
+            self.notes.push(match said {
+                Some(true) => "zero-copy refused, though the driver has it".to_owned(),
+                Some(false) => "the driver has no zero-copy".to_owned(),
+                None => "zero-copy refused".to_owned(),
+            });
+        }
+        Ok(if zero_copy { Mode::ZeroCopy } else { Mode::NativeCopy })
+    }
+
+    fn info(&self, plan: &Plan, mode: Mode, queues: usize) -> LinkInfo {
+        let device = &self.device;
+        let asked = if self.options.mode == Wanted::Auto { "probed" } else { "as asked" };
+        let mut detail = format!("{} ({asked}), driver {}", mode.name(), device.driver);
+        detail += &format!(", {queues} of {} queues", device.receive_queues.unwrap_or(1));
+        detail += &format!(", chunks of {}", plan.geometry.chunk);
+        if plan.parts {
+            detail += ", frames in parts";
+        }
+        if !device.up {
+            detail += ", interface down";
+        }
+        for note in &self.notes {
+            detail += "; ";
+            detail += note;
+        }
+        LinkInfo {
+            interface: Some(device.name.clone()),
+            mode,
+            detail,
+            queues,
+            part_bytes_max: plan.geometry.part_bytes() as usize,
+            receive_frames: plan.receive as usize / plan.parts_each,
+            forwards: true,
+            partial_checksums: matches!(device.driver.as_str(), "veth" | "tun" | ""),
+            ..LinkInfo::new(NAME, device.mac, device.mtu)
+        }
+    }
+}
+
+fn hook_name(hook: Hook) -> &'static str {
+    match hook {
+        Hook::Generic => "generic",
+        Hook::Driver | Hook::Auto => "native",
+    }
+}
+
+/// One descriptor that is readable when any queue's socket is.
+fn poll_all(queues: &[Queue]) -> io::Result<OwnedFd> {
+    let all = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    for queue in queues {
+        let data = epoll::EventData::new_u64(u64::from(queue.number));
+        epoll::add(&all, queue, data, epoll::EventFlags::IN)?;
+    }
+    Ok(all)
+}

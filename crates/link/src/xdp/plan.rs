@@ -1,0 +1,112 @@
+//! How much of what: chunk size by MTU, entries of the rings, memory.
+
+use super::options::XdpOptions;
+use super::pool::{Geometry, HEADROOM};
+use super::queue::Sizes;
+use crate::frame::{ETHERNET_BYTES_MAX, FrameOptions};
+
+/// Largest MTU at which drivers take a program that cannot handle parts: a page less what they keep
+/// before and behind the frame. Most drivers say 3498 to 3506 (ERANGE or EINVAL above).
+pub const SINGLE_BUFFER_MTU_MAX: usize = 3498;
+
+/// Chunks to receive into, over all queues, at most.
+const RECEIVE_CHUNKS_MAX: u32 = 1 << 16;
+const HUGE_PAGE_BYTES: usize = 2 << 20;
+const PAGE_BYTES: usize = 4096;
+
+/// The plan of one link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plan {
+    pub geometry: Geometry,
+    /// Frames may come in several chunks.
+    pub parts: bool,
+    /// Chunks of the longest frame.
+    pub parts_each: usize,
+    /// Entries of the receive and fill rings of each queue: the kernel shall never look for a
+    /// buffer in vain while the user keeps up.
+    pub receive: u32,
+    /// Entries of the transmit and completion rings.
+    pub transmit: u32,
+    queues: u32,
+}
+
+impl Plan {
+    pub fn new(options: &XdpOptions, mtu: usize, queues: usize, sizes: &FrameOptions) -> Self {
+        let frame = mtu + ETHERNET_BYTES_MAX;
+        let small = frame <= (2048 - HEADROOM) as usize;
+        let chunk = options.chunk.unwrap_or(if small { 2048 } else { 4096 });
+        let geometry = Geometry { chunk, unaligned: options.unaligned };
+        let parts_each = frame.div_ceil(geometry.part_bytes() as usize);
+        let queues = queues as u32;
+        let entries = |frames: usize| {
+            let entries = (frames * parts_each).clamp(64, RECEIVE_CHUNKS_MAX as usize);
+            entries.next_power_of_two() as u32
+        };
+        let most = (RECEIVE_CHUNKS_MAX / queues.next_power_of_two()).max(64);
+        Self {
+            geometry,
+            parts: parts_each > 1 || mtu > SINGLE_BUFFER_MTU_MAX,
+            parts_each,
+            receive: entries(sizes.receive_frames).min(most),
+            transmit: entries(sizes.transmit_frames),
+            queues,
+        }
+    }
+
+    /// All chunks.
+    pub fn chunks(&self) -> usize {
+        (self.receive * self.queues + self.transmit) as usize
+    }
+
+    /// Bytes of the frame memory, whole pages.
+    pub fn bytes(&self, huge: bool) -> usize {
+        let page = if huge { HUGE_PAGE_BYTES } else { PAGE_BYTES };
+        (self.chunks() * self.geometry.chunk as usize).next_multiple_of(page)
+    }
+
+    /// Entries of a queue's rings: the first queue is the one that transmits, which keeps the
+    /// order of frames.
+    pub fn sizes(&self, first: bool) -> Sizes {
+        Sizes { receive: self.receive, transmit: if first { self.transmit } else { 2 } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Spec;
+
+    fn plan(text: &str, mtu: usize, queues: usize) -> Plan {
+        let options = XdpOptions::from_spec(&Spec::parse(text, "").unwrap()).unwrap();
+        let sizes = FrameOptions { receive_frames: 1000, transmit_frames: 100 };
+        Plan::new(&options, mtu, queues, &sizes)
+    }
+
+    #[test]
+    fn the_mtu_decides_on_chunks_and_parts() {
+        let shape = |mtu| {
+            let plan = plan("xdp:veth0", mtu, 1);
+            (plan.geometry.chunk, plan.parts, plan.parts_each)
+        };
+        assert_eq!(shape(1500), (2048, false, 1));
+        assert_eq!(shape(1774), (2048, false, 1));
+        assert_eq!(shape(1775), (4096, false, 1));
+        assert_eq!(shape(3498), (4096, false, 1));
+        assert_eq!(shape(3499), (4096, true, 1));
+        assert_eq!(shape(9000), (4096, true, 3));
+        let small = plan("xdp:veth0,chunk=2048", 3400, 1);
+        assert_eq!((small.parts, small.parts_each), (true, 2));
+    }
+
+    #[test]
+    fn rings_are_powers_of_two_that_hold_the_frames_in_parts() {
+        let one = plan("xdp:veth0", 1500, 1);
+        assert_eq!((one.receive, one.transmit, one.chunks()), (1024, 128, 1152));
+        let jumbo = plan("xdp:veth0", 9000, 4);
+        assert_eq!((jumbo.receive, jumbo.transmit, jumbo.chunks()), (4096, 512, 16896));
+        assert_eq!(plan("xdp:veth0", 9000, 64).receive, 1024);
+        assert_eq!(jumbo.bytes(false) % PAGE_BYTES, 0);
+        assert_eq!(jumbo.bytes(true) % HUGE_PAGE_BYTES, 0);
+        assert_eq!(plan("xdp:veth0,chunk=3008,unaligned=on", 1500, 1).bytes(false) % 4096, 0);
+    }
+}

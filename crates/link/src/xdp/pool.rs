@@ -1,0 +1,255 @@
+//! The chunks of the frame memory, and who may have how many.
+//!
+//! Chunks to receive into and chunks to transmit from come out of one pool, because a received
+//! frame may be transmitted. So that neither side starves the other, the transmit side may have
+//! `transmit` of them out, and as many as it does not have are kept for it.
+
+use crate::frame::{Frame, FrameMemory};
+
+/// How the memory is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Geometry {
+    /// Bytes of a chunk, a multiple of 64.
+    pub chunk: u32,
+    /// Chunks need not be powers of two; addresses then carry their offset apart.
+    pub unaligned: bool,
+}
+
+/// Bytes that the kernel leaves free before a received frame (`XDP_PACKET_HEADROOM`).
+pub const HEADROOM: u32 = 256;
+
+/// Where a descriptor's address keeps its offset (`XSK_UNALIGNED_BUF_OFFSET_SHIFT`).
+const OFFSET_SHIFT: u32 = 48;
+const ADDRESS_MASK: u64 = (1 << OFFSET_SHIFT) - 1;
+
+impl Geometry {
+    /// Bytes of a received frame that fit into one chunk.
+    pub fn part_bytes(self) -> u32 {
+        self.chunk - HEADROOM
+    }
+
+    /// The chunk that a descriptor's address lies in.
+    #[inline]
+    fn chunk_of(self, address: u64) -> Chunk {
+        let mask = if self.unaligned { ADDRESS_MASK } else { !u64::from(self.chunk - 1) };
+        Chunk(((address & mask) >> 6) as u32)
+    }
+
+    /// A descriptor's address for the byte at offset `at` of the memory, in `chunk`.
+    #[inline]
+    fn address(self, chunk: Chunk, at: u64) -> u64 {
+        match self.unaligned {
+            true => chunk.base() | (at - chunk.base()) << OFFSET_SHIFT,
+            false => at,
+        }
+    }
+}
+
+/// A chunk by its first byte, in units of 64 bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Chunk(u32);
+
+impl Chunk {
+    /// The offset of its first byte.
+    #[inline]
+    pub fn base(self) -> u64 {
+        u64::from(self.0) << 6
+    }
+}
+
+/// In a frame's tag: it came from `reserve`. The other bits are the chunk.
+const RESERVED: u32 = 1 << 31;
+
+/// The free chunks, and the count of the others.
+#[derive(Debug)]
+pub struct Pool {
+    geometry: Geometry,
+    free: Vec<Chunk>,
+    /// Chunks that the transmit side may have out.
+    transmit: usize,
+    /// Lent by `reserve`.
+    reserved: usize,
+    /// Lent by `receive`.
+    received: usize,
+    /// With the kernel, to transmit.
+    transmitting: usize,
+}
+
+impl Pool {
+    /// A pool of `count` chunks, of which `transmit` are for the transmit side.
+    pub fn new(geometry: Geometry, count: usize, transmit: usize) -> Self {
+        let step = geometry.chunk >> 6;
+        // Reversed, so that the first chunks are taken first.
+        let free = (0..count as u32).rev().map(|index| Chunk(index * step)).collect();
+        Self { geometry, free, transmit, reserved: 0, received: 0, transmitting: 0 }
+    }
+
+    /// Chunks that are free.
+    pub fn free(&self) -> usize {
+        self.free.len()
+    }
+
+    /// Chunks that are lent to the user.
+    pub fn lent(&self) -> usize {
+        self.reserved + self.received
+    }
+
+    /// Chunks that are with the kernel to be transmitted.
+    pub fn transmitting(&self) -> usize {
+        self.transmitting
+    }
+
+    fn kept_for_transmit(&self) -> usize {
+        self.transmit.saturating_sub(self.reserved + self.transmitting)
+    }
+
+    /// Chunks that may go to the kernel to receive into.
+    #[inline]
+    pub fn to_receive(&self) -> usize {
+        self.free.len().saturating_sub(self.kept_for_transmit())
+    }
+
+    /// Takes a free chunk to receive into.
+    #[inline]
+    pub fn take(&mut self) -> Option<Chunk> {
+        self.free.pop()
+    }
+
+    /// A received frame, lent to the user.
+    ///
+    /// # Safety
+    /// The kernel has just handed this descriptor over: the chunk is ours, and no frame covers it.
+    #[inline]
+    pub unsafe fn lend(&mut self, memory: &FrameMemory, address: u64, length: u32) -> Frame {
+        let chunk = self.geometry.chunk_of(address);
+        let at = (address & ADDRESS_MASK) + (address >> OFFSET_SHIFT);
+        let room = self.geometry.chunk - (at - chunk.base()) as u32;
+        self.received += 1;
+        // SAFETY: the caller's promise.
+        unsafe { Frame::new(memory, at, length, room, chunk.0) }
+    }
+
+    /// Undoes the last `count` of [`Pool::lend`], whose descriptors stay in the ring for later.
+    pub fn unlend(&mut self, frames: &mut Vec<Frame>, count: usize) {
+        frames.truncate(frames.len() - count);
+        self.received -= count;
+    }
+
+    /// Lends up to `count` free buffers; how many.
+    pub fn reserve(
+        &mut self,
+        memory: &FrameMemory,
+        frames: &mut Vec<Frame>,
+        count: usize,
+    ) -> usize {
+        let count = count.min(self.kept_for_transmit()).min(self.free.len());
+        let from = self.free.len() - count;
+        for chunk in self.free.drain(from..).rev() {
+            let room = self.geometry.chunk;
+            // SAFETY: the chunk was free: neither the kernel nor a frame has it.
+            let frame = unsafe { Frame::new(memory, chunk.base(), 0, room, chunk.0 | RESERVED) };
+            frames.push(frame);
+        }
+        self.reserved += count;
+        count
+    }
+
+    /// Whether the transmit side has taken all that it may, so that waiting completions matter.
+    pub fn transmit_short(&self, count: usize) -> bool {
+        self.kept_for_transmit().min(self.free.len()) < count
+    }
+
+    /// Takes a frame back from the user.
+    #[inline]
+    pub fn put(&mut self, memory: &FrameMemory, frame: Frame) {
+        let chunk = self.returned(memory, &frame);
+        self.free.push(chunk);
+    }
+
+    /// A frame goes to the kernel: the address for its descriptor.
+    #[inline]
+    pub fn transmit(&mut self, memory: &FrameMemory, frame: Frame) -> u64 {
+        let chunk = self.returned(memory, &frame);
+        self.transmitting += 1;
+        self.geometry.address(chunk, frame.at())
+    }
+
+    #[inline]
+    fn returned(&mut self, memory: &FrameMemory, frame: &Frame) -> Chunk {
+        assert!(memory.owns(frame), "a frame of another link");
+        let tag = frame.tag();
+        let lender = if tag & RESERVED != 0 { &mut self.reserved } else { &mut self.received };
+        *lender -= 1;
+        Chunk(tag & !RESERVED)
+    }
+
+    /// The kernel has transmitted what lies at `address`.
+    #[inline]
+    pub fn complete(&mut self, address: u64) {
+        self.transmitting -= 1;
+        self.free.push(self.geometry.chunk_of(address));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::mm::MapFlags;
+
+    fn pool(chunk: u32, unaligned: bool) -> (FrameMemory, Pool) {
+        let memory = FrameMemory::anonymous(8 * 4096, MapFlags::empty()).unwrap();
+        (memory, Pool::new(Geometry { chunk, unaligned }, 8, 3))
+    }
+
+    #[test]
+    fn addresses_of_either_mode_lead_back_to_their_chunk() {
+        for (chunk, unaligned) in [(2048, false), (4096, false), (3008, true), (4096, true)] {
+            let (memory, mut pool) = pool(chunk, unaligned);
+            let first = pool.take().unwrap();
+            let second = pool.take().unwrap();
+            assert_eq!((first.base(), second.base()), (0, u64::from(chunk)));
+            // What the kernel would say of a frame that it put behind the headroom.
+            let headroom = u64::from(HEADROOM);
+            let address = match unaligned {
+                true => second.base() | headroom << 48,
+                false => second.base() + headroom,
+            };
+            // SAFETY: nobody else uses this memory.
+            let frame = unsafe { pool.lend(&memory, address, 60) };
+            assert_eq!(frame.at(), u64::from(chunk) + headroom);
+            assert_eq!(frame.room(), (chunk - HEADROOM) as usize);
+            let sent = pool.transmit(&memory, frame);
+            assert_eq!(sent, address, "chunk {chunk}, unaligned {unaligned}");
+            pool.complete(sent);
+            assert_eq!(pool.take(), Some(second));
+        }
+    }
+
+    #[test]
+    fn neither_side_takes_what_is_the_others() {
+        let (memory, mut pool) = pool(4096, false);
+        assert_eq!(pool.to_receive(), 5);
+        let mut frames = Vec::new();
+        assert_eq!(pool.reserve(&memory, &mut frames, 99), 3);
+        assert_eq!((pool.to_receive(), pool.reserve(&memory, &mut frames, 1)), (5, 0));
+        assert!(pool.transmit_short(1));
+        let sent = pool.transmit(&memory, frames.pop().unwrap());
+        assert_eq!((pool.to_receive(), pool.lent(), pool.transmitting()), (5, 2, 1));
+        frames.drain(..).for_each(|frame| pool.put(&memory, frame));
+        pool.complete(sent);
+        assert_eq!((pool.to_receive(), pool.free()), (5, 8));
+    }
+
+    #[test]
+    fn forwarded_frames_count_for_the_transmit_side() {
+        let (memory, mut pool) = pool(4096, false);
+        let chunk = pool.take().unwrap();
+        // SAFETY: nobody else uses this memory.
+        let frame = unsafe { pool.lend(&memory, chunk.base() + 256, 60) };
+        assert_eq!(pool.lent(), 1);
+        let sent = pool.transmit(&memory, frame);
+        assert_eq!((pool.lent(), pool.transmitting(), pool.to_receive()), (0, 1, 5));
+        pool.complete(sent);
+        assert_eq!(pool.free(), 8);
+    }
+}

@@ -1,0 +1,346 @@
+//! One queue of an interface: an AF_XDP socket with its four rings.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::net::sockopt;
+use rustix::net::xdp::{
+    SocketAddrXdp, SocketAddrXdpFlags, SocketAddrXdpWithSharedUmem, XdpStatistics, XdpUmemReg,
+    XdpUmemRegFlags,
+};
+
+use super::pool::{Geometry, Pool};
+use super::ring::{CONTINUES, Descriptor, InRing, OutRing, Place};
+use crate::frame::{Frame, FrameMemory, LinkCounters};
+
+/// `SOL_XDP` option by which one call may transmit more than 32 frames in copy mode
+/// (`XDP_MAX_TX_SKB_BUDGET`, Linux 6.18).
+const MAX_TX_SKB_BUDGET: i32 = 9;
+/// Frames that one such call may transmit.
+const TX_BUDGET: u32 = 256;
+
+/// Longest that a bind waits for a queue whose last socket the kernel has not let go of yet.
+const BIND_PATIENCE: Duration = Duration::from_millis(500);
+const BIND_PAUSE: Duration = Duration::from_millis(2);
+
+/// Entries of the rings of one queue, powers of two.
+#[derive(Debug, Clone, Copy)]
+pub struct Sizes {
+    pub receive: u32,
+    pub transmit: u32,
+}
+
+/// What a socket is bound to, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Binding {
+    pub interface: u32,
+    pub queue: u32,
+    pub flags: SocketAddrXdpFlags,
+}
+
+/// An open queue.
+#[derive(Debug)]
+pub struct Queue {
+    pub number: u32,
+    socket: OwnedFd,
+    fill: OutRing<u64>,
+    completion: InRing<u64>,
+    rx: InRing<Descriptor>,
+    tx: OutRing<Descriptor>,
+    /// Chunks in the fill and receive rings together.
+    receiving: u32,
+    sizes: Sizes,
+    wakeup: bool,
+}
+
+/// Makes `memory` the frame memory of a socket.
+pub fn register(
+    socket: BorrowedFd<'_>,
+    memory: &FrameMemory,
+    geometry: Geometry,
+) -> io::Result<()> {
+    let unaligned = XdpUmemRegFlags::XDP_UMEM_UNALIGNED_CHUNK_FLAG;
+    sockopt::set_xdp_umem_reg(
+        socket,
+        XdpUmemReg {
+            addr: memory.base() as u64,
+            len: memory.len() as u64,
+            chunk_size: geometry.chunk,
+            headroom: 0,
+            tx_metadata_len: 0,
+            flags: if geometry.unaligned { unaligned } else { XdpUmemRegFlags::empty() },
+        },
+    )?;
+    Ok(())
+}
+
+impl Queue {
+    /// Gives a socket its rings. It carries nothing before [`Queue::bind`].
+    pub fn new(socket: OwnedFd, number: u32, sizes: Sizes) -> io::Result<Self> {
+        let fd = socket.as_fd();
+        sockopt::set_xdp_umem_fill_ring_size(fd, sizes.receive)?;
+        sockopt::set_xdp_umem_completion_ring_size(fd, sizes.transmit)?;
+        sockopt::set_xdp_rx_ring_size(fd, sizes.receive)?;
+        sockopt::set_xdp_tx_ring_size(fd, sizes.transmit)?;
+        // Kernels without it go on with 32 frames a call.
+        let budget = TX_BUDGET.min(sizes.transmit);
+        let _ = super::sockopt::set(fd, libc::SOL_XDP, MAX_TX_SKB_BUDGET, &budget);
+        let offsets = sockopt::xdp_mmap_offsets(fd)?;
+        let place = |page_offset, offsets, entries| Place { page_offset, offsets, entries };
+        let Sizes { receive, transmit } = sizes;
+        let fill = place(libc::XDP_UMEM_PGOFF_FILL_RING, offsets.fr, receive);
+        let completion = place(libc::XDP_UMEM_PGOFF_COMPLETION_RING, offsets.cr, transmit);
+        let rx = place(libc::XDP_PGOFF_RX_RING as u64, offsets.rx, receive);
+        let tx = place(libc::XDP_PGOFF_TX_RING as u64, offsets.tx, transmit);
+        Ok(Self {
+            number,
+            fill: OutRing::map(fd, fill)?,
+            completion: InRing::map(fd, completion)?,
+            rx: InRing::map(fd, rx)?,
+            tx: OutRing::map(fd, tx)?,
+            socket,
+            receiving: 0,
+            sizes,
+            wakeup: false,
+        })
+    }
+
+    /// Binds to a queue of an interface, with the frame memory of `shared` if it has none.
+    pub fn bind(&mut self, to: Binding, shared: Option<&Self>) -> io::Result<()> {
+        let mut waited = Duration::ZERO;
+        self.wakeup = to.flags.contains(SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP);
+        loop {
+            let done = match shared {
+                None => {
+                    let address = SocketAddrXdp::new(to.flags, to.interface, to.queue);
+                    rustix::net::bind(&self.socket, &address)
+                }
+                Some(first) => {
+                    // Everything else is as it is of the memory's first socket.
+                    let flags = SocketAddrXdpFlags::XDP_SHARED_UMEM;
+                    let addr = SocketAddrXdp::new(flags, to.interface, to.queue);
+                    let shared_umem_fd = first.socket.as_fd();
+                    self.wakeup = first.wakeup;
+                    let address = SocketAddrXdpWithSharedUmem { addr, shared_umem_fd };
+                    rustix::net::bind(&self.socket, &address)
+                }
+            };
+            match done {
+                // The kernel lets go of a queue a little after its socket is closed.
+                Err(rustix::io::Errno::BUSY) if waited < BIND_PATIENCE => {
+                    std::thread::sleep(BIND_PAUSE);
+                    waited += BIND_PAUSE;
+                }
+                done => return Ok(done?),
+            }
+        }
+    }
+
+    /// The kernel's own counts of this socket.
+    pub fn statistics(&self) -> io::Result<XdpStatistics> {
+        Ok(sockopt::xdp_statistics(&self.socket)?)
+    }
+
+    /// Whether the device itself reads and writes the frame memory.
+    pub fn zero_copy(&self) -> io::Result<bool> {
+        use rustix::net::xdp::XdpOptionsFlags;
+        let options = sockopt::xdp_options(&self.socket)?;
+        Ok(options.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY))
+    }
+
+    /// Chunks with the kernel to receive into, or received and not looked at.
+    pub fn receiving(&self) -> usize {
+        self.receiving as usize
+    }
+
+    /// Lends received frames, up to `most` parts but whole frames only; how many parts.
+    #[inline]
+    pub fn receive(
+        &mut self,
+        memory: &FrameMemory,
+        pool: &mut Pool,
+        frames: &mut Vec<Frame>,
+        most: u32,
+        counters: &mut LinkCounters,
+    ) -> u32 {
+        let parts = self.rx.available(most).min(most);
+        // What is behind the last whole frame stays for the next call.
+        let (mut whole, mut bytes) = (0, 0);
+        for ahead in 0..parts {
+            let descriptor = self.rx.get(ahead);
+            let continues = descriptor.options & CONTINUES != 0;
+            // SAFETY: the kernel has handed this descriptor over, and it is taken once.
+            let mut frame = unsafe { pool.lend(memory, descriptor.address, descriptor.length) };
+            frame.set_continues(continues);
+            frames.push(frame);
+            bytes += u64::from(descriptor.length);
+            if !continues {
+                whole = ahead + 1;
+                counters.rx_frames += 1;
+                counters.rx_bytes += std::mem::take(&mut bytes);
+            }
+        }
+        pool.unlend(frames, (parts - whole) as usize);
+        if whole > 0 {
+            self.rx.advance(whole);
+            self.receiving -= whole;
+        }
+        whole
+    }
+
+    /// Feeds the fill ring from the pool, in batches; whether the kernel still has too few.
+    #[inline]
+    pub fn refill(&mut self, pool: &mut Pool, counters: &mut LinkCounters) -> bool {
+        let missing = self.sizes.receive - self.receiving;
+        if missing < REFILL.min(self.sizes.receive / 4) {
+            return false;
+        }
+        let wanted = missing.min(u32::try_from(pool.to_receive()).unwrap_or(u32::MAX));
+        // There is always room: chunks in both rings together are at most one ring's entries.
+        let count = wanted.min(self.fill.room(wanted));
+        for ahead in 0..count {
+            let Some(chunk) = pool.take() else { break };
+            self.fill.put(ahead, chunk.base());
+        }
+        if count > 0 {
+            self.fill.advance(count);
+            self.receiving += count;
+            self.wake_receiver(counters);
+        }
+        count < missing
+    }
+
+    /// Calls the kernel if it has stopped looking at the fill ring.
+    fn wake_receiver(&self, counters: &mut LinkCounters) {
+        if self.wakeup && self.fill.needs_wakeup() {
+            // A refusal shows at the next look at the interface.
+            let _ = self.kick_receiver(counters);
+        }
+    }
+
+    /// Calls the kernel to receive; an error when it cannot.
+    pub fn kick_receiver(&self, counters: &mut LinkCounters) -> io::Result<()> {
+        counters.syscalls += 1;
+        let (fd, flags) = (self.socket.as_raw_fd(), libc::MSG_DONTWAIT);
+        let null = std::ptr::null_mut();
+        // SAFETY: nothing is read or written: the length is 0 and no address is asked for.
+        let done = unsafe { libc::recvfrom(fd, null, 0, flags, null.cast(), null.cast()) };
+        check(done)
+    }
+
+    /// Queues parts of whole frames off the front of `frames`; how many.
+    pub fn transmit(
+        &mut self,
+        memory: &FrameMemory,
+        pool: &mut Pool,
+        frames: &mut Vec<Frame>,
+        counters: &mut LinkCounters,
+    ) -> usize {
+        let room = self.tx.room(u32::try_from(frames.len()).unwrap_or(u32::MAX)) as usize;
+        let mut fit = frames.len().min(room);
+        // A frame that does not fit whole waits.
+        while fit > 0 && frames[fit - 1].continues() {
+            fit -= 1;
+        }
+        let mut put = 0;
+        for frame in frames.drain(..fit) {
+            let (length, continues) = (frame.len() as u32, frame.continues());
+            // The kernel skips an empty descriptor and never gives its chunk back.
+            if length == 0 {
+                pool.put(memory, frame);
+                counters.tx_invalid += 1;
+                continue;
+            }
+            let options = if continues { CONTINUES } else { 0 };
+            let address = pool.transmit(memory, frame);
+            self.tx.put(put, Descriptor { address, length, options });
+            counters.tx_frames += u64::from(!continues);
+            counters.tx_bytes += u64::from(length);
+            put += 1;
+        }
+        if put > 0 {
+            self.tx.advance(put);
+        }
+        fit
+    }
+
+    /// Takes back what has been transmitted.
+    #[inline]
+    pub fn harvest(&mut self, pool: &mut Pool) {
+        let count = self.completion.available(1);
+        if count > 0 {
+            (0..count).for_each(|ahead| pool.complete(self.completion.get(ahead)));
+            self.completion.advance(count);
+        }
+    }
+
+    /// Has the kernel transmit what is queued, as far as it will now.
+    pub fn flush(&mut self, pool: &mut Pool, counters: &mut LinkCounters) -> io::Result<()> {
+        loop {
+            let pending = self.tx.pending();
+            if pending == 0 || (self.wakeup && !self.tx.needs_wakeup()) {
+                break;
+            }
+            let done = self.kick_transmitter(counters);
+            self.harvest(pool);
+            done?;
+            if self.tx.pending() == pending {
+                break;
+            }
+        }
+        self.harvest(pool);
+        Ok(())
+    }
+
+    fn kick_transmitter(&self, counters: &mut LinkCounters) -> io::Result<()> {
+        counters.syscalls += 1;
+        let (fd, flags) = (self.socket.as_raw_fd(), libc::MSG_DONTWAIT);
+        // SAFETY: nothing is read: the length is 0 and there is no address.
+        let done = unsafe { libc::sendto(fd, std::ptr::null(), 0, flags, std::ptr::null(), 0) };
+        match check(done) {
+            // The kernel took a frame and could not pass it on.
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+                counters.tx_dropped += 1;
+                Ok(())
+            }
+            done => done,
+        }
+    }
+
+    /// Where the rings stand.
+    pub fn seen(&self) -> super::watchdog::Seen {
+        super::watchdog::Seen {
+            fill: self.fill.pending(),
+            receive: self.rx.pending(),
+            receive_entries: self.rx.entries(),
+            transmit: self.tx.pending(),
+            completion: self.completion.pending(),
+            completion_entries: self.completion.entries(),
+        }
+    }
+}
+
+/// Chunks that a refill waits for.
+const REFILL: u32 = 32;
+
+impl AsFd for Queue {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// The outcome of a kick: to have nothing to do, or to be called again, is no error.
+fn check(done: isize) -> io::Result<()> {
+    if done >= 0 {
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    match error.raw_os_error() {
+        Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR) => Ok(()),
+        Some(libc::ENXIO | libc::ENODEV | libc::EBADF) => {
+            Err(io::Error::new(io::ErrorKind::NotFound, "the interface is gone"))
+        }
+        _ => Err(error),
+    }
+}

@@ -1,0 +1,205 @@
+//! The four rings of an AF_XDP socket: mapped descriptors with the cursors of `ring::shared`.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering;
+
+use millstream_ring::shared::{Consumer, Producer, Word};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::net::xdp::XdpRingOffset;
+
+/// `XDP_RING_NEED_WAKEUP`: the kernel does not look at this ring before it is called.
+const NEED_WAKEUP: u32 = 1;
+
+/// One entry of a receive or transmit ring: `struct xdp_desc`.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+pub struct Descriptor {
+    /// Offset in the frame memory; in unaligned mode the upper 16 bits are added to the rest.
+    pub address: u64,
+    /// Bytes.
+    pub length: u32,
+    /// [`CONTINUES`] or nothing.
+    pub options: u32,
+}
+
+/// The frame goes on in the next descriptor (`XDP_PKT_CONTD`, Linux 6.6).
+pub const CONTINUES: u32 = 1;
+
+/// A part of a file in our address space, until it is dropped.
+#[derive(Debug)]
+pub struct Mapping {
+    base: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: a range of addresses; it is the users of it who must agree.
+unsafe impl Send for Mapping {}
+
+impl Mapping {
+    /// Maps `bytes` at `offset` of what `fd` names.
+    pub fn new(
+        fd: BorrowedFd<'_>,
+        offset: u64,
+        bytes: usize,
+        access: ProtFlags,
+    ) -> io::Result<Self> {
+        let flags = MapFlags::SHARED | MapFlags::POPULATE;
+        // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
+        let base = unsafe { mmap(std::ptr::null_mut(), bytes, access, flags, fd, offset)? };
+        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { base, bytes })
+    }
+
+    /// Its first byte.
+    pub fn base(&self) -> *const u8 {
+        self.base.as_ptr()
+    }
+
+    /// The address `offset` bytes behind the first one.
+    fn at<T>(&self, offset: u64, items: usize) -> NonNull<T> {
+        let end = offset as usize + items * size_of::<T>();
+        assert!(end <= self.bytes, "beyond a mapping of {} bytes", self.bytes);
+        // SAFETY: within the mapping, as was just checked.
+        unsafe { self.base.add(offset as usize) }.cast()
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: mapped in `new`; whoever holds addresses in it holds this value, too.
+        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.bytes) };
+    }
+}
+
+/// Where a ring of the socket `fd` lies.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    /// Its page offset (`XDP_*_PGOFF_*`).
+    pub page_offset: u64,
+    /// Where its words and entries begin.
+    pub offsets: XdpRingOffset,
+    /// Its entries.
+    pub entries: u32,
+}
+
+struct Parts<T> {
+    mapping: Mapping,
+    produced: Word,
+    consumed: Word,
+    flags: Word,
+    items: NonNull<T>,
+}
+
+fn map<T>(fd: BorrowedFd<'_>, place: Place) -> io::Result<Parts<T>> {
+    let Place { page_offset, offsets, entries } = place;
+    let bytes = offsets.desc as usize + entries as usize * size_of::<T>();
+    let mapping = Mapping::new(fd, page_offset, bytes, ProtFlags::READ | ProtFlags::WRITE)?;
+    // SAFETY: the kernel places aligned words there; every ring keeps its mapping beside them.
+    let word = |offset| unsafe { Word::new(mapping.at(offset, 1)) };
+    // Linux before 5.4 has no flags: any word whose lowest bit nobody asks for will do.
+    let flags = word(offsets.flags.unwrap_or(offsets.consumer));
+    let (produced, consumed) = (word(offsets.producer), word(offsets.consumer));
+    let items = mapping.at(offsets.desc, entries as usize);
+    Ok(Parts { mapping, produced, consumed, flags, items })
+}
+
+/// A ring that we fill: fill and transmit.
+#[derive(Debug)]
+pub struct OutRing<T> {
+    cursor: Producer<Word>,
+    flags: Word,
+    items: NonNull<T>,
+    _mapping: Mapping,
+}
+
+// SAFETY: the entries between the cursors are ours alone, whatever thread we are on.
+unsafe impl<T: Send> Send for OutRing<T> {}
+
+impl<T: Copy> OutRing<T> {
+    pub fn map(fd: BorrowedFd<'_>, place: Place) -> io::Result<Self> {
+        let Parts { mapping, produced, consumed, flags, items } = map(fd, place)?;
+        let cursor = Producer::new(produced, consumed, place.entries);
+        Ok(Self { cursor, flags, items, _mapping: mapping })
+    }
+
+    /// Free entries; looks anew only if fewer than `want` are known.
+    #[inline]
+    pub fn room(&mut self, want: u32) -> u32 {
+        self.cursor.room(want)
+    }
+
+    /// Writes the entry `ahead` of the first free one, which must be within the room.
+    #[inline]
+    pub fn put(&mut self, ahead: u32, item: T) {
+        // SAFETY: the cursor's index lies in the ring, and free entries are ours to write.
+        unsafe { self.items.add(self.cursor.index(ahead)).write(item) };
+    }
+
+    /// Hands the next `count` entries to the kernel.
+    #[inline]
+    pub fn advance(&mut self, count: u32) {
+        self.cursor.advance(count);
+    }
+
+    /// Entries that the kernel has not taken yet.
+    #[inline]
+    pub fn pending(&self) -> u32 {
+        self.cursor.pending()
+    }
+
+    /// Whether the kernel wants to be called before it looks.
+    #[inline]
+    pub fn needs_wakeup(&self) -> bool {
+        self.flags.load(Ordering::Relaxed) & NEED_WAKEUP != 0
+    }
+}
+
+/// A ring that the kernel fills: receive and completion.
+#[derive(Debug)]
+pub struct InRing<T> {
+    cursor: Consumer<Word>,
+    items: NonNull<T>,
+    _mapping: Mapping,
+}
+
+// SAFETY: as for `OutRing`.
+unsafe impl<T: Send> Send for InRing<T> {}
+
+impl<T: Copy> InRing<T> {
+    pub fn map(fd: BorrowedFd<'_>, place: Place) -> io::Result<Self> {
+        let Parts { mapping, produced, consumed, flags: _, items } = map(fd, place)?;
+        let cursor = Consumer::new(produced, consumed, place.entries);
+        Ok(Self { cursor, items, _mapping: mapping })
+    }
+
+    /// Entries to take; looks anew only if fewer than `want` are known.
+    #[inline]
+    pub fn available(&mut self, want: u32) -> u32 {
+        self.cursor.available(want)
+    }
+
+    /// The entry `ahead` of the first one, which must be among those available.
+    #[inline]
+    pub fn get(&self, ahead: u32) -> T {
+        // SAFETY: the cursor's index lies in the ring, and available entries are ours to read.
+        unsafe { self.items.add(self.cursor.index(ahead)).read() }
+    }
+
+    /// Gives `count` entries back to the kernel.
+    #[inline]
+    pub fn advance(&mut self, count: u32) {
+        self.cursor.advance(count);
+    }
+
+    /// Entries that wait, by a look.
+    pub fn pending(&self) -> u32 {
+        self.cursor.pending()
+    }
+
+    /// Entries of the ring.
+    pub fn entries(&self) -> u32 {
+        self.cursor.entries()
+    }
+}

@@ -1,0 +1,175 @@
+//! Finds rings that have stopped, says which, and when they went on. Pure logic: what is seen and
+//! the time are arguments.
+//!
+//! | ring | stopped means | what helps |
+//! | --- | --- | --- |
+//! | fill | the kernel has no buffer to receive into: the user holds them all | giving frames back |
+//! | receive | it is full: nobody calls `receive`, frames are lost and counted | calling it |
+//! | transmit | what is queued does not leave: the kernel was not told, or the link is down | telling it |
+//! | completion | it is full: the kernel cannot transmit | harvesting, which every call does |
+
+use std::time::Duration;
+
+/// A ring of a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Ring {
+    /// Buffers on their way to the kernel.
+    Fill,
+    /// Received frames.
+    Receive,
+    /// Frames to transmit.
+    Transmit,
+    /// Transmitted frames.
+    Completion,
+}
+
+const RINGS: [Ring; 4] = [Ring::Fill, Ring::Receive, Ring::Transmit, Ring::Completion];
+
+/// Time after which frames that do not leave count as a stall: far longer than any transmission.
+const TRANSMIT_PATIENCE: Duration = Duration::from_millis(20);
+
+/// Where the rings of one queue stand: entries that wait to be taken.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Seen {
+    /// Buffers that the kernel can take.
+    pub fill: u32,
+    /// Frames that we can take.
+    pub receive: u32,
+    /// Entries of that ring.
+    pub receive_entries: u32,
+    /// Frames that the kernel can take.
+    pub transmit: u32,
+    /// Buffers that we can take back.
+    pub completion: u32,
+    /// Entries of that ring.
+    pub completion_entries: u32,
+}
+
+/// A ring that stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stall {
+    /// The queue of the interface.
+    pub queue: u32,
+    /// Its ring.
+    pub ring: Ring,
+    /// How long it had stopped when it was last seen, or in the end.
+    pub lasted: Duration,
+    /// It goes on again.
+    pub over: bool,
+}
+
+/// Watches one queue.
+#[derive(Debug)]
+pub struct Watchdog {
+    queue: u32,
+    /// Since when each ring has stopped.
+    stopped: [Option<Duration>; 4],
+    /// The transmit ring, as it was when it last moved.
+    moved: (u32, Duration),
+    last: Option<Stall>,
+    recoveries: u64,
+}
+
+impl Watchdog {
+    /// Watches queue `queue`.
+    pub fn new(queue: u32) -> Self {
+        let (stopped, moved) = ([None; 4], (0, Duration::ZERO));
+        Self { queue, stopped, moved, last: None, recoveries: 0 }
+    }
+
+    /// Looks at the rings at time `now`. Whether any ring stands still.
+    pub fn look(&mut self, now: Duration, seen: Seen) -> bool {
+        if seen.transmit == 0 || seen.transmit != self.moved.0 {
+            self.moved = (seen.transmit, now);
+        }
+        for (index, ring) in RINGS.into_iter().enumerate() {
+            let stopped = match ring {
+                Ring::Fill => seen.fill == 0 && seen.receive < seen.receive_entries,
+                Ring::Receive => seen.receive >= seen.receive_entries,
+                Ring::Transmit => now.saturating_sub(self.moved.1) >= TRANSMIT_PATIENCE,
+                Ring::Completion => seen.completion >= seen.completion_entries,
+            };
+            self.note(index, ring, stopped, now);
+        }
+        self.stopped.iter().any(Option::is_some)
+    }
+
+    fn note(&mut self, index: usize, ring: Ring, stopped: bool, now: Duration) {
+        let began = self.stopped[index];
+        self.stopped[index] = if stopped { Some(began.unwrap_or(now)) } else { None };
+        let Some(began) = began.or(self.stopped[index]) else { return };
+        self.recoveries += u64::from(!stopped);
+        let lasted = now.saturating_sub(began);
+        self.last = Some(Stall { queue: self.queue, ring, lasted, over: !stopped });
+    }
+
+    /// The stall seen last, if there was one.
+    pub fn last(&self) -> Option<Stall> {
+        self.last
+    }
+
+    /// Stalls that have ended.
+    pub fn recoveries(&self) -> u64 {
+        self.recoveries
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WELL: Seen = Seen {
+        fill: 64,
+        receive: 3,
+        receive_entries: 64,
+        transmit: 0,
+        completion: 0,
+        completion_entries: 32,
+    };
+
+    fn at(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn rings_that_move_are_no_stall() {
+        let mut dog = Watchdog::new(0);
+        for ms in 0..100 {
+            let transmit = if ms % 2 == 0 { 5 } else { 6 };
+            assert!(!dog.look(at(ms), Seen { transmit, ..WELL }));
+        }
+        assert_eq!((dog.last(), dog.recoveries()), (None, 0));
+    }
+
+    #[test]
+    fn each_ring_is_named_and_its_recovery_timed() {
+        let full = Seen { receive: 64, fill: 0, ..WELL };
+        for (ring, seen) in [
+            (Ring::Fill, Seen { fill: 0, ..WELL }),
+            (Ring::Receive, full),
+            (Ring::Completion, Seen { completion: 32, ..WELL }),
+        ] {
+            let mut dog = Watchdog::new(3);
+            assert!(!dog.look(at(1), WELL));
+            assert!(dog.look(at(2), seen) && dog.look(at(7), seen));
+            let stall = Stall { queue: 3, ring, lasted: at(5), over: false };
+            assert_eq!(dog.last(), Some(stall));
+            assert!(!dog.look(at(12), WELL));
+            assert_eq!(dog.last(), Some(Stall { lasted: at(10), over: true, ..stall }));
+            assert_eq!(dog.recoveries(), 1);
+        }
+    }
+
+    #[test]
+    fn frames_that_do_not_leave_are_a_stall_after_a_while() {
+        let mut dog = Watchdog::new(0);
+        let stuck = Seen { transmit: 7, ..WELL };
+        assert!(!dog.look(at(100), stuck) && !dog.look(at(119), stuck));
+        assert!(dog.look(at(120), stuck));
+        assert_eq!(dog.last().unwrap().ring, Ring::Transmit);
+        assert!(!dog.look(at(130), Seen { transmit: 6, ..WELL }));
+        assert_eq!((dog.recoveries(), dog.last().unwrap().lasted), (1, at(10)));
+    }
+}
