@@ -22,7 +22,6 @@ pub mod fault;
 pub mod frame;
 pub mod interfaces;
 pub mod loopback;
-pub mod packet;
 pub mod port;
 pub mod queues;
 pub mod registry;
@@ -33,4 +32,4 @@ pub mod xdp;
 
 pub use error::LinkError;
 pub use registry::{open, open_frames};
-pub use spec::Spec;
+pub use spec::{Field, Spec};

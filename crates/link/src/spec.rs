@@ -1,5 +1,6 @@
 //! Link strings: `NAME`, `NAME:INTERFACE` or `NAME:INTERFACE,option=value,option=value`.
 
+use std::fmt;
 use std::ops::RangeInclusive;
 
 use crate::LinkError;
@@ -34,7 +35,7 @@ impl Spec {
     }
 
     /// Its options, one by one; `help` is what an error shows as the options that exist.
-    pub(crate) fn fields(&self, help: &'static str) -> impl Iterator<Item = Field<'_>> {
+    pub fn fields(&self, help: &'static str) -> impl Iterator<Item = Field<'_>> {
         self.options.iter().map(move |(name, value)| Field { name, value, help })
     }
 
@@ -50,9 +51,19 @@ impl Spec {
     }
 }
 
+impl fmt::Display for Spec {
+    /// As it is written in a link string.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let options = self.options.iter().map(|(name, value)| format!("{name}={value}"));
+        let words: Vec<_> = self.target.iter().cloned().chain(options).collect();
+        let colon = if words.is_empty() { "" } else { ":" };
+        write!(f, "{}{colon}{}", self.name, words.join(","))
+    }
+}
+
 /// One option, with what an error about it needs.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Field<'a> {
+pub struct Field<'a> {
     /// What stands before the equals sign.
     pub name: &'a str,
     /// What stands behind it.
@@ -134,6 +145,7 @@ mod tests {
         let spec = Spec::parse("xdp:veth0,mode=generic", "").unwrap();
         assert_eq!(spec.target.as_deref(), Some("veth0"));
         assert_eq!(spec.options, [("mode".to_owned(), "generic".to_owned())]);
+        assert_eq!(spec.to_string(), "xdp:veth0,mode=generic");
         let error = Spec::parse("xdp:mode=generic,veth0", "mode=auto").unwrap_err().to_string();
         assert!(error.contains("\"veth0\": is not of the form name=value"), "{error}");
     }

@@ -8,7 +8,6 @@ use rustix::process::Pid;
 
 use super::{Attach, Attached, BusyPoll, Family, Rights, locked};
 use crate::frame::Steer;
-use crate::queues::Queues;
 use crate::xdp::privileged::{self, Program};
 
 /// The privileged steps of one link, done here.
@@ -18,12 +17,8 @@ pub struct Direct {
     interface: u32,
     /// The process to act for; none: this one.
     client: Option<Pid>,
-    /// What runs on the interface for an AF_XDP link. Gone before the queues are put back: drivers
-    /// refuse to change them under a program.
+    /// What runs on the interface for an AF_XDP link.
     program: Option<Program>,
-    queues: Queues,
-    /// Queues with a socket.
-    watched: Vec<u32>,
 }
 
 impl Direct {
@@ -33,9 +28,8 @@ impl Direct {
     /// `NotFound` (ENODEV) when there is no such interface in this network namespace.
     pub fn new(family: Family, interface: &str, client: Option<Pid>) -> io::Result<Self> {
         let any = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
-        let queues = Queues::new(interface);
         let interface = rustix::net::netdevice::name_to_index(&any, interface)?;
-        Ok(Self { family, interface, client, program: None, queues, watched: Vec::new() })
+        Ok(Self { family, interface, client, program: None })
     }
 
     fn program(&self) -> io::Result<&Program> {
@@ -45,7 +39,7 @@ impl Direct {
 
 impl Rights for Direct {
     fn holder(&self) -> String {
-        super::DIRECT.to_owned()
+        "direct".to_owned()
     }
 
     fn socket(&mut self) -> io::Result<OwnedFd> {
@@ -70,19 +64,14 @@ impl Rights for Direct {
     }
 
     fn watch(&mut self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
-        self.program()?.watch(queue, socket)?;
-        if !self.watched.contains(&queue) {
-            self.watched.push(queue);
-        }
-        Ok(())
+        self.program()?.watch(queue, socket)
     }
 
     fn steer(&mut self, wanted: &Steer) -> io::Result<()> {
-        self.program()?.steer(wanted)?;
-        self.queues.steer_ports(&wanted.udp_ports, &self.watched)
+        self.program()?.steer(wanted)
     }
 
-    fn channels(&mut self, count: u32) -> io::Result<u32> {
-        self.queues.set_count(count)
+    fn channels(&mut self, _count: u32) -> io::Result<u32> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 }

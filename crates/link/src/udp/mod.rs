@@ -76,7 +76,8 @@ fn local_address(socket: &Socket) -> io::Result<SocketAddrV4> {
     address.ok_or_else(|| io::Error::other("the socket has no IPv4 address"))
 }
 
-fn bind_error(address: SocketAddrV4, source: io::Error) -> LinkError {
+/// Why `address` cannot be bound, with a hint that names who holds it.
+pub fn bind_error(address: SocketAddrV4, source: io::Error) -> LinkError {
     let hint = match source.raw_os_error() {
         Some(libc::EADDRINUSE) => {
             let who = holder::of_udp_port(address).unwrap_or_else(|| {

@@ -1,0 +1,188 @@
+//! Received frames: to the stack, to the ports, or back.
+
+use std::io;
+
+use millstream_link::frame::{Frame, FrameLink};
+
+use crate::port::{Arrival, Lane, bump};
+use crate::stack::{Datagram, Inbound, Received, Stack};
+
+use super::send::Sending;
+
+/// Parts that one frame is looked at in; a longer run is dropped. 64 KiB in parts of 2 KiB.
+const PARTS_MAX: usize = 34;
+
+/// The stack, and the ports registered with it.
+pub(super) struct Served {
+    pub stack: Stack,
+    lanes: Vec<Lane>,
+    /// For every UDP port the number of its lane and one, or 0.
+    by_port: Box<[u16]>,
+}
+
+impl Served {
+    pub fn new(stack: Stack) -> Self {
+        Self { stack, lanes: Vec::new(), by_port: vec![0; 1 << 16].into() }
+    }
+
+    pub fn add(&mut self, lane: Lane) {
+        self.stack.open_port(lane.local.port());
+        self.lanes.push(lane);
+        self.index_ports();
+    }
+
+    pub fn remove(&mut self, index: usize) -> Lane {
+        let lane = self.lanes.remove(index);
+        self.stack.close_port(lane.local.port());
+        self.by_port[usize::from(lane.local.port())] = 0;
+        self.index_ports();
+        lane
+    }
+
+    fn index_ports(&mut self) {
+        for (index, lane) in self.lanes.iter().enumerate() {
+            self.by_port[usize::from(lane.local.port())] = index as u16 + 1;
+        }
+    }
+
+    pub fn index_of(&self, port: u16) -> Option<usize> {
+        usize::from(self.by_port[usize::from(port)]).checked_sub(1)
+    }
+
+    pub fn lanes(&self) -> std::slice::Iter<'_, Lane> {
+        self.lanes.iter()
+    }
+
+    pub fn lane_of(&self, port: u16) -> Option<&Lane> {
+        self.index_of(port).map(|index| &self.lanes[index])
+    }
+
+    /// Leaves an error for the next send of a port, and counts the datagram that met it.
+    pub fn fail_send(&self, port: u16, errno: i32) {
+        if let Some(lane) = self.lane_of(port) {
+            lane.state.fail_send(errno);
+            bump(&lane.state.counters.unsent, 1);
+        }
+    }
+
+    pub fn lanes_mut(&mut self) -> &mut [Lane] {
+        &mut self.lanes
+    }
+
+    /// Puts a datagram that lies in `frames` (which it empties) into its port's ring; without
+    /// room there, or without such a port, the frames go to `back`.
+    pub fn deliver(&mut self, datagram: &Datagram, frames: &mut Vec<Frame>, back: &mut Vec<Frame>) {
+        let Some(index) = self.index_of(datagram.destination.port()) else {
+            return back.append(frames);
+        };
+        let lane = &mut self.lanes[index];
+        let to = datagram.destination.ip();
+        if to != lane.local.ip() && self.stack.is_ours(*to) {
+            // For another address of ours than the port's.
+            return back.append(frames);
+        }
+        if !lane.has_room(frames.len()) {
+            bump(&lane.state.counters.queue_drops, 1);
+            return back.append(frames);
+        }
+        bump(&lane.state.counters.delivered, 1);
+        let (mut at, mut end) = (datagram.payload.start, datagram.payload.end);
+        let last = frames.len() - 1;
+        for (index, mut frame) in frames.drain(..).enumerate() {
+            let offset = at.min(frame.len());
+            let bytes = end.min(frame.len()) - offset;
+            (at, end) = (at.saturating_sub(frame.len()), end.saturating_sub(frame.len()));
+            frame.set_continues(index < last);
+            let (offset, bytes) = (offset as u32, bytes as u32);
+            lane.stage(Arrival { frame, offset, bytes, source: datagram.source });
+        }
+    }
+
+    /// Hands over what was delivered.
+    pub fn hand_over(&mut self, back: &mut Vec<Frame>) {
+        self.lanes.iter_mut().for_each(|lane| lane.hand_over(back));
+    }
+}
+
+/// The way in.
+pub(super) struct Receiving {
+    received: Vec<Frame>,
+    /// The parts of one frame.
+    whole: Vec<Frame>,
+    back: Vec<Frame>,
+    batch: usize,
+}
+
+impl Receiving {
+    /// For batches of so many frames.
+    pub fn new(batch: usize) -> Self {
+        Self {
+            received: Vec::with_capacity(batch),
+            whole: Vec::with_capacity(batch),
+            back: Vec::with_capacity(batch),
+            batch,
+        }
+    }
+
+    /// Receives one batch, and gives back what users are done with; how many frames came.
+    pub fn take(
+        &mut self,
+        link: &mut dyn FrameLink,
+        served: &mut Served,
+        sending: &mut Sending,
+        now_ns: u64,
+    ) -> io::Result<usize> {
+        for lane in served.lanes_mut() {
+            lane.take_returns(&mut self.back, self.batch);
+            if self.back.len() >= self.batch {
+                link.give_back(&mut self.back);
+            }
+        }
+        let result = link.receive(&mut self.received);
+        let mut received = std::mem::take(&mut self.received);
+        for frame in received.drain(..) {
+            let more = frame.continues();
+            self.whole.push(frame);
+            if !more {
+                self.frame(link, served, sending, now_ns);
+            }
+        }
+        self.received = received;
+        // A frame whose end is missing.
+        self.back.append(&mut self.whole);
+        served.hand_over(&mut self.back);
+        if !self.back.is_empty() {
+            link.give_back(&mut self.back);
+        }
+        result
+    }
+
+    /// One frame, its parts in `whole`.
+    fn frame(
+        &mut self,
+        link: &mut dyn FrameLink,
+        served: &mut Served,
+        sending: &mut Sending,
+        now_ns: u64,
+    ) {
+        let memory = std::sync::Arc::clone(link.memory());
+        let first = &self.whole[0];
+        let (vlan, checksum_trusted) = (first.vlan(), first.checksum_trusted());
+        let mut pieces: [&[u8]; PARTS_MAX] = [&[]; PARTS_MAX];
+        for (piece, frame) in pieces.iter_mut().zip(&self.whole) {
+            *piece = memory.bytes(frame);
+        }
+        let parts = &pieces[..self.whole.len().min(PARTS_MAX)];
+        let frame = Received { parts, vlan, checksum_trusted };
+        match served.stack.receive(frame, now_ns) {
+            Inbound::Udp(datagram) => {
+                served.deliver(&datagram, &mut self.whole, &mut self.back);
+            }
+            Inbound::Answer(message) => {
+                sending.answer(link, &mut served.stack, &message, parts);
+                self.back.append(&mut self.whole);
+            }
+            Inbound::Done => self.back.append(&mut self.whole),
+        }
+    }
+}

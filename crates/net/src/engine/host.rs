@@ -1,0 +1,292 @@
+//! One link with the stack on it and the ports it serves: everything but waiting.
+//!
+//! Whoever owns a `Host` (an I/O thread, or a user that drives its own link) calls
+//! [`Host::turn`] again and again. A turn never waits, allocates nothing and takes no lock.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use millstream_link::LinkError;
+use millstream_link::frame::{ETHERNET_BYTES_MAX, FrameLink, Steer};
+
+use crate::port::{Departure, Lane};
+use crate::stack::{Due, Event, Stack};
+
+use super::deliver::{Receiving, Served};
+use super::neighbours::Neighbours;
+use super::send::Sending;
+
+/// How long an interface that is down is left alone before it is tried again.
+const DOWN_RETRY_NS: u64 = 10_000_000;
+
+/// Batches that a port may still send when it is closed.
+const CLOSING_TURNS: usize = 1000;
+
+/// How the link fares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Health {
+    Up,
+    /// The interface is down; it is tried again at this time.
+    Down {
+        again_ns: u64,
+    },
+    /// It is gone for good, with this error of the system.
+    Dead(i32),
+}
+
+/// A link, its stack and its ports.
+pub(crate) struct Host {
+    link: Box<dyn FrameLink>,
+    served: Served,
+    receiving: Receiving,
+    sending: Sending,
+    health: Health,
+    /// Who asks the kernel, where its addresses are shared.
+    neighbours: Option<Neighbours>,
+    leaked: u64,
+}
+
+/// What a turn found to do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Work {
+    /// Frames received.
+    pub received: usize,
+    /// Frames that users handed over to be sent, or that the link took.
+    pub sent: usize,
+}
+
+impl Work {
+    pub fn is_none(self) -> bool {
+        self == Self::default()
+    }
+}
+
+impl Host {
+    pub fn new(link: Box<dyn FrameLink>, stack: Stack, neighbours: Option<Neighbours>) -> Self {
+        let info = link.info().clone();
+        let parts_max = (info.mtu + ETHERNET_BYTES_MAX).div_ceil(info.part_bytes_max).max(1);
+        let batch = info.batch_max + parts_max;
+        let scratch_bytes = if parts_max > 1 { info.mtu + ETHERNET_BYTES_MAX } else { 0 };
+        Self {
+            served: Served::new(stack),
+            receiving: Receiving::new(batch),
+            sending: Sending::new(batch, scratch_bytes),
+            health: Health::Up,
+            neighbours,
+            leaked: 0,
+            link,
+        }
+    }
+
+    /// Does what there is to do now.
+    pub fn turn(&mut self, now_ns: u64) -> Work {
+        match self.health {
+            Health::Dead(_) => return Work::default(),
+            Health::Down { again_ns } if now_ns < again_ns => return Work::default(),
+            _ => {}
+        }
+        let result = self.try_turn(now_ns);
+        self.note_health(result.as_ref().map(|_| ()), now_ns);
+        result.unwrap_or_default()
+    }
+
+    /// Sends what is waiting, and receives nothing: for a user whose other half receives.
+    pub fn turn_out(&mut self, now_ns: u64) -> Work {
+        if self.health != Health::Up {
+            return Work::default();
+        }
+        let result = self.send(now_ns).map(|sent| Work { received: 0, sent });
+        self.note_health(result.as_ref().map(|_| ()), now_ns);
+        result.unwrap_or_default()
+    }
+
+    fn try_turn(&mut self, now_ns: u64) -> io::Result<Work> {
+        let received =
+            self.receiving.take(&mut *self.link, &mut self.served, &mut self.sending, now_ns)?;
+        let sent = self.send(now_ns)?;
+        Ok(Work { received, sent })
+    }
+
+    fn send(&mut self, now_ns: u64) -> io::Result<usize> {
+        while let Some((neighbour, mac)) = self.neighbours.as_mut().and_then(Neighbours::answer) {
+            match mac {
+                Some(mac) => self.served.stack.learn(neighbour, mac, now_ns),
+                None => self.served.stack.forget(neighbour, now_ns),
+            }
+        }
+        if now_ns >= self.served.stack.due_ns() {
+            self.poll_stack(now_ns);
+        }
+        self.sending.turn(&mut *self.link, &mut self.served, now_ns)
+    }
+
+    /// Does what is due by the clock.
+    fn poll_stack(&mut self, now_ns: u64) {
+        while let Some(due) = self.served.stack.poll(now_ns) {
+            match due {
+                Due::Write(message) => {
+                    self.sending.answer(&mut *self.link, &mut self.served.stack, &message, &[]);
+                }
+                Due::Ask(neighbour) => {
+                    if let Some(neighbours) = &mut self.neighbours {
+                        neighbours.ask(neighbour);
+                    }
+                }
+            }
+        }
+        while let Some(event) = self.served.stack.event() {
+            if let Event::TooLong { from, .. } = event {
+                self.served.fail_send(from, libc::EMSGSIZE);
+            }
+        }
+    }
+
+    fn note_health(&mut self, result: Result<(), &io::Error>, now_ns: u64) {
+        let health = match result {
+            Ok(()) => Health::Up,
+            Err(error) if is_down(error) => Health::Down { again_ns: now_ns + DOWN_RETRY_NS },
+            Err(error) => Health::Dead(error.raw_os_error().unwrap_or(libc::ENODEV)),
+        };
+        if health == self.health {
+            return;
+        }
+        let down = health != Health::Up;
+        for lane in self.served.lanes() {
+            lane.state.set_down(down);
+            if let Health::Dead(errno) = health {
+                lane.state.end(errno);
+            }
+        }
+        self.health = health;
+    }
+
+    /// Serves a further port.
+    ///
+    /// # Errors
+    /// When the link cannot be told which frames are wanted now.
+    pub fn add(&mut self, lane: Lane) -> Result<(), LinkError> {
+        let port = lane.local.port();
+        lane.state.set_down(self.health != Health::Up);
+        if let Health::Dead(errno) = self.health {
+            lane.state.end(errno);
+        }
+        self.served.add(lane);
+        let steered = self.steer();
+        if steered.is_err() {
+            self.remove(port, 0);
+        } else {
+            self.sending.supply(&mut *self.link, &mut self.served);
+        }
+        steered
+    }
+
+    /// Ends a port: what it still had to send leaves, its frames come back. How many frames
+    /// are missing.
+    pub fn remove(&mut self, port: u16, now_ns: u64) -> usize {
+        let Some(index) = self.served.index_of(port) else { return 0 };
+        let alive = self.health == Health::Up;
+        for _ in 0..CLOSING_TURNS {
+            if !alive || !self.send(now_ns).is_ok_and(|sent| sent > 0) {
+                break;
+            }
+        }
+        let mut lane = self.served.remove(index);
+        let mut back = Vec::new();
+        while let Some(Departure { frame, .. }) = lane.next_departure() {
+            back.push(frame);
+        }
+        let missing = lane.wind_up(&mut back);
+        self.leaked += missing as u64;
+        self.link.give_back(&mut back);
+        let _ = self.link.flush();
+        if !matches!(self.health, Health::Dead(_)) {
+            // The link may deliver more than is wanted; the stack leaves it aside.
+            let _ = self.steer();
+        }
+        missing
+    }
+
+    /// Tells the link which frames are wanted now.
+    pub fn steer(&mut self) -> Result<(), LinkError> {
+        let config = self.served.stack.config();
+        let steer = Steer {
+            addresses: config.addresses.iter().map(|subnet| subnet.address).collect(),
+            udp_ports: self.served.lanes().map(|lane| lane.local.port()).collect(),
+            own_addresses: config.own_addresses,
+            vlan: config.vlan,
+            ..Steer::default()
+        };
+        self.link.steer(&steer)
+    }
+
+    /// Readable when there is something to receive; `None` where only a look can tell, or where
+    /// there is nothing to look at.
+    pub fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
+        if self.health == Health::Up { self.link.poll_fd() } else { None }
+    }
+
+    /// How long nothing needs to be done as long as nothing comes, nanoseconds.
+    pub fn patience_ns(&self, now_ns: u64) -> u64 {
+        /// How often a link without descriptor is looked at.
+        const LOOK_EVERY_NS: u64 = 200_000;
+        /// How often a link that is busy transmitting is looked at.
+        const PUSH_EVERY_NS: u64 = 100_000;
+        match self.health {
+            Health::Dead(_) => return u64::MAX,
+            Health::Down { again_ns } => return again_ns.saturating_sub(now_ns),
+            Health::Up => {}
+        }
+        let mut patience = self.served.stack.due_ns().saturating_sub(now_ns);
+        if self.link.poll_fd().is_none() {
+            patience = patience.min(LOOK_EVERY_NS);
+        }
+        if self.sending.is_unfinished() {
+            patience = patience.min(PUSH_EVERY_NS);
+        }
+        patience
+    }
+
+    /// Whether datagrams wait for the Ethernet address of their next hop.
+    pub fn is_resolving(&self) -> bool {
+        self.sending.is_resolving()
+    }
+
+    /// Whether own addresses are claimed, or lost to another station.
+    pub fn is_settled(&self) -> bool {
+        !self.served.stack.config().own_addresses || self.served.stack.is_settled()
+    }
+
+    pub fn stack(&self) -> &Stack {
+        &self.served.stack
+    }
+
+    pub fn link(&mut self) -> &mut dyn FrameLink {
+        &mut *self.link
+    }
+
+    pub fn ports(&self) -> impl Iterator<Item = &Lane> {
+        self.served.lanes()
+    }
+
+    /// Frames that closed ports did not hand back.
+    pub fn leaked(&self) -> u64 {
+        self.leaked
+    }
+
+    /// Whether the link is gone for good.
+    pub fn is_dead(&self) -> bool {
+        matches!(self.health, Health::Dead(_))
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        // What was given back but not yet passed on belongs to the link, which goes now.
+        let _ = self.link.flush();
+    }
+}
+
+/// Whether the interface may come back.
+fn is_down(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NetworkDown | io::ErrorKind::NetworkUnreachable)
+}

@@ -1,0 +1,28 @@
+//! The engine: who drives frame links for the ports on them.
+//!
+//! ```text
+//!   user ──RxEnd/TxEnd── lane ──┐
+//!   user ──RxEnd/TxEnd── lane ──┤ Host: stack + FrameLink ──▶ I/O thread (or an inline user)
+//!                               ┘
+//! ```
+//!
+//! The first port opened on an interface opens the link, and starts its I/O thread or joins the
+//! one it names; the last one closed puts everything back. The link moves into its thread, so
+//! that nobody else can touch it; the [registry] sees to it that nobody opens it twice.
+
+mod clock;
+mod deliver;
+mod host;
+mod inline;
+mod inventory;
+mod kernel;
+mod neighbours;
+mod registry;
+mod send;
+mod served;
+mod worker;
+
+pub use inventory::{Inventory, LinkReport, PortReport, ThreadReport, WaitReport, inventory};
+pub use registry::{attach, open};
+pub use served::Attached;
+pub use worker::set_probe;

@@ -1,0 +1,305 @@
+//! What leaves: the users' datagrams and the stack's own frames.
+
+use std::io;
+use std::net::SocketAddrV4;
+
+use millstream_link::frame::{Frame, FrameLink};
+
+use crate::port::{Departure, bump};
+use crate::stack::{Datagram, EmitError, Message, Stack, Unreachable};
+
+use super::deliver::Served;
+
+/// Datagrams that wait for the Ethernet address of their next hop, all ports together; the kernel
+/// holds about as many for each neighbour.
+const WAITING_MAX: usize = 128;
+
+/// The shortest Ethernet frame without its checksum, bytes (IEEE 802.3, 4.2.3.3).
+const FRAME_BYTES_MIN: usize = 60;
+
+/// Parts of the longest datagram: 64 KiB in parts of 2 KiB.
+const PARTS_MAX: usize = 34;
+
+/// A datagram whose next hop is being asked for.
+struct Waiting {
+    from: SocketAddrV4,
+    to: SocketAddrV4,
+    parts: Vec<Frame>,
+}
+
+/// The way out.
+pub(super) struct Sending {
+    /// Frames with headers, in the order in which they leave.
+    ready: Vec<Frame>,
+    /// The parts of one datagram.
+    whole: Vec<Frame>,
+    back: Vec<Frame>,
+    free: Vec<Frame>,
+    waiting: Vec<Waiting>,
+    /// The stack's generation when the waiting ones were last tried.
+    tried: u64,
+    /// Where an answer is written that may be longer than one part.
+    scratch: Vec<u8>,
+    /// The port that comes first in the next turn.
+    first: usize,
+    batch: usize,
+    /// There were fewer free frames than users may have.
+    short: bool,
+}
+
+impl Sending {
+    /// For batches of so many frames, and answers of so many bytes if one part may not hold them.
+    pub fn new(batch: usize, scratch_bytes: usize) -> Self {
+        Self {
+            ready: Vec::with_capacity(2 * batch),
+            whole: Vec::with_capacity(PARTS_MAX),
+            back: Vec::with_capacity(batch),
+            free: Vec::with_capacity(2048),
+            waiting: Vec::new(),
+            tried: 0,
+            scratch: vec![0; scratch_bytes],
+            first: 0,
+            batch,
+            short: false,
+        }
+    }
+
+    /// Takes what users want sent and hands it to the link, a batch at most; how many frames the
+    /// users gave or the link took.
+    pub fn turn(
+        &mut self,
+        link: &mut dyn FrameLink,
+        served: &mut Served,
+        now_ns: u64,
+    ) -> io::Result<usize> {
+        self.retry(link, served, now_ns);
+        let mut taken = 0;
+        let ports = served.lanes().len();
+        // What the link did not take before comes first; users wait meanwhile.
+        for turn in 0..ports {
+            let index = (self.first + turn) % ports;
+            let share = (self.batch / ports).max(1);
+            let end = self.batch.min(self.ready.len() + share);
+            while self.ready.len() < end && self.depart(link, served, index, now_ns) {
+                taken += 1;
+            }
+        }
+        self.first = self.first.wrapping_add(1);
+        if !self.back.is_empty() {
+            served.hand_over(&mut self.back);
+            link.give_back(&mut self.back);
+        }
+        if taken == 0 && self.ready.is_empty() && !self.short {
+            return Ok(0);
+        }
+        let mut sent = 0;
+        while !self.ready.is_empty() {
+            match link.transmit(&mut self.ready)? {
+                0 => break,
+                count => sent += count,
+            }
+        }
+        link.flush()?;
+        self.supply(link, served);
+        Ok(taken + sent)
+    }
+
+    /// Takes one datagram of a port; false if it has none.
+    fn depart(
+        &mut self,
+        link: &mut dyn FrameLink,
+        served: &mut Served,
+        index: usize,
+        now_ns: u64,
+    ) -> bool {
+        let lane = &mut served.lanes_mut()[index];
+        let from = lane.local;
+        let Some(Departure { frame, to, payload_bytes }) = lane.next_departure() else {
+            return false;
+        };
+        let mut more = frame.continues();
+        self.whole.push(frame);
+        while more {
+            // All parts of a datagram are handed over in one step.
+            let Some(part) = lane.next_departure() else { break };
+            more = part.frame.continues();
+            self.whole.push(part.frame);
+        }
+        let Some(to) = to else {
+            self.back.append(&mut self.whole);
+            return true;
+        };
+        if served.stack.is_ours(*to.ip()) {
+            let start = served.stack.header_len();
+            let payload = start..start + payload_bytes as usize;
+            let datagram = Datagram { payload, source: from, destination: to };
+            served.deliver(&datagram, &mut self.whole, &mut self.back);
+            served.hand_over(&mut self.back);
+            return true;
+        }
+        if let Err(EmitError::Pending) = self.emit(link, served, from, to, now_ns) {
+            self.wait(served, from, to);
+        }
+        true
+    }
+
+    /// Writes the headers of the datagram in `whole`, which is ready then; unless its next hop
+    /// has yet to be found, it is gone from there.
+    fn emit(
+        &mut self,
+        link: &dyn FrameLink,
+        served: &mut Served,
+        from: SocketAddrV4,
+        to: SocketAddrV4,
+        now_ns: u64,
+    ) -> Result<(), EmitError> {
+        let memory = link.memory();
+        let mut rest: [&[u8]; PARTS_MAX] = [&[]; PARTS_MAX];
+        let Some((first, others)) = self.whole.split_first_mut() else { return Ok(()) };
+        for (piece, frame) in rest.iter_mut().zip(&*others) {
+            *piece = memory.bytes(frame);
+        }
+        let rest = &rest[..others.len().min(PARTS_MAX)];
+        let written = served.stack.emit(from, to, memory.bytes_mut(first), rest, now_ns);
+        match &written {
+            Ok(()) => {
+                if others.is_empty() && first.len() < FRAME_BYTES_MIN {
+                    let len = first.len();
+                    first.set_len(FRAME_BYTES_MIN);
+                    memory.bytes_mut(first)[len..].fill(0);
+                }
+                self.ready.append(&mut self.whole);
+                if let Some(lane) = served.lane_of(from.port()) {
+                    bump(&lane.state.counters.sent, 1);
+                }
+            }
+            Err(EmitError::Pending) => {}
+            Err(error) => {
+                served.fail_send(from.port(), errno(error));
+                self.back.append(&mut self.whole);
+            }
+        }
+        written
+    }
+
+    /// Keeps the datagram in `whole` until its next hop is known; the oldest one makes room.
+    fn wait(&mut self, served: &Served, from: SocketAddrV4, to: SocketAddrV4) {
+        if self.waiting.len() == WAITING_MAX {
+            let mut oldest = self.waiting.remove(0);
+            self.back.append(&mut oldest.parts);
+            if let Some(lane) = served.lane_of(oldest.from.port()) {
+                bump(&lane.state.counters.unsent, 1);
+            }
+        }
+        self.waiting.push(Waiting { from, to, parts: self.whole.drain(..).collect() });
+    }
+
+    /// Tries the waiting datagrams again, if something has become known.
+    fn retry(&mut self, link: &mut dyn FrameLink, served: &mut Served, now_ns: u64) {
+        if self.waiting.is_empty() || served.stack.generation() == self.tried {
+            return;
+        }
+        for Waiting { from, to, mut parts } in std::mem::take(&mut self.waiting) {
+            self.whole.append(&mut parts);
+            if let Err(EmitError::Pending) = self.emit(link, served, from, to, now_ns) {
+                parts.append(&mut self.whole);
+                self.waiting.push(Waiting { from, to, parts });
+            }
+        }
+        self.tried = served.stack.generation();
+    }
+
+    /// Gives users the free frames that they may have.
+    pub fn supply(&mut self, link: &mut dyn FrameLink, served: &mut Served) {
+        self.short = false;
+        for lane in served.lanes_mut() {
+            let wanted = lane.wants_free();
+            if wanted > 0 {
+                self.short |= link.reserve(&mut self.free, wanted) < wanted;
+                lane.give_free(&mut self.free);
+            }
+        }
+        link.give_back(&mut self.free);
+    }
+
+    /// Queues a frame that the stack has to say; `request` is what it answers. Without a free
+    /// frame it is left unsaid, as if it had been lost on its way.
+    pub fn answer(
+        &mut self,
+        link: &mut dyn FrameLink,
+        stack: &mut Stack,
+        message: &Message,
+        request: &[&[u8]],
+    ) {
+        let part_bytes = link.info().part_bytes_max;
+        if self.ready.len() + PARTS_MAX > self.ready.capacity() {
+            return;
+        }
+        let at = self.ready.len();
+        if self.scratch.is_empty() {
+            if link.reserve(&mut self.ready, 1) == 0 {
+                return;
+            }
+            let frame = &mut self.ready[at];
+            frame.set_len(part_bytes.min(frame.room()));
+            let len = stack.write(message, request, link.memory().bytes_mut(frame));
+            finish(link, frame, len);
+        } else {
+            let len = stack.write(message, request, &mut self.scratch);
+            let parts = len.div_ceil(part_bytes);
+            if link.reserve(&mut self.ready, parts) == parts {
+                for (frame, bytes) in
+                    self.ready[at..].iter_mut().zip(self.scratch[..len].chunks(part_bytes))
+                {
+                    frame.set_len(bytes.len());
+                    link.memory().bytes_mut(frame).copy_from_slice(bytes);
+                    frame.set_continues(true);
+                }
+                if let Some(last) = self.ready[at..].last_mut() {
+                    last.set_continues(false);
+                    if parts == 1 {
+                        finish(link, last, len);
+                    }
+                }
+                return;
+            }
+        }
+        if self.ready[at..].iter().any(|frame| frame.is_empty()) {
+            self.free.extend(self.ready.drain(at..));
+            link.give_back(&mut self.free);
+        }
+    }
+
+    /// Whether datagrams wait for the Ethernet address of their next hop.
+    pub fn is_resolving(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Whether the link has yet to take frames, or to give free ones.
+    pub fn is_unfinished(&self) -> bool {
+        self.short || !self.ready.is_empty()
+    }
+}
+
+/// Makes a frame as long as what was written, and long enough for Ethernet.
+fn finish(link: &dyn FrameLink, frame: &mut Frame, len: usize) {
+    frame.set_len(len);
+    if (1..FRAME_BYTES_MIN).contains(&len) {
+        frame.set_len(FRAME_BYTES_MIN);
+        link.memory().bytes_mut(frame)[len..].fill(0);
+    }
+}
+
+/// The error number that a socket would give.
+fn errno(error: &EmitError) -> i32 {
+    match error {
+        EmitError::TooLong { .. } => libc::EMSGSIZE,
+        EmitError::Unreachable { why, .. } => match why {
+            Unreachable::NoAnswer | Unreachable::NoStation => libc::EHOSTUNREACH,
+            Unreachable::NotOurs | Unreachable::AddressTaken => libc::EADDRNOTAVAIL,
+            Unreachable::TableFull => libc::ENOBUFS,
+            _ => libc::ENETUNREACH,
+        },
+        _ => libc::EIO,
+    }
+}

@@ -1,0 +1,377 @@
+//! An open link, and how ports are registered on it.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use millstream_link::LinkError;
+use millstream_link::frame::{ETHERNET_BYTES_MAX, FrameLink, FrameMemory, LinkInfo};
+use millstream_link::port::{Capabilities, Port, PortOptions};
+use millstream_link::udp::bind_error;
+use millstream_ring::{Doorbell, Wait};
+
+use crate::options::{Asked, bad};
+use crate::port::{Drive, Lane, Parts, Shape, Shares, assemble};
+use crate::stack::{ChecksumPolicy, Claim, Stack, StackConfig, Subnet};
+
+use super::clock::now_ns;
+use super::host::Host;
+use super::inline::{Inline, InlineDrive};
+use super::kernel::{KernelInterface, Reservation};
+use super::neighbours::Neighbours;
+use super::registry;
+use super::worker::{Gone, HostId, ThreadDrive, Worker};
+
+/// Datagrams that one receive lends at most.
+const BATCH: usize = 64;
+
+/// Frames to transmit that one port holds at most, where datagrams are not in many parts.
+const TRANSMIT_SHARE: usize = 256;
+
+/// Who drives an open link.
+pub(super) enum Driver {
+    Thread(Arc<Worker>),
+    Inline(Arc<Inline>),
+}
+
+/// What is left of the link's frames and UDP ports.
+#[derive(Debug)]
+struct Budget {
+    receive: usize,
+    transmit: usize,
+    ports: BTreeSet<u16>,
+}
+
+/// A link that is open. Its last holder closes it.
+pub(super) struct OpenLink {
+    pub asked: Asked,
+    pub info: LinkInfo,
+    memory: Arc<FrameMemory>,
+    addresses: Vec<Subnet>,
+    shape: Shape,
+    id: HostId,
+    pub driver: Driver,
+    budget: Mutex<Budget>,
+}
+
+impl OpenLink {
+    /// Puts a stack on `link` and has it driven as `asked`.
+    pub fn start(
+        link: Box<dyn FrameLink>,
+        asked: Asked,
+        driver: impl FnOnce() -> Result<Option<Arc<Worker>>, LinkError>,
+    ) -> Result<Arc<Self>, LinkError> {
+        let info = link.info().clone();
+        let memory = Arc::clone(link.memory());
+        let (config, kernel) = configure(&asked, &info)?;
+        let addresses = config.addresses.clone();
+        let stack = Stack::new(config)
+            .map_err(|error| setup("addresses of the link", io::Error::other(error)))?;
+        let shape = Shape {
+            headroom: stack.header_len(),
+            part_bytes_max: info.part_bytes_max,
+            payload_bytes_max: stack.payload_len_max(),
+        };
+        let worker = driver()?;
+        let bell = match &worker {
+            Some(worker) => Arc::clone(&worker.shared.bell),
+            None => Arc::new(Doorbell::new().map_err(|error| setup("eventfd", error))?),
+        };
+        let neighbours = match kernel {
+            Some(kernel) => {
+                let name = info.interface.as_deref().unwrap_or(info.name);
+                Neighbours::start(name, kernel.index, kernel.netlink, Arc::clone(&bell))
+                    .map(Some)
+                    .map_err(|error| setup("thread for neighbours", error))?
+            }
+            None => None,
+        };
+        let mut host = Host::new(link, stack, neighbours);
+        host.steer()?;
+        let id = registry::next_id();
+        let budget =
+            Budget { receive: info.receive_frames * 3 / 4, transmit: 0, ports: BTreeSet::new() };
+        let driver = match worker {
+            Some(worker) => {
+                worker.adopt(id, host).map_err(gone)?;
+                Driver::Thread(worker)
+            }
+            None => {
+                let inline = Inline::new(host, bell).map_err(|error| setup("dup", error))?;
+                Driver::Inline(Arc::new(inline))
+            }
+        };
+        let budget = Mutex::new(Budget { transmit: registry::TRANSMIT_FRAMES * 3 / 4, ..budget });
+        let open = Self { asked, info, memory, addresses, shape, id, driver, budget };
+        open.settle()?;
+        Ok(Arc::new(open))
+    }
+
+    /// What it is called in messages.
+    pub fn name(&self) -> &str {
+        self.info.interface.as_deref().unwrap_or(self.info.name)
+    }
+
+    /// Has `job` done where the link is.
+    fn with<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Host) -> T + Send + 'static,
+    ) -> Result<T, Gone> {
+        match &self.driver {
+            Driver::Thread(worker) => worker.with(self.id, job),
+            Driver::Inline(inline) => inline.host().as_mut().map(job).ok_or(Gone),
+        }
+    }
+
+    /// Whether it still works, as far as is known.
+    pub fn is_usable(&self) -> bool {
+        self.with(|host| !host.is_dead()).unwrap_or(false)
+    }
+
+    /// Waits until own addresses are claimed: nobody else may have them.
+    fn settle(&self) -> Result<(), LinkError> {
+        let addresses: Vec<Ipv4Addr> = self.addresses.iter().map(|own| own.address).collect();
+        let until = now_ns() + 10_000_000_000;
+        loop {
+            let ours = addresses.clone();
+            let state = self.with(move |host| {
+                if matches!(host.is_settled(), false) {
+                    host.turn(now_ns());
+                }
+                (host.is_settled(), ours.into_iter().find(|own| !host.stack().is_ours(*own)))
+            });
+            match state.map_err(gone)? {
+                (true, None) => return Ok(()),
+                (true, Some(address)) => {
+                    let reason = "is in use by another station on this network: choose another";
+                    return Err(bad(format!("address={address}"), reason));
+                }
+                _ if now_ns() > until => return Ok(()),
+                _ => std::thread::sleep(Duration::from_millis(1)),
+            }
+        }
+    }
+
+    fn budget(&self) -> MutexGuard<'_, Budget> {
+        self.budget.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Registers a further port.
+    pub fn port(
+        self: &Arc<Self>,
+        bind: SocketAddrV4,
+        options: &PortOptions,
+        asked: &Asked,
+    ) -> Result<Port, LinkError> {
+        if matches!(self.driver, Driver::Inline(_)) && !self.budget().ports.is_empty() {
+            let reason = format!(
+                "{} is driven by the user of its only port: use io=thread for several ports",
+                self.name()
+            );
+            return Err(bad("io=inline".to_owned(), &reason));
+        }
+        let (local, reservation) = self.bind(bind)?;
+        let shares = self.shares(options, asked)?;
+        let (lane, ends) = Lane::new(local, shares, &self.memory);
+        match self.with(move |host| host.add(lane)) {
+            Ok(added) => added?,
+            Err(Gone) => return Err(gone(Gone)),
+        }
+        {
+            let mut budget = self.budget();
+            budget.receive -= shares.receive;
+            budget.transmit -= shares.transmit;
+            budget.ports.insert(local.port());
+        }
+        let registration =
+            Registration { link: Some(Arc::clone(self)), local, shares, reservation };
+        let parts = self.shape.parts_max();
+        let mut capabilities = Capabilities::new(self.shape.payload_bytes_max, BATCH);
+        let queue = (shares.receive - BATCH) / parts;
+        capabilities.recv_queue_datagrams = Some(queue);
+        capabilities.recv_queue_bytes = queue * self.shape.payload_bytes_max;
+        Ok(assemble(Parts {
+            local,
+            ends,
+            capabilities,
+            drive: self.drive(asked.user_wait.unwrap_or(Wait::Adaptive)),
+            registration: Arc::new(registration),
+            shape: self.shape,
+        }))
+    }
+
+    fn drive(&self, wait: Wait) -> Arc<dyn Drive> {
+        match &self.driver {
+            Driver::Thread(worker) => {
+                Arc::new(ThreadDrive { shared: Arc::clone(&worker.shared), wait })
+            }
+            Driver::Inline(inline) => Arc::new(InlineDrive { inline: Arc::clone(inline), wait }),
+        }
+    }
+
+    /// The address of a port to be, and the kernel's socket that reserves it.
+    fn bind(&self, bind: SocketAddrV4) -> Result<(SocketAddrV4, Option<Reservation>), LinkError> {
+        let address = match *bind.ip() {
+            Ipv4Addr::UNSPECIFIED => self.addresses[0].address,
+            address if self.addresses.iter().any(|own| own.address == address) => address,
+            _ => return Err(self.not_our_address(bind)),
+        };
+        let bind = SocketAddrV4::new(address, bind.port());
+        if self.asked.address.is_none() {
+            let reservation = Reservation::new(bind)?;
+            let local = reservation.address;
+            if self.budget().ports.contains(&local.port()) {
+                return Err(bind_error(local, io::Error::from_raw_os_error(libc::EADDRINUSE)));
+            }
+            return Ok((local, Some(reservation)));
+        }
+        let budget = self.budget();
+        // The dynamic ports of RFC 6335, 6.
+        let port = match bind.port() {
+            0 => (49152..=65535).find(|port| !budget.ports.contains(port)).unwrap_or(0),
+            port => port,
+        };
+        if port == 0 || budget.ports.contains(&port) {
+            return Err(LinkError::Bind {
+                address: SocketAddrV4::new(address, port),
+                source: io::Error::from_raw_os_error(libc::EADDRINUSE),
+                hint: format!(
+                    "the port is in use on {} by this process: close it, or choose another",
+                    self.name()
+                ),
+            });
+        }
+        Ok((SocketAddrV4::new(address, port), None))
+    }
+
+    fn not_our_address(&self, bind: SocketAddrV4) -> LinkError {
+        let own: Vec<_> = self.addresses.iter().map(|own| own.address.to_string()).collect();
+        let hint = if bind.ip().is_loopback() {
+            "127.x is the kernel's: use link=udp".to_owned()
+        } else {
+            format!("{} has {}: choose from these, or 0.0.0.0", self.name(), own.join(", "))
+        };
+        let source = io::Error::from_raw_os_error(libc::EADDRNOTAVAIL);
+        LinkError::Bind { address: bind, source, hint }
+    }
+
+    /// The frames that a further port may hold: what it wants, at most half of what is left.
+    fn shares(&self, options: &PortOptions, asked: &Asked) -> Result<Shares, LinkError> {
+        let parts = self.shape.parts_max();
+        let budget = self.budget();
+        let wanted = registry::queue_wanted(options, asked, self.info.mtu);
+        let receive = (wanted * parts + BATCH).min(budget.receive / 2);
+        let transmit = TRANSMIT_SHARE.max(4 * parts).min(budget.transmit / 2);
+        if receive < 2 * BATCH * parts.min(2) || transmit < 2 * parts {
+            let what = format!(
+                "{} frames of {} are left for another port: close one, or give the first one a \
+                 larger queue=N",
+                budget.receive,
+                self.name()
+            );
+            return Err(setup("frames", io::Error::other(what)));
+        }
+        Ok(Shares { receive, transmit })
+    }
+}
+
+impl Drop for OpenLink {
+    fn drop(&mut self) {
+        match &self.driver {
+            // A thread that is gone took the link with it.
+            Driver::Thread(worker) => {
+                let _ = worker.release(self.id);
+            }
+            Driver::Inline(inline) => inline.close(),
+        }
+    }
+}
+
+/// A port's place on its link; dropped with the port's last half.
+struct Registration {
+    link: Option<Arc<OpenLink>>,
+    local: SocketAddrV4,
+    shares: Shares,
+    reservation: Option<Reservation>,
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        // The link may close here: whoever opens it again waits for that.
+        let _guard = registry::lock();
+        let Some(link) = self.link.take() else { return };
+        let port = self.local.port();
+        let _ = link.with(move |host| host.remove(port, now_ns()));
+        drop(self.reservation.take());
+        let mut budget = link.budget();
+        budget.receive += self.shares.receive;
+        budget.transmit += self.shares.transmit;
+        budget.ports.remove(&port);
+        drop(budget);
+    }
+}
+
+/// A link that was [attached](super::attach): ports can be opened on it.
+pub struct Attached {
+    pub(super) link: Arc<OpenLink>,
+}
+
+impl Attached {
+    /// Opens a port of the link, bound to `bind` (port 0: any free one).
+    ///
+    /// # Errors
+    /// [`LinkError`], which says what to do.
+    pub fn open(&self, bind: SocketAddrV4, options: &PortOptions) -> Result<Port, LinkError> {
+        self.link.port(bind, options, &self.link.asked)
+    }
+}
+
+/// The stack's configuration, and the kernel's interface where its addresses are used.
+fn configure(
+    asked: &Asked,
+    info: &LinkInfo,
+) -> Result<(StackConfig, Option<KernelInterface>), LinkError> {
+    let mut config = StackConfig::new(info.mac, info.mtu);
+    config.vlan = asked.vlan;
+    config.udp_checksum = asked.udp_checksum.unwrap_or(true);
+    config.checksum = match asked.checksum {
+        Some(ChecksumPolicy::Ignore) => ChecksumPolicy::Ignore,
+        _ if info.partial_checksums => ChecksumPolicy::AcceptPartial,
+        _ => ChecksumPolicy::Verify,
+    };
+    config.seed = now_ns();
+    if let Some(address) = asked.address {
+        config.addresses.push(address);
+        config.routes = asked.routes();
+        config.own_addresses = true;
+        if info.interface.is_none() {
+            // In memory nobody else can have it.
+            config.claim = Claim::Announce;
+        }
+        return Ok((config, None));
+    }
+    let Some(interface) = &info.interface else {
+        let reason = "is needed: this link has no interface of the kernel to take one from";
+        return Err(bad("address=IP/PREFIX".to_owned(), reason));
+    };
+    let kernel = KernelInterface::read(interface)?;
+    config.addresses.clone_from(&kernel.addresses);
+    config.routes.clone_from(&kernel.routes);
+    Ok((config, Some(kernel)))
+}
+
+/// Bytes of memory that a datagram takes at most, on an interface with this MTU.
+pub(super) fn datagram_memory(options: &PortOptions, mtu: usize) -> usize {
+    options.datagram_bytes_max.clamp(64, mtu) + ETHERNET_BYTES_MAX
+}
+
+fn setup(what: &'static str, source: io::Error) -> LinkError {
+    LinkError::Setup { what, source }
+}
+
+fn gone(_: Gone) -> LinkError {
+    let source = io::Error::other("the I/O thread has ended: close the ports on this link");
+    setup("I/O thread", source)
+}

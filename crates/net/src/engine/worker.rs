@@ -1,0 +1,340 @@
+//! An I/O thread: owns links exclusively, drives them, and waits when there is nothing to do.
+
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use millstream_link::LinkError;
+use millstream_ring::doorbell::DESCRIPTORS_MAX;
+use millstream_ring::governor::{Governor, Idle, Limits};
+use millstream_ring::{Doorbell, Wait, Waiter};
+use millstream_sys::sched::{Class, set_current_thread};
+use millstream_sys::thread::pin_current_thread;
+
+use crate::port::Drive;
+
+use super::clock::now_ns;
+use super::host::Host;
+use super::inventory::{LinkReport, WaitStats};
+
+/// Links that one thread owns at most: each has a descriptor to sleep on.
+pub(super) const LINKS_MAX: usize = DESCRIPTORS_MAX;
+
+/// How an I/O thread is set up.
+#[derive(Debug, Clone)]
+pub(super) struct WorkerOptions {
+    /// What follows `ms-io-`.
+    pub name: String,
+    pub cpu: Option<usize>,
+    pub priority: Option<u8>,
+    pub wait: Wait,
+}
+
+/// A link that some thread owns.
+pub(super) type HostId = u64;
+
+/// Something to be done with a link; `None` if the thread does not have it.
+type Job = Box<dyn FnOnce(Option<&mut Host>) + Send>;
+
+/// What a thread can be asked to do. Replies say that it is done.
+enum Order {
+    Adopt(HostId, Box<Host>, SyncSender<()>),
+    /// Lets a link go: closes it.
+    Release(HostId, SyncSender<()>),
+    /// Something to be done with a link, where the link is.
+    Do(HostId, Job),
+    Report(SyncSender<(Vec<LinkReport>, u64)>),
+    Stop,
+}
+
+/// The thread is gone: it panicked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Gone;
+
+/// What the thread and those who talk to it share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub bell: Arc<Doorbell>,
+    /// There are orders.
+    news: AtomicBool,
+    pub tid: AtomicI32,
+    /// SCHED_FIFO priority that it got; 0 for the ordinary class.
+    pub priority: AtomicI32,
+    pub waits: WaitStats,
+    /// What it could not have, for people.
+    pub notes: Mutex<Vec<String>>,
+}
+
+/// The handle of an I/O thread, which ends with its last holder.
+pub(super) struct Worker {
+    pub options: WorkerOptions,
+    pub shared: Arc<Shared>,
+    orders: Sender<Order>,
+    join: Option<JoinHandle<()>>,
+}
+
+impl Worker {
+    /// Starts a thread without links.
+    pub fn start(options: WorkerOptions) -> Result<Self, LinkError> {
+        let setup = |what| move |source| LinkError::Setup { what, source };
+        let shared = Arc::new(Shared {
+            bell: Arc::new(Doorbell::new().map_err(setup("eventfd"))?),
+            news: AtomicBool::new(false),
+            tid: AtomicI32::new(0),
+            priority: AtomicI32::new(0),
+            waits: WaitStats::default(),
+            notes: Mutex::default(),
+        });
+        let (orders, incoming) = mpsc::channel();
+        let (ready, is_ready) = mpsc::sync_channel(1);
+        let (to_run, theirs) = (options.clone(), Arc::clone(&shared));
+        let join = std::thread::Builder::new()
+            .name(format!("ms-io-{}", options.name))
+            .spawn(move || {
+                let prepared = prepare(&to_run, &theirs);
+                let failed = prepared.is_err();
+                let _ = ready.send(prepared);
+                if !failed {
+                    Loop::new(theirs, incoming, to_run.wait).run();
+                }
+            })
+            .map_err(setup("I/O thread"))?;
+        let worker = Self { options, shared, orders, join: Some(join) };
+        match is_ready.recv() {
+            Ok(prepared) => prepared.map(|()| worker),
+            Err(_) => Err(setup("I/O thread")(std::io::ErrorKind::BrokenPipe.into())),
+        }
+    }
+
+    fn order<T>(&self, make: impl FnOnce(SyncSender<T>) -> Order) -> Result<T, Gone> {
+        let (reply, answer) = mpsc::sync_channel(1);
+        self.tell(make(reply))?;
+        answer.recv().map_err(|_| Gone)
+    }
+
+    fn tell(&self, order: Order) -> Result<(), Gone> {
+        self.orders.send(order).map_err(|_| Gone)?;
+        self.shared.news.store(true, Ordering::Release);
+        self.shared.bell.ring();
+        Ok(())
+    }
+
+    /// Hands a link over: from now on nobody else can touch it.
+    pub fn adopt(&self, id: HostId, host: Host) -> Result<(), Gone> {
+        self.order(|reply| Order::Adopt(id, Box::new(host), reply))
+    }
+
+    /// Has a link closed.
+    pub fn release(&self, id: HostId) -> Result<(), Gone> {
+        self.order(|reply| Order::Release(id, reply))
+    }
+
+    /// Has `job` done with a link.
+    pub fn with<T: Send + 'static>(
+        &self,
+        id: HostId,
+        job: impl FnOnce(&mut Host) -> T + Send + 'static,
+    ) -> Result<T, Gone> {
+        let done = self.order(|reply| {
+            let job = move |host: Option<&mut Host>| {
+                let _ = reply.send(host.map(job));
+            };
+            Order::Do(id, Box::new(job))
+        });
+        done?.ok_or(Gone)
+    }
+
+    /// How its links are, and what the probe said on the thread.
+    pub fn report(&self) -> Result<(Vec<LinkReport>, u64), Gone> {
+        self.order(Order::Report)
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.tell(Order::Stop);
+        // It may have panicked; whoever was concerned has been told.
+        let _ = self.join.take().map(JoinHandle::join);
+    }
+}
+
+/// A function that each I/O thread calls when it is asked for a report.
+static PROBE: OnceLock<fn() -> u64> = OnceLock::new();
+
+/// Has every I/O thread of this process call `probe` when the [inventory](super::inventory) is
+/// taken: for tests that count what a thread does, such as its allocations. The first one stays.
+pub fn set_probe(probe: fn() -> u64) {
+    let _ = PROBE.set(probe);
+}
+
+/// What the new thread does first.
+fn prepare(options: &WorkerOptions, shared: &Shared) -> Result<(), LinkError> {
+    shared.tid.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Relaxed);
+    if let Some(cpu) = options.cpu {
+        pin_current_thread(cpu)
+            .map_err(|error| crate::options::bad(format!("cpu={cpu}"), &error.to_string()))?;
+    }
+    if let Some(priority) = options.priority {
+        match set_current_thread(Class::Fifo(priority)) {
+            Ok(()) => shared.priority.store(priority.into(), Ordering::Relaxed),
+            Err(error) => {
+                shared.note(format!("priority={priority}: {error}; it runs in the ordinary class"));
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Shared {
+    fn note(&self, text: String) {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+    }
+}
+
+/// What the thread does until it is stopped.
+struct Loop {
+    shared: Arc<Shared>,
+    orders: Receiver<Order>,
+    hosts: Vec<(HostId, Box<Host>)>,
+    wait: Wait,
+    governor: Governor,
+}
+
+impl Loop {
+    fn new(shared: Arc<Shared>, orders: Receiver<Order>, wait: Wait) -> Self {
+        let governor = Governor::new(Limits::default());
+        Self { shared, orders, hosts: Vec::with_capacity(LINKS_MAX), wait, governor }
+    }
+
+    fn run(&mut self) {
+        let mut now = now_ns();
+        loop {
+            if self.shared.news.load(Ordering::Relaxed) {
+                // Before the orders are read: one that comes later says so again.
+                self.shared.news.swap(false, Ordering::Acquire);
+                while let Ok(order) = self.orders.try_recv() {
+                    if !self.obey(order) {
+                        return;
+                    }
+                }
+            }
+            let mut busy = false;
+            for (_, host) in &mut self.hosts {
+                busy |= !host.turn(now).is_none();
+            }
+            let began = now;
+            if busy {
+                self.governor.busy(now);
+                now = now_ns();
+                self.shared.waits.busy(now - began);
+            } else {
+                now = self.idle(now);
+            }
+        }
+    }
+
+    /// Spends a moment without work; the time after it.
+    fn idle(&mut self, now: u64) -> u64 {
+        let idle = match self.wait {
+            Wait::Spin => Idle::Spin,
+            Wait::Park => Idle::Sleep,
+            _ => self.governor.idle(now),
+        };
+        let waits = &self.shared.waits;
+        match idle {
+            Idle::Spin => {
+                std::hint::spin_loop();
+                let after = now_ns();
+                waits.spun(after - now);
+                after
+            }
+            Idle::Yield => {
+                std::thread::yield_now();
+                let after = now_ns();
+                waits.yielded(after - now);
+                after
+            }
+            Idle::Sleep => {
+                self.sleep(now);
+                let after = now_ns();
+                self.shared.waits.slept(after - now);
+                after
+            }
+        }
+    }
+
+    /// Sleeps until there is something to receive, to send or to obey, or something is due.
+    fn sleep(&self, now: u64) {
+        let patience = self.hosts.iter().map(|(_, host)| host.patience_ns(now)).min();
+        let patience = patience.filter(|ns| *ns < u64::MAX).map(Duration::from_nanos);
+        let mut fds = self.hosts.iter().filter_map(|(_, host)| host.poll_fd());
+        let slept = match fds.next() {
+            None => self.shared.bell.wait(&[], patience),
+            Some(first) => {
+                let mut count = 1;
+                let list: [BorrowedFd<'_>; LINKS_MAX] = std::array::from_fn(|index| {
+                    let next = if index > 0 { fds.next() } else { None };
+                    count += usize::from(next.is_some());
+                    next.unwrap_or(first)
+                });
+                self.shared.bell.wait(&list[..count], patience)
+            }
+        };
+        if slept.is_err() {
+            // It cannot be, and must not become a busy loop of failing calls.
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn host(&mut self, id: HostId) -> Option<&mut Host> {
+        self.hosts.iter_mut().find(|(other, _)| *other == id).map(|(_, host)| &mut **host)
+    }
+
+    /// False when the thread is to end.
+    fn obey(&mut self, order: Order) -> bool {
+        // Whoever asked may have gone; then nobody needs the answer.
+        match order {
+            Order::Adopt(id, host, reply) => {
+                self.hosts.push((id, host));
+                let _ = reply.send(());
+            }
+            Order::Release(id, reply) => {
+                self.hosts.retain(|(other, _)| *other != id);
+                let _ = reply.send(());
+            }
+            Order::Do(id, job) => job(self.host(id)),
+            Order::Report(reply) => {
+                let links = self.hosts.iter_mut().map(|(_, host)| LinkReport::of(host)).collect();
+                let _ = reply.send((links, PROBE.get().map_or(0, |probe| probe())));
+            }
+            Order::Stop => return false,
+        }
+        true
+    }
+}
+
+/// What a port's user needs of a thread.
+pub(super) struct ThreadDrive {
+    pub shared: Arc<Shared>,
+    pub wait: Wait,
+}
+
+impl Drive for ThreadDrive {
+    fn kick(&self) {
+        self.shared.bell.ring();
+    }
+
+    fn look(&self) {}
+
+    fn wait(&self, waiter: &Waiter, timeout: Duration) {
+        // Whoever waits for ever looks around once an hour.
+        waiter.wait(self.wait, Some(timeout.min(Duration::from_secs(3600))));
+    }
+
+    fn rest(&self, waiter: &Waiter, timeout: Duration) {
+        self.wait(waiter, timeout);
+    }
+}

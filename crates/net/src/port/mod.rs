@@ -1,0 +1,60 @@
+//! Ports of the user-space host: the two halves that users hold, and the rings behind them.
+
+mod drive;
+mod lane;
+mod rx;
+mod state;
+mod tx;
+
+use std::any::Any;
+use std::net::SocketAddrV4;
+use std::sync::Arc;
+
+use millstream_link::port::{Capabilities, Port};
+
+pub(crate) use drive::Drive;
+pub(crate) use lane::{Arrival, Departure, Ends, Lane, Shares};
+pub(crate) use state::bump;
+
+/// What a port is made of, beside its rings.
+pub(crate) struct Parts {
+    pub local: SocketAddrV4,
+    pub ends: Ends,
+    pub capabilities: Capabilities,
+    pub drive: Arc<dyn Drive>,
+    /// Dropped with the last of the two halves: ends the registration.
+    pub registration: Arc<dyn Any + Send + Sync>,
+    pub shape: Shape,
+}
+
+/// How datagrams lie in frames.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shape {
+    /// Bytes of the headers in front of a payload.
+    pub headroom: usize,
+    /// Bytes of the longest piece of a frame.
+    pub part_bytes_max: usize,
+    /// Largest payload, bytes.
+    pub payload_bytes_max: usize,
+}
+
+impl Shape {
+    /// Frames that a payload of so many bytes takes.
+    pub fn parts(&self, payload_bytes: usize) -> usize {
+        (self.headroom + payload_bytes).div_ceil(self.part_bytes_max)
+    }
+
+    /// Frames that the largest payload takes.
+    pub fn parts_max(&self) -> usize {
+        self.parts(self.payload_bytes_max)
+    }
+}
+
+/// Both halves of a port.
+pub(crate) fn assemble(parts: Parts) -> Port {
+    let Parts { local, ends, capabilities, drive, registration, shape } = parts;
+    let held = (Arc::clone(&drive), Arc::clone(&registration));
+    let rx = rx::EngineRx::new(ends.rx, capabilities, shape, held.0, held.1);
+    let tx = tx::EngineTx::new(ends.tx, capabilities, shape, drive, registration);
+    Port { local, rx: Box::new(rx), tx: Box::new(tx) }
+}

@@ -1,0 +1,160 @@
+//! The transmit half: payloads copied once, behind room for their headers.
+
+use std::any::Any;
+use std::io;
+use std::net::SocketAddrV4;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use millstream_link::frame::Frame;
+use millstream_link::port::{Capabilities, PortTx};
+
+use super::lane::{Departure, TxEnd};
+use super::{Drive, Shape};
+
+/// Longest that one send waits for a frame, as long as a socket waits for room in its queue.
+const SEND_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The transmit half of a port on a frame link.
+pub(super) struct EngineTx {
+    // The rings go before the registration: the driver then finds all that we gave back.
+    end: TxEnd,
+    /// Free frames that we hold.
+    stock: Vec<Frame>,
+    /// Written, and not yet handed over.
+    staged: Vec<Departure>,
+    capabilities: Capabilities,
+    shape: Shape,
+    drive: Arc<dyn Drive>,
+    _registration: Arc<dyn Any + Send + Sync>,
+}
+
+impl EngineTx {
+    pub fn new(
+        end: TxEnd,
+        capabilities: Capabilities,
+        shape: Shape,
+        drive: Arc<dyn Drive>,
+        registration: Arc<dyn Any + Send + Sync>,
+    ) -> Self {
+        let frames = end.frames;
+        Self {
+            end,
+            stock: Vec::with_capacity(frames),
+            staged: Vec::with_capacity(frames),
+            capabilities,
+            shape,
+            drive,
+            _registration: registration,
+        }
+    }
+
+    /// That a payload of so many bytes can go to `to` at all.
+    fn check(&self, bytes: usize, to: SocketAddrV4) -> io::Result<()> {
+        self.end.state.check_send()?;
+        if to.port() == 0 {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        if bytes > self.shape.payload_bytes_max {
+            return Err(io::Error::from_raw_os_error(libc::EMSGSIZE));
+        }
+        if to.ip().is_loopback() || to.ip().is_unspecified() {
+            return Err(io::Error::from_raw_os_error(libc::ENETUNREACH));
+        }
+        Ok(())
+    }
+
+    /// Has at least so many free frames at hand; waits for them.
+    fn stock_up(&mut self, frames: usize) -> io::Result<()> {
+        let mut start = None;
+        while self.stock.len() < frames {
+            if self.end.free.pop_batch(&mut self.stock, usize::MAX) > 0 {
+                continue;
+            }
+            if !self.staged.is_empty() {
+                // Frames come back as these leave.
+                self.hand_over();
+                continue;
+            }
+            self.end.state.check_send()?;
+            let elapsed = start.get_or_insert_with(Instant::now).elapsed();
+            if elapsed >= SEND_TIMEOUT {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            self.drive.rest(&self.end.state.tx_waiter, SEND_TIMEOUT - elapsed);
+        }
+        Ok(())
+    }
+
+    /// Writes one datagram into free frames.
+    fn write(&mut self, payload: &[u8], to: SocketAddrV4) -> io::Result<()> {
+        self.stock_up(self.shape.parts(payload.len()))?;
+        let (mut rest, mut offset) = (payload, self.shape.headroom);
+        while let Some(mut frame) = self.stock.pop() {
+            let here;
+            (here, rest) = rest.split_at(rest.len().min(self.shape.part_bytes_max - offset));
+            frame.set_len(offset + here.len());
+            frame.set_continues(!rest.is_empty());
+            self.end.memory.bytes_mut(&mut frame)[offset..].copy_from_slice(here);
+            let payload_bytes = payload.len() as u32;
+            self.staged.push(Departure { frame, to: Some(to), payload_bytes });
+            if rest.is_empty() {
+                break;
+            }
+            offset = 0;
+        }
+        Ok(())
+    }
+
+    /// Hands over what is written.
+    fn hand_over(&mut self) {
+        if !self.staged.is_empty() {
+            self.end.departures.push_batch(&mut self.staged);
+            // The ring holds this port's share, so only a driver that is gone leaves any.
+            self.staged.clear();
+            self.drive.kick();
+        }
+    }
+}
+
+impl PortTx for EngineTx {
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    fn send(&mut self, payload: &[u8], to: SocketAddrV4) -> io::Result<()> {
+        self.check(payload.len(), to)?;
+        self.write(payload, to)?;
+        self.hand_over();
+        Ok(())
+    }
+
+    fn send_train(
+        &mut self,
+        train: &[u8],
+        segment_bytes: usize,
+        to: SocketAddrV4,
+    ) -> io::Result<()> {
+        if segment_bytes == 0 {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        self.check(segment_bytes.min(train.len()), to)?;
+        let mut written = Ok(());
+        for payload in train.chunks(segment_bytes) {
+            written = self.write(payload, to);
+            if written.is_err() {
+                break;
+            }
+        }
+        self.hand_over();
+        written
+    }
+}
+
+impl Drop for EngineTx {
+    fn drop(&mut self) {
+        let unused = |frame| Departure { frame, to: None, payload_bytes: 0 };
+        self.staged.extend(self.stock.drain(..).map(unused));
+        self.hand_over();
+    }
+}

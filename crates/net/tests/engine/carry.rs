@@ -1,0 +1,166 @@
+//! Datagrams arrive whole, in order, without a copy, and nobody suffers for others.
+
+use std::time::{Duration, Instant};
+
+use millstream_link::frame::FrameOptions;
+use millstream_link::loopback::LoopOptions;
+use millstream_link::port::PortOptions;
+
+use crate::{Net, any, collect};
+
+/// Both ways to drive a link, and all ways to wait.
+const MODES: [&str; 6] = [
+    "io=thread",
+    "io=thread,wait=park,user_wait=park",
+    "io=thread,user_wait=spin",
+    "io=inline",
+    "io=inline,user_wait=park",
+    "io=inline,user_wait=spin",
+];
+
+fn content(bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|at| (at * 7 + at / 256) as u8).collect()
+}
+
+#[test]
+fn datagrams_of_every_size_cross_in_both_directions() {
+    for mode in MODES {
+        let net = Net::with(mode, "io=thread", &LoopOptions::default());
+        let (mut near, mut far) = (net.near(), net.far());
+        for bytes in [0, 1, 17, 18, 19, 1472, 4096, 8972] {
+            near.tx.send(&content(bytes), far.local).unwrap();
+            let got = collect(&mut far, 1);
+            assert_eq!(got, [(content(bytes), near.local)], "{mode} {bytes}");
+            far.tx.send(&content(bytes), near.local).unwrap();
+            assert_eq!(collect(&mut near, 1), [(content(bytes), far.local)], "{mode} {bytes}");
+        }
+        let error = near.tx.send(&content(8973), far.local).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EMSGSIZE), "{mode}");
+    }
+}
+
+#[test]
+fn the_payload_lies_in_the_frame_memory() {
+    for mode in MODES {
+        let net = Net::new(mode, &LoopOptions::default());
+        let (mut near, mut far) = (net.near(), net.far());
+        let sender = std::thread::spawn(move || {
+            near.tx.send_train(&content(100 * 64), 64, far.local).unwrap();
+            near
+        });
+        let mut seen = 0;
+        while seen < 100 {
+            let count = far.rx.recv_batch(crate::PATIENCE).unwrap();
+            for index in 0..count {
+                let payload = far.rx.datagram(index).payload;
+                assert!(net.far_memory.contains(payload.as_ptr()), "{mode}");
+                assert_eq!(payload, &content(100 * 64)[64 * seen..][..64], "{mode}");
+                seen += 1;
+            }
+        }
+        sender.join().unwrap();
+    }
+}
+
+#[test]
+fn a_datagram_in_several_parts_is_joined_and_counted() {
+    for mode in MODES {
+        let link = LoopOptions { part_bytes_max: Some(2048), ..LoopOptions::default() };
+        let net = Net::with("io=thread", mode, &link);
+        let (mut near, mut far) = (net.near(), net.far());
+        for bytes in [1, 2005, 2006, 2007, 4053, 4054, 4055, 8972] {
+            near.tx.send(&content(bytes), far.local).unwrap();
+            assert_eq!(collect(&mut far, 1)[0].0, content(bytes), "{mode} {bytes}");
+        }
+        near.tx.send_train(&content(8972 * 5), 8972, far.local).unwrap();
+        let got: Vec<u8> = collect(&mut far, 5).into_iter().flat_map(|got| got.0).collect();
+        assert!(got == content(8972 * 5), "{mode}");
+    }
+}
+
+#[test]
+fn a_port_that_is_not_read_loses_its_own_datagrams_only() {
+    for checksum in ["", "udp_checksum=off,checksum=ignore"] {
+        let net = Net::new(checksum, &LoopOptions::default());
+        let (mut near, mut slow) = (net.near(), net.far());
+        let mut quick = net.far();
+        let room = slow.rx.capabilities().recv_queue_datagrams.unwrap();
+        let turns = room as u64 + 500;
+        for turn in 0..turns {
+            near.tx.send(&turn.to_le_bytes(), slow.local).unwrap();
+            near.tx.send(&turn.to_le_bytes(), quick.local).unwrap();
+            assert_eq!(collect(&mut quick, 1)[0].0, turn.to_le_bytes(), "the other is served");
+        }
+        let (mut kept, mut next) = (0, 0);
+        while let count @ 1.. = slow.rx.recv_batch(Duration::from_millis(50)).unwrap() {
+            for index in 0..count {
+                assert_eq!(slow.rx.datagram(index).payload, u64::to_le_bytes(next));
+                next += 1;
+            }
+            kept += count as u64;
+        }
+        assert!(kept >= room as u64, "{kept} of {room}");
+        assert_eq!(kept + slow.rx.queue_drops(), turns);
+        assert_eq!(quick.rx.queue_drops(), 0);
+        near.tx.send(b"again", slow.local).unwrap();
+        assert_eq!(collect(&mut slow, 1)[0].0, b"again");
+    }
+}
+
+#[test]
+fn a_wait_ends_when_the_time_is_up_and_not_before() {
+    for mode in MODES {
+        let net = Net::new(mode, &LoopOptions::default());
+        let mut far = net.far();
+        assert_eq!(far.rx.recv_batch(Duration::ZERO).unwrap(), 0);
+        for wait in [Duration::from_micros(300), Duration::from_millis(20)] {
+            let start = Instant::now();
+            assert_eq!(far.rx.recv_batch(wait).unwrap(), 0, "{mode}");
+            assert!(start.elapsed() >= wait, "{mode}");
+        }
+    }
+}
+
+#[test]
+fn a_datagram_ends_a_long_wait() {
+    for mode in MODES {
+        let net = Net::with("io=thread", mode, &LoopOptions::default());
+        let (mut near, mut far) = (net.near(), net.far());
+        let to = far.local;
+        let waiter = std::thread::spawn(move || collect(&mut far, 1)[0].0.clone());
+        std::thread::sleep(Duration::from_millis(30));
+        near.tx.send(b"good morning", to).unwrap();
+        assert_eq!(waiter.join().unwrap(), b"good morning", "{mode}");
+    }
+}
+
+#[test]
+fn a_port_gets_the_queue_that_it_asks_for_as_far_as_there_are_frames() {
+    let frames = FrameOptions { receive_frames: 4096, transmit_frames: 1024 };
+    let net = Net::new("", &LoopOptions { mtu: 1500, frames, ..LoopOptions::default() });
+    let options = |bytes| PortOptions {
+        recv_queue_bytes: bytes,
+        datagram_bytes_max: 1472,
+        ..PortOptions::default()
+    };
+    let queue =
+        |port: &millstream_link::port::Port| port.rx.capabilities().recv_queue_datagrams.unwrap();
+    let small = net.far.open(any(), &options(300 * 1490)).unwrap();
+    assert_eq!(queue(&small), 300);
+    let large = net.far.open(any(), &options(64 << 20)).unwrap();
+    assert!((1000..4096 / 2).contains(&queue(&large)), "{}", queue(&large));
+    let rest = net.far.open(any(), &options(64 << 20)).unwrap();
+    assert!(queue(&rest) < queue(&large));
+    let before = queue(&rest);
+    drop(rest);
+    let again = net.far.open(any(), &options(64 << 20)).unwrap();
+    assert_eq!(queue(&again), before, "a closed port leaves its share behind");
+    let mut ports = vec![small, large, again];
+    let error = loop {
+        match net.far.open(any(), &options(64 << 20)) {
+            Ok(port) => ports.push(port),
+            Err(error) => break error.to_string(),
+        }
+    };
+    assert!(error.contains("are left for another port"), "{error}");
+}

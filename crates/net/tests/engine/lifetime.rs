@@ -1,0 +1,186 @@
+//! Opening and closing: threads come and go, links are exclusive, ends are noticed.
+
+use std::sync::{Arc, Barrier};
+use std::time::Duration;
+
+use millstream_link::loopback::{CableState, LoopOptions};
+use millstream_link::port::PortOptions;
+use millstream_net::{engine, open};
+
+use crate::{Net, PATIENCE, any, collect, threads};
+
+/// Links without hardware are known by their name: these tests use one each.
+fn error(link: &str) -> String {
+    open(link, any(), &PortOptions::default()).err().expect("it is refused").to_string()
+}
+
+#[test]
+fn the_first_port_starts_the_thread_and_the_last_one_ends_it() {
+    assert!(error("loop:first").contains("not of the form"), "loops work on nothing");
+    let link = "loop:address=10.1.0.1/24,thread=first,cpu=0";
+    for _ in 0..3 {
+        let one = open(link, any(), &PortOptions::default()).unwrap();
+        assert_eq!(threads("ms-io-first"), ["ms-io-first"]);
+        let mut two = open("loop", any(), &PortOptions::default()).unwrap();
+        assert_eq!(threads("ms-io-first").len(), 1, "both ports are on one thread");
+        assert_ne!(one.local, two.local);
+        let report = engine::inventory();
+        let thread = report.threads.iter().find(|t| t.name == "ms-io-first").unwrap();
+        assert_eq!((thread.cpu, thread.wait, thread.links.len()), (Some(0), "adaptive", 1));
+        assert_eq!(thread.links[0].ports.len(), 2);
+        // Opened once, and only as it was opened first.
+        for (other, reason) in [
+            ("loop:cpu=1", "\"cpu=1\": contradicts the port that is open on loop already"),
+            ("loop:io=inline", "where it is thread"),
+            ("loop:mtu=1500", "\"mtu=1500\": contradicts"),
+            ("loop:address=10.1.0.2/24", "where it is 10.1.0.1/24"),
+            ("loop:thread=other", "where it is first"),
+        ] {
+            assert!(error(other).contains(reason), "{other}: {}", error(other));
+        }
+        drop(one.tx);
+        drop(two.rx);
+        two.tx.send(b"x", one.local).unwrap();
+        let mut rx = one.rx;
+        assert_eq!(rx.recv_batch(PATIENCE).unwrap(), 1, "each half holds its port");
+        drop(rx);
+        assert_eq!(threads("ms-io-first").len(), 1);
+        drop(two.tx);
+        assert_eq!(threads("ms-io-first").len(), 0, "joined");
+    }
+    opens_that_race_share_one_link();
+    an_inline_link_has_one_port();
+    bad_addresses_are_refused_with_advice();
+}
+
+fn opens_that_race_share_one_link() {
+    let barrier = Arc::new(Barrier::new(4));
+    for _ in 0..20 {
+        let opens: Vec<_> = (0..4)
+            .map(|_| {
+                let barrier = Arc::clone(&barrier);
+                std::thread::spawn(move || {
+                    barrier.wait();
+                    let link = "loop:address=10.1.0.1/24,thread=race";
+                    open(link, any(), &PortOptions::default()).unwrap()
+                })
+            })
+            .collect();
+        let ports: Vec<_> = opens.into_iter().map(|open| open.join().unwrap()).collect();
+        let mut numbers: Vec<_> = ports.iter().map(|port| port.local.port()).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        assert_eq!((numbers.len(), threads("ms-io-race").len()), (4, 1));
+        let closes: Vec<_> =
+            ports.into_iter().map(|port| std::thread::spawn(move || drop(port))).collect();
+        closes.into_iter().for_each(|close| close.join().unwrap());
+        assert_eq!(threads("ms-io-race").len(), 0);
+    }
+}
+
+fn an_inline_link_has_one_port() {
+    let link = "loop:address=10.1.0.1/24,io=inline";
+    let port = open(link, any(), &PortOptions::default()).unwrap();
+    assert_eq!(threads("ms-io-loop").len(), 0);
+    assert!(error(link).contains("use io=thread for several ports"), "{}", error(link));
+    assert_eq!(engine::inventory().inline.len(), 1);
+    drop(port);
+    drop(open(link, any(), &PortOptions::default()).unwrap());
+    assert!(engine::inventory().inline.is_empty());
+}
+
+fn bad_addresses_are_refused_with_advice() {
+    let refused = |link: &str, bind: &str| {
+        let bind = bind.parse().unwrap();
+        open(link, bind, &PortOptions::default()).err().unwrap().to_string()
+    };
+    let text = refused("loop", "0.0.0.0:0");
+    assert!(text.contains("\"address=IP/PREFIX\": is needed"), "{text}");
+    let link = "loop:address=10.1.0.1/24";
+    let text = refused(link, "127.0.0.1:0");
+    assert!(text.contains("127.x is the kernel's: use link=udp"), "{text}");
+    let text = refused(link, "10.1.0.2:0");
+    assert!(text.contains("loop has 10.1.0.1: choose from these"), "{text}");
+    let text = refused("loop:address=10.1.0.0/24", "0.0.0.0:0");
+    assert!(text.contains("10.1.0.0/24 cannot be ours"), "{text}");
+    let text = refused("loop:address=10.1.0.1/24,cpu=999", "0.0.0.0:0");
+    assert!(text.contains("cannot run on CPU 999"), "{text}");
+    let held = open(link, "10.1.0.1:5000".parse().unwrap(), &PortOptions::default()).unwrap();
+    let text = refused(link, "0.0.0.0:5000");
+    assert!(text.contains("5000") && text.contains("in use"), "{text}");
+    drop(held);
+    assert!(engine::inventory().threads.iter().all(|thread| thread.name != "ms-io-loop"));
+}
+
+#[test]
+fn links_that_name_the_same_thread_share_it() {
+    let link = LoopOptions::default();
+    // 2 threads x 1 link, then 1 thread x 2 links; a pair has two links.
+    let apart = Net::with("thread=apart1", "thread=apart2", &link);
+    let together = Net::new("thread=together", &link);
+    assert_eq!(threads("ms-io-apart").len(), 2);
+    assert_eq!(threads("ms-io-together").len(), 1);
+    for net in [&apart, &together] {
+        let (mut near, mut far) = (net.near(), net.far());
+        near.tx.send(b"hello", far.local).unwrap();
+        assert_eq!(collect(&mut far, 1)[0].0, b"hello");
+    }
+    let other = millstream_link::loopback::single(&link).unwrap().0;
+    let refused = engine::attach(Box::new(other), "address=10.0.0.9/24,thread=together,wait=spin");
+    let text = refused.err().unwrap().to_string();
+    assert!(text.contains("open on thread together already, where it is adaptive"), "{text}");
+    drop((apart, together));
+    assert_eq!(threads("ms-io-apart").len() + threads("ms-io-together").len(), 0);
+}
+
+#[test]
+fn whoever_waits_on_a_link_that_goes_away_gets_an_error() {
+    for mode in ["io=thread,user_wait=park", "io=thread", "io=inline", "io=inline,user_wait=park"] {
+        let net = Net::new(mode, &LoopOptions::default());
+        let (mut far, mut near) = (net.far(), net.near());
+        let waiter = std::thread::spawn(move || {
+            let error = far.rx.recv_batch(Duration::from_secs(3600)).unwrap_err();
+            (far, error)
+        });
+        std::thread::sleep(Duration::from_millis(20));
+        net.cable.set(CableState::Gone);
+        let (_far, error) = waiter.join().unwrap();
+        assert_eq!(error.raw_os_error(), Some(libc::ENODEV), "{mode}");
+        let until = std::time::Instant::now() + PATIENCE;
+        while near.tx.send(b"x", any()).is_ok() {
+            assert!(std::time::Instant::now() < until);
+        }
+    }
+}
+
+#[test]
+fn an_interface_that_was_down_carries_again() {
+    for mode in ["io=thread", "io=inline"] {
+        let net = Net::with(mode, "io=thread", &LoopOptions::default());
+        let (mut near, mut far) = (net.near(), net.far());
+        near.tx.send(b"before", far.local).unwrap();
+        assert_eq!(collect(&mut far, 1)[0].0, b"before");
+        net.cable.set(CableState::Down);
+        let until = std::time::Instant::now() + PATIENCE;
+        let error = loop {
+            let _ = near.rx.recv_batch(Duration::ZERO);
+            match near.tx.send(b"lost", far.local) {
+                Err(error) => break error,
+                Ok(()) => assert!(std::time::Instant::now() < until, "{mode}"),
+            }
+        };
+        assert_eq!(error.raw_os_error(), Some(libc::ENETDOWN), "{mode}");
+        assert_eq!(far.rx.recv_batch(Duration::from_millis(5)).unwrap(), 0, "no error to receive");
+        net.cable.set(CableState::Up);
+        loop {
+            let _ = near.rx.recv_batch(Duration::from_millis(1));
+            let sent = near.tx.send(b"after", far.local).is_ok();
+            let count = far.rx.recv_batch(Duration::from_millis(10)).unwrap();
+            let payload = |index| far.rx.datagram(index).payload;
+            if sent && (0..count).any(|index| payload(index) == b"after") {
+                break;
+            }
+            assert!(std::time::Instant::now() < until, "{mode}");
+        }
+    }
+}

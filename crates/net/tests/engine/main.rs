@@ -1,0 +1,83 @@
+//! The engine over links in memory: ports, threads, shares of frames, and what happens when
+//! something ends.
+
+mod carry;
+mod lifetime;
+mod network;
+mod steady;
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::Arc;
+use std::time::Duration;
+
+use millstream_link::frame::{FrameLink, FrameMemory};
+use millstream_link::loopback::{Cable, LoopOptions, pair};
+use millstream_link::port::{Port, PortOptions};
+use millstream_net::engine::{Attached, attach};
+
+/// Far longer than anything takes, so that a failing test ends.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Two hosts joined in memory: 10.0.0.1 and 10.0.0.2.
+struct Net {
+    near: Attached,
+    far: Attached,
+    far_memory: Arc<FrameMemory>,
+    cable: Cable,
+}
+
+impl Net {
+    /// With these engine options on both sides.
+    fn new(options: &str, link: &LoopOptions) -> Self {
+        Self::with(options, options, link)
+    }
+
+    fn with(near: &str, far: &str, link: &LoopOptions) -> Self {
+        let (one, two, cable) = pair(link).unwrap();
+        let far_memory = Arc::clone(two.memory());
+        let on = |link, last: u8, options: &str| {
+            attach(link, &format!("address=10.0.0.{last}/24,{options}")).unwrap()
+        };
+        let near = on(Box::new(one) as Box<dyn FrameLink>, 1, near);
+        let far = on(Box::new(two), 2, far);
+        Self { near, far, far_memory, cable }
+    }
+
+    fn near(&self) -> Port {
+        self.near.open(any(), &PortOptions::default()).unwrap()
+    }
+
+    fn far(&self) -> Port {
+        self.far.open(any(), &PortOptions::default()).unwrap()
+    }
+}
+
+/// Any address, any port.
+fn any() -> SocketAddrV4 {
+    SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0)
+}
+
+/// Receives `count` datagrams: payloads and sources.
+#[track_caller]
+fn collect(port: &mut Port, count: usize) -> Vec<(Vec<u8>, SocketAddrV4)> {
+    let mut all = Vec::new();
+    while all.len() < count {
+        let got = port.rx.recv_batch(PATIENCE).unwrap();
+        assert_ne!(got, 0, "{} of {count} came", all.len());
+        for index in 0..got {
+            let datagram = port.rx.datagram(index);
+            all.push((datagram.payload.to_vec(), datagram.source));
+        }
+    }
+    all
+}
+
+/// The threads of this process whose name begins so.
+fn threads(prefix: &str) -> Vec<String> {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let name = |task: std::io::Result<std::fs::DirEntry>| {
+        std::fs::read_to_string(task.ok()?.path().join("comm")).ok()
+    };
+    let names = tasks.filter_map(name).map(|name| name.trim().to_owned());
+    names.filter(|name| name.starts_with(prefix)).collect()
+}
