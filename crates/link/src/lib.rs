@@ -22,6 +22,7 @@ pub mod fault;
 pub mod frame;
 pub mod interfaces;
 pub mod loopback;
+pub mod packet;
 pub mod port;
 pub mod queues;
 pub mod registry;

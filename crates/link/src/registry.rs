@@ -6,7 +6,7 @@ use crate::LinkError;
 use crate::frame::{FrameLink, FrameOptions};
 use crate::port::{Port, PortOptions};
 use crate::spec::{Spec, split_name};
-use crate::{loopback, udp, xdp};
+use crate::{loopback, packet, udp, xdp};
 
 /// Opens a port of one link: options, address to bind, sizes.
 pub type Factory = fn(&Spec, SocketAddrV4, &PortOptions) -> Result<Port, LinkError>;
@@ -39,6 +39,7 @@ pub struct FrameEntry {
 /// Every frame link of this build.
 pub const FRAME_LINKS: &[FrameEntry] = &[
     FrameEntry { name: "xdp", options_help: xdp::OPTIONS_HELP, factory: xdp::open },
+    FrameEntry { name: "packet", options_help: packet::OPTIONS_HELP, factory: packet::open },
     FrameEntry { name: "loop", options_help: loopback::OPTIONS_HELP, factory: loopback::open },
 ];
 

@@ -86,7 +86,7 @@ impl RuleArgs {
         let wanted = Self::insert(port, 0, 0);
         let same = self.rule_flow_type == UDP_OVER_IPV4
             && (self.value.destination_port, self.mask) == (port.to_be_bytes(), wanted.mask);
-        same.then(|| self.queue as u32)
+        same.then_some(self.queue as u32)
     }
 }
 

@@ -160,6 +160,12 @@ pub trait FrameLink: Send {
     /// What happened since the link was opened.
     fn counters(&mut self) -> LinkCounters;
 
+    /// What keeps wanted frames from this link and what to do about it, in one sentence; `None`
+    /// while nothing is known to.
+    fn explain(&mut self) -> Option<String> {
+        None
+    }
+
     /// Where its frames are now.
     fn census(&self) -> Census;
 }

@@ -8,6 +8,7 @@ use rustix::process::Pid;
 
 use super::{Attach, Attached, BusyPoll, Family, Rights, locked};
 use crate::frame::Steer;
+use crate::queues::Queues;
 use crate::xdp::privileged::{self, Program};
 
 /// The privileged steps of one link, done here.
@@ -17,8 +18,12 @@ pub struct Direct {
     interface: u32,
     /// The process to act for; none: this one.
     client: Option<Pid>,
-    /// What runs on the interface for an AF_XDP link.
+    /// What runs on the interface for an AF_XDP link. Gone before the queues are put back: drivers
+    /// refuse to change them under a program.
     program: Option<Program>,
+    queues: Queues,
+    /// Queues with a socket.
+    watched: Vec<u32>,
 }
 
 impl Direct {
@@ -28,8 +33,9 @@ impl Direct {
     /// `NotFound` (ENODEV) when there is no such interface in this network namespace.
     pub fn new(family: Family, interface: &str, client: Option<Pid>) -> io::Result<Self> {
         let any = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+        let queues = Queues::new(interface);
         let interface = rustix::net::netdevice::name_to_index(&any, interface)?;
-        Ok(Self { family, interface, client, program: None })
+        Ok(Self { family, interface, client, program: None, queues, watched: Vec::new() })
     }
 
     fn program(&self) -> io::Result<&Program> {
@@ -39,7 +45,7 @@ impl Direct {
 
 impl Rights for Direct {
     fn holder(&self) -> String {
-        "direct".to_owned()
+        super::DIRECT.to_owned()
     }
 
     fn socket(&mut self) -> io::Result<OwnedFd> {
@@ -64,14 +70,19 @@ impl Rights for Direct {
     }
 
     fn watch(&mut self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
-        self.program()?.watch(queue, socket)
+        self.program()?.watch(queue, socket)?;
+        if !self.watched.contains(&queue) {
+            self.watched.push(queue);
+        }
+        Ok(())
     }
 
     fn steer(&mut self, wanted: &Steer) -> io::Result<()> {
-        self.program()?.steer(wanted)
+        self.program()?.steer(wanted)?;
+        self.queues.steer_ports(&wanted.udp_ports, &self.watched)
     }
 
-    fn channels(&mut self, _count: u32) -> io::Result<u32> {
-        Err(io::ErrorKind::Unsupported.into())
+    fn channels(&mut self, count: u32) -> io::Result<u32> {
+        self.queues.set_count(count)
     }
 }

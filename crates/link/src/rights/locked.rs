@@ -8,13 +8,28 @@ use rustix::process::Pid;
 
 /// Lets a process (none: this one) lock `bytes` more. The limit stays until the process ends.
 pub fn raise(process: Option<Pid>, bytes: u64) -> io::Result<()> {
-    let now = limit(process, None)?;
+    let failed = |error: io::Error| {
+        let text = format!("RLIMIT_MEMLOCK cannot be raised: {error}");
+        io::Error::new(error.kind(), text)
+    };
+    let now = limit(process, None).map_err(failed)?;
     let raised = now.rlim_cur.saturating_add(bytes);
     if raised == libc::RLIM_INFINITY {
         return Ok(());
     }
     let wanted = libc::rlimit { rlim_cur: raised, rlim_max: now.rlim_max.max(raised) };
-    limit(process, Some(wanted)).map(drop)
+    limit(process, Some(wanted)).map(drop).map_err(failed)
+}
+
+/// How much this process may lock, its other links and those of its user included.
+#[must_use]
+pub fn lockable_bytes() -> u64 {
+    use rustix::thread::{CapabilitySet, capabilities};
+    let unlimited = |has: CapabilitySet| has.contains(CapabilitySet::IPC_LOCK);
+    match capabilities(None) {
+        Ok(sets) if unlimited(sets.effective) => u64::MAX,
+        _ => limit(None, None).map_or(0, |now| now.rlim_cur),
+    }
 }
 
 /// The limit as it was; sets it to `new` if one is given.
@@ -38,11 +53,13 @@ mod tests {
     fn the_limit_of_another_process_grows_where_that_is_allowed() {
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         let process = Pid::from_child(&child);
-        let before = limit(Some(process), None).unwrap().rlim_cur;
+        let before = limit(None, None).unwrap().rlim_cur;
         let raised = raise(Some(process), 4096);
-        let after = limit(Some(process), None).unwrap().rlim_cur;
         match raised {
-            Ok(()) => assert_eq!(after, before.saturating_add(4096)),
+            Ok(()) => {
+                let after = limit(Some(process), None).unwrap().rlim_cur;
+                assert_eq!(after, before.saturating_add(4096));
+            }
             Err(error) => assert_eq!(error.kind(), io::ErrorKind::PermissionDenied),
         }
         assert_eq!(limit(None, None).unwrap().rlim_cur, before, "and only its");

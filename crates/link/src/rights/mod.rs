@@ -24,8 +24,12 @@ use crate::frame::Steer;
 pub use broker::{Broker, errno};
 pub use choice::{BROKER_VARIABLE, Choice, DEFAULT_BROKER, OPTIONS_HELP, RightsOptions};
 pub use direct::Direct;
+pub use locked::lockable_bytes;
 pub use open::open;
 pub(crate) use open::ways_out;
+
+/// What [`Rights::holder`] says when this process acts by itself.
+pub const DIRECT: &str = "direct";
 
 /// The links that need privileges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,7 +101,7 @@ pub struct BusyPoll {
 /// Every error has the errno of the step that failed ([`errno`]); those of a broker say what it
 /// said.
 pub trait Rights: Send {
-    /// Who acts: `direct`, or `broker PATH`.
+    /// Who acts: [`DIRECT`], or `broker PATH`.
     fn holder(&self) -> String;
 
     /// A socket of the link's family, close-on-exec: AF_XDP not set up, AF_PACKET (SOCK_RAW)

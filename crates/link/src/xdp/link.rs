@@ -83,6 +83,14 @@ impl XdpLink {
         Some(self.row(row))
     }
 
+    /// Wanted frames on queues that were not watched when they came: queue and frames.
+    #[must_use]
+    pub fn unwatched(&self) -> Vec<(u32, u64)> {
+        let (mapping, cpus) = &self.counted;
+        // SAFETY: the mapping is the counters' value for that many processors (`open`).
+        unsafe { bpf::read_unwatched(mapping.base(), *cpus) }
+    }
+
     fn row(&self, row: usize) -> Counts {
         let (mapping, cpus) = &self.counted;
         // SAFETY: the mapping is the counters' value for that many processors (`open`).
@@ -224,6 +232,15 @@ impl FrameLink for XdpLink {
 
     fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.poll.as_fd())
+    }
+
+    fn explain(&mut self) -> Option<String> {
+        let watched: Vec<_> = self.queues.iter().map(|queue| queue.number).collect();
+        let mut unwatched = self.unwatched();
+        // Those of a queue that is watched by now came before its socket.
+        unwatched.retain(|(queue, _)| !watched.contains(queue));
+        let interface = self.info.interface.as_deref().unwrap_or_default();
+        crate::queues::explain(interface, &unwatched, &watched)
     }
 
     fn counters(&mut self) -> LinkCounters {

@@ -33,9 +33,20 @@ impl XdpLink {
     /// [`LinkError`], which says what to do.
     pub fn open(spec: &Spec, sizes: &FrameOptions) -> Result<Self, LinkError> {
         let options = XdpOptions::from_spec(spec)?;
-        let device = Device::look(NAME, &options.interface)?;
-        let rights = rights::open(&options.rights, Family::Xdp, &options.interface)?;
-        let notes = Vec::new();
+        let mut device = Device::look(NAME, &options.interface)?;
+        let mut rights = rights::open(&options.rights, Family::Xdp, &options.interface)?;
+        let mut notes = Vec::new();
+        if rights.holder() != rights::DIRECT {
+            notes.push(format!("rights by {}", rights.holder()));
+        }
+        if let Some(count) = options.channels {
+            let set = rights.channels(count);
+            let before = set.map_err(|e| advice::refused(&device, "set the queues", e))?;
+            device = Device::look(NAME, &options.interface)?;
+            if before != count {
+                notes.push(format!("{count} queues for {before} while it is open"));
+            }
+        }
         Opening { options, device, rights, notes }.open(sizes)
     }
 }
@@ -54,6 +65,7 @@ impl Opening {
         let numbers = self.queue_numbers()?;
         let mut plan = Plan::new(&self.options, self.device.mtu, numbers.len(), sizes);
         let attached = self.attach(&mut plan)?;
+        self.fit(&mut plan);
         let memory = self.memory(&plan)?;
         let mut pool = Pool::new(plan.geometry, plan.chunks(), plan.transmit as usize);
         let queues = self.queues(&plan, attached.hook, &numbers, &memory, &mut pool)?;
@@ -134,12 +146,26 @@ impl Opening {
         let rate_max_hz = self.options.rate_max_hz;
         let wanted = Attach { hook, parts: plan.parts, rate_max_hz };
         match self.rights.attach(&wanted) {
-            Err(error) if error.raw_os_error() == Some(libc::ERANGE) && !plan.parts => {
+            Err(error) if rights::errno(&error) == Some(libc::ERANGE) && !plan.parts => {
                 let attached = self.rights.attach(&Attach { parts: true, ..wanted })?;
                 plan.parts = true;
                 Ok(attached)
             }
             done => done,
+        }
+    }
+
+    /// Frame memory counts as locked: where no more may be locked, less of it has to do.
+    fn fit(&mut self, plan: &mut Plan) {
+        let bytes = plan.bytes(self.options.huge);
+        let Err(refused) = self.rights.allow_locked(bytes as u64) else { return };
+        let most = usize::try_from(rights::lockable_bytes()).unwrap_or(usize::MAX);
+        if bytes > most && plan.fit(most) {
+            let (now, receive) = (plan.bytes(false) >> 10, plan.receive);
+            let wanted = bytes >> 10;
+            self.notes.push(format!(
+                "frame memory of {now} KiB for {wanted} KiB, {receive} frames a queue ({refused})"
+            ));
         }
     }
 
@@ -158,8 +184,6 @@ impl Opening {
             None => FrameMemory::anonymous(plan.bytes(false), MapFlags::empty())
                 .map_err(|e| self.failed("map frame memory", e))?,
         };
-        // Where the limit cannot be raised it may still be high enough: registering will tell.
-        let _ = self.rights.allow_locked(memory.len() as u64);
         Ok(Arc::new(memory))
     }
 

@@ -6,7 +6,7 @@ use crate::{LinkError, Spec};
 
 /// What a link string may say behind `xdp:`.
 pub const OPTIONS_HELP: &str = "INTERFACE first, then mode=auto|zero-copy|native|generic, \
-     queues=all|0-3|0 (those to serve), chunk=auto|2048|4096 (bytes of a buffer; any multiple of \
+     queues=all|0-3|0 (those to serve), channels=N (queues that the interface shall have), chunk=auto|2048|4096 (bytes of a buffer; any multiple of \
      64 from 2048 to 4096 with unaligned=on), unaligned=on|off, wakeup=on|off (need_wakeup), \
      busy_poll_us=N (preferred busy polling), busy_poll_budget=N, rate_max_pps=N (frames per \
      second and queue; more are dropped and counted), huge=on|off (huge pages), \
@@ -28,6 +28,8 @@ pub(super) struct XdpOptions {
     pub mode: Wanted,
     /// First and last queue; none: all.
     pub queues: Option<(u32, u32)>,
+    /// How many the interface shall have; none: as it has.
+    pub channels: Option<u32>,
     /// Bytes; none: by the MTU.
     pub chunk: Option<u32>,
     pub unaligned: bool,
@@ -48,6 +50,7 @@ impl XdpOptions {
             interface,
             mode: Wanted::Auto,
             queues: None,
+            channels: None,
             chunk: None,
             unaligned: false,
             wakeup: true,
@@ -68,6 +71,7 @@ impl XdpOptions {
         match field.name {
             "mode" => self.mode = field.one_of(&MODES)?,
             "queues" => self.queues = queues(field)?,
+            "channels" => self.channels = Some(field.number("queues", 1..=256)?),
             "chunk" if field.value == "auto" => self.chunk = None,
             "chunk" => self.chunk = Some(field.number("bytes", 2048..=4096)?),
             "unaligned" => self.unaligned = field.on_off()?,

@@ -64,6 +64,20 @@ impl Plan {
         (self.chunks() * self.geometry.chunk as usize).next_multiple_of(page)
     }
 
+    /// Halves rings until the frame memory fits into `bytes`; whether it does.
+    pub fn fit(&mut self, bytes: usize) -> bool {
+        const ENTRIES_MIN: u32 = 64;
+        while self.bytes(false) > bytes {
+            let longer =
+                if self.receive >= self.transmit { &mut self.receive } else { &mut self.transmit };
+            if *longer <= ENTRIES_MIN {
+                return false;
+            }
+            *longer /= 2;
+        }
+        true
+    }
+
     /// Entries of a queue's rings: the first queue is the one that transmits, which keeps the
     /// order of frames.
     pub fn sizes(&self, first: bool) -> Sizes {
@@ -96,6 +110,15 @@ mod tests {
         assert_eq!(shape(9000), (4096, true, 3));
         let small = plan("xdp:veth0,chunk=2048", 3400, 1);
         assert_eq!((small.parts, small.parts_each), (true, 2));
+    }
+
+    #[test]
+    fn a_plan_is_halved_until_it_fits() {
+        let mut jumbo = plan("xdp:veth0", 9000, 1);
+        assert_eq!((jumbo.receive, jumbo.transmit), (4096, 512));
+        assert!(jumbo.fit(8 << 20) && jumbo.bytes(false) <= 8 << 20);
+        assert_eq!((jumbo.receive, jumbo.transmit), (1024, 512));
+        assert!(!jumbo.fit(4096), "not even the shortest rings");
     }
 
     #[test]

@@ -63,6 +63,8 @@ impl Loaded {
         let value = |name, bytes| bpf::create_map(name, MapKind::Value { bytes });
         let rules = value("ms_rules", RULES_BYTES as u32)?;
         let counters = value("ms_counters", bpf::counters_bytes(cpus) as u32)?;
+        // The rate guard keeps its state there: whoever reads must not write.
+        bpf::freeze(counters.as_fd())?;
         let sockets = bpf::create_map("ms_sockets", MapKind::Sockets { queues: QUEUES_MAX })?;
         let code = bpf::assemble(Descriptors {
             rules: rules.as_raw_fd(),

@@ -139,8 +139,8 @@ pub fn cpus() -> u32 {
     (configured.clamp(1, 256) as u32).next_power_of_two()
 }
 
-/// Size of the counters for `cpus` processors, bytes: rows by port and processor, then the rate
-/// guard's interval and count by queue, a cache line each.
+/// Size of the counters for `cpus` processors, bytes: rows by port and processor, then rows by
+/// queue, a cache line each.
 #[must_use]
 pub fn counters_bytes(cpus: u32) -> usize {
     guards_at(cpus) + GUARDS * size_of::<Row>()
@@ -149,6 +149,42 @@ pub fn counters_bytes(cpus: u32) -> usize {
 /// Where the rate guard's part begins.
 pub fn guards_at(cpus: u32) -> usize {
     (PORTS_MAX + 1) * cpus as usize * size_of::<Row>()
+}
+
+/// What the program writes for one queue: the rate guard's interval and its frames, and wanted
+/// frames that came while no socket watched the queue.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C, align(64))]
+struct QueueRow {
+    interval: u64,
+    interval_frames: u64,
+    unwatched: u64,
+}
+
+/// Offsets in a queue's row, for the program.
+pub mod queue_row {
+    use super::QueueRow;
+    use std::mem::offset_of;
+
+    pub const INTERVAL: i16 = offset_of!(QueueRow, interval) as i16;
+    pub const INTERVAL_FRAMES: i16 = offset_of!(QueueRow, interval_frames) as i16;
+    pub const UNWATCHED: i16 = offset_of!(QueueRow, unwatched) as i16;
+}
+
+/// Wanted frames that came on each queue while no socket watched it: queue and frames.
+///
+/// # Safety
+/// `counters` is the map's value for `cpus` processors, mapped.
+pub unsafe fn read_unwatched(counters: *const u8, cpus: u32) -> Vec<(u32, u64)> {
+    const { assert!(size_of::<QueueRow>() == size_of::<Row>()) };
+    // SAFETY: within the value (the caller's promise), and a row begins there.
+    let rows = unsafe { counters.add(guards_at(cpus)) }.cast::<QueueRow>();
+    let row = |queue: usize| {
+        // SAFETY: as above; the program may write at any time, so it is read as volatile.
+        let row = unsafe { rows.add(queue).read_volatile() };
+        (queue as u32, row.unwatched)
+    };
+    (0..GUARDS).map(row).filter(|(_, frames)| *frames > 0).collect()
 }
 
 /// What the program counted for one port (or for all else that was wanted).

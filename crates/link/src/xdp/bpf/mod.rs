@@ -6,10 +6,11 @@ mod program;
 mod sys;
 
 pub use maps::Counts;
-pub(super) use maps::{RULES_BYTES, Rules, counters_bytes, cpus, read_counts};
+pub(super) use maps::{RULES_BYTES, Rules, counters_bytes, cpus, read_counts, read_unwatched};
 pub(super) use program::{Descriptors, assemble};
 #[cfg(test)]
 pub(super) use sys::test_run;
 pub(super) use sys::{
-    LoadOptions, MapKind, attach, create_map, detach, load, program_by_id, program_info, update,
+    LoadOptions, MapKind, attach, create_map, detach, freeze, load, program_by_id, program_info,
+    update,
 };

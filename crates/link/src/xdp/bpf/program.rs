@@ -15,8 +15,8 @@
 
 use super::asm::{Asm, Helper, If, Insn, Label, Op, Reg, Reg::*, Size};
 use super::maps::{
-    ADDRESSES_MAX, ETHERTYPES_MAX, EVERYTHING, GUARDS, OWN_ADDRESSES, UNTAGGED, guards_at, row,
-    rules,
+    ADDRESSES_MAX, ETHERTYPES_MAX, EVERYTHING, GUARDS, OWN_ADDRESSES, UNTAGGED, guards_at,
+    queue_row, row, rules,
 };
 
 /// `enum xdp_action`.
@@ -228,24 +228,29 @@ fn rate_guard(asm: &mut Asm, maps: Descriptors) {
     asm.load(Size::Word, R1, R9, rules::INTERVAL_SHIFT);
     asm.alu_imm(Op::And, R1, 63);
     asm.alu(Op::ShiftRight, R0, R1);
+    at_queue(asm, maps);
+    asm.load(Size::Double, R2, R1, queue_row::INTERVAL);
+    asm.jump_if(If::Equal, R2, R0, same);
+    asm.store(Size::Double, R1, queue_row::INTERVAL, R0);
+    asm.store_imm(Size::Double, R1, queue_row::INTERVAL_FRAMES, 0);
+    asm.place(same);
+    asm.alu_imm(Op::Move, R2, 1);
+    asm.fetch_add(R1, queue_row::INTERVAL_FRAMES, R2);
+    asm.jump_if(If::Below, R2, R8, passes);
+    add(asm, row::LIMITED, None);
+    asm.alu_imm(Op::Move, R0, XDP_DROP);
+    asm.exit();
+    asm.place(passes);
+}
+
+/// Leaves the address of the row of the frame's queue in R1. R2 is lost.
+fn at_queue(asm: &mut Asm, maps: Descriptors) {
     asm.load(Size::Word, R2, R6, RX_QUEUE);
     asm.alu_imm(Op::And, R2, GUARDS as i32 - 1);
     asm.alu_imm(Op::ShiftLeft, R2, row::SHIFT);
     asm.alu_imm(Op::Add, R2, guards_at(maps.cpus) as i32);
     asm.map_value(R1, maps.counters);
     asm.alu(Op::Add, R1, R2);
-    asm.load(Size::Double, R2, R1, 0);
-    asm.jump_if(If::Equal, R2, R0, same);
-    asm.store(Size::Double, R1, 0, R0);
-    asm.store_imm(Size::Double, R1, 8, 0);
-    asm.place(same);
-    asm.alu_imm(Op::Move, R2, 1);
-    asm.fetch_add(R1, 8, R2);
-    asm.jump_if(If::Below, R2, R8, passes);
-    add(asm, row::LIMITED, None);
-    asm.alu_imm(Op::Move, R0, XDP_DROP);
-    asm.exit();
-    asm.place(passes);
 }
 
 /// To the socket of the frame's queue; where there is none, counted and to the kernel.
@@ -259,4 +264,7 @@ fn redirect(asm: &mut Asm, maps: Descriptors) {
     asm.exit();
     asm.place(unwatched);
     add(asm, row::UNWATCHED, None);
+    at_queue(asm, maps);
+    asm.alu_imm(Op::Move, R2, 1);
+    asm.fetch_add(R1, queue_row::UNWATCHED, R2);
 }

@@ -16,6 +16,7 @@ mod command {
     pub const PROG_TEST_RUN: u32 = 10;
     pub const PROG_GET_FD_BY_ID: u32 = 13;
     pub const OBJ_GET_INFO_BY_FD: u32 = 15;
+    pub const MAP_FREEZE: u32 = 22;
     pub const LINK_CREATE: u32 = 28;
     pub const LINK_DETACH: u32 = 34;
 }
@@ -244,6 +245,15 @@ struct InfoByFd {
     descriptor: u32,
     bytes: u32,
     info: u64,
+}
+
+/// Keeps processes from writing a map's values, whoever has its descriptor; programs still may.
+///
+/// # Errors
+/// What bpf(2) reports.
+pub fn freeze(map: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: the layout of BPF_MAP_FREEZE: the map's descriptor.
+    unsafe { bpf(command::MAP_FREEZE, &mut (map.as_raw_fd() as u32)) }.map(drop)
 }
 
 /// The beginning of `struct bpf_prog_info`.

@@ -1,0 +1,287 @@
+//! The frame link: a receive ring, a way to transmit, and the memory both share.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use super::mapped::{Note, VIRTIO_BYTES};
+use super::ring2::Ring2;
+use super::ring3::Ring3;
+use super::socket;
+use super::train::Train;
+use super::tx_batch::Batch;
+use super::tx_ring::TxRing;
+use super::wake::Wake;
+use crate::buffers::Buffers;
+use crate::frame::{Census, Frame, FrameMemory, LinkCounters, LinkInfo};
+
+/// The receive ring, of either version.
+pub(super) enum Ring {
+    V2(Ring2),
+    V3(Ring3),
+}
+
+/// The way to transmit.
+pub(super) enum Transmit {
+    Batch(Batch),
+    Ring(TxRing),
+}
+
+/// What transmission did.
+#[derive(Debug, Default)]
+pub(super) struct Sent {
+    pub frames: u64,
+    pub bytes: u64,
+    pub dropped: u64,
+    pub invalid: u64,
+    pub syscalls: u64,
+}
+
+/// A link on one interface. See the [module](super).
+pub(super) struct PacketLink {
+    pub info: LinkInfo,
+    pub memory: Arc<FrameMemory>,
+    pub index: u32,
+    /// Declared before the socket that it watches.
+    pub wake: Wake,
+    pub socket: OwnedFd,
+    pub ring: Ring,
+    pub transmit: Transmit,
+    pub sent: Sent,
+    /// Buffers to transmit from, and those that trains are taken apart into.
+    pub buffers: Buffers,
+    pub segments: Buffers,
+    pub train: Option<Train>,
+    /// A frame that was too long for its slot lies here; ready while none does.
+    pub scratch: Option<Frame>,
+    pub counters: LinkCounters,
+    /// Frames whose transmission is over. Its capacity is fixed.
+    pub done: Vec<Frame>,
+    pub down: bool,
+    pub idle: u32,
+}
+
+impl PacketLink {
+    /// The longest frame of the interface, bytes.
+    pub fn longest(&self) -> usize {
+        self.info.part_bytes_max
+    }
+
+    /// Appends what is in the ring, up to a batch.
+    pub fn take(&mut self, frames: &mut Vec<Frame>) -> usize {
+        let before = frames.len();
+        while frames.len() - before < self.info.batch_max {
+            if self.train.is_some() {
+                match self.take_segment() {
+                    Some(frame) => frames.push(frame),
+                    None if self.train.is_some() => break,
+                    None => {}
+                }
+                continue;
+            }
+            let next = match &mut self.ring {
+                Ring::V2(ring) => ring.next(),
+                Ring::V3(ring) => ring.next(),
+            };
+            let Some((mut frame, note)) = next else { break };
+            if note.is_train() || note.whole_bytes as usize > self.longest() {
+                self.take_long(frame, note);
+                continue;
+            }
+            frame.note(note.vlan(), note.checksum_trusted());
+            self.counters.rx_bytes += frame.len() as u64;
+            frames.push(frame);
+        }
+        let count = frames.len() - before;
+        self.counters.rx_frames += count as u64;
+        count
+    }
+
+    /// The next segment of the train; at its end the train goes back where it came from.
+    fn take_segment(&mut self) -> Option<Frame> {
+        let train = self.train.as_mut()?;
+        if train.is_over() {
+            let Train { frame, .. } = self.train.take()?;
+            self.put_train(frame);
+            return None;
+        }
+        let frame = train.next(&self.memory, &mut self.segments)?;
+        self.counters.rx_bytes += frame.len() as u64;
+        Some(frame)
+    }
+
+    /// A frame longer than the interface's can be: a train, whole in the ring or cut off and
+    /// queued at the socket (`PACKET_COPY_THRESH`).
+    fn take_long(&mut self, frame: Frame, note: Note) {
+        let (frame, virtio) = if note.status & libc::TP_STATUS_COPY != 0 {
+            self.put(frame);
+            let Some(queued) = self.read_queued() else {
+                self.counters.rx_dropped += 1;
+                return;
+            };
+            queued
+        } else {
+            (frame, note.virtio)
+        };
+        let cut = frame.len() != note.whole_bytes as usize;
+        let begun = if cut { Err(frame) } else { self.begin_train(frame, virtio, note) };
+        if let Err(frame) = begun {
+            self.counters.rx_dropped += 1;
+            self.put_train(frame);
+        }
+    }
+
+    fn begin_train(
+        &mut self,
+        mut frame: Frame,
+        virtio: [u8; VIRTIO_BYTES],
+        note: Note,
+    ) -> Result<(), Frame> {
+        frame.note(note.vlan(), true);
+        let train = Train::new(frame, &self.memory, virtio)?;
+        if train.frame_bytes() > self.longest() {
+            return Err(train.frame);
+        }
+        self.train = Some(train);
+        Ok(())
+    }
+
+    /// Reads the frame that the kernel queued because it did not fit into its slot.
+    fn read_queued(&mut self) -> Option<(Frame, [u8; VIRTIO_BYTES])> {
+        let mut frame = self.scratch.take()?;
+        let mut virtio = [0; VIRTIO_BYTES];
+        frame.set_len(frame.room());
+        let mut parts = [
+            io::IoSliceMut::new(&mut virtio),
+            io::IoSliceMut::new(self.memory.bytes_mut(&mut frame)),
+        ];
+        self.counters.syscalls += 1;
+        let mut control = rustix::net::RecvAncillaryBuffer::default();
+        let flags = rustix::net::RecvFlags::DONTWAIT;
+        let got = rustix::net::recvmsg(&self.socket, &mut parts, &mut control, flags);
+        match got {
+            Ok(got) if got.bytes >= VIRTIO_BYTES => {
+                frame.set_len((got.bytes - VIRTIO_BYTES).min(frame.room()));
+                Some((frame, virtio))
+            }
+            _ => {
+                self.scratch = Some(frame);
+                None
+            }
+        }
+    }
+
+    /// Puts what a train came in where it belongs.
+    fn put_train(&mut self, frame: Frame) {
+        if self.scratch_is_train() {
+            self.scratch = Some(frame);
+        } else {
+            self.put(frame);
+        }
+    }
+
+    /// Puts a frame where it belongs.
+    pub fn put(&mut self, frame: Frame) {
+        if self.buffers.owns(&frame) {
+            self.buffers.put(frame);
+        } else if self.segments.owns(&frame) {
+            self.segments.put(frame);
+        } else {
+            match &mut self.ring {
+                Ring::V2(ring) => ring.give_back(&frame),
+                Ring::V3(ring) => ring.give_back(&frame),
+            }
+        }
+    }
+
+    /// Asks whether the interface is still there; an error if it is not.
+    pub fn look_for_trouble(&mut self) -> io::Result<()> {
+        self.counters.syscalls += 1;
+        if socket::pending_error(self.socket.as_fd()).is_ok() {
+            return Ok(());
+        }
+        self.down = true;
+        self.check_up()
+    }
+
+    /// An error while the interface is down or gone.
+    pub fn check_up(&mut self) -> io::Result<()> {
+        if self.down {
+            self.counters.syscalls += 2;
+            socket::check_interface(self.socket.as_fd(), self.index)?;
+            self.down = false;
+            self.counters.recoveries += 1;
+        }
+        Ok(())
+    }
+
+    /// Queues whole frames off the front of `frames`, up to one that cannot be sent, which is
+    /// given up; the parts taken, and whether there may be more.
+    pub fn queue_run(&mut self, frames: &mut Vec<Frame>) -> (usize, bool) {
+        let (mut at, mut invalid) = (0, 0);
+        while at < frames.len() {
+            let whole = frames[at..].iter().position(|part| !part.continues());
+            let parts = whole.map_or(frames.len() - at, |last| last + 1);
+            if !self.is_valid(&frames[at..at + parts]) {
+                (invalid, self.sent.invalid) = (parts, self.sent.invalid + 1);
+                break;
+            }
+            let fits = match &mut self.transmit {
+                Transmit::Batch(batch) => batch.has_room(at + parts),
+                Transmit::Ring(ring) => {
+                    ring.push(&self.memory, &frames[at..at + parts], &mut self.sent)
+                }
+            };
+            if !fits {
+                self.counters.tx_ring_full += 1;
+                break;
+            }
+            at += parts;
+        }
+        match &mut self.transmit {
+            Transmit::Batch(batch) => batch.push(frames.drain(..at)),
+            Transmit::Ring(_) => self.done.extend(frames.drain(..at)),
+        }
+        self.done.extend(frames.drain(..invalid));
+        self.put_done();
+        (at + invalid, invalid > 0)
+    }
+
+    /// Whether the interface can carry a frame: it is whole, has a header and is not too long.
+    fn is_valid(&self, parts: &[Frame]) -> bool {
+        let bytes: usize = parts.iter().map(Frame::len).sum();
+        parts.last().is_some_and(|last| !last.continues())
+            && (14..=self.longest()).contains(&bytes)
+            && parts.len() <= self.info.batch_max
+    }
+
+    /// Puts the frames whose transmission is over where they belong.
+    pub fn put_done(&mut self) {
+        while let Some(frame) = self.done.pop() {
+            self.put(frame);
+        }
+    }
+
+    /// Where the frames are. A ring of blocks has no fixed number of frames: as many as the
+    /// smallest ones would be are taken for those that it can receive.
+    pub fn count(&self) -> Census {
+        let (slots, ring_lent) = match &self.ring {
+            Ring::V2(ring) => ring.census(),
+            Ring::V3(ring) => ring.census(),
+        };
+        let in_train = usize::from(self.train.is_some() && !self.scratch_is_train());
+        let transmitting = match &self.transmit {
+            Transmit::Batch(batch) => batch.queued(),
+            Transmit::Ring(_) => 0,
+        };
+        let pool = self.buffers.free() + self.segments.free();
+        let buffers = self.buffers.count() + self.segments.count();
+        let lent = ring_lent - in_train + buffers - pool - transmitting;
+        Census { pool, receiving: slots - ring_lent + in_train, transmitting, lent }
+    }
+
+    /// Whether the train lies in the scratch buffer, which is no frame of the census.
+    fn scratch_is_train(&self) -> bool {
+        self.scratch.is_none() && matches!(self.ring, Ring::V2(_))
+    }
+}

@@ -1,0 +1,271 @@
+//! Frame links over AF_PACKET: any interface, any driver, no program to load.
+//!
+//! ```text
+//!   frame memory: │ receive ring of the kernel (mapped) │ buffers to transmit │ segments │ scratch │
+//! ```
+//!
+//! Received frames are lent out of the kernel's ring and go back to it in any order. Frames leave
+//! by `sendmmsg` out of the frame memory (`tx=batch`) or copied into a ring of the kernel
+//! (`tx=ring`).
+//!
+//! - `ring=v2` shows each frame at once and has a slot for each; `ring=v3` packs frames into
+//!   blocks, which a frame that comes alone leaves only after `retire_ms`.
+//! - [`steer`](crate::frame::FrameLink::steer) attaches a filter to the socket. The kernel sees
+//!   every frame all the same: this link only listens beside it, `everything` included. For
+//!   addresses that the kernel knows, its own UDP sockets must hold the ports, or it answers "port
+//!   unreachable".
+//! - Frames that this machine sends on the interface are not received.
+//! - Checksums that hardware was to complete, and those that it checked, are noted at the frame.
+//! - Trains of datagrams from a sender on the same machine (UDP GSO) are taken apart.
+//!
+//! Only opening the sockets needs a privilege (CAP_NET_RAW), and [`crate::rights`] does it. Sources: packet(7), `Documentation/networking/packet_mmap.rst`.
+
+mod filter;
+mod link;
+mod mapped;
+mod options;
+mod ring2;
+mod ring3;
+mod seam;
+mod socket;
+mod train;
+mod tx_batch;
+mod tx_ring;
+mod wake;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::mm::MapFlags;
+
+use crate::buffers::Buffers;
+use crate::device::Device;
+use crate::frame::{
+    ETHERNET_BYTES_MAX, Frame, FrameLink, FrameMemory, FrameOptions, LinkCounters, LinkInfo, Mode,
+    Steer,
+};
+use crate::rights::{self, Family};
+use crate::{LinkError, Spec};
+use link::{PacketLink, Ring, Sent, Transmit};
+use options::{PacketOptions, RingKind, TransmitKind};
+
+pub use options::OPTIONS_HELP;
+
+/// Buffers that trains are taken apart into.
+const SEGMENTS: usize = 512;
+
+/// A train of datagrams is one IPv4 packet, bytes, with its Ethernet header.
+const TRAIN_BYTES_MAX: usize = 65_535 + ETHERNET_BYTES_MAX;
+
+/// Opens a packet link; the factory behind the name `packet`.
+///
+/// # Errors
+/// [`LinkError::Interface`] with what to do, [`LinkError::BadOption`] for unusable options.
+pub fn open(spec: &Spec, sizes: &FrameOptions) -> Result<Box<dyn FrameLink>, LinkError> {
+    let options = PacketOptions::from_spec(spec)?;
+    let device = Device::look("packet", &options.interface)?;
+    let mut rights = rights::open(&options.rights, Family::Packet, &options.interface)?;
+    let sockets = rights.socket().and_then(|rx| Ok((rx, rights.socket()?)));
+    let (rx, tx) = sockets.map_err(|error| explain(&device, "open a socket", error))?;
+    assemble(&options, &device, sizes, rx, tx)
+        .map(|link| Box::new(link) as Box<dyn FrameLink>)
+        .map_err(|(step, error)| explain(&device, step, error))
+}
+
+fn explain(device: &Device, step: &str, source: io::Error) -> LinkError {
+    let hint = match source.raw_os_error() {
+        Some(libc::ENOMEM) => "the ring is too large for this machine: ask for fewer frames",
+        Some(libc::EAFNOSUPPORT) => "this kernel has no packet sockets (CONFIG_PACKET)",
+        Some(libc::ENODEV | libc::ENXIO) => {
+            "the interface is gone: `ip link` lists those there are"
+        }
+        Some(libc::EALREADY | libc::EINVAL) if step == "join the fanout group" => {
+            "all links of a group must share it the same way, on the same interface"
+        }
+        _ => "see packet(7)",
+    };
+    LinkError::Interface {
+        link: "packet",
+        interface: device.name.clone(),
+        step: step.to_owned(),
+        source,
+        hint: hint.to_owned(),
+    }
+}
+
+/// A step that failed, and how.
+type Failed = (&'static str, io::Error);
+
+/// Everything that needs no privilege.
+fn assemble(
+    options: &PacketOptions,
+    device: &Device,
+    sizes: &FrameOptions,
+    rx: OwnedFd,
+    tx: OwnedFd,
+) -> Result<PacketLink, Failed> {
+    let longest = device.mtu + ETHERNET_BYTES_MAX;
+    let plan = Plan::new(options, sizes, longest);
+    let memory = FrameMemory::anonymous(plan.bytes(), MapFlags::NORESERVE);
+    let memory = Arc::new(memory.map_err(|error| ("frame memory", error))?);
+    let ring = listen(rx.as_fd(), options, device, &plan, &memory)?;
+    let wake = wake::Wake::new(rx.as_fd()).map_err(|error| ("epoll", error))?;
+    let transmit = speak(tx, options, device, &plan, &memory)?;
+    // SAFETY: the plan keeps these three parts of the memory and the ring apart.
+    let (buffers, segments, scratch) = unsafe {
+        let buffers = |at, count| Buffers::new(Arc::clone(&memory), at, plan.stride, count);
+        (
+            buffers(plan.buffers_at(), plan.buffers),
+            buffers(plan.segments_at(), SEGMENTS),
+            Frame::new(&memory, plan.scratch_at(), 0, TRAIN_BYTES_MAX as u32, 0),
+        )
+    };
+    Ok(PacketLink {
+        info: plan.info(options, device, &transmit),
+        memory,
+        index: device.index,
+        wake,
+        socket: rx,
+        scratch: matches!(ring, Ring::V2(_)).then_some(scratch),
+        ring,
+        transmit,
+        sent: Sent::default(),
+        buffers,
+        segments,
+        train: None,
+        counters: LinkCounters::default(),
+        done: Vec::with_capacity(plan.buffers + plan.receive_frames),
+        down: !device.up,
+        idle: 0,
+    })
+}
+
+/// Sets the receiving socket up. It hears nothing before it is steered.
+fn listen(
+    fd: BorrowedFd<'_>,
+    options: &PacketOptions,
+    device: &Device,
+    plan: &Plan,
+    memory: &Arc<FrameMemory>,
+) -> Result<Ring, Failed> {
+    let number =
+        |what, name, value| socket::set_number(fd, name, value).map_err(|error| (what, error));
+    let version = if plan.v3.is_some() { socket::V3 } else { socket::V2 };
+    number("PACKET_VERSION", libc::PACKET_VERSION, version)?;
+    number("PACKET_VNET_HDR", libc::PACKET_VNET_HDR, 1)?;
+    number("PACKET_IGNORE_OUTGOING", libc::PACKET_IGNORE_OUTGOING, 1)?;
+    let nothing = filter::program(&Steer::default());
+    socket::attach(fd, &nothing).map_err(|error| ("SO_ATTACH_FILTER", error))?;
+    let ring = match plan.v3 {
+        Some(shape) => ring3::Ring3::new(fd, memory, shape).map(Ring::V3),
+        None => {
+            number("PACKET_COPY_THRESH", libc::PACKET_COPY_THRESH, 1)?;
+            socket::grow_queue(fd);
+            ring2::Ring2::new(fd, memory, plan.v2).map(Ring::V2)
+        }
+    };
+    let ring = ring.map_err(|error| ("PACKET_RX_RING", error))?;
+    socket::bind(fd, device.index, true).map_err(|error| ("bind", error))?;
+    if let Some(fanout) = options.fanout {
+        socket::join(fd, fanout).map_err(|error| ("join the fanout group", error))?;
+    }
+    Ok(ring)
+}
+
+/// Sets the transmitting socket up.
+fn speak(
+    fd: OwnedFd,
+    options: &PacketOptions,
+    device: &Device,
+    plan: &Plan,
+    memory: &Arc<FrameMemory>,
+) -> Result<Transmit, Failed> {
+    let bypass = i32::from(options.qdisc_bypass);
+    socket::set_number(fd.as_fd(), libc::PACKET_QDISC_BYPASS, bypass)
+        .map_err(|error| ("PACKET_QDISC_BYPASS", error))?;
+    socket::bind(fd.as_fd(), device.index, false).map_err(|error| ("bind", error))?;
+    if options.transmit == TransmitKind::Ring {
+        let ring = tx_ring::TxRing::new(fd, plan.buffers, plan.longest);
+        return ring.map(Transmit::Ring).map_err(|error| ("PACKET_TX_RING", error));
+    }
+    Ok(Transmit::Batch(tx_batch::Batch::new(fd, Arc::clone(memory), plan.buffers)))
+}
+
+/// How much of what there is, and where it lies in the memory.
+struct Plan {
+    longest: usize,
+    v2: ring2::Shape,
+    v3: Option<ring3::Shape>,
+    receive_frames: usize,
+    buffers: usize,
+    /// Bytes from one buffer to the next.
+    stride: u32,
+}
+
+impl Plan {
+    fn new(options: &PacketOptions, sizes: &FrameOptions, longest: usize) -> Self {
+        let v2 = ring2::Shape::new(sizes.receive_frames, longest);
+        let v3 = (options.ring == RingKind::V3).then(|| {
+            let (bytes, retire_ms) = (options.block_bytes, options.retire_ms);
+            let mut shape = ring3::Shape::new(sizes.receive_frames, longest, bytes, retire_ms);
+            shape.blocks = options.blocks.unwrap_or(shape.blocks);
+            shape
+        });
+        let receive_frames = match v3 {
+            Some(shape) => shape.frames(longest),
+            None => v2.slots(),
+        };
+        let buffers = sizes.transmit_frames.max(1);
+        Self {
+            longest,
+            v2,
+            v3,
+            receive_frames,
+            buffers,
+            stride: longest.next_multiple_of(64) as u32,
+        }
+    }
+
+    fn buffers_at(&self) -> u64 {
+        self.v3.map_or(self.v2.bytes(), ring3::Shape::bytes) as u64
+    }
+
+    fn segments_at(&self) -> u64 {
+        self.buffers_at() + self.buffers as u64 * u64::from(self.stride)
+    }
+
+    fn scratch_at(&self) -> u64 {
+        self.segments_at() + SEGMENTS as u64 * u64::from(self.stride)
+    }
+
+    fn bytes(&self) -> usize {
+        self.scratch_at() as usize + TRAIN_BYTES_MAX
+    }
+
+    fn info(&self, options: &PacketOptions, device: &Device, transmit: &Transmit) -> LinkInfo {
+        let ring = match self.v3 {
+            Some(shape) => format!(
+                "receives by {} blocks of {} KiB (TPACKET_V3, shown after {} ms)",
+                shape.blocks,
+                shape.block_bytes >> 10,
+                shape.retire_ms
+            ),
+            None => format!("receives by {} slots (TPACKET_V2)", self.receive_frames),
+        };
+        let way = match transmit {
+            Transmit::Batch(_) => "sends by sendmmsg",
+            Transmit::Ring(_) => "sends by ring (PACKET_TX_RING)",
+        };
+        let queue = if options.qdisc_bypass { "past the queueing discipline" } else { "queued" };
+        let mut info = LinkInfo::new("packet", device.mac, device.mtu);
+        info.interface = Some(device.name.clone());
+        info.mode = Mode::Generic;
+        info.detail = format!("{ring}, {way}, {queue}");
+        info.queues = device.receive_queues.map_or(1, |queues| queues as usize);
+        info.part_bytes_max = self.longest;
+        info.receive_frames = self.receive_frames;
+        info.forwards = true;
+        info
+    }
+}

@@ -1,0 +1,131 @@
+//! The receive ring of `TPACKET_V2`: a slot for each frame, shown the moment the frame is there.
+
+use std::io;
+use std::mem;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use libc::tpacket2_hdr;
+
+use super::mapped::{Mapped, Note, PAGE_BLOCK_BYTES, VIRTIO_BYTES};
+use super::socket;
+use crate::frame::{Frame, FrameMemory};
+
+/// Our own mark on a slot whose frame is lent: neither `TP_STATUS_KERNEL`, so that the kernel
+/// leaves it, nor `TP_STATUS_USER`, so that we do not look at it again.
+const LENT: u32 = 1 << 16;
+
+/// How the slots lie: as many as fit into a block, side by side, block after block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shape {
+    pub slot_bytes: usize,
+    pub blocks: usize,
+}
+
+impl Shape {
+    /// At least `frames` slots for frames of up to `longest` bytes.
+    pub fn new(frames: usize, longest: usize) -> Self {
+        let slot_bytes = super::mapped::slot_bytes(libc::TPACKET2_HDRLEN, longest);
+        let blocks = frames.max(2).div_ceil(PAGE_BLOCK_BYTES / slot_bytes);
+        Self { slot_bytes, blocks }
+    }
+
+    pub fn bytes(self) -> usize {
+        self.blocks * PAGE_BLOCK_BYTES
+    }
+
+    pub fn slots(self) -> usize {
+        self.blocks * (PAGE_BLOCK_BYTES / self.slot_bytes)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Ring2 {
+    mapped: Mapped,
+    shape: Shape,
+    /// Offset of the next slot, and of the end of its block.
+    next: usize,
+    block_end: usize,
+    lent: usize,
+}
+
+/// Asks the kernel for the ring; the socket is of version 2 by then.
+pub(super) fn request(fd: BorrowedFd<'_>, shape: Shape, option: libc::c_int) -> io::Result<()> {
+    let request = libc::tpacket_req {
+        tp_block_size: PAGE_BLOCK_BYTES as u32,
+        tp_block_nr: shape.blocks as u32,
+        tp_frame_size: shape.slot_bytes as u32,
+        tp_frame_nr: shape.slots() as u32,
+    };
+    // SAFETY: rings of version 2 are asked for with a tpacket_req.
+    unsafe { socket::set(fd, option, &request) }
+}
+
+impl Ring2 {
+    pub fn new(fd: BorrowedFd<'_>, memory: &Arc<FrameMemory>, shape: Shape) -> io::Result<Self> {
+        request(fd, shape, libc::PACKET_RX_RING)?;
+        let mapped = Mapped::over(fd, memory, shape.bytes())?;
+        Ok(Self { mapped, shape, next: 0, block_end: PAGE_BLOCK_BYTES, lent: 0 })
+    }
+
+    /// The next frame, if there is one.
+    pub fn next(&mut self) -> Option<(Frame, Note)> {
+        let at = self.next;
+        let status = self.mapped.word(at);
+        let said = status.load(Ordering::Acquire);
+        if said & libc::TP_STATUS_USER == 0 {
+            return None;
+        }
+        status.store(LENT, Ordering::Relaxed);
+        // SAFETY: the slot is ours, and begins with this header.
+        let header: tpacket2_hdr = unsafe { self.mapped.read(at) };
+        self.next += self.shape.slot_bytes;
+        if self.next + self.shape.slot_bytes > self.block_end {
+            self.next = self.block_end % self.shape.bytes();
+            self.block_end = self.next + PAGE_BLOCK_BYTES;
+        }
+        self.lent += 1;
+        let (start, length) = (at + usize::from(header.tp_mac), header.tp_snaplen);
+        let note = Note {
+            status: said,
+            whole_bytes: header.tp_len,
+            tag: u32::from(header.tp_vlan_tci),
+            // SAFETY: the kernel has written it in front of the frame.
+            virtio: unsafe { self.mapped.read(start - VIRTIO_BYTES) },
+        };
+        // SAFETY: the kernel has handed the slot over, and it is marked as lent.
+        Some((unsafe { self.mapped.frame(start, length, (at / 64) as u32) }, note))
+    }
+
+    /// Gives a slot back to the kernel.
+    pub fn give_back(&mut self, frame: &Frame) {
+        self.lent -= 1;
+        self.mapped
+            .word(frame.tag() as usize * 64)
+            .store(libc::TP_STATUS_KERNEL, Ordering::Release);
+    }
+
+    /// Slots in all, and those that are lent.
+    pub fn census(&self) -> (usize, usize) {
+        (self.shape.slots(), self.lent)
+    }
+}
+
+const _: () = assert!(mem::offset_of!(tpacket2_hdr, tp_status) == 0);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_hold_the_longest_frame_and_fill_blocks() {
+        for (frames, longest) in [(4096, 1518), (4096, 9018), (1, 60), (512, 65_000)] {
+            let shape = Shape::new(frames, longest);
+            assert!(shape.slots() >= frames.max(2), "{shape:?}");
+            assert!(shape.slot_bytes >= longest + libc::TPACKET2_HDRLEN, "{shape:?}");
+            assert!(shape.slot_bytes.is_multiple_of(64) && shape.slot_bytes <= PAGE_BLOCK_BYTES);
+        }
+        assert_eq!(Shape::new(4096, 1518), Shape { slot_bytes: 1664, blocks: 53 });
+    }
+}

@@ -1,0 +1,147 @@
+//! The receive ring of `TPACKET_V3`: blocks that the kernel packs frames into, each shown when it
+//! is full or when its time is up.
+
+use std::io;
+use std::mem;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use libc::{tpacket_block_desc, tpacket_hdr_v1, tpacket3_hdr};
+
+use super::mapped::{Mapped, Note, VIRTIO_BYTES};
+use super::socket;
+use crate::frame::{Frame, FrameMemory};
+
+/// Where the members of a block's header lie.
+const STATUS: usize = mem::offset_of!(tpacket_block_desc, hdr);
+const COUNT: usize = STATUS + mem::offset_of!(tpacket_hdr_v1, num_pkts);
+const FIRST: usize = STATUS + mem::offset_of!(tpacket_hdr_v1, offset_to_first_pkt);
+
+/// Blocks, their size, and how long the kernel may keep one that is not full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shape {
+    pub block_bytes: usize,
+    pub blocks: usize,
+    pub retire_ms: u32,
+}
+
+impl Shape {
+    /// Blocks for at least `frames` frames of `longest` bytes.
+    pub fn new(frames: usize, longest: usize, block_bytes: Option<usize>, retire_ms: u32) -> Self {
+        let block_bytes = block_bytes.unwrap_or(1 << 18);
+        let frame_bytes = super::mapped::slot_bytes(libc::TPACKET3_HDRLEN, longest);
+        let blocks = frames.div_ceil(block_bytes / frame_bytes).max(4);
+        Self { block_bytes, blocks, retire_ms }
+    }
+
+    pub fn bytes(self) -> usize {
+        self.blocks * self.block_bytes
+    }
+
+    /// Frames of `longest` bytes that fit.
+    pub fn frames(self, longest: usize) -> usize {
+        self.blocks * (self.block_bytes / super::mapped::slot_bytes(libc::TPACKET3_HDRLEN, longest))
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Ring3 {
+    mapped: Mapped,
+    shape: Shape,
+    /// The block that is walked, or will be next.
+    block: usize,
+    /// Frames of it that were not looked at yet, and where the next one lies.
+    left: u32,
+    at: usize,
+    /// For each block: frames lent, and one more while it is walked. At zero it goes back.
+    held: Vec<u32>,
+    lent: usize,
+}
+
+impl Ring3 {
+    pub fn new(fd: BorrowedFd<'_>, memory: &Arc<FrameMemory>, shape: Shape) -> io::Result<Self> {
+        const SLOT: u32 = 2048;
+        let request = libc::tpacket_req3 {
+            tp_block_size: shape.block_bytes as u32,
+            tp_block_nr: shape.blocks as u32,
+            tp_frame_size: SLOT,
+            tp_frame_nr: (shape.bytes() / SLOT as usize) as u32,
+            tp_retire_blk_tov: shape.retire_ms,
+            tp_sizeof_priv: 0,
+            tp_feature_req_word: 0,
+        };
+        // SAFETY: receive rings of version 3 are asked for with a tpacket_req3.
+        unsafe { socket::set(fd, libc::PACKET_RX_RING, &request)? };
+        let mapped = Mapped::over(fd, memory, shape.bytes())?;
+        let held = vec![0; shape.blocks];
+        Ok(Self { mapped, shape, block: 0, left: 0, at: 0, held, lent: 0 })
+    }
+
+    /// The next frame, if there is one.
+    pub fn next(&mut self) -> Option<(Frame, Note)> {
+        while self.left == 0 {
+            self.open_block()?;
+        }
+        let at = self.at;
+        // SAFETY: the block is ours, and the kernel has put a header there.
+        let header: tpacket3_hdr = unsafe { self.mapped.read(at) };
+        let block = self.block;
+        self.held[block] += 1;
+        self.lent += 1;
+        self.at += header.tp_next_offset as usize;
+        self.left -= 1;
+        if self.left == 0 {
+            self.let_go(block);
+            self.block = (block + 1) % self.shape.blocks;
+        }
+        let start = at + usize::from(header.tp_mac);
+        let note = Note {
+            status: header.tp_status,
+            whole_bytes: header.tp_len,
+            tag: header.hv1.tp_vlan_tci,
+            // SAFETY: the kernel has written it in front of the frame.
+            virtio: unsafe { self.mapped.read(start - VIRTIO_BYTES) },
+        };
+        // SAFETY: the kernel has handed the block over, its frames do not overlap, and each is
+        // walked over once.
+        Some((unsafe { self.mapped.frame(start, header.tp_snaplen, block as u32) }, note))
+    }
+
+    /// Begins to walk the next block, if the kernel is done with it and we are, too.
+    fn open_block(&mut self) -> Option<()> {
+        let base = self.block * self.shape.block_bytes;
+        let status = self.mapped.word(base + STATUS).load(Ordering::Acquire);
+        if status & libc::TP_STATUS_USER == 0 || self.held[self.block] > 0 {
+            return None;
+        }
+        self.left = self.mapped.word(base + COUNT).load(Ordering::Relaxed);
+        self.at = base + self.mapped.word(base + FIRST).load(Ordering::Relaxed) as usize;
+        if self.left == 0 {
+            self.mapped.word(base + STATUS).store(libc::TP_STATUS_KERNEL, Ordering::Release);
+            self.block = (self.block + 1) % self.shape.blocks;
+        } else {
+            self.held[self.block] = 1;
+        }
+        Some(())
+    }
+
+    fn let_go(&mut self, block: usize) {
+        self.held[block] -= 1;
+        if self.held[block] == 0 {
+            let status = self.mapped.word(block * self.shape.block_bytes + STATUS);
+            status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
+        }
+    }
+
+    /// Takes a frame back; its block goes back to the kernel with the last one.
+    pub fn give_back(&mut self, frame: &Frame) {
+        self.lent -= 1;
+        self.let_go(frame.tag() as usize);
+    }
+
+    /// Frames that it can hold, were they the smallest, and those that are lent.
+    pub fn census(&self) -> (usize, usize) {
+        (self.shape.bytes() / 64, self.lent)
+    }
+}

@@ -1,0 +1,102 @@
+//! The packet link as a [`FrameLink`].
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use super::link::{PacketLink, Transmit};
+use super::wake::News;
+use super::{filter, socket};
+use crate::LinkError;
+use crate::frame::{Census, Frame, FrameLink, FrameMemory, LinkCounters, LinkInfo, Steer};
+
+/// Empty looks into the ring between two questions whether the interface is still there.
+const LOOKS_PER_QUESTION: u32 = 1024;
+
+impl FrameLink for PacketLink {
+    fn info(&self) -> &LinkInfo {
+        &self.info
+    }
+
+    fn memory(&self) -> &Arc<FrameMemory> {
+        &self.memory
+    }
+
+    fn steer(&mut self, steer: &Steer) -> Result<(), LinkError> {
+        let attached = socket::attach(self.socket.as_fd(), &filter::program(steer));
+        attached.map_err(|source| LinkError::Setup { what: "SO_ATTACH_FILTER", source })
+    }
+
+    fn receive(&mut self, frames: &mut Vec<Frame>) -> io::Result<usize> {
+        self.check_up()?;
+        let count = self.take(frames);
+        if count > 0 {
+            self.idle = 0;
+            return Ok(count);
+        }
+        self.idle = self.idle.wrapping_add(1);
+        let news = self.wake.quiet(&mut self.counters.syscalls);
+        if news == News::Trouble || self.idle.is_multiple_of(LOOKS_PER_QUESTION) {
+            self.look_for_trouble()?;
+        }
+        if news == News::Nothing {
+            return Ok(0);
+        }
+        let count = self.take(frames);
+        if count > 0 {
+            self.counters.syscalls += 1;
+            self.wake.again(self.socket.as_fd())?;
+        }
+        Ok(count)
+    }
+
+    fn give_back(&mut self, frames: &mut Vec<Frame>) {
+        frames.drain(..).for_each(|frame| self.put(frame));
+    }
+
+    fn reserve(&mut self, frames: &mut Vec<Frame>, count: usize) -> usize {
+        self.buffers.reserve(frames, count)
+    }
+
+    fn transmit(&mut self, frames: &mut Vec<Frame>) -> io::Result<usize> {
+        self.check_up()?;
+        let mut taken = 0;
+        loop {
+            let (parts, more) = self.queue_run(frames);
+            taken += parts;
+            if !more {
+                return Ok(taken);
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = match &mut self.transmit {
+            Transmit::Batch(batch) => batch.flush(&mut self.sent, &mut self.done),
+            Transmit::Ring(ring) => ring.flush(&mut self.sent),
+        };
+        self.put_done();
+        self.down |= flushed.is_err();
+        flushed
+    }
+
+    fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.wake.poll_fd())
+    }
+
+    fn counters(&mut self) -> LinkCounters {
+        self.counters.rx_ring_full += socket::drops(self.socket.as_fd()).unwrap_or(0);
+        LinkCounters {
+            tx_frames: self.sent.frames,
+            tx_bytes: self.sent.bytes,
+            tx_invalid: self.sent.invalid,
+            tx_dropped: self.sent.dropped,
+            syscalls: self.counters.syscalls + self.sent.syscalls,
+            ..self.counters
+        }
+    }
+
+    fn census(&self) -> Census {
+        self.count()
+    }
+}

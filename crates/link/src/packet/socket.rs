@@ -1,0 +1,117 @@
+//! AF_PACKET sockets: what is set on them, and what they report (packet(7),
+//! `Documentation/networking/packet_mmap.rst`). None of this needs a privilege: only to open the
+//! socket does.
+
+use std::io;
+use std::mem;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use libc::{c_int, socklen_t};
+
+use super::options::Fanout;
+
+/// A `TPACKET_V2` or `TPACKET_V3` socket.
+pub(super) const V2: c_int = libc::tpacket_versions::TPACKET_V2 as c_int;
+pub(super) const V3: c_int = libc::tpacket_versions::TPACKET_V3 as c_int;
+
+/// Sets an option of the packet level.
+///
+/// # Safety
+/// `T` is the C type that the kernel expects for this option.
+pub(super) unsafe fn set<T>(fd: BorrowedFd<'_>, name: c_int, value: &T) -> io::Result<()> {
+    let (at, bytes) = ((&raw const *value).cast(), mem::size_of::<T>() as socklen_t);
+    // SAFETY: `value` is live and of the length given; the kernel only reads it.
+    let rc = unsafe { libc::setsockopt(fd.as_raw_fd(), libc::SOL_PACKET, name, at, bytes) };
+    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Sets an option of the packet level that is a number.
+pub(super) fn set_number(fd: BorrowedFd<'_>, name: c_int, value: c_int) -> io::Result<()> {
+    // SAFETY: all callers' options take an int.
+    unsafe { set(fd, name, &value) }
+}
+
+/// Has the socket receive frames of every Ethernet type on an interface, or none (`receive` off),
+/// and transmit there.
+pub(super) fn bind(fd: BorrowedFd<'_>, index: u32, receive: bool) -> io::Result<()> {
+    let protocol = if receive { (libc::ETH_P_ALL as u16).to_be() } else { 0 };
+    // SAFETY: a sockaddr_ll is plain data, and all zeros is one.
+    let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = protocol;
+    address.sll_ifindex = index as c_int;
+    let (at, bytes) = ((&raw const address).cast(), mem::size_of_val(&address) as socklen_t);
+    // SAFETY: `address` is a live sockaddr_ll of the length given.
+    let rc = unsafe { libc::bind(fd.as_raw_fd(), at, bytes) };
+    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Joins the group of sockets that share the interface's frames.
+pub(super) fn join(fd: BorrowedFd<'_>, fanout: Fanout) -> io::Result<()> {
+    // The flag makes the group, like its sockets, blind to what this machine sends.
+    let way = u32::from(fanout.mode) | libc::PACKET_FANOUT_FLAG_IGNORE_OUTGOING;
+    set_number(fd, libc::PACKET_FANOUT, (u32::from(fanout.id) | way << 16) as c_int)
+}
+
+/// Attaches a filter; it replaces the one before.
+pub(super) fn attach(fd: BorrowedFd<'_>, code: &[libc::sock_filter]) -> io::Result<()> {
+    let filter = code.as_ptr().cast_mut();
+    let program = libc::sock_fprog { len: code.len() as u16, filter };
+    let (at, bytes) = ((&raw const program).cast(), mem::size_of_val(&program) as socklen_t);
+    let (level, name) = (libc::SOL_SOCKET, libc::SO_ATTACH_FILTER);
+    // SAFETY: `program` points at `len` instructions, which the kernel copies.
+    let rc = unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, at, bytes) };
+    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Lets the socket queue frames that are too long for their slots, as far as the system allows.
+pub(super) fn grow_queue(fd: BorrowedFd<'_>) {
+    // A smaller queue only means that more of such frames are lost, and counted.
+    let _ = socket2::SockRef::from(&fd).set_recv_buffer_size(4 << 20);
+}
+
+/// Frames that found no room in the ring since the last time this was asked.
+pub(super) fn drops(fd: BorrowedFd<'_>) -> io::Result<u64> {
+    let mut stats = libc::tpacket_stats_v3 { tp_packets: 0, tp_drops: 0, tp_freeze_q_cnt: 0 };
+    let mut bytes = mem::size_of_val(&stats) as socklen_t;
+    let (at, length) = ((&raw mut stats).cast(), &raw mut bytes);
+    let (level, name) = (libc::SOL_PACKET, libc::PACKET_STATISTICS);
+    // SAFETY: the kernel writes at most `bytes` into `stats`, which is that long. Sockets of
+    // version 2 write the first two members only.
+    let rc = unsafe { libc::getsockopt(fd.as_raw_fd(), level, name, at, length) };
+    if rc == 0 { Ok(stats.tp_drops.into()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// What went wrong with the socket since the last time this was asked: its interface went down.
+pub(super) fn pending_error(fd: BorrowedFd<'_>) -> io::Result<()> {
+    match rustix::net::sockopt::socket_error(fd)? {
+        Ok(()) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What the frame seam calls the errors of a packet socket.
+pub(super) fn plain(error: io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(libc::ENETDOWN) => io::ErrorKind::NetworkDown.into(),
+        Some(libc::ENXIO | libc::ENODEV) => io::ErrorKind::NotFound.into(),
+        _ => error,
+    }
+}
+
+/// Whether the interface of this number exists and is up, in the socket's network namespace.
+pub(super) fn check_interface(fd: BorrowedFd<'_>, index: u32) -> io::Result<()> {
+    // SAFETY: an ifreq is plain data, and all zeros is one.
+    let mut request: libc::ifreq = unsafe { mem::zeroed() };
+    request.ifr_ifru.ifru_ifindex = index as c_int;
+    for number in [libc::SIOCGIFNAME, libc::SIOCGIFFLAGS] {
+        // SAFETY: the first request reads the index and writes the name, the second reads the name
+        // and writes the flags, all members of this ifreq.
+        if unsafe { libc::ioctl(fd.as_raw_fd(), number, &raw mut request) } != 0 {
+            return Err(plain(io::Error::last_os_error()));
+        }
+    }
+    // SAFETY: the second request wrote the flags.
+    let up = i32::from(unsafe { request.ifr_ifru.ifru_flags }) & libc::IFF_UP != 0;
+    if up { Ok(()) } else { Err(io::ErrorKind::NetworkDown.into()) }
+}

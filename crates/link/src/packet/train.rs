@@ -1,0 +1,178 @@
+//! Trains: a sender on the same machine that leaves segmentation to "hardware" (UDP GSO over a
+//! veth pair) makes the kernel show many datagrams as one frame. They are taken apart here, into
+//! the frames that a wire would have carried.
+
+use crate::buffers::Buffers;
+use crate::frame::{Frame, FrameMemory};
+
+use super::mapped::VIRTIO_BYTES;
+
+/// `VIRTIO_NET_HDR_GSO_UDP_L4` of `linux/virtio_net.h`.
+const UDP_SEGMENTS: u8 = 5;
+/// Ethernet header, bytes.
+const ETHERNET: usize = 14;
+
+/// A train that is being taken apart.
+#[derive(Debug)]
+pub(super) struct Train {
+    /// The frame it came as.
+    pub frame: Frame,
+    headers: usize,
+    segment: usize,
+    /// Where the next segment begins, and which one it is.
+    at: usize,
+    index: u16,
+}
+
+impl Train {
+    /// Looks at a frame that is longer than the interface's can be, and at the `virtio_net_hdr`
+    /// in front of it (native byte order). The frame again if it is no train of datagrams.
+    pub fn new(
+        frame: Frame,
+        memory: &FrameMemory,
+        note: [u8; VIRTIO_BYTES],
+    ) -> Result<Self, Frame> {
+        let bytes = memory.bytes(&frame);
+        let segment = usize::from(u16::from_ne_bytes([note[4], note[5]]));
+        let Some(headers) = headers(bytes) else { return Err(frame) };
+        if note[1] != UDP_SEGMENTS || segment == 0 || bytes.len() <= headers {
+            return Err(frame);
+        }
+        Ok(Self { frame, headers, segment, at: headers, index: 0 })
+    }
+
+    /// Bytes of its longest frame.
+    pub fn frame_bytes(&self) -> usize {
+        self.headers + self.segment
+    }
+
+    /// Whether there is another segment.
+    pub fn is_over(&self) -> bool {
+        self.at >= self.frame.len()
+    }
+
+    /// The next segment as a frame of its own; none without a free buffer.
+    pub fn next(&mut self, memory: &FrameMemory, buffers: &mut Buffers) -> Option<Frame> {
+        let mut frame = buffers.take()?;
+        let whole = memory.bytes(&self.frame);
+        let end = (self.at + self.segment).min(whole.len());
+        frame.set_len(self.headers + end - self.at);
+        let bytes = memory.bytes_mut(&mut frame);
+        bytes[..self.headers].copy_from_slice(&whole[..self.headers]);
+        bytes[self.headers..].copy_from_slice(&whole[self.at..end]);
+        address(bytes, self.headers, self.index);
+        (self.at, self.index) = (end, self.index.wrapping_add(1));
+        frame.note(self.frame.vlan(), true);
+        Some(frame)
+    }
+}
+
+/// Bytes before the payload of an untagged IPv4 UDP datagram.
+fn headers(bytes: &[u8]) -> Option<usize> {
+    let ip = bytes.get(ETHERNET..)?;
+    let length = usize::from(ip.first()? & 0x0f) * 4;
+    let is_udp = bytes[12..14] == [8, 0] && ip[0] >> 4 == 4 && ip.get(9) == Some(&17);
+    (is_udp && (20..=60).contains(&length)).then_some(ETHERNET + length + 8)
+}
+
+/// Makes the copied headers those of this segment: lengths, identification, header checksum
+/// (RFC 791). The UDP checksum is left out (RFC 768), as there was none yet.
+fn address(frame: &mut [u8], headers: usize, index: u16) {
+    let [ip_bytes, udp_bytes] = [ETHERNET, headers - 8].map(|at| (frame.len() - at) as u16);
+    let (ip, rest) = frame[ETHERNET..].split_at_mut(headers - 8 - ETHERNET);
+    ip[2..4].copy_from_slice(&ip_bytes.to_be_bytes());
+    let id = u16::from_be_bytes([ip[4], ip[5]]).wrapping_add(index);
+    ip[4..6].copy_from_slice(&id.to_be_bytes());
+    ip[10..12].fill(0);
+    let words = ip.chunks_exact(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
+    let mut sum: u32 = words.sum();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    ip[10..12].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+    rest[4..6].copy_from_slice(&udp_bytes.to_be_bytes());
+    rest[6..8].fill(0);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::mm::MapFlags;
+    use std::sync::Arc;
+
+    fn note(kind: u8, segment: u16) -> [u8; VIRTIO_BYTES] {
+        let mut note = [0; VIRTIO_BYTES];
+        note[1] = kind;
+        note[4..6].copy_from_slice(&segment.to_ne_bytes());
+        note
+    }
+
+    /// A memory with a super-frame of `payload` bytes at its beginning, and buffers behind it.
+    fn setup(payload: usize) -> (Arc<FrameMemory>, Frame, Buffers) {
+        let memory = Arc::new(FrameMemory::anonymous(1 << 17, MapFlags::empty()).unwrap());
+        let length = (42 + payload) as u32;
+        // SAFETY: nobody else uses this memory; the buffers lie behind the frame.
+        let (mut frame, buffers) = unsafe {
+            let frame = Frame::new(&memory, 0, length, length, 0);
+            (frame, Buffers::new(Arc::clone(&memory), 1 << 16, 2048, 4))
+        };
+        let bytes = memory.bytes_mut(&mut frame);
+        bytes[12] = 8;
+        bytes[14..24].copy_from_slice(&[0x45, 0, 0xff, 0xff, 0xff, 0xff, 0x40, 0, 64, 17]);
+        bytes[26..34].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
+        bytes[42..].iter_mut().zip(0..).for_each(|(byte, at): (_, usize)| *byte = at as u8);
+        (memory, frame, buffers)
+    }
+
+    #[test]
+    fn a_train_becomes_the_frames_that_a_wire_would_have_carried() {
+        let (memory, frame, mut buffers) = setup(2500);
+        let mut train = Train::new(frame, &memory, note(UDP_SEGMENTS, 1000)).unwrap();
+        assert_eq!(train.frame_bytes(), 1042);
+        let mut payload = Vec::new();
+        for (index, length) in [1042, 1042, 542].into_iter().enumerate() {
+            assert!(!train.is_over());
+            let frame = train.next(&memory, &mut buffers).unwrap();
+            let bytes = memory.bytes(&frame);
+            assert_eq!(bytes.len(), length);
+            assert_eq!(bytes[16..18], ((length - 14) as u16).to_be_bytes());
+            assert_eq!(bytes[18..20], (0xffff_u16.wrapping_add(index as u16)).to_be_bytes());
+            assert_eq!(bytes[38..40], ((length - 34) as u16).to_be_bytes());
+            assert_eq!(bytes[40..42], [0, 0]);
+            let sum: u32 = bytes[14..34]
+                .chunks(2)
+                .map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])))
+                .sum();
+            assert_eq!((sum & 0xffff) + (sum >> 16), 0xffff, "header checksum");
+            assert!(frame.checksum_trusted());
+            payload.extend_from_slice(&bytes[42..]);
+        }
+        assert!(train.is_over());
+        assert!(payload.iter().zip(0..).all(|(byte, at): (_, usize)| *byte == at as u8));
+    }
+
+    #[test]
+    fn it_waits_for_buffers() {
+        let (memory, frame, mut buffers) = setup(5000);
+        let mut train = Train::new(frame, &memory, note(UDP_SEGMENTS, 1000)).unwrap();
+        let mut frames: Vec<_> = (0..4).map(|_| train.next(&memory, &mut buffers)).collect();
+        assert!(train.next(&memory, &mut buffers).is_none() && !train.is_over());
+        buffers.put(frames.pop().flatten().unwrap());
+        assert!(train.next(&memory, &mut buffers).is_some() && train.is_over());
+    }
+
+    #[test]
+    fn what_is_no_train_of_datagrams_is_refused() {
+        for (kind, segment, at, byte) in [
+            (1, 1000, 0, 0),
+            (UDP_SEGMENTS, 0, 0, 0),
+            (UDP_SEGMENTS, 1000, 12, 9),
+            (UDP_SEGMENTS, 1000, 14, 0x44),
+            (UDP_SEGMENTS, 1000, 23, 6),
+        ] {
+            let (memory, mut frame, _) = setup(2500);
+            memory.bytes_mut(&mut frame)[at] = byte;
+            assert!(Train::new(frame, &memory, note(kind, segment)).is_err());
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Transmission by `sendmmsg` out of the frame memory: the kernel copies each frame once.
+
+use std::io;
+use std::mem;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+
+use super::link::Sent;
+use crate::frame::{Frame, FrameMemory};
+
+/// Frames given to one `sendmmsg`.
+const MESSAGES: usize = 64;
+
+/// Parts that the frames of one `sendmmsg` have at most.
+const PARTS: usize = 128;
+
+pub(super) struct Batch {
+    socket: OwnedFd,
+    memory: Arc<FrameMemory>,
+    /// Whole frames that wait for the next flush, in parts.
+    queued: Vec<Frame>,
+    parts_max: usize,
+    vectors: Box<[libc::iovec; PARTS]>,
+    heads: Box<[libc::mmsghdr; MESSAGES]>,
+}
+
+// SAFETY: the vectors and headers hold addresses only during a call, which fills them anew.
+unsafe impl Send for Batch {}
+
+impl Batch {
+    pub fn new(socket: OwnedFd, memory: Arc<FrameMemory>, parts_max: usize) -> Self {
+        // SAFETY: both are plain C structures for which all-zero bytes are a valid value.
+        let (vectors, heads) =
+            unsafe { (Box::new(mem::zeroed::<[_; PARTS]>()), Box::new(mem::zeroed())) };
+        let queued = Vec::with_capacity(parts_max);
+        Self { socket, memory, queued, parts_max, vectors, heads }
+    }
+
+    /// Takes a frame; false if there is no room for its parts.
+    pub fn push(&mut self, parts: impl ExactSizeIterator<Item = Frame>) {
+        self.queued.extend(parts);
+    }
+
+    /// Whether a frame of so many parts can be taken.
+    pub fn has_room(&self, parts: usize) -> bool {
+        self.queued.len() + parts <= self.parts_max
+    }
+
+    /// Parts that wait.
+    pub fn queued(&self) -> usize {
+        self.queued.len()
+    }
+
+    /// Sends what waits, as far as the socket takes it; frames that are done go to `done`.
+    pub fn flush(&mut self, sent: &mut Sent, done: &mut Vec<Frame>) -> io::Result<()> {
+        while !self.queued.is_empty() {
+            let messages = self.prepare();
+            sent.syscalls += 1;
+            // SAFETY: the first `messages` headers point at vectors of this struct, and those at
+            // bytes of frames that this struct holds; the kernel only reads them.
+            let taken = unsafe {
+                let (fd, heads) = (self.socket.as_raw_fd(), self.heads.as_mut_ptr());
+                libc::sendmmsg(fd, heads, messages as libc::c_uint, libc::MSG_DONTWAIT)
+            };
+            if let Ok(taken) = usize::try_from(taken) {
+                for head in &self.heads[..taken] {
+                    sent.frames += 1;
+                    sent.bytes += u64::from(head.msg_len);
+                }
+                let parts: usize =
+                    self.heads[..taken].iter().map(|head| head.msg_hdr.msg_iovlen).sum();
+                done.extend(self.queued.drain(..parts));
+                continue;
+            }
+            let error = io::Error::last_os_error();
+            match error.raw_os_error() {
+                Some(libc::EINTR) => {}
+                // The kernel holds as much of this socket as it may: the next flush goes on.
+                Some(libc::EAGAIN) => return Ok(()),
+                Some(libc::ENOBUFS) => sent.dropped += self.forget_first(done),
+                Some(libc::EMSGSIZE | libc::EINVAL) => sent.invalid += self.forget_first(done),
+                _ => {
+                    // Nobody wants to see these frames when the interface is back some day.
+                    while !self.queued.is_empty() {
+                        sent.dropped += self.forget_first(done);
+                    }
+                    return Err(super::socket::plain(error));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Describes the next frames to the kernel; how many.
+    fn prepare(&mut self) -> usize {
+        let (mut messages, mut first) = (0, 0);
+        for (index, part) in self.queued.iter().take(PARTS).enumerate() {
+            let bytes = self.memory.bytes(part);
+            self.vectors[index] =
+                libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+            if part.continues() {
+                continue;
+            }
+            let header = &mut self.heads[messages].msg_hdr;
+            header.msg_iov = &raw mut self.vectors[first];
+            header.msg_iovlen = index + 1 - first;
+            (messages, first) = (messages + 1, index + 1);
+            if messages == MESSAGES {
+                break;
+            }
+        }
+        messages
+    }
+
+    /// Gives up the first frame that waits.
+    fn forget_first(&mut self, done: &mut Vec<Frame>) -> u64 {
+        let last = self.queued.iter().position(|part| !part.continues());
+        let parts = last.map_or(self.queued.len(), |last| last + 1);
+        done.extend(self.queued.drain(..parts));
+        1
+    }
+}

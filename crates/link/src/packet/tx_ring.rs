@@ -1,0 +1,92 @@
+//! Transmission by `PACKET_TX_RING`: frames are copied into the ring's slots, and one system call
+//! has the kernel send all of them.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::atomic::Ordering;
+
+use super::link::Sent;
+use super::mapped::{Mapped, PAGE_BLOCK_BYTES};
+use super::{ring2, socket};
+use crate::frame::{Frame, FrameMemory};
+
+/// Where a frame begins in its slot: behind the header, before the address that received frames
+/// have there (`packet_mmap.rst`, "TX_RING").
+const DATA: usize = libc::TPACKET2_HDRLEN - size_of::<libc::sockaddr_ll>();
+
+pub(super) struct TxRing {
+    socket: OwnedFd,
+    mapped: Mapped,
+    shape: ring2::Shape,
+    /// Offset of the next slot, and of the end of its block.
+    next: usize,
+    block_end: usize,
+    /// The slot written last, if the kernel has perhaps not been told.
+    unsent: Option<usize>,
+}
+
+impl TxRing {
+    /// At least `frames` slots for frames of up to `longest` bytes. The kernel must not look at
+    /// the slots of frames that it cannot send again and again, but pass over them.
+    pub fn new(socket: OwnedFd, frames: usize, longest: usize) -> io::Result<Self> {
+        let shape = ring2::Shape::new(frames, longest);
+        socket::set_number(socket.as_fd(), libc::PACKET_VERSION, socket::V2)?;
+        socket::set_number(socket.as_fd(), libc::PACKET_LOSS, 1)?;
+        ring2::request(socket.as_fd(), shape, libc::PACKET_TX_RING)?;
+        let mapped = Mapped::alone(socket.as_fd(), shape.bytes())?;
+        Ok(Self { socket, mapped, shape, next: 0, block_end: PAGE_BLOCK_BYTES, unsent: None })
+    }
+
+    /// Copies a frame into the next slot; false if the kernel still has that one.
+    pub fn push(&mut self, memory: &FrameMemory, parts: &[Frame], sent: &mut Sent) -> bool {
+        let at = self.next;
+        if self.mapped.word(at).load(Ordering::Acquire) != libc::TP_STATUS_AVAILABLE {
+            return false;
+        }
+        let mut end = at + DATA;
+        for part in parts {
+            let bytes = memory.bytes(part);
+            // SAFETY: the kernel has given the slot back, and the slot is as long as the longest
+            // frame, which the link has checked.
+            unsafe { self.mapped.bytes_mut(end, bytes.len()) }.copy_from_slice(bytes);
+            end += bytes.len();
+        }
+        let bytes = end - at - DATA;
+        self.mapped.word(at + 4).store(bytes as u32, Ordering::Relaxed);
+        self.mapped.word(at).store(libc::TP_STATUS_SEND_REQUEST, Ordering::Release);
+        self.unsent = Some(at);
+        self.next += self.shape.slot_bytes;
+        if self.next + self.shape.slot_bytes > self.block_end {
+            self.next = self.block_end % self.shape.bytes();
+            self.block_end = self.next + PAGE_BLOCK_BYTES;
+        }
+        sent.frames += 1;
+        sent.bytes += bytes as u64;
+        true
+    }
+
+    /// Has the kernel send what was written.
+    pub fn flush(&mut self, sent: &mut Sent) -> io::Result<()> {
+        while let Some(last) = self.unsent {
+            sent.syscalls += 1;
+            let (fd, flags) = (self.socket.as_raw_fd(), libc::MSG_DONTWAIT);
+            // SAFETY: no bytes are given: what is sent lies in the ring.
+            let rc = unsafe { libc::send(fd, std::ptr::null(), 0, flags) };
+            let status = self.mapped.word(last).load(Ordering::Acquire);
+            if status != libc::TP_STATUS_SEND_REQUEST {
+                self.unsent = None;
+            }
+            if rc >= 0 {
+                // What is left waits for room in the socket; the next flush goes on.
+                return Ok(());
+            }
+            let error = io::Error::last_os_error();
+            match error.raw_os_error() {
+                Some(libc::EINTR) => {}
+                Some(libc::EAGAIN | libc::ENOBUFS) => return Ok(()),
+                _ => return Err(socket::plain(error)),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,101 @@
+//! What this program does when a test starts it again.
+
+use std::io::{BufRead, Write};
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::time::Duration;
+
+use millstream_link::frame::{FrameLink, FrameOptions, Steer};
+use millstream_link::rights::policy::Policy;
+use millstream_link::rights::server::Server;
+use millstream_link::rights::{Direct, Family};
+
+/// The environment variable that names a role.
+pub const ROLE: &str = "MILLSTREAM_TEST_ROLE";
+
+/// The port that the load goes to.
+pub const PORT: u16 = 49_200;
+
+/// Plays the role that the environment names; without one this is an empty test.
+#[test]
+fn play() {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    match role.split_once(' ').expect("a role and its arguments") {
+        ("broker", path) => serve(Path::new(path)),
+        ("client", link) => stream(link),
+        other => panic!("no such role: {other:?}"),
+    }
+}
+
+fn say(line: &str) {
+    let mut out = std::io::stdout();
+    writeln!(out, "@{line}").unwrap();
+    out.flush().unwrap();
+}
+
+/// A broker for nobody.
+fn serve(path: &Path) {
+    let mut policy = Policy::new("veth0", &[Family::Xdp, Family::Packet]);
+    policy.users = vec![65_534];
+    let mut server = Server::listen(path, policy, |family, interface, peer| {
+        let client = rustix::process::Pid::from_raw(peer.pid);
+        Ok(Box::new(Direct::new(family, interface, client)?))
+    })
+    .unwrap();
+    say("listening");
+    loop {
+        server.turn(Duration::from_secs(1), &mut |event| eprintln!("{event}")).unwrap();
+    }
+}
+
+/// Receives and says how much, until somebody says a line.
+fn stream(link: &str) {
+    let (link, address) = link.split_once(' ').expect("a link and an address");
+    let sizes = FrameOptions { receive_frames: 1024, transmit_frames: 256 };
+    let opened = millstream_link::open_frames(link, &sizes);
+    let mut link = match opened {
+        Ok(link) => link,
+        Err(error) => return say(&format!("error {error}")),
+    };
+    steer(&mut *link, address.parse().unwrap());
+    say(&format!("open {}", link.info().detail));
+    let (stop, stopped) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let _ = std::io::stdin().lock().read_line(&mut String::new());
+        let _ = stop.send(());
+    });
+    let (mut got, mut told) = (0, 0);
+    while stopped.try_recv().is_err() {
+        got += take(&mut *link);
+        if got >= told + 500 {
+            told = got;
+            say(&format!("got {got}"));
+        }
+    }
+}
+
+/// A link that wants the load.
+pub fn open(link: &str, address: Ipv4Addr) -> Box<dyn FrameLink> {
+    let sizes = FrameOptions { receive_frames: 2048, transmit_frames: 256 };
+    let mut link = millstream_link::open_frames(link, &sizes).unwrap();
+    steer(&mut *link, address);
+    link
+}
+
+fn steer(link: &mut dyn FrameLink, address: Ipv4Addr) {
+    let (addresses, udp_ports) = (vec![address], vec![PORT]);
+    link.steer(&Steer { addresses, udp_ports, ..Steer::default() }).unwrap();
+}
+
+/// Takes what has come, and gives it back.
+pub fn take(link: &mut dyn FrameLink) -> u64 {
+    let mut frames = Vec::new();
+    link.receive(&mut frames).unwrap();
+    let wanted = frames.iter().filter(|frame| {
+        let bytes = link.memory().bytes(frame);
+        bytes.len() >= 42 && bytes[36..38] == PORT.to_be_bytes()
+    });
+    let count = wanted.count() as u64;
+    link.give_back(&mut frames);
+    count
+}

@@ -1,0 +1,178 @@
+//! What a file says must make sense by itself, on any machine.
+
+use std::collections::BTreeSet;
+
+use crate::stack::Subnet;
+
+use super::error::{Problem, Step};
+use super::{Config, InterfaceConfig, Io, LinkKind, ThreadConfig};
+
+/// The kernel's limit for names of interfaces, and for what is left of a thread's name.
+const INTERFACE_BYTES_MAX: usize = 15;
+const THREAD_BYTES_MAX: usize = 9;
+const MODES: [&str; 4] = ["auto", "zero-copy", "native", "generic"];
+/// Options that have keys of their own.
+const RESERVED: [&str; 11] = [
+    "io", "mode", "queues", "address", "gateway", "vlan", "thread", "cpu", "wait", "priority",
+    "route",
+];
+
+/// The first thing that makes no sense.
+pub(super) fn first_problem(config: &Config) -> Option<Problem> {
+    let interfaces = config.interfaces.iter().enumerate();
+    let threads = config.threads.iter().enumerate();
+    twice(config)
+        .or_else(|| interfaces.map(|(index, one)| interface(index, one)).find_map(|found| found))
+        .or_else(|| threads.map(|(index, one)| thread(config, index, one)).find_map(|found| found))
+}
+
+fn problem(path: &[Step], text: impl Into<String>) -> Option<Problem> {
+    Some(Problem { path: path.to_vec(), text: text.into() })
+}
+
+/// Names that are used more than once.
+fn twice(config: &Config) -> Option<Problem> {
+    let mut seen = BTreeSet::new();
+    for (index, interface) in config.interfaces.iter().enumerate() {
+        if !seen.insert(&interface.name) {
+            let path = [Step::Key("interface"), Step::Index(index), Step::Key("name")];
+            let text = format!("`{}` is there twice: join the two entries", interface.name);
+            return problem(&path, text);
+        }
+    }
+    let (mut names, mut owned) = (BTreeSet::new(), BTreeSet::new());
+    for (index, thread) in config.threads.iter().enumerate() {
+        let path = |key| [Step::Key("thread"), Step::Index(index), Step::Key(key)];
+        if !names.insert(&thread.name) {
+            let text = format!("`{}` is there twice: give every thread its name", thread.name);
+            return problem(&path("name"), text);
+        }
+        for interface in &thread.interfaces {
+            if !owned.insert(interface) {
+                let text = format!("`{interface}` has an owner already: one thread owns a link");
+                return problem(&path("interfaces"), text);
+            }
+        }
+    }
+    None
+}
+
+fn interface(index: usize, interface: &InterfaceConfig) -> Option<Problem> {
+    let at = |key| [Step::Key("interface"), Step::Index(index), Step::Key(key)];
+    let name = &interface.name;
+    let odd = |c: char| c.is_whitespace() || matches!(c, ',' | '=' | '/' | ':');
+    if name.is_empty() || name.len() > INTERFACE_BYTES_MAX || name.contains(odd) {
+        return problem(&at("name"), format!("`{name}` is no name of an interface, like `eth1`"));
+    }
+    if let Some(mode) = interface.mode.as_ref().filter(|mode| !MODES.contains(&mode.as_str())) {
+        let text = format!("`{mode}` is no mode; use one of {}", MODES.join(", "));
+        return problem(&at("mode"), text);
+    }
+    for (key, said) in [("mode", interface.mode.is_some()), ("queues", interface.queues.is_some())]
+    {
+        if said && interface.link != LinkKind::Xdp {
+            return problem(&at(key), "is for link = \"xdp\" only: leave it out");
+        }
+    }
+    if let Some(queues) = interface.queues.as_ref().filter(|queues| !is_queues(queues)) {
+        let text = format!("`{queues}` names no queues; write \"all\", \"0\" or \"0-3\"");
+        return problem(&at("queues"), text);
+    }
+    if interface.channels == Some(0) {
+        return problem(&at("channels"), "an interface needs at least one queue");
+    }
+    let is_port = |port: &str| port.parse::<u16>().is_ok_and(|port| port > 0);
+    if let Some(port) = interface.steer.keys().find(|port| !is_port(port)) {
+        return problem(&at("steer"), format!("`{port}` is no UDP port: write 1 to 65535"));
+    }
+    if interface.mtu.is_some_and(|mtu| !(68..=65_535).contains(&mtu)) {
+        return problem(&at("mtu"), "wants bytes from 68 to 65535");
+    }
+    if interface.vlan.is_some_and(|vlan| !(1..=4094).contains(&vlan)) {
+        return problem(&at("vlan"), "wants an identifier from 1 to 4094");
+    }
+    if let Some(reserved) = RESERVED.iter().find(|key| interface.options.contains_key(**key)) {
+        let text = format!("`{reserved}` has a key of its own in the file; see `net schema`");
+        return problem(&at("options"), text);
+    }
+    let odd = |(key, value): &(&String, &String)| [key, value].iter().any(|s| s.contains(','));
+    if interface.options.iter().any(|pair| odd(&pair)) {
+        return problem(&at("options"), "link strings have no commas in options");
+    }
+    addresses(interface, at)
+}
+
+fn is_queues(text: &str) -> bool {
+    let number = |text: &str| text.parse::<u8>().ok();
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    text == "all" || number(first).zip(number(last)).is_some_and(|(first, last)| first <= last)
+}
+
+fn addresses(
+    interface: &InterfaceConfig,
+    at: impl Fn(&'static str) -> [Step; 3],
+) -> Option<Problem> {
+    let own = interface.own;
+    if own && interface.addresses.len() != 1 {
+        let text = "own = true wants exactly one address, one that the kernel does not have";
+        return problem(&at("addresses"), text);
+    }
+    if own && !interface.routes.is_empty() {
+        let text = "with own = true only a gateway is possible: leave the routes to it";
+        return problem(&at("routes"), text);
+    }
+    for (index, cidr) in interface.addresses.iter().enumerate() {
+        let (subnet, address) = (cidr.subnet(), cidr.address);
+        let special = address.is_unspecified() || address.is_multicast() || address.is_broadcast();
+        if special || subnet.prefix == 0 || subnet.is_reserved(address) {
+            let path = [&at("addresses")[..], &[Step::Index(index)]].concat();
+            let text = format!("{cidr} is not the address of one station on its network");
+            return problem(&path, text);
+        }
+    }
+    let subnets: Vec<Subnet> = interface.addresses.iter().map(|cidr| cidr.subnet()).collect();
+    let near = |router| subnets.is_empty() || subnets.iter().any(|subnet| subnet.contains(router));
+    if let Some(gateway) = interface.gateway.filter(|gateway| !near(*gateway)) {
+        let text = format!("{gateway} is on none of the networks in `addresses`");
+        return problem(&at("gateway"), text);
+    }
+    for (index, route) in interface.routes.iter().enumerate() {
+        if !near(route.via) {
+            let path = [&at("routes")[..], &[Step::Index(index), Step::Key("via")]].concat();
+            let text = format!("{} is on none of the networks in `addresses`", route.via);
+            return problem(&path, text);
+        }
+    }
+    None
+}
+
+fn thread(config: &Config, index: usize, thread: &ThreadConfig) -> Option<Problem> {
+    let at = |key| [Step::Key("thread"), Step::Index(index), Step::Key(key)];
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let name = &thread.name;
+    if name.is_empty() || name.len() > THREAD_BYTES_MAX || !name.chars().all(plain) {
+        let text = format!("`{name}` will not do: use up to {THREAD_BYTES_MAX} of a-z, 0-9, - _");
+        return problem(&at("name"), text);
+    }
+    if thread.priority.is_some_and(|priority| !(1..=99).contains(&priority)) {
+        return problem(&at("priority"), "wants a real-time priority from 1 to 99");
+    }
+    if thread.cpu.is_some_and(|cpu| cpu > 1023) {
+        return problem(&at("cpu"), "wants a CPU from 0 to 1023");
+    }
+    for (number, interface) in thread.interfaces.iter().enumerate() {
+        let path = [&at("interfaces")[..], &[Step::Index(number)]].concat();
+        match config.interface(interface) {
+            None => {
+                let text = format!("there is no [[interface]] with name = \"{interface}\"");
+                return problem(&path, text);
+            }
+            Some(found) if found.io == Some(Io::Inline) => {
+                let text = format!("`{interface}` says io = \"inline\", so no thread owns it");
+                return problem(&path, text);
+            }
+            Some(_) => {}
+        }
+    }
+    None
+}

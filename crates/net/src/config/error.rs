@@ -1,0 +1,176 @@
+//! Errors of a configuration file: where, which key, what is wrong and what to do.
+
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use millstream_sys::journal::JournalError;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// Why a configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// There is no such file, or it cannot be read.
+    #[error(
+        "cannot read the configuration {}: {source}; `millstream net import` writes one",
+        file.display()
+    )]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// Something in the file is wrong.
+    #[error("{}:{line}:{column}: {}{problem}", file.display(), key_prefix(key))]
+    Wrong {
+        /// The file.
+        file: PathBuf,
+        /// Line, from 1.
+        line: usize,
+        /// Column, from 1.
+        column: usize,
+        /// The key, such as `interface[0].mtu`; empty where there is none.
+        key: String,
+        /// What is wrong with it, and what to do.
+        problem: String,
+    },
+    /// A setting of the system could not be changed.
+    #[error("the configuration wants {interface} otherwise: {source}")]
+    Setting {
+        /// The interface.
+        interface: String,
+        /// Why it stays as it is.
+        source: JournalError,
+    },
+    /// The system is not as the configuration expects it.
+    #[error("the configuration does not fit this system: {problem}")]
+    Unfit {
+        /// What is different, and what to do.
+        problem: String,
+    },
+}
+
+fn key_prefix(key: &str) -> String {
+    if key.is_empty() { String::new() } else { format!("{key}: ") }
+}
+
+/// One step to a value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Step {
+    Key(&'static str),
+    Index(usize),
+}
+
+/// Something wrong with a value of a file that could be read.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Problem {
+    /// Where it is.
+    pub path: Vec<Step>,
+    /// What is wrong, and what to do.
+    pub text: String,
+}
+
+impl ConfigError {
+    /// Of text that is not TOML, or not of our shape.
+    pub(super) fn of_toml(file: &Path, text: &str, error: &toml::de::Error) -> Self {
+        let span = error.span().unwrap_or(0..0);
+        let key = DeTable::parse(text)
+            .map_or_else(|_| String::new(), |tree| key_at(tree.get_ref(), span.start));
+        let problem = match error.message().trim() {
+            "" => "this cannot be understood".to_owned(),
+            message => message.replace('\n', " "),
+        };
+        Self::wrong(file, text, span, key, problem)
+    }
+
+    /// Of a value that makes no sense.
+    pub(super) fn of_problem(file: &Path, text: &str, problem: Problem) -> Self {
+        let (mut span, mut key) = (0..0, String::new());
+        for step in &problem.path {
+            match step {
+                Step::Key(name) if key.is_empty() => key.push_str(name),
+                Step::Key(name) => key.push_str(&format!(".{name}")),
+                Step::Index(index) => key.push_str(&format!("[{index}]")),
+            }
+        }
+        if let Ok(tree) = DeTable::parse(text) {
+            span = span_of(tree.get_ref(), &problem.path).unwrap_or(0..0);
+        }
+        Self::wrong(file, text, span, key, problem.text)
+    }
+
+    fn wrong(file: &Path, text: &str, span: Range<usize>, key: String, problem: String) -> Self {
+        let before = text.get(..span.start).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        Self::Wrong { file: file.to_owned(), line, column, key, problem }
+    }
+}
+
+/// Where the value at the end of a path is, or as much of the path as there is.
+fn span_of(table: &DeTable<'_>, path: &[Step]) -> Option<Range<usize>> {
+    let (Step::Key(first), mut rest) = (path.first()?, path.get(1..)?) else { return None };
+    let mut value: &Spanned<DeValue<'_>> = table.get(*first)?;
+    while let Some((step, left)) = rest.split_first() {
+        let next = match (step, value.get_ref()) {
+            (Step::Key(name), DeValue::Table(table)) => table.get(*name),
+            (Step::Index(index), DeValue::Array(array)) => array.get(*index),
+            _ => None,
+        };
+        let Some(next) = next else { break };
+        (value, rest) = (next, left);
+    }
+    Some(value.span())
+}
+
+/// The key whose name or value a position is in.
+fn key_at(table: &DeTable<'_>, position: usize) -> String {
+    for (key, value) in table {
+        let (name, span) = (key.get_ref(), value.span());
+        if key.span().contains(&position) {
+            return name.to_string();
+        }
+        if span.contains(&position) || holds(value.get_ref(), position) {
+            let inside = below(value.get_ref(), position);
+            let dot = if inside.is_empty() || inside.starts_with('[') { "" } else { "." };
+            return format!("{name}{dot}{inside}");
+        }
+    }
+    String::new()
+}
+
+fn below(value: &DeValue<'_>, position: usize) -> String {
+    match value {
+        DeValue::Table(table) => key_at(table, position),
+        DeValue::Array(array) => {
+            let found = array
+                .iter()
+                .enumerate()
+                .find(|(_, one)| one.span().contains(&position) || holds(one.get_ref(), position));
+            found.map_or_else(String::new, |(index, one)| {
+                let inside = below(one.get_ref(), position);
+                let dot = if inside.is_empty() { "" } else { "." };
+                format!("[{index}]{dot}{inside}")
+            })
+        }
+        _ => String::new(),
+    }
+}
+
+/// Whether a position is anywhere inside; the span of `[[header]]` tables is that of the header.
+fn holds(value: &DeValue<'_>, position: usize) -> bool {
+    match value {
+        DeValue::Table(table) => table.iter().any(|(key, value)| {
+            key.span().contains(&position)
+                || value.span().contains(&position)
+                || holds(value.get_ref(), position)
+        }),
+        DeValue::Array(array) => {
+            array.iter().any(|one| one.span().contains(&position) || holds(one.get_ref(), position))
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,44 @@
+//! A configuration that describes the system as it is.
+
+use super::survey::{Found, Survey};
+use super::{Cidr, Config, InterfaceConfig, LinkKind, RouteConfig};
+
+/// What `survey` found as a configuration, which then fits: the interfaces called `names`, or
+/// every Ethernet interface that is up.
+///
+/// # Errors
+/// The name that is not there.
+pub fn import(survey: &Survey, names: &[String]) -> Result<Config, String> {
+    for name in names {
+        if survey.interface(name).is_none() {
+            return Err(name.clone());
+        }
+    }
+    let wanted = |found: &&Found| {
+        let interface = &found.interface;
+        let usable = interface.up && !interface.loopback && interface.mac.is_some();
+        if names.is_empty() { usable } else { names.contains(&interface.name) }
+    };
+    let interfaces = survey.interfaces.iter().filter(wanted).map(describe).collect();
+    Ok(Config { interfaces, threads: Vec::new() })
+}
+
+fn describe(found: &Found) -> InterfaceConfig {
+    let native = found.features.is_some_and(|features| features.native);
+    let near = |via| found.addresses.iter().any(|cidr| cidr.subnet().contains(via));
+    let routes = found.routes.iter().filter_map(|route| {
+        let via = route.gateway.filter(|via| near(*via))?;
+        Some(RouteConfig { to: Cidr { address: route.destination, prefix: route.prefix }, via })
+    });
+    let (default, routes): (Vec<_>, Vec<_>) = routes.partition(|route| route.to.prefix == 0);
+    InterfaceConfig {
+        name: found.interface.name.clone(),
+        link: if native { LinkKind::Xdp } else { LinkKind::Packet },
+        channels: found.channels.map(|(now, _)| now.receiving()).filter(|count| *count > 0),
+        mtu: Some(found.interface.mtu),
+        addresses: found.addresses.clone(),
+        gateway: default.first().map(|route| route.via),
+        routes,
+        ..InterfaceConfig::default()
+    }
+}

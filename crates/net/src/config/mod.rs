@@ -1,0 +1,233 @@
+//! The configuration file: which links the interfaces get, who drives them, and what is expected
+//! of the system.
+//!
+//! ```toml
+//! [[interface]]
+//! name = "eth1"
+//! link = "xdp"                       # or "packet"
+//! mode = "native"                    # the link's own options
+//! queues = "0-1"
+//! mtu = 9000                         # expected: opening nothing that would not fit
+//! addresses = ["192.168.10.1/24"]    # expected of the kernel; with own = true: ours alone
+//! offloads = { transmit-checksum = false }   # changed while we run, and put back
+//!
+//! [[thread]]                         # an I/O thread
+//! name = "radio"
+//! cpu = 2
+//! wait = "spin"
+//! interfaces = ["eth1"]
+//! ```
+//!
+//! [`configure`] makes it the process's: from then on a link string such as `xdp:eth1`, or just
+//! `eth1`, takes from the file what it does not say itself.
+
+mod check;
+mod dry_run;
+mod error;
+mod import;
+mod process;
+mod schema;
+mod survey;
+mod text;
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::path::Path;
+
+use millstream_ring::Wait;
+use millstream_sys::ethtool::Offload;
+use serde::{Deserialize, Serialize};
+
+pub use dry_run::{Finding, Kind, dry_run};
+pub use error::ConfigError;
+pub use import::import;
+pub(crate) use process::expand;
+pub use process::{Configured, configure};
+pub use schema::SCHEMA;
+pub use survey::{Found, Means, Survey};
+pub use text::{Cidr, ParseCidrError};
+
+/// A configuration file.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The interfaces that links may be opened on.
+    #[serde(default, rename = "interface", skip_serializing_if = "Vec::is_empty")]
+    pub interfaces: Vec<InterfaceConfig>,
+    /// The I/O threads. An interface that none of them names gets one of its own.
+    #[serde(default, rename = "thread", skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<ThreadConfig>,
+}
+
+/// One interface.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct InterfaceConfig {
+    /// Its name, such as `eth1`.
+    pub name: String,
+    /// The link that it gets where a link string does not say.
+    pub link: LinkKind,
+    /// Who drives the link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub io: Option<Io>,
+    /// How frames should pass (`xdp` only).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// The queues to serve: `all`, `0`, `0-3` (`xdp` only).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queues: Option<String>,
+    /// How many queues the interface should use while we run; put back afterwards.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channels: Option<u32>,
+    /// The queue that the device should give a UDP port while we run, by port; put back
+    /// afterwards.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub steer: BTreeMap<String, u32>,
+    /// The MTU that the interface is expected to have, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<u32>,
+    /// The addresses are ours and unknown to the kernel.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub own: bool,
+    /// Addresses with the bits of their network.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub addresses: Vec<Cidr>,
+    /// The router to everywhere else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gateway: Option<Ipv4Addr>,
+    /// Networks behind other routers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub routes: Vec<RouteConfig>,
+    /// The VLAN that we are in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vlan: Option<u16>,
+    /// Offloads to be switched while we run; put back afterwards.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub offloads: BTreeMap<OffloadName, bool>,
+    /// Further options of the link string, as they are.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub options: BTreeMap<String, String>,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+/// A frame link that an interface can get.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LinkKind {
+    /// AF_XDP.
+    #[default]
+    Xdp,
+    /// AF_PACKET.
+    Packet,
+}
+
+impl LinkKind {
+    /// Its name in link strings.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Xdp => "xdp",
+            Self::Packet => "packet",
+        }
+    }
+}
+
+/// Who drives a link.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Io {
+    /// A thread that owns it.
+    Thread,
+    /// The user of its only port.
+    Inline,
+}
+
+/// A network behind a router.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct RouteConfig {
+    /// The network.
+    pub to: Cidr,
+    /// The router.
+    pub via: Ipv4Addr,
+}
+
+/// An offload by its name, in an order.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct OffloadName(pub Offload);
+
+impl Ord for OffloadName {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.name().cmp(other.0.name())
+    }
+}
+
+impl PartialOrd for OffloadName {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// One I/O thread.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct ThreadConfig {
+    /// Its name; `ms-io-` comes before it.
+    pub name: String,
+    /// The CPU that it runs on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<usize>,
+    /// How it waits.
+    #[serde(default, with = "text::optional", skip_serializing_if = "Option::is_none")]
+    pub wait: Option<Wait>,
+    /// Real-time priority (SCHED_FIFO), 1 to 99.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u8>,
+    /// The interfaces that it owns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub interfaces: Vec<String>,
+}
+
+impl Config {
+    /// Reads and checks a file.
+    ///
+    /// # Errors
+    /// [`ConfigError`] with place, key and what to do.
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ConfigError::Unreadable { file: path.to_owned(), source })?;
+        Self::parse(&text, path)
+    }
+
+    /// Reads and checks the text of a file; `path` is what errors name.
+    ///
+    /// # Errors
+    /// [`ConfigError`] with place, key and what to do.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
+        let config: Self =
+            toml::from_str(text).map_err(|error| ConfigError::of_toml(path, text, &error))?;
+        match check::first_problem(&config) {
+            Some(problem) => Err(ConfigError::of_problem(path, text, problem)),
+            None => Ok(config),
+        }
+    }
+
+    /// What is said of an interface.
+    #[must_use]
+    pub fn interface(&self, name: &str) -> Option<&InterfaceConfig> {
+        self.interfaces.iter().find(|interface| interface.name == name)
+    }
+
+    /// The thread that owns an interface.
+    #[must_use]
+    pub fn thread_of(&self, interface: &str) -> Option<&ThreadConfig> {
+        self.threads.iter().find(|thread| thread.interfaces.iter().any(|name| name == interface))
+    }
+}
+
+#[cfg(test)]
+mod tests;

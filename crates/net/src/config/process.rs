@@ -1,0 +1,168 @@
+//! The configuration of this process, and what link strings take from it.
+
+use std::sync::{Mutex, PoisonError};
+
+use millstream_sys::ethtool::Channels;
+use millstream_sys::journal::{Change, Journal, Value, recover};
+
+use super::survey::{Found, Survey};
+use super::{Config, ConfigError, InterfaceConfig, Io};
+
+static CURRENT: Mutex<Option<Config>> = Mutex::new(None);
+
+/// A configuration in force. Dropping it takes it out of force and puts the settings back that it
+/// changed.
+#[derive(Debug)]
+#[must_use = "dropping it takes the configuration out of force"]
+pub struct Configured {
+    _changes: Vec<Change>,
+}
+
+impl Drop for Configured {
+    fn drop(&mut self) {
+        *CURRENT.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+/// Makes a configuration the process's: settings that it wants are changed, and link strings that
+/// are opened from now on take from it what they do not say themselves. Replaces an earlier one.
+///
+/// Settings that a process which died has left are put back before.
+///
+/// # Errors
+/// [`ConfigError::Unfit`] when an interface is missing or has another MTU than expected,
+/// [`ConfigError::Setting`] when a setting cannot be changed. Nothing is changed then.
+pub fn configure(config: &Config) -> Result<Configured, ConfigError> {
+    let unfit = |problem| ConfigError::Unfit { problem };
+    // What cannot be put back now is tried again by the next start.
+    let _ = recover();
+    let survey = Survey::take().map_err(|error| unfit(error.to_string()))?;
+    let mut changes = Vec::new();
+    for wanted in &config.interfaces {
+        let name = &wanted.name;
+        let found = survey.interface(name).ok_or_else(|| {
+            unfit(format!("there is no interface {name}; `millstream net show` lists them"))
+        })?;
+        let mtu = found.interface.mtu;
+        if let Some(expected) = wanted.mtu.filter(|expected| *expected != mtu) {
+            let advice = format!("`ip link set {name} mtu {expected}`");
+            return Err(unfit(format!("the MTU of {name} is {mtu}, not {expected}: {advice}")));
+        }
+        for value in self::changes(wanted, found) {
+            let value = value.map_err(|problem| unfit(format!("{name}: {problem}")))?;
+            let change = Journal::of_process().change(name, value);
+            let failed = |source| ConfigError::Setting { interface: name.clone(), source };
+            changes.push(change.map_err(failed)?);
+        }
+    }
+    *CURRENT.lock().unwrap_or_else(PoisonError::into_inner) = Some(config.clone());
+    Ok(Configured { _changes: changes })
+}
+
+/// The settings that an interface wants and does not have.
+pub(super) fn changes(wanted: &InterfaceConfig, found: &Found) -> Vec<Result<Value, String>> {
+    let mut changes = Vec::new();
+    if let Some(count) = wanted.channels {
+        match found.channels {
+            None => changes.push(Err("its driver does not let queues be counted or set".into())),
+            Some((now, max)) => changes.extend(channels(count, now, max)),
+        }
+    }
+    for (offload, on) in &wanted.offloads {
+        let offload = offload.0;
+        match found.offloads.iter().find(|(known, _)| *known == offload) {
+            None => changes.push(Err(format!("its driver has no offload {}", offload.name()))),
+            Some((_, now)) if now == on => {}
+            Some(_) => changes.push(Ok(Value::Offload(offload, *on))),
+        }
+    }
+    if !wanted.steer.is_empty() && !found.steers {
+        let problem = "its driver gives no UDP port a queue: leave `steer` out";
+        changes.push(Err(problem.to_owned()));
+        return changes;
+    }
+    changes.extend(wanted.steer.iter().filter_map(|(port, queue)| {
+        Some(Ok(Value::PortQueue { port: port.parse().ok()?, queue: Some(*queue) }))
+    }));
+    changes
+}
+
+/// `count` queues for each direction, of whichever kind the driver has.
+fn channels(count: u32, now: Channels, max: Channels) -> Option<Result<Value, String>> {
+    if now.receiving() == count && now.transmitting() == count {
+        return None;
+    }
+    let wanted = if max.combined > 0 {
+        Channels { receive: 0, transmit: 0, combined: count }
+    } else {
+        Channels { receive: count, transmit: count, combined: 0 }
+    };
+    let possible =
+        wanted.receiving() <= max.receiving() && wanted.transmitting() <= max.transmitting();
+    let refuse = || format!("it can have {} queues at most, not {count}", max.receiving());
+    Some(if possible { Ok(Value::Channels(wanted)) } else { Err(refuse()) })
+}
+
+/// A link string with what the configuration of the process adds to it.
+pub(crate) fn expand(link: &str) -> String {
+    let current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
+    current.as_ref().map_or_else(|| link.to_owned(), |config| expand_by(config, link))
+}
+
+/// A link string with what a configuration adds to it: explicit options win. A string that names
+/// no link but an interface of the file gets the file's link.
+pub(super) fn expand_by(config: &Config, link: &str) -> String {
+    let (name, rest) = link.split_once(':').unwrap_or((link, ""));
+    let bare = config.interface(name.split(',').next().unwrap_or_default().trim());
+    let (name, rest) = match bare {
+        Some(interface) if rest.is_empty() => (interface.link.name(), link),
+        _ => (name.trim(), rest),
+    };
+    let target = rest.split(',').next().unwrap_or_default().trim();
+    let Some(interface) = config.interface(target) else { return link.to_owned() };
+    let said: Vec<&str> =
+        rest.split(',').filter_map(|word| Some(word.split_once('=')?.0.trim())).collect();
+    let inline = rest.split(',').any(|word| word.trim().replace(' ', "") == "io=inline");
+    let mut text = format!("{name}:{rest}");
+    for (key, value) in options(config, interface, name == interface.link.name(), inline) {
+        if !said.contains(&key.as_str()) {
+            text.push_str(&format!(",{key}={value}"));
+        }
+    }
+    text
+}
+
+/// What a file says of an interface, as options. `same_link`: the link's own options are for it.
+fn options(
+    config: &Config,
+    interface: &InterfaceConfig,
+    same_link: bool,
+    inline: bool,
+) -> Vec<(String, String)> {
+    let mut all: Vec<(String, String)> = Vec::new();
+    let mut add = |key: &str, value: Option<String>| {
+        all.extend(value.map(|value| (key.to_owned(), value)));
+    };
+    if same_link {
+        add("mode", interface.mode.clone());
+        add("queues", interface.queues.clone());
+    }
+    if interface.own {
+        add("address", interface.addresses.first().map(ToString::to_string));
+        add("gateway", interface.gateway.map(|gateway| gateway.to_string()));
+    }
+    add("vlan", interface.vlan.map(|vlan| vlan.to_string()));
+    let io = interface.io.map(|io| if io == Io::Inline { "inline" } else { "thread" });
+    add("io", io.map(str::to_owned));
+    let inline = inline || interface.io == Some(Io::Inline);
+    if let Some(thread) = config.thread_of(&interface.name).filter(|_| !inline) {
+        add("thread", Some(thread.name.clone()));
+        add("cpu", thread.cpu.map(|cpu| cpu.to_string()));
+        add("wait", thread.wait.map(|wait| wait.name().to_owned()));
+        add("priority", thread.priority.map(|priority| priority.to_string()));
+    }
+    if same_link {
+        all.extend(interface.options.iter().map(|(key, value)| (key.clone(), value.clone())));
+    }
+    all
+}

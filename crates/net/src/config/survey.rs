@@ -1,0 +1,124 @@
+//! What the system has: interfaces with all that matters for opening links on them.
+
+use std::io;
+use std::path::PathBuf;
+
+use millstream_link::rights::RightsOptions;
+use millstream_sys::ethtool::{Channels, Ethtool, Offload};
+use millstream_sys::netlink::{
+    Address, Interface, Netlink, NetlinkError, Route, RouteKind, XdpFeatures,
+};
+use serde::Serialize;
+
+use super::text::Cidr;
+
+/// What this process may do.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Means {
+    /// It may open sockets of links and change settings (CAP_NET_ADMIN and CAP_NET_RAW).
+    pub network: bool,
+    /// It may load programs (CAP_BPF or CAP_SYS_ADMIN).
+    pub programs: bool,
+    /// A broker's socket is there.
+    pub broker: Option<PathBuf>,
+}
+
+/// One interface.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Found {
+    /// What netlink tells.
+    pub interface: Interface,
+    /// Its driver.
+    pub driver: Option<String>,
+    /// Queues that serve, and that could.
+    pub channels: Option<(Channels, Channels)>,
+    /// Offloads that are known, and whether they are on.
+    pub offloads: Vec<(Offload, bool)>,
+    /// The driver can give UDP ports queues.
+    pub steers: bool,
+    /// What the driver says of XDP.
+    pub features: Option<XdpFeatures>,
+    /// IPv4 addresses, the kernel's first choice first.
+    pub addresses: Vec<Cidr>,
+    /// Routes over routers: network, router.
+    pub routes: Vec<Route>,
+}
+
+/// Everything that was found, in the network namespace of the calling thread.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Survey {
+    /// The interfaces, loopback too.
+    pub interfaces: Vec<Found>,
+    /// What this process may do.
+    pub means: Means,
+}
+
+impl Survey {
+    /// Looks at the system; changes nothing and needs no rights.
+    ///
+    /// # Errors
+    /// [`NetlinkError`] when the kernel does not tell.
+    pub fn take() -> Result<Self, NetlinkError> {
+        let mut netlink = Netlink::open()?;
+        let interfaces = netlink.interfaces()?;
+        let (addresses, routes) = (netlink.addresses()?, netlink.routes()?);
+        let ethtool = Ethtool::open().ok();
+        let interfaces = interfaces.into_iter();
+        let found = interfaces.map(|one| look(one, &addresses, &routes, ethtool.as_ref()));
+        Ok(Self { interfaces: found.collect(), means: Means::look() })
+    }
+
+    /// The interface of a name.
+    #[must_use]
+    pub fn interface(&self, name: &str) -> Option<&Found> {
+        self.interfaces.iter().find(|found| found.interface.name == name)
+    }
+}
+
+fn look(
+    interface: Interface,
+    addresses: &[Address],
+    routes: &[Route],
+    ethtool: Option<&Ethtool>,
+) -> Found {
+    let (name, index) = (interface.name.as_str(), interface.index);
+    let mut own: Vec<_> = addresses.iter().filter(|address| address.interface == index).collect();
+    own.sort_by_key(|address| address.secondary);
+    let routes = routes.iter().filter(|route| {
+        let unicast = route.kind == RouteKind::Unicast && route.gateway.is_some();
+        unicast && route.interface == Some(index)
+    });
+    let offload = |offload| Some((offload, ethtool?.offload(name, offload).ok()?));
+    Found {
+        driver: ethtool.and_then(|ethtool| ethtool.driver(name).ok()),
+        channels: ethtool.and_then(|ethtool| ethtool.channels(name).ok()),
+        offloads: Offload::ALL.into_iter().filter_map(offload).collect(),
+        steers: ethtool.is_some_and(|ethtool| ethtool.port_queue(name, 1).is_ok()),
+        features: XdpFeatures::of(index).ok().flatten(),
+        addresses: own.iter().map(|a| Cidr { address: a.address, prefix: a.prefix }).collect(),
+        routes: routes.copied().collect(),
+        interface,
+    }
+}
+
+impl Means {
+    /// What the calling thread may do.
+    #[must_use]
+    pub fn look() -> Self {
+        let has = |bit: u32| effective().is_ok_and(|bits| bits >> bit & 1 == 1);
+        // capabilities(7): CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN, CAP_BPF.
+        let broker = RightsOptions::default().broker_path();
+        Self {
+            network: has(12) && has(13),
+            programs: has(21) || has(39),
+            broker: broker.exists().then_some(broker),
+        }
+    }
+}
+
+fn effective() -> io::Result<u64> {
+    let status = std::fs::read_to_string("/proc/thread-self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let bits = line.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
+    bits.ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
