@@ -137,12 +137,13 @@ mod tests {
 
     #[test]
     fn every_option_is_read() {
-        let text = "xdp:eth1,mode=native,queues=1-3,chunk=3008,unaligned=on,wakeup=off,huge=on,\
-                    busy_poll_us=20,busy_poll_budget=16,rate_max_pps=1000";
+        let text = "xdp:eth1,mode=native,queues=1-3,channels=4,chunk=3008,unaligned=on,\
+                    wakeup=off,huge=on,busy_poll_us=20,busy_poll_budget=16,rate_max_pps=1000";
         let expected = XdpOptions {
             interface: "eth1".to_owned(),
             mode: Wanted::Native,
             queues: Some((1, 3)),
+            channels: Some(4),
             chunk: Some(3008),
             unaligned: true,
             wakeup: false,
