@@ -15,7 +15,11 @@ mod verbs;
 mod wait;
 
 use clap::{Parser, Subcommand};
+use std::path::PathBuf;
 use std::process::ExitCode;
+
+/// The environment variable that names a configuration where `--config` does not.
+const CONFIG_VARIABLE: &str = "MILLSTREAM_CONFIG";
 
 /// Radio samples from the network to a decoded result, with every lost sample accounted for.
 #[derive(Parser)]
@@ -24,6 +28,10 @@ struct Cli {
     /// Print one JSON document {command, environment, results, error if it failed}.
     #[arg(long, global = true, display_order = 900)]
     json: bool,
+
+    /// Network configuration (TOML) for the links that are opened: see `millstream net`.
+    #[arg(long, global = true, value_name = "FILE", display_order = 901)]
+    config: Option<PathBuf>,
 
     #[command(subcommand)]
     verb: Verb,
@@ -38,10 +46,18 @@ enum Verb {
     Find(verbs::find::Args),
     Grant(verbs::grant::Args),
     Latency(verbs::latency::Args),
+    Net(verbs::net::Args),
     Radio(verbs::radio::Args),
     Rx(verbs::rx::Args),
     Run(verbs::run::Args),
     Tx(verbs::tx::Args),
+}
+
+impl Verb {
+    /// Whether it may open links, which the configuration is about.
+    fn opens_links(&self) -> bool {
+        !matches!(self, Self::Fault(_) | Self::Find(_) | Self::Grant(_) | Self::Net(_))
+    }
 }
 
 fn main() -> ExitCode {
@@ -50,19 +66,34 @@ fn main() -> ExitCode {
         Err(error) => return output::refuse(&error),
     };
     put_back();
-    let outcome = match cli.verb {
+    let configured = if cli.verb.opens_links() { configure(cli.config) } else { Ok(None) };
+    // In force as long as the verb runs.
+    let outcome = configured.and_then(|_configured| run(cli.verb));
+    output::finish(outcome, cli.json)
+}
+
+fn run(verb: Verb) -> anyhow::Result<output::Report> {
+    match verb {
         Verb::Bench(args) => verbs::bench::run(args),
         Verb::Demo(args) => verbs::demo::run(args),
         Verb::Fault(args) => verbs::fault::run(args),
         Verb::Find(args) => verbs::find::run(args),
         Verb::Grant(args) => verbs::grant::run(args),
         Verb::Latency(args) => verbs::latency::run(args),
+        Verb::Net(args) => verbs::net::run(args),
         Verb::Radio(args) => verbs::radio::run(args),
         Verb::Rx(args) => verbs::rx::run(args),
         Verb::Run(args) => verbs::run::run(args),
         Verb::Tx(args) => verbs::tx::run(args),
-    };
-    output::finish(outcome, cli.json)
+    }
+}
+
+/// Makes the configuration of `--config`, or of the environment, the process's.
+fn configure(said: Option<PathBuf>) -> anyhow::Result<Option<millstream_net::config::Configured>> {
+    let path = said.or_else(|| std::env::var_os(CONFIG_VARIABLE).map(PathBuf::from));
+    let Some(path) = path else { return Ok(None) };
+    let config = millstream_net::config::Config::read(&path)?;
+    Ok(Some(millstream_net::configure(&config)?))
 }
 
 /// Puts settings of the machine back that a process changed and then was killed. Nothing is there

@@ -6,6 +6,7 @@ pub mod fault;
 pub mod find;
 pub mod grant;
 pub mod latency;
+pub mod net;
 pub mod radio;
 pub mod run;
 pub mod rx;

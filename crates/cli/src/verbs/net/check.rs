@@ -1,0 +1,37 @@
+//! `millstream net check`: a dry run of a configuration file.
+
+use crate::output::Report;
+use millstream_net::config::{Config, Finding, Kind, Survey, dry_run};
+use std::path::PathBuf;
+
+/// Says what opening the links of a configuration file would do, and what stands in the way;
+/// nothing is opened or changed.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The configuration file (TOML).
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+}
+
+/// Succeeds when nothing stands in the way.
+pub fn run(args: &Args) -> anyhow::Result<Report> {
+    let config = Config::read(&args.file)?;
+    let survey = Survey::take()?;
+    let cpus: Vec<usize> = millstream_sys::thread::allowed_cpus()?.iter().collect();
+    let findings = dry_run(&config, &survey, &cpus);
+    let obstacles = findings.iter().filter(|finding| finding.kind == Kind::Obstacle).count();
+    let failure = (obstacles > 0).then(|| {
+        format!(
+            "{}: {obstacles} thing{} in the way",
+            args.file.display(),
+            if obstacles == 1 { " stands" } else { "s stand" }
+        )
+    });
+    let text = findings.iter().map(line).collect();
+    let results = serde_json::json!({ "file": args.file, "findings": findings });
+    Ok(Report { text, results, failure })
+}
+
+fn line(finding: &Finding) -> String {
+    format!("{:<10} {:<9} {}\n", finding.about, finding.kind.name(), finding.text)
+}

@@ -1,0 +1,52 @@
+//! `millstream net import`: a configuration file that describes the system as it is.
+
+use crate::output::Report;
+use anyhow::Context;
+use millstream_net::config::{Survey, import};
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Writes a configuration file with the addresses, MTU, routes and queues that the system has now.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Interfaces to describe; otherwise every Ethernet interface that is up.
+    #[arg(value_name = "INTERFACE")]
+    interfaces: Vec<String>,
+
+    /// Where to write it, a file that is not there yet; otherwise to standard output.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+/// Succeeds when there is something to describe.
+pub fn run(args: &Args) -> anyhow::Result<Report> {
+    let survey = Survey::take()?;
+    let config = import(&survey, &args.interfaces).map_err(|name| {
+        let known = survey.interfaces.iter().map(|found| found.interface.name.as_str());
+        let known = known.collect::<Vec<_>>().join(", ");
+        anyhow::anyhow!("there is no network interface \"{name}\" here; there are: {known}")
+    })?;
+    if config.interfaces.is_empty() {
+        anyhow::bail!(
+            "there is no Ethernet interface that is up: switch one on (`ip link set NAME up`), or \
+             name one"
+        );
+    }
+    let body = toml::to_string_pretty(&config)?;
+    let text = format!(
+        "# What `millstream net import` found; `millstream net check` compares it with the system,\n\
+         # `millstream net schema` says what else may stand here.\n\n{body}"
+    );
+    let results = serde_json::json!({ "config": config, "text": text, "file": args.out });
+    let Some(path) = &args.out else { return Ok(Report::done(text, results)) };
+    let cannot = || format!("cannot write {}", path.display());
+    let file = std::fs::OpenOptions::new().write(true).create_new(true).open(path);
+    file.and_then(|mut file| file.write_all(text.as_bytes())).with_context(cannot)?;
+    let count = config.interfaces.len();
+    let said = format!("{}: {count} interface{}\n", path.display(), plural(count));
+    Ok(Report::done(said, results))
+}
+
+fn plural(count: usize) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}

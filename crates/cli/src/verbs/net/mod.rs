@@ -1,0 +1,37 @@
+//! `millstream net`: interfaces, their configuration, and the threads that drive them.
+
+mod check;
+mod import;
+mod schema;
+mod show;
+mod threads;
+
+use crate::output::Report;
+
+/// Looks at interfaces and configures the links on them.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+/// Each part describes itself where its arguments are.
+#[derive(clap::Subcommand)]
+enum What {
+    Check(check::Args),
+    Import(import::Args),
+    Schema(schema::Args),
+    Show(show::Args),
+    Threads(threads::Args),
+}
+
+/// Runs one part.
+pub fn run(args: Args) -> anyhow::Result<Report> {
+    match args.what {
+        What::Check(args) => check::run(&args),
+        What::Import(args) => import::run(&args),
+        What::Schema(args) => schema::run(&args),
+        What::Show(args) => show::run(&args),
+        What::Threads(args) => threads::run(&args),
+    }
+}

@@ -1,0 +1,168 @@
+//! `millstream net show`: the interfaces, and what links would do on them.
+
+use crate::output::Report;
+use millstream_net::config::{Found, Means, Survey};
+use millstream_sys::netlink::XdpMode;
+use std::fmt::Write;
+
+/// Lists the interfaces with driver, MTU, queues, offloads and XDP, and what links would do there.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Interfaces to show; otherwise all.
+    #[arg(value_name = "INTERFACE")]
+    interfaces: Vec<String>,
+}
+
+/// Succeeds when every interface asked for is there.
+pub fn run(args: &Args) -> anyhow::Result<Report> {
+    let mut survey = Survey::take()?;
+    for name in &args.interfaces {
+        if survey.interface(name).is_none() {
+            let known = survey.interfaces.iter().map(|found| found.interface.name.as_str());
+            let known = known.collect::<Vec<_>>().join(", ");
+            anyhow::bail!("there is no network interface \"{name}\" here; there are: {known}");
+        }
+    }
+    if !args.interfaces.is_empty() {
+        survey.interfaces.retain(|found| args.interfaces.contains(&found.interface.name));
+    }
+    let mut text: String = survey.interfaces.iter().map(|one| block(one, &survey.means)).collect();
+    text.push_str(&rights(&survey.means));
+    let links = |found: &Found| {
+        serde_json::json!({
+            "interface": found.interface.name,
+            "links": links(found, &survey.means).map(|(link, outcome)| {
+                serde_json::json!({ "link": link, "outcome": outcome })
+            }),
+        })
+    };
+    let outcomes: Vec<_> = survey.interfaces.iter().map(links).collect();
+    Ok(Report::done(text, serde_json::json!({ "survey": survey, "links": outcomes })))
+}
+
+fn block(found: &Found, means: &Means) -> String {
+    let interface = &found.interface;
+    let state = match (interface.up, interface.running) {
+        (true, true) => "up",
+        (true, false) => "up, no carrier",
+        (false, _) => "down",
+    };
+    let mac = interface.mac.map_or_else(String::new, |mac| {
+        format!(", {}", mac.map(|byte| format!("{byte:02x}")).join(":"))
+    });
+    let driver = found.driver.as_deref().or(interface.kind.as_deref()).unwrap_or("unknown");
+    let mut text =
+        format!("{}: {state}, driver {driver}, MTU {}{mac}\n", interface.name, interface.mtu);
+    let mut row = |name: &str, value: String| {
+        let _ = writeln!(text, "  {name:<10} {value}");
+    };
+    if !found.addresses.is_empty() {
+        row("addresses", list(&found.addresses));
+    }
+    for route in &found.routes {
+        let gateway = route.gateway.map_or_else(String::new, |gateway| gateway.to_string());
+        row("route", format!("{}/{} via {gateway}", route.destination, route.prefix));
+    }
+    row("queues", queues(found));
+    let offloads = found.offloads.iter();
+    let offloads = offloads.map(|(one, on)| format!("{} {}", one.name(), on_off(*on)));
+    row("offloads", list(&offloads.collect::<Vec<_>>()));
+    row("XDP", xdp(found));
+    for (link, outcome) in links(found, means) {
+        row("link", format!("{link}: {outcome}"));
+    }
+    text
+}
+
+fn list<T: ToString>(items: &[T]) -> String {
+    items.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn on_off(on: bool) -> &'static str {
+    if on { "on" } else { "off" }
+}
+
+fn queues(found: &Found) -> String {
+    let interface = &found.interface;
+    match found.channels {
+        Some((now, max)) => format!(
+            "{} receive (of {}), {} transmit (of {})",
+            now.receiving(),
+            max.receiving(),
+            now.transmitting(),
+            max.transmitting()
+        ),
+        None => format!(
+            "{} receive, {} transmit; the driver does not let them be set",
+            interface.receive_queues, interface.transmit_queues
+        ),
+    }
+}
+
+fn xdp(found: &Found) -> String {
+    let features = match &found.features {
+        None => "the driver does not tell".to_owned(),
+        Some(features) => {
+            let known = [
+                (features.zero_copy, "zero-copy"),
+                (features.native, "native"),
+                (features.parts, "frames in parts"),
+            ];
+            let can = known.iter().filter(|(can, _)| *can).map(|(_, name)| *name);
+            let can: Vec<_> = can.chain(["generic"]).collect();
+            can.join(", ")
+        }
+    };
+    let attached = found.interface.xdp.map_or_else(String::new, |attached| {
+        let mode = match attached.mode {
+            XdpMode::Native => "native",
+            XdpMode::Generic => "generic",
+            XdpMode::Offloaded => "offloaded",
+            XdpMode::Several => "several modes",
+        };
+        let id = attached.program_id.map_or_else(String::new, |id| format!(" {id}"));
+        format!("; program{id} is attached ({mode})")
+    });
+    format!("{features}{attached}")
+}
+
+/// What opening each kind of link there would come to.
+fn links(found: &Found, means: &Means) -> [(String, String); 2] {
+    let interface = &found.interface;
+    let features = found.features.unwrap_or_default();
+    let best = match (features.zero_copy, features.native) {
+        (true, _) => "zero-copy, else native copy, else generic",
+        (false, true) => "native copy, else generic",
+        (false, false) => "generic",
+    };
+    let xdp = match interface.xdp {
+        Some(_) => "refused while the other program is attached".to_owned(),
+        None => best.to_owned(),
+    };
+    let outcome = |possible: bool, outcome: String| match () {
+        () if interface.mac.is_none() || interface.loopback => "not for this kind".to_owned(),
+        () if !interface.up => format!("refused: down (else {outcome})"),
+        () if possible => outcome,
+        () if means.broker.is_some() => format!("{outcome}, by the broker"),
+        () => format!("refused: no rights (else {outcome})"),
+    };
+    [
+        (format!("xdp:{}", interface.name), outcome(means.network && means.programs, xdp)),
+        (
+            format!("packet:{}", interface.name),
+            outcome(means.network, "rings shared with the kernel".to_owned()),
+        ),
+    ]
+}
+
+fn rights(means: &Means) -> String {
+    let own = match (means.network, means.programs) {
+        (true, true) => "this process may open every link",
+        (true, false) => "this process may open packet links, but load no XDP programs",
+        _ => "this process may open only udp links",
+    };
+    match &means.broker {
+        Some(broker) => format!("rights: {own}; a broker listens at {}\n", broker.display()),
+        None => format!("rights: {own}; there is no broker (`millstream grant` starts one)\n"),
+    }
+}

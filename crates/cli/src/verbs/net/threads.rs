@@ -1,0 +1,96 @@
+//! `millstream net threads`: what the threads of Millstream processes do.
+
+use crate::output::Report;
+use anyhow::Context;
+use millstream_sys::threads::{Activity, activity, of_process};
+use std::time::{Duration, Instant};
+
+/// Lists the threads of Millstream processes: name, core, class, wake-ups per second, CPU share.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The process; otherwise every other `millstream` process that can be seen.
+    #[arg(value_name = "PID")]
+    pid: Option<u32>,
+
+    /// How long to watch, milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 1000,
+          value_parser = clap::value_parser!(u64).range(10..=60_000))]
+    interval_ms: u64,
+}
+
+/// Succeeds when there is a process.
+pub fn run(args: &Args) -> anyhow::Result<Report> {
+    let processes = match args.pid {
+        Some(pid) => vec![pid],
+        None => others(),
+    };
+    if processes.is_empty() {
+        anyhow::bail!(
+            "no other millstream process runs here; give the PID of a program that uses it"
+        );
+    }
+    let start = Instant::now();
+    let look = |pid: &u32| of_process(*pid).map(|threads| (*pid, threads));
+    let earlier: Vec<_> = match args.pid {
+        Some(pid) => vec![look(&pid).with_context(|| format!("there is no process {pid}"))?],
+        None => processes.iter().filter_map(|pid| look(pid).ok()).collect(),
+    };
+    std::thread::sleep(Duration::from_millis(args.interval_ms));
+    let mut text = String::new();
+    let mut results = Vec::new();
+    for (pid, earlier) in earlier {
+        // One that has ended meanwhile is left out, unless it is the one asked for.
+        let later = match of_process(pid) {
+            Ok(later) => later,
+            Err(error) if args.pid.is_some() => {
+                return Err(error).with_context(|| format!("process {pid} has ended"));
+            }
+            Err(_) => continue,
+        };
+        let found = activity(&earlier, later, start.elapsed());
+        text.push_str(&table(pid, &found));
+        results.push(serde_json::json!({ "pid": pid, "threads": found }));
+    }
+    Ok(Report::done(text, serde_json::json!({ "processes": results })))
+}
+
+/// Processes of this program's name, without this one.
+fn others() -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let is_ours = |pid: &u32| {
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+        *pid != std::process::id() && name.is_ok_and(|name| name.trim() == "millstream")
+    };
+    let mut pids: Vec<_> = pids.filter(is_ours).collect();
+    pids.sort_unstable();
+    pids
+}
+
+fn table(pid: u32, threads: &[Activity]) -> String {
+    let mut text = format!(
+        "process {pid}, {} thread{}\n  {:<16} {:>7} {:>4} {:<10} {:<9} {:>12} {:>6}\n",
+        threads.len(),
+        if threads.len() == 1 { "" } else { "s" },
+        "name",
+        "tid",
+        "core",
+        "may use",
+        "class",
+        "wake-ups/s",
+        "CPU"
+    );
+    for Activity { thread, cpu_share, wake_ups_hz } in threads {
+        text.push_str(&format!(
+            "  {:<16} {:>7} {:>4} {:<10} {:<9} {:>12.1} {:>5.1}%\n",
+            thread.name,
+            thread.tid,
+            thread.cpu,
+            thread.allowed,
+            thread.class,
+            wake_ups_hz,
+            100.0 * cpu_share
+        ));
+    }
+    text
+}
