@@ -7,7 +7,7 @@ use millstream_link::loopback::{CableState, LoopOptions};
 use millstream_link::port::PortOptions;
 use millstream_net::{engine, open};
 
-use crate::{Net, PATIENCE, any, collect, threads};
+use crate::{Net, PATIENCE, any, collect, gone, threads};
 
 /// Links without hardware are known by their name: these tests use one each.
 fn error(link: &str) -> String {
@@ -46,7 +46,7 @@ fn the_first_port_starts_the_thread_and_the_last_one_ends_it() {
         drop(rx);
         assert_eq!(threads("ms-io-first").len(), 1);
         drop(two.tx);
-        assert_eq!(threads("ms-io-first").len(), 0, "joined");
+        gone("ms-io-first");
     }
     opens_that_race_share_one_link();
     an_inline_link_has_one_port();
@@ -74,14 +74,14 @@ fn opens_that_race_share_one_link() {
         let closes: Vec<_> =
             ports.into_iter().map(|port| std::thread::spawn(move || drop(port))).collect();
         closes.into_iter().for_each(|close| close.join().unwrap());
-        assert_eq!(threads("ms-io-race").len(), 0);
+        gone("ms-io-race");
     }
 }
 
 fn an_inline_link_has_one_port() {
     let link = "loop:address=10.1.0.1/24,io=inline";
     let port = open(link, any(), &PortOptions::default()).unwrap();
-    assert_eq!(threads("ms-io-loop").len(), 0);
+    gone("ms-io-loop");
     assert!(error(link).contains("use io=thread for several ports"), "{}", error(link));
     assert_eq!(engine::inventory().inline.len(), 1);
     drop(port);
@@ -130,7 +130,8 @@ fn links_that_name_the_same_thread_share_it() {
     let text = refused.err().unwrap().to_string();
     assert!(text.contains("open on thread together already, where it is adaptive"), "{text}");
     drop((apart, together));
-    assert_eq!(threads("ms-io-apart").len() + threads("ms-io-together").len(), 0);
+    gone("ms-io-apart");
+    gone("ms-io-together");
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod carry;
 mod lifetime;
 mod network;
 mod steady;
+mod veth;
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
@@ -80,4 +81,14 @@ fn threads(prefix: &str) -> Vec<String> {
     };
     let names = tasks.filter_map(name).map(|name| name.trim().to_owned());
     names.filter(|name| name.starts_with(prefix)).collect()
+}
+
+/// Waits until no thread has a name that begins so: one that was joined is listed a moment longer.
+#[track_caller]
+fn gone(prefix: &str) {
+    let until = std::time::Instant::now() + PATIENCE;
+    while !threads(prefix).is_empty() {
+        assert!(std::time::Instant::now() < until, "{prefix} is still there");
+        std::thread::yield_now();
+    }
 }

@@ -1,0 +1,172 @@
+//! Ports on real interfaces: shared and own addresses, with the kernel's sockets as peers.
+
+use std::net::{SocketAddr, SocketAddrV4, UdpSocket};
+use std::time::{Duration, Instant};
+
+use millstream_link::port::{Port, PortOptions};
+use millstream_net::engine::{inventory, set_probe};
+use millstream_net::open;
+use millstream_testkit::allocations;
+use millstream_testkit::netns::{Pair, PairOptions};
+
+use crate::{PATIENCE, any, collect};
+
+/// The links that work on an interface.
+const LINKS: [&str; 4] =
+    ["packet:veth0", "xdp:veth0", "packet:veth0,io=inline", "xdp:veth0,io=inline"];
+
+fn pair() -> Option<Pair> {
+    Pair::new(PairOptions::default())
+}
+
+fn port(pair: &Pair, link: &str) -> Port {
+    pair.left.run(|| open(link, any(), &PortOptions::default())).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn kernel(pair: &Pair) -> (UdpSocket, SocketAddrV4) {
+    let socket = pair.right.run(|| UdpSocket::bind((pair.right.address, 0)).unwrap());
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    match socket.local_addr().unwrap() {
+        SocketAddr::V4(address) => (socket, address),
+        SocketAddr::V6(_) => unreachable!(),
+    }
+}
+
+#[test]
+fn a_kernel_socket_is_a_peer_in_both_directions() {
+    for link in LINKS {
+        let Some(pair) = pair() else { return };
+        let mut port = port(&pair, link);
+        assert_eq!(*port.local.ip(), pair.left.address, "the interface's first address");
+        let (socket, there) = kernel(&pair);
+        for bytes in [0usize, 1, 18, 100, 1471, 1472] {
+            let payload: Vec<u8> = (0..bytes).map(|at| at as u8).collect();
+            port.tx.send(&payload, there).unwrap();
+            let mut got = [0; 2000];
+            let (count, from) =
+                socket.recv_from(&mut got).unwrap_or_else(|e| panic!("{link}: {e}"));
+            assert_eq!((&got[..count], from), (&payload[..], port.local.into()), "{link}");
+            socket.send_to(&payload, port.local).unwrap();
+            assert_eq!(collect(&mut port, 1), [(payload, there)], "{link}");
+        }
+        let error = port.tx.send(&[0; 1473], there).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EMSGSIZE), "{link}");
+    }
+}
+
+#[test]
+fn the_kernel_neither_answers_for_a_shared_port_nor_gives_it_away() {
+    for link in ["packet:veth0", "xdp:veth0"] {
+        let Some(pair) = pair() else { return };
+        let mut port = port(&pair, link);
+        let taken = pair.left.run(|| UdpSocket::bind(port.local));
+        assert_eq!(taken.unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
+        let (socket, _) = kernel(&pair);
+        socket.connect(port.local).unwrap();
+        for turn in 0..50u8 {
+            socket.send(&[turn]).unwrap_or_else(|e| panic!("{link}: {e}: somebody refused it"));
+            assert_eq!(collect(&mut port, 1)[0].0, [turn], "{link}");
+        }
+        let address = port.local;
+        drop(port);
+        pair.left.run(|| UdpSocket::bind(address)).expect("given back");
+    }
+}
+
+#[test]
+fn an_own_address_is_pinged_and_answers_arp() {
+    for link in ["packet:veth0", "xdp:veth0"] {
+        let Some(pair) = pair() else { return };
+        let link = format!("{link},address=10.99.0.50/24");
+        let mut port = port(&pair, &link);
+        let (socket, there) = kernel(&pair);
+        socket.send_to(b"hello", port.local).unwrap();
+        assert_eq!(collect(&mut port, 1), [(b"hello".to_vec(), there)], "{link}");
+        port.tx.send(b"hello back", there).unwrap();
+        let mut got = [0; 20];
+        assert_eq!(socket.recv_from(&mut got).unwrap(), (10, port.local.into()), "{link}");
+        let ping =
+            pair.right.command("ping").args("-c 3 -i 0.2 -W 5 10.99.0.50".split(' ')).output();
+        match ping {
+            Ok(ping) => assert!(ping.status.success(), "{link}: {ping:?}"),
+            Err(error) => eprintln!("ping is left out: {error}"),
+        }
+    }
+}
+
+#[test]
+fn an_address_that_another_station_has_is_refused() {
+    let Some(pair) = pair() else { return };
+    let link = format!("packet:veth0,address={}/24", pair.right.address);
+    let refused = pair.left.run(|| open(&link, any(), &PortOptions::default()));
+    let text = refused.err().expect("it is taken").to_string();
+    assert!(text.contains("is in use by another station"), "{text}");
+}
+
+#[test]
+fn an_unknown_interface_is_answered_with_those_that_there_are() {
+    let Some(pair) = pair() else { return };
+    for link in ["packet:nonsense", "xdp:nonsense"] {
+        let refused = pair.left.run(|| open(link, any(), &PortOptions::default()));
+        let text = refused.err().expect("it does not exist").to_string();
+        assert!(text.contains("nonsense"), "{text}");
+    }
+}
+
+#[test]
+fn a_deleted_interface_ends_its_ports_with_an_error_and_can_come_again() {
+    for link in LINKS {
+        let Some(pair) = pair() else { return };
+        let mut old = port(&pair, link);
+        let waiter = std::thread::spawn(move || {
+            let until = Instant::now() + PATIENCE;
+            loop {
+                match old.rx.recv_batch(Duration::from_millis(100)) {
+                    Err(error) => break (old, error),
+                    Ok(_) => assert!(Instant::now() < until, "it noticed"),
+                }
+            }
+        });
+        std::thread::sleep(Duration::from_millis(20));
+        pair.left.sh("ip link del veth0");
+        let (old, error) = waiter.join().unwrap_or_else(|_| panic!("{link}"));
+        assert!(error.raw_os_error().is_some(), "{link}: {error}");
+        drop(old);
+    }
+}
+
+#[test]
+fn real_links_allocate_nothing_either_and_lose_no_frame() {
+    set_probe(allocations);
+    for link in ["packet:veth0", "xdp:veth0"] {
+        let Some(pair) = pair() else { return };
+        let mut port = port(&pair, link);
+        let (socket, there) = kernel(&pair);
+        let name = |dir: &str| {
+            let all = inventory().threads;
+            let found = all.into_iter().find(|thread| {
+                thread.links.iter().any(|l| l.ports.iter().any(|p| p.local == port.local))
+            });
+            found.unwrap_or_else(|| panic!("{link} {dir}"))
+        };
+        let mut turns = |count: usize, before: Option<u64>| {
+            for _ in 0..count {
+                let mut got = [0; 64];
+                port.tx.send(&[3; 40], there).unwrap();
+                socket.recv(&mut got).unwrap();
+                socket.send_to(&got[..40], port.local).unwrap();
+                assert_eq!(port.rx.recv_batch(PATIENCE).unwrap(), 1);
+            }
+            if let Some(before) = before {
+                assert_eq!(allocations() - before, 0, "{link}: by the user");
+            }
+        };
+        turns(50, None);
+        let (first, second) = (name("first").probe, name("second"));
+        let total = second.links[0].census.total();
+        turns(2000, Some(allocations()));
+        let last = name("last");
+        assert_eq!(last.probe - second.probe, second.probe - first, "{link}: by the thread");
+        assert_eq!(last.links[0].census.total(), total, "{link}");
+    }
+}
