@@ -10,17 +10,21 @@
 //! not grant enough: in steady state one look serves a whole lap or batch.
 
 use std::ops::Deref;
+#[cfg(not(loom))]
 use std::ptr::NonNull;
 
 use crate::sync::{AtomicU32, Ordering};
 
 /// One word of a ring, somewhere in a mapping.
+#[cfg(not(loom))]
 #[derive(Debug, Clone, Copy)]
 pub struct Word(NonNull<AtomicU32>);
 
+#[cfg(not(loom))]
 // SAFETY: it is a shared reference to an atomic in all but its lifetime (`Word::new`).
 unsafe impl Send for Word {}
 
+#[cfg(not(loom))]
 impl Word {
     /// The word at `address`.
     ///
@@ -33,6 +37,7 @@ impl Word {
     }
 }
 
+#[cfg(not(loom))]
 impl Deref for Word {
     type Target = AtomicU32;
 

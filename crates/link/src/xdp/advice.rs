@@ -36,8 +36,8 @@ pub fn refused(device: &Device, step: &str, source: io::Error) -> LinkError {
             )
         }
         Some(libc::ENOSYS | libc::EAFNOSUPPORT | libc::EPROTONOSUPPORT) => {
-            "this kernel was built without it (CONFIG_BPF_SYSCALL, CONFIG_XDP_SOCKETS): use packet: \
-             or udp"
+            "this kernel was built without it (CONFIG_BPF_SYSCALL, CONFIG_XDP_SOCKETS): use \
+             packet: or udp"
                 .to_owned()
         }
         Some(libc::ENETDOWN) => format!("bring it up with `ip link set {name} up`"),

@@ -28,8 +28,8 @@ pub fn explain(device: &Device) -> String {
              `xdp-loader unload {name} --all` removes them; or use packet:{name}"
         ),
         _ => format!(
-            "program \"{title}\" (number {id}{}) is attached, and it is left alone: stop its owner, \
-             or detach it with `ip link set {name} xdp off`; or use packet:{name}",
+            "program \"{title}\" (number {id}{}) is attached, and it is left alone: stop its \
+             owner, or detach it with `ip link set {name} xdp off`; or use packet:{name}",
             holder(id).map(|holder| format!(", {holder}")).unwrap_or_default()
         ),
     }

@@ -112,8 +112,8 @@ impl XdpLink {
         if !idle {
             self.state.down = None;
         } else if now >= self.state.next_ask {
-            self.state.next_ask = now + ASK;
             let told = self.queues[0].kick_receiver(&mut self.state.counters);
+            self.state.next_ask = now + if told.is_ok() { ASK } else { LOOK };
             self.state.down = told.as_ref().err().map(io::Error::kind);
             told?;
         }

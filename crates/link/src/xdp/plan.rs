@@ -25,6 +25,8 @@ pub struct Plan {
     /// Entries of the receive and fill rings of each queue: the kernel shall never look for a
     /// buffer in vain while the user keeps up.
     pub receive: u32,
+    /// Chunks of each queue beyond the receive ring.
+    pub spare: u32,
     /// Entries of the transmit and completion rings.
     pub transmit: u32,
     queues: u32,
@@ -42,12 +44,14 @@ impl Plan {
             let entries = (frames * parts_each).clamp(64, RECEIVE_CHUNKS_MAX as usize);
             entries.next_power_of_two() as u32
         };
+        let receive = entries(sizes.receive_frames);
         let most = (RECEIVE_CHUNKS_MAX / queues.next_power_of_two()).max(64);
         Self {
             geometry,
             parts: parts_each > 1 || mtu > SINGLE_BUFFER_MTU_MAX,
             parts_each,
-            receive: entries(sizes.receive_frames).min(most),
+            receive: receive.min(most),
+            spare: (receive.min(most) / 4).max(32),
             transmit: entries(sizes.transmit_frames),
             queues,
         }
@@ -55,7 +59,7 @@ impl Plan {
 
     /// All chunks.
     pub fn chunks(&self) -> usize {
-        (self.receive * self.queues + self.transmit) as usize
+        ((self.receive + self.spare) * self.queues + self.transmit) as usize
     }
 
     /// Bytes of the frame memory, whole pages.
@@ -81,7 +85,8 @@ impl Plan {
     /// Entries of a queue's rings: the first queue is the one that transmits, which keeps the
     /// order of frames.
     pub fn sizes(&self, first: bool) -> Sizes {
-        Sizes { receive: self.receive, transmit: if first { self.transmit } else { 2 } }
+        let Self { receive, spare, transmit, .. } = *self;
+        Sizes { receive, spare, transmit: if first { transmit } else { 2 } }
     }
 }
 
@@ -124,9 +129,9 @@ mod tests {
     #[test]
     fn rings_are_powers_of_two_that_hold_the_frames_in_parts() {
         let one = plan("xdp:veth0", 1500, 1);
-        assert_eq!((one.receive, one.transmit, one.chunks()), (1024, 128, 1152));
+        assert_eq!((one.receive, one.transmit, one.chunks()), (1024, 128, 1408));
         let jumbo = plan("xdp:veth0", 9000, 4);
-        assert_eq!((jumbo.receive, jumbo.transmit, jumbo.chunks()), (4096, 512, 16896));
+        assert_eq!((jumbo.receive, jumbo.transmit, jumbo.chunks()), (4096, 512, 20992));
         assert_eq!(plan("xdp:veth0", 9000, 64).receive, 1024);
         assert_eq!(jumbo.bytes(false) % PAGE_BYTES, 0);
         assert_eq!(jumbo.bytes(true) % HUGE_PAGE_BYTES, 0);

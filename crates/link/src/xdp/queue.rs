@@ -28,7 +28,21 @@ const BIND_PAUSE: Duration = Duration::from_millis(2);
 #[derive(Debug, Clone, Copy)]
 pub struct Sizes {
     pub receive: u32,
+    /// Chunks that the kernel still has to receive into when the receive ring is full, so that it
+    /// is that which it counts.
+    pub spare: u32,
     pub transmit: u32,
+}
+
+impl Sizes {
+    /// Chunks that a queue can have out to receive.
+    pub fn receiving_max(self) -> u32 {
+        self.receive + self.spare
+    }
+
+    fn fill(self) -> u32 {
+        self.receiving_max().next_power_of_two()
+    }
 }
 
 /// What a socket is bound to, and how.
@@ -79,7 +93,7 @@ impl Queue {
     /// Gives a socket its rings. It carries nothing before [`Queue::bind`].
     pub fn new(socket: OwnedFd, number: u32, sizes: Sizes) -> io::Result<Self> {
         let fd = socket.as_fd();
-        sockopt::set_xdp_umem_fill_ring_size(fd, sizes.receive)?;
+        sockopt::set_xdp_umem_fill_ring_size(fd, sizes.fill())?;
         sockopt::set_xdp_umem_completion_ring_size(fd, sizes.transmit)?;
         sockopt::set_xdp_rx_ring_size(fd, sizes.receive)?;
         sockopt::set_xdp_tx_ring_size(fd, sizes.transmit)?;
@@ -88,8 +102,8 @@ impl Queue {
         let _ = super::sockopt::set(fd, libc::SOL_XDP, MAX_TX_SKB_BUDGET, &budget);
         let offsets = sockopt::xdp_mmap_offsets(fd)?;
         let place = |page_offset, offsets, entries| Place { page_offset, offsets, entries };
-        let Sizes { receive, transmit } = sizes;
-        let fill = place(libc::XDP_UMEM_PGOFF_FILL_RING, offsets.fr, receive);
+        let Sizes { receive, transmit, .. } = sizes;
+        let fill = place(libc::XDP_UMEM_PGOFF_FILL_RING, offsets.fr, sizes.fill());
         let completion = place(libc::XDP_UMEM_PGOFF_COMPLETION_RING, offsets.cr, transmit);
         let rx = place(libc::XDP_PGOFF_RX_RING as u64, offsets.rx, receive);
         let tx = place(libc::XDP_PGOFF_TX_RING as u64, offsets.tx, transmit);
@@ -192,12 +206,12 @@ impl Queue {
     /// Feeds the fill ring from the pool, in batches; whether the kernel still has too few.
     #[inline]
     pub fn refill(&mut self, pool: &mut Pool, counters: &mut LinkCounters) -> bool {
-        let missing = self.sizes.receive - self.receiving;
+        let missing = self.sizes.receiving_max() - self.receiving;
         if missing < REFILL.min(self.sizes.receive / 4) {
             return false;
         }
         let wanted = missing.min(u32::try_from(pool.to_receive()).unwrap_or(u32::MAX));
-        // There is always room: chunks in both rings together are at most one ring's entries.
+        // There is always room: the fill ring holds all that a queue can have out.
         let count = wanted.min(self.fill.room(wanted));
         for ahead in 0..count {
             let Some(chunk) = pool.take() else { break };

@@ -3,10 +3,10 @@
 //!
 //! | ring | stopped means | what helps |
 //! | --- | --- | --- |
-//! | fill | the kernel has no buffer to receive into: the user holds them all | giving frames back |
-//! | receive | it is full: nobody calls `receive`, frames are lost and counted | calling it |
-//! | transmit | what is queued does not leave: the kernel was not told, or the link is down | telling it |
-//! | completion | it is full: the kernel cannot transmit | harvesting, which every call does |
+//! | fill | the kernel has no buffer to receive into: the user holds all | giving frames back |
+//! | receive | it is full: nobody calls `receive`, frames are lost, counted | calling it |
+//! | transmit | nothing leaves: the kernel was not told, or the link is down | telling it |
+//! | completion | it is full: the kernel cannot transmit | harvesting: every call does |
 
 use std::time::Duration;
 

@@ -3,6 +3,7 @@
 #![cfg(loom)]
 
 mod doorbell;
+mod shared;
 mod spsc;
 
 use loom::cell::UnsafeCell;

@@ -1,0 +1,142 @@
+//! A link at one end of a veth pair, the kernel's sockets at the other.
+
+use std::net::{Ipv4Addr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use millstream_link::frame::{Frame, FrameLink, FrameOptions, Steer};
+use millstream_link::xdp::XdpLink;
+use millstream_link::{LinkError, Spec, xdp};
+use millstream_testkit::netns::{INTERFACE, Namespace, Pair, PairOptions};
+
+/// Longest that anything is waited for.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The UDP port that is steered to the link.
+pub const PORT: u16 = 7000;
+
+/// Ethernet, IPv4 and UDP headers, bytes.
+pub const HEADERS: usize = 42;
+
+/// Opens `xdp:veth0` with more options.
+pub fn try_open(side: &Namespace, options: &str) -> Result<XdpLink, LinkError> {
+    let text = format!("xdp:{INTERFACE},{options}");
+    let spec = Spec::parse(&text, xdp::OPTIONS_HELP).unwrap();
+    let sizes = FrameOptions { receive_frames: 512, transmit_frames: 128 };
+    side.run(|| XdpLink::open(&spec, &sizes))
+}
+
+/// A link on the right, steered to [`PORT`], and a kernel socket on the left.
+pub struct Bench {
+    pub pair: Pair,
+    pub link: XdpLink,
+    pub peer: UdpSocket,
+    peer_mac: [u8; 6],
+    total: usize,
+}
+
+impl Bench {
+    /// `None` where namespaces cannot be made.
+    pub fn new(options: &str, mtu: usize, queues: usize) -> Option<Self> {
+        let pair = Pair::new(PairOptions { mtu, queues })?;
+        let link = try_open(&pair.right, options);
+        let mut link = link.unwrap_or_else(|error| panic!("{options}: {error}"));
+        link.steer(&wanted(pair.right.address)).unwrap();
+        let peer = pair.left.run(|| UdpSocket::bind((pair.left.address, 0)).unwrap());
+        peer.set_read_timeout(Some(PATIENCE)).unwrap();
+        let (peer_mac, total) = (mac_of(&pair.left), link.census().total());
+        Some(Self { pair, link, peer, peer_mac, total })
+    }
+
+    /// A datagram from the kernel to the link.
+    pub fn offer(&self, payload: &[u8]) {
+        self.peer.send_to(payload, (self.pair.right.address, PORT)).unwrap();
+    }
+
+    /// The payloads of the next `count` datagrams.
+    #[track_caller]
+    pub fn collect(&mut self, count: usize) -> Vec<Vec<u8>> {
+        let (mut all, until) = (Vec::new(), Instant::now() + PATIENCE);
+        while all.len() < count {
+            assert!(Instant::now() < until, "{} of {count}: {:?}", all.len(), self.link.counters());
+            all.extend(self.look());
+        }
+        all
+    }
+
+    /// The payloads of what is there now.
+    pub fn look(&mut self) -> Vec<Vec<u8>> {
+        let (mut frames, mut all, mut whole) = (Vec::new(), Vec::new(), Vec::new());
+        self.link.receive(&mut frames).unwrap();
+        for frame in &frames {
+            whole.extend_from_slice(self.link.memory().bytes(frame));
+            if !frame.continues() {
+                all.push(whole.split_off(HEADERS));
+                whole.clear();
+            }
+        }
+        self.link.give_back(&mut frames);
+        all
+    }
+
+    /// Sends a datagram to the kernel's socket.
+    pub fn send(&mut self, payload: &[u8]) {
+        let to = self.peer.local_addr().unwrap().port();
+        let frame = self.datagram(to, payload);
+        let room = self.link.info().part_bytes_max;
+        let parts = frame.len().div_ceil(room);
+        let mut frames: Vec<Frame> = Vec::new();
+        let until = Instant::now() + PATIENCE;
+        while frames.len() < parts {
+            assert!(Instant::now() < until, "no buffers: {:?}", self.link.census());
+            let missing = parts - frames.len();
+            self.link.reserve(&mut frames, missing);
+        }
+        for (index, piece) in frame.chunks(room).enumerate() {
+            frames[index].set_len(piece.len());
+            frames[index].set_continues(index + 1 < parts);
+            self.link.memory().bytes_mut(&mut frames[index]).copy_from_slice(piece);
+        }
+        assert_eq!(self.link.transmit(&mut frames).unwrap(), parts);
+    }
+
+    /// A UDP datagram without checksum, from right to left.
+    fn datagram(&self, port: u16, payload: &[u8]) -> Vec<u8> {
+        let mut frame = self.peer_mac.to_vec();
+        frame.extend(self.link.info().mac);
+        frame.extend([8, 0]);
+        let mut header = vec![0x45, 0];
+        header.extend((payload.len() as u16 + 28).to_be_bytes());
+        header.extend([0, 0, 0x40, 0, 64, 17, 0, 0]);
+        header.extend(self.pair.right.address.octets());
+        header.extend(self.pair.left.address.octets());
+        let sum: u32 = header.chunks(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]]))).sum();
+        let checksum = !((sum & 0xffff) + (sum >> 16)) as u16;
+        header[10..12].copy_from_slice(&checksum.to_be_bytes());
+        frame.extend(header);
+        frame.extend(PORT.to_be_bytes());
+        frame.extend(port.to_be_bytes());
+        frame.extend((payload.len() as u16 + 8).to_be_bytes());
+        frame.extend([0, 0]);
+        frame.extend(payload);
+        frame
+    }
+
+    /// That frames add up and none is lent.
+    #[track_caller]
+    pub fn at_rest(&self) {
+        let census = self.link.census();
+        assert_eq!((census.total(), census.lent), (self.total, 0), "{census:?}");
+    }
+}
+
+/// UDP to [`PORT`] at an address.
+pub fn wanted(address: Ipv4Addr) -> Steer {
+    Steer { addresses: vec![address], udp_ports: vec![PORT], ..Steer::default() }
+}
+
+fn mac_of(side: &Namespace) -> [u8; 6] {
+    let text = side.sh(&format!("ip -o link show {INTERFACE}"));
+    let mac = text.split("link/ether ").nth(1).unwrap().split(' ').next().unwrap();
+    let bytes: Vec<_> = mac.split(':').map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect();
+    bytes.try_into().unwrap()
+}

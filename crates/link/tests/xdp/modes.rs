@@ -1,0 +1,104 @@
+//! Every mode, queue count, MTU and shape of memory carries the kernel's datagrams both ways.
+
+use millstream_link::frame::{FrameLink, Mode};
+
+use crate::bench::{Bench, HEADERS};
+
+/// Datagrams of every length that matters, there and back; false where there are no namespaces.
+#[track_caller]
+fn carries(options: &str, mtu: usize, queues: usize) -> Option<Bench> {
+    let mut bench = Bench::new(options, mtu, queues)?;
+    println!("MTU {mtu}: {}", bench.link.info().detail);
+    let part = bench.link.info().part_bytes_max - HEADERS;
+    let longest = mtu - 28;
+    let around = [part - 1, part, part + 1, 2 * part].map(|bytes| bytes.min(longest));
+    for (turn, bytes) in [1, 18, 1000, longest].into_iter().chain(around).enumerate() {
+        let payload: Vec<u8> = (0..bytes).map(|at| (at * 7 + turn) as u8).collect();
+        bench.offer(&payload);
+        assert_eq!(bench.collect(1)[0][..bytes], payload, "{options}: {bytes} bytes received");
+        bench.send(&payload);
+        bench.link.flush().unwrap();
+        let mut back = vec![0; 10_000];
+        assert_eq!(bench.peer.recv(&mut back).unwrap(), bytes, "{options}: {bytes} bytes sent");
+        assert_eq!(back[..bytes], payload);
+    }
+    // In bursts: order is kept.
+    for turn in 0..20u32 {
+        let numbers: Vec<u32> = (0..64).map(|index| turn * 64 + index).collect();
+        numbers.iter().for_each(|number| bench.offer(&number.to_le_bytes()));
+        let got = bench.collect(64);
+        assert!(got.iter().zip(&numbers).all(|(got, number)| got[..4] == number.to_le_bytes()));
+    }
+    bench.link.receive(&mut Vec::new()).unwrap();
+    bench.at_rest();
+    let counters = bench.link.counters();
+    let lost = [counters.rx_starved, counters.rx_ring_full, counters.rx_dropped];
+    assert_eq!((lost, counters.tx_invalid, counters.unwatched), ([0; 3], 0, 0), "{counters:?}");
+    Some(bench)
+}
+
+#[test]
+fn every_mode_carries_every_mtu_over_one_queue_and_four() {
+    for mode in ["generic", "native"] {
+        for (mtu, queues) in [(1500, 1), (1500, 4), (3400, 1), (9000, 1), (9000, 4)] {
+            let Some(bench) = carries(&format!("mode={mode}"), mtu, queues) else { return };
+            assert_eq!(bench.link.info().queues, queues);
+            assert_eq!(bench.link.info().mode == Mode::Generic, mode == "generic");
+        }
+    }
+}
+
+#[test]
+fn chunks_of_every_size_and_alignment_carry_frames() {
+    for (options, mtu) in [
+        ("chunk=2048", 3400),
+        ("chunk=2048", 9000),
+        ("chunk=4096", 1500),
+        ("unaligned=on", 1500),
+        ("unaligned=on,chunk=3008", 1500),
+        ("unaligned=on,chunk=3008,mode=generic", 9000),
+        ("huge=on", 9000),
+    ] {
+        if carries(options, mtu, 1).is_none() {
+            return;
+        }
+    }
+}
+
+#[test]
+fn automatic_mode_says_what_it_tried() {
+    let Some(bench) = carries("mode=auto", 1500, 1) else { return };
+    let info = bench.link.info();
+    assert_eq!(info.mode, Mode::NativeCopy);
+    let detail = &info.detail;
+    assert!(detail.starts_with("native copy (probed), driver veth, 1 of 1 queues"), "{detail}");
+    assert!(detail.contains("zero-copy"), "{detail}");
+}
+
+#[test]
+fn without_need_wakeup_every_flush_calls_the_kernel() {
+    for (options, least) in [("wakeup=on", 0), ("wakeup=off", 0), ("busy_poll_us=20", 1)] {
+        let Some(mut bench) = carries(options, 1500, 1) else { return };
+        let before = bench.link.counters().syscalls;
+        (0..1000).for_each(|_| assert!(bench.look().is_empty()));
+        // An idle link asks now and then whether its interface is there; busy polling, each time.
+        let calls = bench.link.counters().syscalls - before;
+        assert!(calls >= least * 1000 && (least > 0 || calls < 100), "{options}: {calls} calls");
+    }
+}
+
+/// Copy mode must be called to transmit, whoever has set the flag; but once for a batch.
+#[test]
+fn a_batch_of_frames_takes_one_call() {
+    let Some(mut bench) = Bench::new("mode=generic", 1500, 1) else { return };
+    let before = bench.link.counters().syscalls;
+    for _ in 0..100 {
+        (0..32).for_each(|_| bench.send(b"batch"));
+        bench.link.flush().unwrap();
+    }
+    let counters = bench.link.counters();
+    assert_eq!(counters.tx_frames, 3200);
+    let calls = counters.syscalls - before;
+    println!("{:.3} calls a frame", calls as f64 / 3200.0);
+    assert!(calls <= 220, "{calls} calls for 100 batches");
+}
