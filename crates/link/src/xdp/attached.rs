@@ -53,3 +53,48 @@ fn holder(id: u32) -> Option<String> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::FrameOptions;
+    use crate::xdp::bpf::LoadOptions;
+    use crate::{Spec, xdp};
+    use millstream_testkit::netns::{INTERFACE, Pair, PairOptions};
+    use std::os::fd::AsRawFd;
+
+    /// `XDP_FLAGS_SKB_MODE`.
+    const GENERIC: u32 = 1 << 1;
+
+    #[test]
+    fn a_program_of_others_is_named_and_left_alone() {
+        let Some(pair) = Pair::new(PairOptions::default()) else { return };
+        for (name, advice) in [
+            ("filter_of_mine", "program \"filter_of_mine\" (number "),
+            ("xdp_dispatcher", "a dispatcher of libxdp is attached"),
+        ] {
+            let error = pair.right.run(|| {
+                let rules = bpf::create_map("ms_rules", bpf::MapKind::Value { bytes: 1 << 17 });
+                let counters = bpf::create_map("ms", bpf::MapKind::Value { bytes: 1 << 20 });
+                let sockets = bpf::create_map("ms", bpf::MapKind::Sockets { queues: 1 });
+                let maps = [rules, counters, sockets].map(Result::unwrap);
+                let [rules, counters, sockets] = maps.each_ref().map(AsRawFd::as_raw_fd);
+                let maps = bpf::Descriptors { rules, counters, sockets, cpus: 1, parts: false };
+                let program = bpf::load(&bpf::assemble(maps), LoadOptions { name, parts: false });
+                let program = program.unwrap();
+                let (id, _) = bpf::program_info(program.as_fd()).unwrap();
+                let index = Device::look("xdp", INTERFACE).unwrap().index;
+                let link = bpf::attach(program.as_fd(), index, GENERIC).unwrap();
+                let spec = Spec::parse("xdp:veth0", xdp::OPTIONS_HELP).unwrap();
+                let error = xdp::open(&spec, &FrameOptions::default()).err().unwrap();
+                let there = Device::look("xdp", INTERFACE).unwrap().program;
+                assert_eq!(there, Some(id), "it is still attached");
+                drop(link);
+                xdp::open(&spec, &FrameOptions::default()).unwrap();
+                error.to_string()
+            });
+            assert!(error.contains(advice) && error.contains("left alone"), "{error}");
+            assert!(error.contains("or use packet:veth0"), "{error}");
+        }
+    }
+}

@@ -250,7 +250,8 @@ impl FrameLink for XdpLink {
             let starved = kernel.rx_fill_ring_empty_descs.unwrap_or(0);
             counters.rx_ring_full += kernel.rx_ring_full.unwrap_or(0);
             counters.rx_starved += starved;
-            // The kernel counts a frame without a buffer as dropped, too.
+            // The kernel counts a frame without a buffer as dropped, too (and one in parts that
+            // finds too few of them only so).
             counters.rx_dropped += kernel.rx_dropped.saturating_sub(starved);
             counters.tx_invalid += kernel.tx_invalid_descs;
         }

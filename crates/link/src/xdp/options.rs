@@ -6,11 +6,12 @@ use crate::{LinkError, Spec};
 
 /// What a link string may say behind `xdp:`.
 pub const OPTIONS_HELP: &str = "INTERFACE first, then mode=auto|zero-copy|native|generic, \
-     queues=all|0-3|0 (those to serve), channels=N (queues that the interface shall have), chunk=auto|2048|4096 (bytes of a buffer; any multiple of \
-     64 from 2048 to 4096 with unaligned=on), unaligned=on|off, wakeup=on|off (need_wakeup), \
-     busy_poll_us=N (preferred busy polling), busy_poll_budget=N, rate_max_pps=N (frames per \
-     second and queue; more are dropped and counted), huge=on|off (huge pages), \
-     rights=auto|direct|broker, broker=PATH (socket of `millstream grant`)";
+     queues=all|0-3|0 (those to serve), channels=N (queues that the interface shall have), \
+     chunk=auto|2048|4096 (bytes of a buffer; any multiple of 64 from 2048 to 4096 with \
+     unaligned=on), unaligned=on|off, wakeup=on|off (need_wakeup), busy_poll_us=N (preferred \
+     busy polling), busy_poll_budget=N, rate_max_pps=N (frames per second and queue; more are \
+     dropped and counted), huge=on|off (huge pages), rights=auto|direct|broker, \
+     broker=PATH (socket of `millstream grant`)";
 
 /// How frames should pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

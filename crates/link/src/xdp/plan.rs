@@ -25,8 +25,6 @@ pub struct Plan {
     /// Entries of the receive and fill rings of each queue: the kernel shall never look for a
     /// buffer in vain while the user keeps up.
     pub receive: u32,
-    /// Chunks of each queue beyond the receive ring.
-    pub spare: u32,
     /// Entries of the transmit and completion rings.
     pub transmit: u32,
     queues: u32,
@@ -44,22 +42,25 @@ impl Plan {
             let entries = (frames * parts_each).clamp(64, RECEIVE_CHUNKS_MAX as usize);
             entries.next_power_of_two() as u32
         };
-        let receive = entries(sizes.receive_frames);
         let most = (RECEIVE_CHUNKS_MAX / queues.next_power_of_two()).max(64);
         Self {
             geometry,
             parts: parts_each > 1 || mtu > SINGLE_BUFFER_MTU_MAX,
             parts_each,
-            receive: receive.min(most),
-            spare: (receive.min(most) / 4).max(32),
+            receive: entries(sizes.receive_frames).min(most),
             transmit: entries(sizes.transmit_frames),
             queues,
         }
     }
 
+    /// Chunks of each queue beyond the receive ring.
+    fn spare(&self) -> u32 {
+        (self.receive / 4).max(32)
+    }
+
     /// All chunks.
     pub fn chunks(&self) -> usize {
-        ((self.receive + self.spare) * self.queues + self.transmit) as usize
+        ((self.receive + self.spare()) * self.queues + self.transmit) as usize
     }
 
     /// Bytes of the frame memory, whole pages.
@@ -85,8 +86,8 @@ impl Plan {
     /// Entries of a queue's rings: the first queue is the one that transmits, which keeps the
     /// order of frames.
     pub fn sizes(&self, first: bool) -> Sizes {
-        let Self { receive, spare, transmit, .. } = *self;
-        Sizes { receive, spare, transmit: if first { transmit } else { 2 } }
+        let Self { receive, transmit, .. } = *self;
+        Sizes { receive, spare: self.spare(), transmit: if first { transmit } else { 2 } }
     }
 }
 
