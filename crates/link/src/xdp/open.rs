@@ -160,7 +160,10 @@ impl Opening {
         let bytes = plan.bytes(self.options.huge);
         let Err(refused) = self.rights.allow_locked(bytes as u64) else { return };
         let most = usize::try_from(rights::lockable_bytes()).unwrap_or(usize::MAX);
-        if bytes > most && plan.fit(most) {
+        if bytes > most
+            && let Some(fitted) = plan.fit(most)
+        {
+            *plan = fitted;
             let (now, receive) = (plan.bytes(false) >> 10, plan.receive);
             let wanted = bytes >> 10;
             self.notes.push(format!(

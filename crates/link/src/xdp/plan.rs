@@ -69,18 +69,23 @@ impl Plan {
         (self.chunks() * self.geometry.chunk as usize).next_multiple_of(page)
     }
 
-    /// Halves rings until the frame memory fits into `bytes`; whether it does.
-    pub fn fit(&mut self, bytes: usize) -> bool {
-        const ENTRIES_MIN: u32 = 64;
+    /// The same with rings halved until the frame memory fits into `bytes`; none if too little of
+    /// them would remain to be of use.
+    pub fn fit(mut self, bytes: usize) -> Option<Self> {
+        const RECEIVE_FRAMES_MIN: usize = 512;
+        const TRANSMIT_MIN: u32 = 128;
         while self.bytes(false) > bytes {
-            let longer =
-                if self.receive >= self.transmit { &mut self.receive } else { &mut self.transmit };
-            if *longer <= ENTRIES_MIN {
-                return false;
+            if self.transmit > TRANSMIT_MIN && self.transmit >= self.receive {
+                self.transmit /= 2;
+            } else {
+                self.receive /= 2;
             }
-            *longer /= 2;
+            let frames = (self.receive * self.queues) as usize / self.parts_each;
+            if frames < RECEIVE_FRAMES_MIN {
+                return None;
+            }
         }
-        true
+        Some(self)
     }
 
     /// Entries of a queue's rings: the first queue is the one that transmits, which keeps the
@@ -119,12 +124,14 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_is_halved_until_it_fits() {
-        let mut jumbo = plan("xdp:veth0", 9000, 1);
+    fn a_plan_is_halved_until_it_fits_or_is_of_no_use() {
+        let jumbo = plan("xdp:veth0", 9000, 1);
         assert_eq!((jumbo.receive, jumbo.transmit), (4096, 512));
-        assert!(jumbo.fit(8 << 20) && jumbo.bytes(false) <= 8 << 20);
-        assert_eq!((jumbo.receive, jumbo.transmit), (1024, 512));
-        assert!(!jumbo.fit(4096), "not even the shortest rings");
+        let fitted = jumbo.fit(12 << 20).unwrap();
+        assert!(fitted.bytes(false) <= 12 << 20);
+        assert_eq!((fitted.receive, fitted.transmit), (2048, 512));
+        assert_eq!(jumbo.fit(8 << 20), None, "341 frames would be left");
+        assert_eq!(jumbo.fit(64 << 20), Some(jumbo));
     }
 
     #[test]
