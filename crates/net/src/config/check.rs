@@ -12,9 +12,9 @@ const INTERFACE_BYTES_MAX: usize = 15;
 const THREAD_BYTES_MAX: usize = 9;
 const MODES: [&str; 4] = ["auto", "zero-copy", "native", "generic"];
 /// Options that have keys of their own.
-const RESERVED: [&str; 11] = [
-    "io", "mode", "queues", "address", "gateway", "vlan", "thread", "cpu", "wait", "priority",
-    "route",
+const RESERVED: [&str; 12] = [
+    "io", "mode", "queues", "channels", "address", "gateway", "vlan", "thread", "cpu", "wait",
+    "priority", "route",
 ];
 
 /// The first thing that makes no sense.

@@ -6,7 +6,7 @@ use millstream_sys::ethtool::Channels;
 use millstream_sys::journal::{Change, Journal, Value, recover};
 
 use super::survey::{Found, Survey};
-use super::{Config, ConfigError, InterfaceConfig, Io};
+use super::{Config, ConfigError, InterfaceConfig, Io, LinkKind};
 
 static CURRENT: Mutex<Option<Config>> = Mutex::new(None);
 
@@ -50,6 +50,9 @@ pub fn configure(config: &Config) -> Result<Configured, ConfigError> {
         }
         for value in self::changes(wanted, found) {
             let value = value.map_err(|problem| unfit(format!("{name}: {problem}")))?;
+            if is_the_links(wanted, &value) {
+                continue;
+            }
             let change = Journal::of_process().change(name, value);
             let failed = |source| ConfigError::Setting { interface: name.clone(), source };
             changes.push(change.map_err(failed)?);
@@ -57,6 +60,11 @@ pub fn configure(config: &Config) -> Result<Configured, ConfigError> {
     }
     *CURRENT.lock().unwrap_or_else(PoisonError::into_inner) = Some(config.clone());
     Ok(Configured { _changes: changes })
+}
+
+/// Whether the link changes that itself when it is opened, maybe through a broker.
+fn is_the_links(wanted: &InterfaceConfig, value: &Value) -> bool {
+    wanted.link == LinkKind::Xdp && matches!(value, Value::Channels(_))
 }
 
 /// The settings that an interface wants and does not have.
@@ -120,25 +128,30 @@ pub(super) fn expand_by(config: &Config, link: &str) -> String {
     };
     let target = rest.split(',').next().unwrap_or_default().trim();
     let Some(interface) = config.interface(target) else { return link.to_owned() };
-    let said: Vec<&str> =
-        rest.split(',').filter_map(|word| Some(word.split_once('=')?.0.trim())).collect();
-    let inline = rest.split(',').any(|word| word.trim().replace(' ', "") == "io=inline");
+    let said: Vec<(&str, &str)> =
+        rest.split(',').filter_map(|word| word.split_once('=')).map(trimmed).collect();
     let mut text = format!("{name}:{rest}");
-    for (key, value) in options(config, interface, name == interface.link.name(), inline) {
-        if !said.contains(&key.as_str()) {
+    for (key, value) in options(config, interface, name == interface.link.name(), &said) {
+        if !said.iter().any(|(other, _)| *other == key) {
             text.push_str(&format!(",{key}={value}"));
         }
     }
     text
 }
 
-/// What a file says of an interface, as options. `same_link`: the link's own options are for it.
+fn trimmed<'a>((key, value): (&'a str, &'a str)) -> (&'a str, &'a str) {
+    (key.trim(), value.trim())
+}
+
+/// What a file says of an interface, as options, where the link string itself has `said` some.
+/// `same_link`: the link's own options are for it.
 fn options(
     config: &Config,
     interface: &InterfaceConfig,
     same_link: bool,
-    inline: bool,
+    said: &[(&str, &str)],
 ) -> Vec<(String, String)> {
+    let said = |name| said.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
     let mut all: Vec<(String, String)> = Vec::new();
     let mut add = |key: &str, value: Option<String>| {
         all.extend(value.map(|value| (key.to_owned(), value)));
@@ -146,16 +159,22 @@ fn options(
     if same_link {
         add("mode", interface.mode.clone());
         add("queues", interface.queues.clone());
+        let channels = interface.channels.filter(|_| interface.link == LinkKind::Xdp);
+        add("channels", channels.map(|count| count.to_string()));
     }
     if interface.own {
         add("address", interface.addresses.first().map(ToString::to_string));
-        add("gateway", interface.gateway.map(|gateway| gateway.to_string()));
+        // The file's gateway is on the network of the file's address.
+        let gateway = interface.gateway.filter(|_| said("address").is_none());
+        add("gateway", gateway.map(|gateway| gateway.to_string()));
     }
     add("vlan", interface.vlan.map(|vlan| vlan.to_string()));
     let io = interface.io.map(|io| if io == Io::Inline { "inline" } else { "thread" });
     add("io", io.map(str::to_owned));
-    let inline = inline || interface.io == Some(Io::Inline);
-    if let Some(thread) = config.thread_of(&interface.name).filter(|_| !inline) {
+    let inline = said("io").or(io) == Some("inline");
+    let owner = config.thread_of(&interface.name).filter(|_| !inline);
+    // Another thread than the file's has its own CPU and priority.
+    if let Some(thread) = owner.filter(|owner| said("thread").is_none_or(|it| it == owner.name)) {
         add("thread", Some(thread.name.clone()));
         add("cpu", thread.cpu.map(|cpu| cpu.to_string()));
         add("wait", thread.wait.map(|wait| wait.name().to_owned()));

@@ -151,7 +151,7 @@ fn a_link_string_takes_from_the_file_what_it_does_not_say() {
     for (link, expected) in [
         (
             "xdp:eth1,mode=generic,cpu=0",
-            format!("xdp:eth1,mode=generic,cpu=0,queues=0-1,vlan=7,io=thread,{}", {
+            format!("xdp:eth1,mode=generic,cpu=0,queues=0-1,channels=2,vlan=7,io=thread,{}", {
                 "thread=radio,wait=spin,priority=50,busy_poll_us=50"
             }),
         ),
@@ -160,6 +160,11 @@ fn a_link_string_takes_from_the_file_what_it_does_not_say() {
         ("packet:eth2,io=inline", {
             "packet:eth2,io=inline,address=10.1.0.2/16,gateway=10.1.0.1".to_owned()
         }),
+        ("packet:eth1,thread=other", "packet:eth1,thread=other,vlan=7,io=thread".to_owned()),
+        (
+            "packet:eth2,address=10.2.0.2/16,io=inline",
+            "packet:eth2,address=10.2.0.2/16,io=inline".to_owned(),
+        ),
         ("xdp:eth9,mode=generic", "xdp:eth9,mode=generic".to_owned()),
         ("udp", "udp".to_owned()),
         ("udp:gro=off", "udp:gro=off".to_owned()),
@@ -229,7 +234,10 @@ fn a_system_that_fits_has_no_obstacles() {
     let changes: Vec<_> = findings.iter().filter(|f| f.kind == Kind::Change).collect();
     assert_eq!(changes.len(), 1, "the steered port: {findings:?}");
     assert_eq!(findings[0].kind, Kind::Open);
-    assert!(findings[0].text.starts_with("xdp:eth1,mode=native,queues=0-1,"), "{findings:?}");
+    assert!(
+        findings[0].text.starts_with("xdp:eth1,mode=native,queues=0-1,channels=2,"),
+        "{findings:?}"
+    );
 }
 
 #[test]
