@@ -77,11 +77,11 @@ pub fn bind(device: &Device, to: &Binding, source: io::Error) -> LinkError {
     let name = &device.name;
     let step = format!("bind to queue {}", to.queue);
     let hint = match source.raw_os_error() {
-        Some(libc::EBUSY) => {
-            "another AF_XDP socket has this queue: `ss --xdp -p` names its process; stop it, or \
-             choose other queues (queues=)"
-                .to_owned()
-        }
+        Some(libc::EBUSY) => format!(
+            "another AF_XDP socket has this queue (processes with such sockets: {}): stop its \
+             owner, or choose other queues (queues=)",
+            super::attached::socket_holders().join(", ")
+        ),
         Some(libc::EINVAL) => format!(
             "queue {} may not exist (`ethtool -l {name}`), or this kernel cannot do frames in \
              parts (Linux 6.6): then lower the MTU to {}",

@@ -54,6 +54,30 @@ fn holder(id: u32) -> Option<String> {
     None
 }
 
+/// The processes that have AF_XDP sockets, as far as we may look: only those map a socket at the
+/// offset of a fill ring (`XDP_UMEM_PGOFF_FILL_RING`). Which queue is theirs the kernel tells only
+/// where it was built with CONFIG_XDP_SOCKETS_DIAG.
+pub fn socket_holders() -> Vec<String> {
+    let mut found = Vec::new();
+    for process in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(pid) = process.file_name().to_str().and_then(|n| n.parse::<u32>().ok()) else {
+            continue;
+        };
+        let maps = std::fs::read_to_string(process.path().join("maps")).unwrap_or_default();
+        if maps.lines().any(is_fill_ring) {
+            let name = std::fs::read_to_string(process.path().join("comm")).unwrap_or_default();
+            found.push(format!("{} [{pid}]", name.trim()));
+        }
+    }
+    found
+}
+
+/// Of a line of /proc/PID/maps: address, access, offset, device, inode, path.
+fn is_fill_ring(line: &str) -> bool {
+    let mut words = line.split_ascii_whitespace().skip(2);
+    words.next() == Some("100000000") && words.nth(2).is_some_and(|path| path.contains("socket:["))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,6 +86,41 @@ mod tests {
     use crate::{Spec, xdp};
     use millstream_testkit::netns::{INTERFACE, Pair, PairOptions};
     use std::os::fd::AsRawFd;
+
+    #[test]
+    fn a_queue_that_is_taken_names_who_may_have_it() {
+        use crate::xdp::pool::Geometry;
+        use crate::xdp::queue::{Binding, Queue, Sizes, register};
+        let Some(pair) = Pair::new(PairOptions::default()) else { return };
+        pair.right.run(|| {
+            let flags = rustix::mm::MapFlags::empty();
+            let memory = crate::frame::FrameMemory::anonymous(1 << 20, flags).unwrap();
+            let socket = xdp::privileged::socket().unwrap();
+            let geometry = Geometry { chunk: 2048, unaligned: false };
+            register(socket.as_fd(), &memory, geometry).unwrap();
+            let sizes = Sizes { receive: 64, spare: 64, transmit: 64 };
+            let mut queue = Queue::new(socket, 0, sizes).unwrap();
+            let interface = Device::look("xdp", INTERFACE).unwrap().index;
+            let flags = rustix::net::xdp::SocketAddrXdpFlags::XDP_COPY;
+            queue.bind(Binding { interface, queue: 0, flags }, None).unwrap();
+            let spec = Spec::parse("xdp:veth0", xdp::OPTIONS_HELP).unwrap();
+            let error = xdp::open(&spec, &FrameOptions::default()).err().unwrap().to_string();
+            let pid = format!("[{}]", std::process::id());
+            for part in ["bind to queue 0", "another AF_XDP socket has this queue", &pid] {
+                assert!(error.contains(part), "no \"{part}\" in {error}");
+            }
+            drop(queue);
+            xdp::open(&spec, &FrameOptions::default()).unwrap();
+        });
+    }
+
+    #[test]
+    fn only_a_fill_ring_is_one() {
+        let line = "7f30-7f31 rw-s 100000000 00:08 4242    socket:[4242]";
+        assert!(is_fill_ring(line));
+        assert!(!is_fill_ring(&line.replace("100000000", "00000000")));
+        assert!(!is_fill_ring(&line.replace("socket:[4242]", "/tmp/large")) && !is_fill_ring(""));
+    }
 
     /// `XDP_FLAGS_SKB_MODE`.
     const GENERIC: u32 = 1 << 1;

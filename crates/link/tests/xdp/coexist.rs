@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
@@ -121,4 +122,23 @@ fn ports_can_be_given_and_taken() {
     let many = Steer { udp_ports: (1..=300).collect(), ..wanted(there) };
     let error = bench.link.steer(&many).unwrap_err().to_string();
     assert!(error.contains("300 UDP ports, and one link takes 255 at most"), "{error}");
+}
+
+/// What the tool of the libxdp project says of our program.
+#[test]
+fn xdp_loader_sees_the_program_come_and_go() {
+    if Command::new("xdp-loader").arg("help").output().is_err() {
+        eprintln!("skipped: there is no `xdp-loader` here (Debian package xdp-tools)");
+        return;
+    }
+    for (mode, seen) in [("generic", "skb"), ("native", "native")] {
+        let Some(bench) = Bench::new(&format!("mode={mode}"), 1500, 1) else { return };
+        let there = bench.pair.right.sh("xdp-loader status veth0");
+        assert!(there.contains("millstream") && there.contains(seen), "{there}");
+        let Bench { pair, link, .. } = bench;
+        drop(link);
+        let gone = pair.right.sh("xdp-loader status veth0");
+        assert!(gone.contains("No XDP program loaded!"), "{gone}");
+        println!("{there}{gone}");
+    }
 }
