@@ -137,7 +137,7 @@ impl OpenLink {
         loop {
             let ours = addresses.clone();
             let state = self.with(move |host| {
-                if matches!(host.is_settled(), false) {
+                if !host.is_settled() {
                     host.turn(now_ns());
                 }
                 (host.is_settled(), ours.into_iter().find(|own| !host.stack().is_ours(*own)))
