@@ -123,8 +123,8 @@ fn errors_name_place_key_and_remedy() {
         ),
         ("[[interface]]\nname = \"e\"\n".into(), "missing field `link`"),
         (
-            format!("{thread}interfaces = [\"eth1\"]\n"),
-            "radio.toml:3:15: thread[0].interfaces[0]: there is no [[interface]] with name = \"eth1",
+            format!("{thread}interfaces = [\"e\"]\n"),
+            "radio.toml:3:15: thread[0].interfaces[0]: there is no [[interface]] with name = \"e",
         ),
         (format!("{thread}priority = 100\n"), "thread[0].priority: wants a real-time priority"),
         (

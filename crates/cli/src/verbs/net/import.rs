@@ -34,8 +34,8 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     }
     let body = toml::to_string_pretty(&config)?;
     let text = format!(
-        "# What `millstream net import` found; `millstream net check` compares it with the system,\n\
-         # `millstream net schema` says what else may stand here.\n\n{body}"
+        "# What `millstream net import` found; `millstream net check` compares it with the system\n\
+         # and `millstream net schema` says what else may stand here.\n\n{body}"
     );
     let results = serde_json::json!({ "config": config, "text": text, "file": args.out });
     let Some(path) = &args.out else { return Ok(Report::done(text, results)) };
