@@ -16,18 +16,24 @@
 //! ```
 
 mod buffers;
+pub mod capture;
 mod device;
 mod error;
 pub mod fault;
 pub mod frame;
+mod inet;
 pub mod interfaces;
 pub mod loopback;
+pub mod null;
 pub mod packet;
+mod pcapng;
 pub mod port;
 pub mod queues;
 pub mod registry;
+pub mod replay;
 pub mod rights;
 mod spec;
+mod supply;
 pub mod udp;
 pub mod xdp;
 

@@ -1,4 +1,6 @@
 //! The links of this build, by name: those that open ports, and those that carry frames.
+//!
+//! Every link understands one option that is not its own: [`capture`]`=FILE.pcapng`.
 
 use std::net::SocketAddrV4;
 
@@ -6,7 +8,7 @@ use crate::LinkError;
 use crate::frame::{FrameLink, FrameOptions};
 use crate::port::{Port, PortOptions};
 use crate::spec::{Spec, split_name};
-use crate::{loopback, packet, udp, xdp};
+use crate::{capture, loopback, null, packet, replay, udp, xdp};
 
 /// Opens a port of one link: options, address to bind, sizes.
 pub type Factory = fn(&Spec, SocketAddrV4, &PortOptions) -> Result<Port, LinkError>;
@@ -40,6 +42,8 @@ pub struct FrameEntry {
 pub const FRAME_LINKS: &[FrameEntry] = &[
     FrameEntry { name: "xdp", options_help: xdp::OPTIONS_HELP, factory: xdp::open },
     FrameEntry { name: "packet", options_help: packet::OPTIONS_HELP, factory: packet::open },
+    FrameEntry { name: "null", options_help: null::OPTIONS_HELP, factory: null::open },
+    FrameEntry { name: "replay", options_help: replay::OPTIONS_HELP, factory: replay::open },
     FrameEntry { name: "loop", options_help: loopback::OPTIONS_HELP, factory: loopback::open },
 ];
 
@@ -55,7 +59,13 @@ pub fn open(link: &str, bind: SocketAddrV4, options: &PortOptions) -> Result<Por
     let (name, _) = split_name(link);
     let found = LINKS.iter().find(|candidate| candidate.name == name);
     let found = found.ok_or_else(|| unknown(name))?;
-    (found.factory)(&Spec::parse(link, found.options_help)?, bind, options)
+    let mut spec = Spec::parse(link, found.options_help)?;
+    let captured = spec.take(capture::OPTION);
+    let port = (found.factory)(&spec, bind, options)?;
+    match captured {
+        Some(path) => capture::port(port, &path, name),
+        None => Ok(port),
+    }
 }
 
 /// Whether `link` names a frame link: one that [`open_frames`] opens.
@@ -73,7 +83,13 @@ pub fn open_frames(link: &str, options: &FrameOptions) -> Result<Box<dyn FrameLi
     let (name, _) = split_name(link);
     let found = FRAME_LINKS.iter().find(|candidate| candidate.name == name);
     let found = found.ok_or_else(|| unknown(name))?;
-    (found.factory)(&Spec::parse(link, found.options_help)?, options)
+    let mut spec = Spec::parse(link, found.options_help)?;
+    let captured = spec.take(capture::OPTION);
+    let opened = (found.factory)(&spec, options)?;
+    match captured {
+        Some(path) => capture::frames(opened, &path),
+        None => Ok(opened),
+    }
 }
 
 fn unknown(name: &str) -> LinkError {

@@ -39,6 +39,12 @@ impl Spec {
         self.options.iter().map(move |(name, value)| Field { name, value, help })
     }
 
+    /// Takes an option out that is not the link's own; the last one, if it is there twice.
+    pub(crate) fn take(&mut self, name: &str) -> Option<String> {
+        let taken = self.options.extract_if(.., |(key, _)| key == name).last();
+        taken.map(|(_, value)| value)
+    }
+
     /// That the link was given nothing to work on.
     ///
     /// # Errors

@@ -4,6 +4,7 @@
 
 use crate::buffers::Buffers;
 use crate::frame::{Frame, FrameMemory};
+use crate::inet::header_checksum;
 
 use super::mapped::VIRTIO_BYTES;
 
@@ -84,12 +85,8 @@ fn address(frame: &mut [u8], headers: usize, index: u16) {
     let id = u16::from_be_bytes([ip[4], ip[5]]).wrapping_add(index);
     ip[4..6].copy_from_slice(&id.to_be_bytes());
     ip[10..12].fill(0);
-    let words = ip.chunks_exact(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
-    let mut sum: u32 = words.sum();
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    ip[10..12].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+    let sum = header_checksum(ip);
+    ip[10..12].copy_from_slice(&sum.to_be_bytes());
     rest[4..6].copy_from_slice(&udp_bytes.to_be_bytes());
     rest[6..8].fill(0);
 }

@@ -1,0 +1,141 @@
+//! A frame link whose frames are captured.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::file::Writing;
+use super::now_ns;
+use super::tap::{Counts, Mark, Tap};
+use crate::LinkError;
+use crate::frame::{Census, Frame, FrameLink, FrameMemory, LinkCounters, LinkInfo, Steer};
+use crate::pcapng::Direction;
+
+pub(super) struct CaptureLink {
+    inner: Box<dyn FrameLink>,
+    /// Declared before the file, which is complete only when its taps have ended.
+    pub tap: Option<Tap>,
+    pub counts: Arc<Counts>,
+    pub writing: Option<Writing>,
+    /// How far the tap was after each frame that is to be transmitted, by its last part.
+    marks: Vec<(usize, Mark)>,
+}
+
+impl CaptureLink {
+    pub fn new(inner: Box<dyn FrameLink>, tap: Tap, counts: Arc<Counts>, writing: Writing) -> Self {
+        let marks = Vec::with_capacity(inner.info().batch_max);
+        Self { inner, tap: Some(tap), counts, writing: Some(writing), marks }
+    }
+}
+
+/// Copies the frame at the front of `frames`; how many parts it has.
+fn stage(
+    tap: &mut Tap,
+    memory: &FrameMemory,
+    at_ns: u64,
+    direction: Direction,
+    frames: &[Frame],
+) -> (usize, Mark) {
+    let last = frames.iter().position(|part| !part.continues());
+    let parts = &frames[..last.map_or(frames.len(), |last| last + 1)];
+    let bytes: usize = parts.iter().map(Frame::len).sum();
+    let first = memory.bytes(&parts[0]);
+    let rest = parts[1..].iter().map(|part| memory.bytes(part));
+    // A tag that the kernel took out is put back, so that the capture has what was on the wire.
+    let mark = match parts[0].vlan().filter(|_| first.len() >= 12) {
+        Some(tag) => {
+            let [upper, lower] = tag.to_be_bytes();
+            let tag = [0x81, 0, upper, lower];
+            let head = [&first[..12], &tag, &first[12..]].into_iter();
+            tap.stage(at_ns, direction, bytes + tag.len(), head.chain(rest))
+        }
+        None => tap.stage(at_ns, direction, bytes, std::iter::once(first).chain(rest)),
+    };
+    (parts.len(), mark)
+}
+
+impl FrameLink for CaptureLink {
+    fn info(&self) -> &LinkInfo {
+        self.inner.info()
+    }
+
+    fn memory(&self) -> &Arc<FrameMemory> {
+        self.inner.memory()
+    }
+
+    fn steer(&mut self, steer: &Steer) -> Result<(), LinkError> {
+        self.inner.steer(steer)
+    }
+
+    fn receive(&mut self, frames: &mut Vec<Frame>) -> io::Result<usize> {
+        let mut at = frames.len();
+        let count = self.inner.receive(frames)?;
+        if let Some(tap) = self.tap.as_mut().filter(|_| count > 0) {
+            let (now_ns, mut mark) = (now_ns(), Mark::default());
+            while at < frames.len() {
+                let memory = self.inner.memory();
+                let (parts, after) = stage(tap, memory, now_ns, Direction::In, &frames[at..]);
+                (at, mark) = (at + parts, after);
+            }
+            tap.commit(mark);
+        }
+        Ok(count)
+    }
+
+    fn give_back(&mut self, frames: &mut Vec<Frame>) {
+        self.inner.give_back(frames);
+    }
+
+    fn reserve(&mut self, frames: &mut Vec<Frame>, count: usize) -> usize {
+        self.inner.reserve(frames, count)
+    }
+
+    fn transmit(&mut self, frames: &mut Vec<Frame>) -> io::Result<usize> {
+        // The link takes frames away, and how many it says only then.
+        self.marks.clear();
+        if let Some(tap) = self.tap.as_mut().filter(|_| !frames.is_empty()) {
+            let (now_ns, mut at) = (now_ns(), 0);
+            while at < frames.len() {
+                let memory = self.inner.memory();
+                let (parts, mark) = stage(tap, memory, now_ns, Direction::Out, &frames[at..]);
+                at += parts;
+                self.marks.push((at, mark));
+            }
+        }
+        let taken = self.inner.transmit(frames);
+        if let Some(tap) = &mut self.tap {
+            let count = *taken.as_ref().unwrap_or(&0);
+            let last = self.marks.iter().rev().find(|(end, _)| *end <= count);
+            tap.commit(last.map_or(Mark::default(), |(_, mark)| *mark));
+        }
+        taken
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+
+    fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.inner.poll_fd()
+    }
+
+    fn counters(&mut self) -> LinkCounters {
+        self.inner.counters()
+    }
+
+    fn census(&self) -> Census {
+        self.inner.census()
+    }
+}
+
+impl Drop for CaptureLink {
+    fn drop(&mut self) {
+        let seen = self.inner.counters();
+        let lost = seen.rx_ring_full + seen.rx_starved + seen.rx_dropped;
+        self.counts.received.store(seen.rx_frames, Ordering::Relaxed);
+        self.counts.lost.store(lost, Ordering::Relaxed);
+        drop(self.tap.take());
+        drop(self.writing.take());
+    }
+}

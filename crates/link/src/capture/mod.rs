@@ -1,0 +1,100 @@
+//! Captures of any link: `…,capture=FILE.pcapng` in a link string writes what passes, both ways.
+//!
+//! The link's thread copies packets into a bounded buffer, and a thread of the capture writes them:
+//! a slow disk costs packets in the file, which its statistics block counts (`isb_osdrop`, beside
+//! the link's own losses, `isb_ifdrop`), and never any on the link. Time stamps are taken once for
+//! each batch, in nanoseconds. Ports get Ethernet, IPv4 and UDP headers made up in front.
+//!
+//! ```
+//! use millstream_link::frame::{FrameLink, FrameOptions};
+//!
+//! let path = std::env::temp_dir().join(format!("capture-{}.pcapng", std::process::id()));
+//! let text = format!("loop:capture={}", path.display());
+//! let mut link = millstream_link::open_frames(&text, &FrameOptions::default())?;
+//! let mut frames = Vec::new();
+//! link.reserve(&mut frames, 1);
+//! frames[0].set_len(60);
+//! link.transmit(&mut frames)?;
+//! drop(link);
+//! assert!(std::fs::metadata(&path)?.len() > 60);
+//! # std::fs::remove_file(&path)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod file;
+mod link;
+mod port;
+mod tap;
+
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+
+use millstream_ring::Reader;
+
+use crate::LinkError;
+use crate::frame::FrameLink;
+use crate::port::Port;
+use crate::spec::bad;
+use file::Writing;
+use link::CaptureLink;
+use port::{CaptureRx, CaptureTx};
+use tap::{Counts, Tap};
+
+/// The option of link strings.
+pub const OPTION: &str = "capture";
+
+const OPTIONS_HELP: &str = "capture=FILE.pcapng (of any link)";
+
+/// Captures what passes a frame link.
+///
+/// # Errors
+/// [`LinkError::BadOption`] when the file cannot be written.
+pub fn frames(inner: Box<dyn FrameLink>, path: &str) -> Result<Box<dyn FrameLink>, LinkError> {
+    let name = inner.info().interface.clone().unwrap_or_else(|| inner.info().name.to_owned());
+    let counts = Arc::new(Counts::default());
+    let begun = tap(&counts)
+        .and_then(|(tap, reader)| Ok((tap, begin(path, &name, vec![reader], &counts)?)));
+    let (tap, writing) = begun.map_err(|error| cannot(path, &error))?;
+    Ok(Box::new(CaptureLink::new(inner, tap, counts, writing)))
+}
+
+/// Captures what passes a port of the link called `name`.
+///
+/// # Errors
+/// [`LinkError::BadOption`] when the file cannot be written.
+pub fn port(port: Port, path: &str, name: &str) -> Result<Port, LinkError> {
+    let counts = Arc::new(Counts::default());
+    let begun = tap(&counts).and_then(|(rx, one)| {
+        let (tx, other) = tap(&counts)?;
+        Ok((rx, tx, begin(path, name, vec![one, other], &counts)?))
+    });
+    let (rx_tap, tx_tap, writing) = begun.map_err(|error| cannot(path, &error))?;
+    let (writing, Port { local, rx, tx }) = (Arc::new(writing), port);
+    let rx = CaptureRx { tap: rx_tap, local, counts, inner: rx, _writing: Arc::clone(&writing) };
+    let tx = CaptureTx { tap: tx_tap, local, inner: tx, _writing: writing };
+    Ok(Port { local, rx: Box::new(rx), tx: Box::new(tx) })
+}
+
+fn tap(counts: &Arc<Counts>) -> io::Result<(Tap, Reader<u8>)> {
+    Tap::new(Arc::clone(counts))
+}
+
+fn begin(
+    path: &str,
+    interface: &str,
+    readers: Vec<Reader<u8>>,
+    counts: &Arc<Counts>,
+) -> io::Result<Writing> {
+    Writing::begin(File::create(path)?, interface, readers, Arc::clone(counts))
+}
+
+fn cannot(path: &str, error: &io::Error) -> LinkError {
+    bad(&format!("{OPTION}={path}"), &format!("cannot be written: {error}"), OPTIONS_HELP)
+}
+
+/// The time of day, nanoseconds since 1970.
+fn now_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}

@@ -1,0 +1,74 @@
+//! What a link's thread does for a capture: it copies packets into a ring, or counts them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use millstream_ring::{Reader, RingOptions, Writer, ring};
+
+use crate::pcapng::{self, Direction};
+
+/// Bytes of packets that may wait for the disk.
+const BUFFER_BYTES: usize = 16 << 20;
+
+/// Counts that end up in the file's statistics.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    pub received: AtomicU64,
+    pub lost: AtomicU64,
+    pub uncaptured: AtomicU64,
+}
+
+/// One thread's way into a capture.
+pub(super) struct Tap {
+    ring: Writer<u8>,
+    /// Bytes written that the file does not know of yet.
+    staged: usize,
+    /// The same for packets that found no room.
+    missed: u64,
+    counts: Arc<Counts>,
+}
+
+/// How far a [`Tap`] was after a packet.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Mark {
+    staged: usize,
+    missed: u64,
+}
+
+impl Tap {
+    /// A tap, and the end that the file reads from.
+    pub fn new(counts: Arc<Counts>) -> std::io::Result<(Self, Reader<u8>)> {
+        let made = ring(&RingOptions::items(BUFFER_BYTES)).map_err(std::io::Error::other)?;
+        let (ring, mut readers) = made;
+        let reader = readers.pop().ok_or(std::io::ErrorKind::Other)?;
+        Ok((Self { ring, staged: 0, missed: 0, counts }, reader))
+    }
+
+    /// Copies a packet of `bytes` bytes, given in pieces, unless the disk is too far behind.
+    pub fn stage<'a>(
+        &mut self,
+        at_ns: u64,
+        direction: Direction,
+        bytes: usize,
+        pieces: impl Iterator<Item = &'a [u8]>,
+    ) -> Mark {
+        let room = &mut self.ring.slice_mut()[self.staged..];
+        let total = pcapng::packet_bytes(bytes);
+        if total <= room.len() {
+            pcapng::packet(room, at_ns, direction, bytes, pieces);
+            self.staged += total;
+        } else {
+            self.missed += 1;
+        }
+        Mark { staged: self.staged, missed: self.missed }
+    }
+
+    /// Lets the file have what was staged up to a mark, and forgets the rest.
+    pub fn commit(&mut self, up_to: Mark) {
+        self.ring.produce(up_to.staged);
+        if up_to.missed > 0 {
+            self.counts.uncaptured.fetch_add(up_to.missed, Ordering::Relaxed);
+        }
+        (self.staged, self.missed) = (0, 0);
+    }
+}

@@ -1,0 +1,43 @@
+//! The pcapng capture format, as far as links need it: Ethernet frames with nanosecond time
+//! stamps. Source: draft-ietf-opsawg-pcapng, block and option numbers as there.
+//!
+//! Blocks are written into buffers that exist already, and read into one that is used again: a
+//! frame costs no allocation either way.
+
+mod read;
+mod write;
+
+pub(crate) use read::{ReadError, Reader};
+pub(crate) use write::{Statistics, head, packet, packet_bytes, stamp_ns, statistics};
+
+/// Section header block, and the word that tells its byte order.
+const SECTION: u32 = 0x0a0d_0d0a;
+const BYTE_ORDER: u32 = 0x1a2b_3c4d;
+/// Interface description block.
+const INTERFACE: u32 = 1;
+/// Simple packet block.
+const SIMPLE: u32 = 3;
+/// Interface statistics block.
+const STATISTICS: u32 = 5;
+/// Enhanced packet block.
+const PACKET: u32 = 6;
+/// `LINKTYPE_ETHERNET`.
+const ETHERNET: u16 = 1;
+/// Option `if_name`.
+const IF_NAME: u16 = 2;
+/// Option `if_tsresol`.
+const IF_RESOLUTION: u16 = 9;
+/// Option `if_tsoffset`.
+const IF_OFFSET: u16 = 14;
+
+/// Which way a frame went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    /// It was received (`epb_flags` 01).
+    In = 1,
+    /// It was transmitted (`epb_flags` 10).
+    Out = 2,
+}
+
+#[cfg(test)]
+mod tests;

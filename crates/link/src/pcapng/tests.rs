@@ -1,0 +1,87 @@
+use std::io::Cursor;
+
+use super::*;
+
+fn file(frames: &[(u64, &[u8])]) -> Vec<u8> {
+    let mut bytes = head("veth0");
+    for (at_ns, frame) in frames {
+        let mut block = vec![0xff; packet_bytes(frame.len())];
+        let (one, two) = frame.split_at(frame.len() / 3);
+        packet(&mut block, *at_ns, Direction::In, frame.len(), [one, two].into_iter());
+        assert_eq!(stamp_ns(&block), Some((*at_ns, block.len())));
+        bytes.extend(block);
+    }
+    bytes.extend(statistics(9, Statistics { received: 3, lost: 2, uncaptured: 1 }));
+    bytes
+}
+
+fn all(bytes: &[u8]) -> Result<Vec<(Option<u64>, Vec<u8>)>, ReadError> {
+    let mut reader = Reader::new(Cursor::new(bytes))?;
+    let mut found = Vec::new();
+    while let Some(packet) = reader.next()? {
+        found.push((packet.at_ns, packet.bytes.to_vec()));
+    }
+    Ok(found)
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let frames: [(u64, &[u8]); 3] =
+        [(1_700_000_000_123_456_789, &[1; 60]), (u64::MAX / 2, &[2; 61]), (0, &[])];
+    let found = all(&file(&frames)).unwrap();
+    assert!(found.iter().zip(frames).all(|(a, b)| a.0 == Some(b.0) && a.1 == b.1));
+    assert_eq!(found.len(), 3);
+}
+
+/// A file of the other byte order, microseconds, a time offset and a simple packet, by hand.
+#[test]
+fn the_other_byte_order_and_coarser_times_are_understood() {
+    let mut bytes = Vec::new();
+    let mut block = |kind: u32, body: &[u8]| {
+        let total = (12 + body.len()) as u32;
+        let order = |word: u32| {
+            if cfg!(target_endian = "little") { word.to_be_bytes() } else { word.to_le_bytes() }
+        };
+        bytes.extend([order(kind), order(total)].concat());
+        bytes.extend(body);
+        bytes.extend(order(total));
+    };
+    assert!(cfg!(target_endian = "little"), "the bytes below are big-endian");
+    block(SECTION, &[0x1a, 0x2b, 0x3c, 0x4d, 0, 1, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255]);
+    block(INTERFACE, &[0, 1, 0, 0, 0, 0, 0, 0, 0, 14, 0, 8, 0, 0, 0, 0, 0, 0, 0, 10, 0, 0, 0, 0]);
+    block(99, b"whatever");
+    let packet = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 3, 0, 0, 0, 3, 1, 2, 3, 0];
+    block(PACKET, &packet);
+    block(SIMPLE, &[0, 0, 0, 2, 8, 9, 0, 0]);
+    let found = all(&bytes).unwrap();
+    assert_eq!(found, [(Some(10_000_007_000), vec![1, 2, 3]), (None, vec![8, 9])]);
+}
+
+#[test]
+fn what_is_no_capture_is_one_error() {
+    for bytes in [&b""[..], b"short", &[0; 100], &[0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0]]
+    {
+        let error = Reader::new(Cursor::new(bytes)).err().unwrap().to_string();
+        assert!(error.contains("no pcapng capture (`editcap"), "{error}");
+    }
+}
+
+#[test]
+fn damage_anywhere_is_an_error_or_other_packets_and_never_a_panic() {
+    let good = file(&[(5, &[1; 60]), (6, &[2; 61])]);
+    for cut in 0..good.len() {
+        let _ = all(&good[..cut]);
+    }
+    let mut state = 1u64;
+    for _ in 0..20_000 {
+        let mut bytes = good.clone();
+        for _ in 0..3 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let at = (state >> 33) as usize % bytes.len();
+            bytes[at] = (state >> 24) as u8;
+        }
+        let _ = all(&bytes);
+    }
+    let error = all(&good[..good.len() - 3]).unwrap_err().to_string();
+    assert_eq!(error, "the capture is damaged: it ends in the middle of a block");
+}

@@ -1,0 +1,194 @@
+//! `replay:FILE.pcapng`: received frames come out of a capture, at their times, at scaled times, or
+//! as fast as they are asked for; what is transmitted is counted and dropped.
+//!
+//! The file is read ahead in large pieces. At its end nothing more is received.
+
+use std::fs::File;
+use std::io::{self, BufReader, Seek};
+use std::time::Instant;
+
+use crate::frame::{FrameLink, FrameOptions, LinkInfo};
+use crate::pcapng::{ReadError, Reader};
+use crate::spec::bad;
+use crate::supply::{Next, Supply, SupplyLink};
+use crate::{LinkError, Spec};
+
+/// What a link string may say behind `replay:FILE`.
+pub const OPTIONS_HELP: &str = "speed=F (1: the times of the capture, 2: twice as fast, max: as \
+     fast as asked), loop=N (play the file so often; 0: for ever), mtu=BYTES (9000)";
+
+/// Read from the file at once, bytes.
+const READ_AHEAD: usize = 1 << 20;
+
+const MAC: [u8; 6] = [2, 0, 0, 0, 0, 4];
+
+/// When frames are due: pure, all times are arguments.
+#[derive(Debug)]
+struct Pace {
+    /// How much faster than captured; none: at once.
+    speed: Option<f64>,
+    /// When the first frame was captured, and when it was played.
+    first: Option<(u64, u64)>,
+}
+
+impl Pace {
+    /// When a frame is due that was captured at `at_ns`, in the time that `now_ns` is of.
+    fn due_ns(&mut self, at_ns: Option<u64>, now_ns: u64) -> u64 {
+        let (Some(speed), Some(at_ns)) = (self.speed, at_ns) else { return 0 };
+        let (captured_ns, played_ns) = *self.first.get_or_insert((at_ns, now_ns));
+        played_ns + (at_ns.saturating_sub(captured_ns) as f64 / speed) as u64
+    }
+}
+
+struct Player {
+    reader: Reader<BufReader<File>>,
+    pace: Pace,
+    /// Times that the file is played after this one; none: for ever.
+    more: Option<u64>,
+    /// It had a frame: playing it again is of use.
+    fruitful: bool,
+    over: bool,
+    started: Instant,
+    now_ns: u64,
+    /// The next frame and when it is due; the bytes are kept here until then.
+    waiting: Option<u64>,
+    bytes: Vec<u8>,
+    unfit: bool,
+}
+
+impl Player {
+    /// Reads the next packet, from the beginning again if the file is to be played again; false if
+    /// there is none.
+    fn read(&mut self) -> io::Result<bool> {
+        while !self.over {
+            if let Some(packet) = self.reader.next().map_err(broken)? {
+                let due_ns = self.pace.due_ns(packet.at_ns, self.now_ns);
+                self.bytes.clear();
+                self.bytes.extend_from_slice(packet.bytes);
+                self.unfit = !packet.whole_frame;
+                (self.waiting, self.fruitful) = (Some(due_ns), true);
+                return Ok(true);
+            }
+            let again = self.more != Some(0) && self.fruitful;
+            self.more = self.more.map(|more| more.saturating_sub(1));
+            self.over = !again;
+            if again {
+                self.reader = self.reader.again().map_err(broken)?;
+                self.pace.first = None;
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl Supply for Player {
+    fn look(&mut self) -> io::Result<()> {
+        self.now_ns = self.started.elapsed().as_nanos() as u64;
+        Ok(())
+    }
+
+    fn next(&mut self, buffer: &mut [u8]) -> io::Result<Next> {
+        if self.waiting.is_none() && !self.read()? {
+            return Ok(Next::Nothing);
+        }
+        if self.waiting.is_some_and(|due_ns| due_ns > self.now_ns) {
+            return Ok(Next::Nothing);
+        }
+        self.waiting = None;
+        let Some(room) = buffer.get_mut(..self.bytes.len()).filter(|_| !self.unfit) else {
+            return Ok(Next::Unfit);
+        };
+        room.copy_from_slice(&self.bytes);
+        Ok(Next::Frame(self.bytes.len()))
+    }
+}
+
+fn broken(error: ReadError) -> io::Error {
+    match error {
+        ReadError::Io(error) => error,
+        other => io::Error::new(io::ErrorKind::InvalidData, other.to_string()),
+    }
+}
+
+impl Reader<BufReader<File>> {
+    /// The same capture from its beginning.
+    fn again(&mut self) -> Result<Self, ReadError> {
+        let mut file = self.source().get_ref().try_clone()?;
+        file.rewind()?;
+        Reader::new(BufReader::with_capacity(READ_AHEAD, file))
+    }
+}
+
+/// Opens a replay; the factory behind the name `replay`.
+///
+/// # Errors
+/// [`LinkError::BadOption`] for a file that cannot be played or unusable options,
+/// [`LinkError::Setup`] where there is no memory.
+pub fn open(spec: &Spec, sizes: &FrameOptions) -> Result<Box<dyn FrameLink>, LinkError> {
+    let Some(path) = &spec.target else {
+        return Err(bad("replay", "wants a capture: replay:FILE.pcapng", OPTIONS_HELP));
+    };
+    let (mut mtu, mut more, mut speed) = (9000, Some(0), Some(1.0));
+    for field in spec.fields(OPTIONS_HELP) {
+        match field.name {
+            "mtu" => mtu = field.number("bytes", 68..=65_535)?,
+            "loop" => more = field.number("times", 0..=u64::MAX)?.checked_sub(1),
+            "speed" if field.value == "max" => speed = None,
+            "speed" => {
+                let factor = field.value.parse().ok().filter(|f: &f64| *f > 0.0 && f.is_finite());
+                speed = Some(factor.ok_or_else(|| field.refuse("wants a factor above 0, or max"))?);
+            }
+            _ => return Err(field.unknown()),
+        }
+    }
+    let opened = File::open(path).map_err(ReadError::Io);
+    let reader = opened.and_then(|file| Reader::new(BufReader::with_capacity(READ_AHEAD, file)));
+    let reader = reader.map_err(|error| bad(path, &error.to_string(), OPTIONS_HELP))?;
+    let mut info = LinkInfo::new("replay", MAC, mtu);
+    info.detail = match speed {
+        Some(speed) => format!("plays {path} at {speed} times its speed"),
+        None => format!("plays {path} as fast as asked"),
+    };
+    let player = Player {
+        reader,
+        pace: Pace { speed, first: None },
+        more,
+        fruitful: false,
+        over: false,
+        started: Instant::now(),
+        now_ns: 0,
+        waiting: None,
+        bytes: Vec::with_capacity(info.part_bytes_max),
+        unfit: false,
+    };
+    Ok(Box::new(SupplyLink::new(info, sizes, player)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_due_as_far_apart_as_they_were_captured() {
+        let mut pace = Pace { speed: Some(2.0), first: None };
+        let due = [1000, 1500, 3000].map(|at_ns| pace.due_ns(Some(at_ns), 77));
+        assert_eq!(due, [77, 327, 1077]);
+        assert_eq!(pace.due_ns(Some(10), 5000), 77, "out of order: not before the first");
+        assert_eq!(Pace { speed: None, first: None }.due_ns(Some(9), 77), 0);
+        assert_eq!(pace.due_ns(None, 77), 0, "without a time: at once");
+    }
+
+    #[test]
+    fn what_cannot_be_played_says_why() {
+        let open = |text: &str| crate::open_frames(text, &FrameOptions::default());
+        for (text, reason) in [
+            ("replay", "wants a capture: replay:FILE.pcapng"),
+            ("replay:/nonesuch.pcapng", "No such file"),
+            ("replay:/proc/self/exe", "this is no pcapng capture"),
+            ("replay:/dev/null,speed=-1", "wants a factor above 0, or max"),
+        ] {
+            let error = open(text).err().unwrap().to_string();
+            assert!(error.contains(reason), "{error}");
+        }
+    }
+}

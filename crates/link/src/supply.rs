@@ -1,0 +1,154 @@
+//! A frame link without a network: what it receives comes from a [`Supply`], and what it transmits
+//! goes nowhere.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use rustix::mm::MapFlags;
+
+use crate::LinkError;
+use crate::buffers::Buffers;
+use crate::frame::{
+    Census, Frame, FrameLink, FrameMemory, FrameOptions, LinkCounters, LinkInfo, Steer,
+};
+
+/// What a supply had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// A frame of so many bytes was written into the buffer.
+    Frame(usize),
+    /// A frame that cannot be received.
+    Unfit,
+    /// None now.
+    Nothing,
+}
+
+/// Where received frames come from.
+pub(crate) trait Supply: Send {
+    /// Called once at the beginning of each [`FrameLink::receive`].
+    ///
+    /// # Errors
+    /// What [`FrameLink::receive`] is to report.
+    fn look(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Writes the next frame at the beginning of `buffer`.
+    ///
+    /// # Errors
+    /// What [`FrameLink::receive`] is to report.
+    fn next(&mut self, buffer: &mut [u8]) -> io::Result<Next>;
+}
+
+/// The link.
+pub(crate) struct SupplyLink<S> {
+    info: LinkInfo,
+    memory: Arc<FrameMemory>,
+    supply: S,
+    received: Buffers,
+    buffers: Buffers,
+    counters: LinkCounters,
+}
+
+impl<S: Supply> SupplyLink<S> {
+    /// A link of which `info` says everything but the number of its frames.
+    ///
+    /// # Errors
+    /// [`LinkError::Setup`] where there is no memory.
+    pub fn new(mut info: LinkInfo, sizes: &FrameOptions, supply: S) -> Result<Self, LinkError> {
+        let stride = info.part_bytes_max.next_multiple_of(64);
+        let (receive, transmit) = (sizes.receive_frames.max(1), sizes.transmit_frames);
+        let memory = FrameMemory::anonymous((receive + transmit) * stride, MapFlags::NORESERVE);
+        let memory = memory.map_err(|source| LinkError::Setup { what: "frame memory", source })?;
+        let memory = Arc::new(memory);
+        info.receive_frames = receive;
+        info.forwards = true;
+        let first = (receive * stride) as u64;
+        // SAFETY: two parts of the memory that do not overlap, and nothing else uses it.
+        let (received, buffers) = unsafe {
+            let buffers = |at, count| Buffers::new(Arc::clone(&memory), at, stride as u32, count);
+            (buffers(0, receive), buffers(first, transmit))
+        };
+        Ok(Self { info, memory, supply, received, buffers, counters: LinkCounters::default() })
+    }
+
+    fn put(&mut self, frame: Frame) {
+        let owner = if self.buffers.owns(&frame) { &mut self.buffers } else { &mut self.received };
+        owner.put(frame);
+    }
+}
+
+impl<S: Supply> FrameLink for SupplyLink<S> {
+    fn info(&self) -> &LinkInfo {
+        &self.info
+    }
+
+    fn memory(&self) -> &Arc<FrameMemory> {
+        &self.memory
+    }
+
+    fn steer(&mut self, _: &Steer) -> Result<(), LinkError> {
+        // There is no kernel that the other frames could stay with.
+        Ok(())
+    }
+
+    fn receive(&mut self, frames: &mut Vec<Frame>) -> io::Result<usize> {
+        self.supply.look()?;
+        let before = frames.len();
+        while frames.len() - before < self.info.batch_max {
+            let Some(mut frame) = self.received.take() else { break };
+            frame.set_len(self.info.part_bytes_max);
+            let next = self.supply.next(self.memory.bytes_mut(&mut frame));
+            if let Ok(Next::Frame(bytes)) = next {
+                frame.set_len(bytes);
+                self.counters.rx_frames += 1;
+                self.counters.rx_bytes += bytes as u64;
+                frames.push(frame);
+                continue;
+            }
+            self.received.put(frame);
+            match next? {
+                Next::Unfit => self.counters.rx_dropped += 1,
+                _ => break,
+            }
+        }
+        Ok(frames.len() - before)
+    }
+
+    fn give_back(&mut self, frames: &mut Vec<Frame>) {
+        frames.drain(..).for_each(|frame| self.put(frame));
+    }
+
+    fn reserve(&mut self, frames: &mut Vec<Frame>, count: usize) -> usize {
+        self.buffers.reserve(frames, count)
+    }
+
+    fn transmit(&mut self, frames: &mut Vec<Frame>) -> io::Result<usize> {
+        let parts = frames.len();
+        for frame in frames.drain(..) {
+            self.counters.tx_frames += u64::from(!frame.continues());
+            self.counters.tx_bytes += frame.len() as u64;
+            self.put(frame);
+        }
+        Ok(parts)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn counters(&mut self) -> LinkCounters {
+        self.counters
+    }
+
+    fn census(&self) -> Census {
+        let (pool, receiving) = (self.buffers.free(), self.received.free());
+        let lent = self.buffers.count() - pool + self.received.count() - receiving;
+        Census { pool, receiving, transmitting: 0, lent }
+    }
+}

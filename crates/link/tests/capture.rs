@@ -1,0 +1,190 @@
+//! Captures of links and ports: tshark reads them, and `replay` plays them.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use millstream_link::frame::{FrameLink, FrameOptions};
+use millstream_link::port::PortOptions;
+use millstream_link::{open, open_frames};
+use millstream_testkit::allocations;
+
+/// A file of this test, gone with it.
+struct Temporary(std::path::PathBuf);
+
+impl Temporary {
+    fn new(name: &str) -> Self {
+        Self(std::env::temp_dir().join(format!("ms-{}-{name}.pcapng", std::process::id())))
+    }
+
+    fn text(&self) -> String {
+        self.0.display().to_string()
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn frames(text: &str) -> Box<dyn FrameLink> {
+    open_frames(text, &FrameOptions::default()).unwrap()
+}
+
+/// Sends a frame that tells its number.
+fn send(link: &mut dyn FrameLink, number: u32, bytes: usize) {
+    let mut frames = Vec::new();
+    assert_eq!(link.reserve(&mut frames, 1), 1);
+    frames[0].set_len(bytes);
+    let memory = std::sync::Arc::clone(link.memory());
+    memory.bytes_mut(&mut frames[0])[14..18].copy_from_slice(&number.to_le_bytes());
+    assert_eq!(link.transmit(&mut frames).unwrap(), 1);
+}
+
+/// What tshark prints for fields of a capture, a line for each packet; none where it is absent.
+fn tshark(file: &Temporary, fields: &[&str]) -> Option<Vec<String>> {
+    let mut command = Command::new("tshark");
+    command.args(["-r", &file.text(), "-T", "fields", "-E", "separator=,"]);
+    for field in fields {
+        command.args(["-e", field]);
+    }
+    let Ok(done) = command.output() else {
+        eprintln!("skipped: there is no tshark here");
+        return None;
+    };
+    let errors = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success() && !errors.contains("appears"), "{errors}");
+    Some(String::from_utf8(done.stdout).unwrap().lines().map(str::to_owned).collect())
+}
+
+#[test]
+fn a_capture_of_frames_has_both_directions_and_plays_again() {
+    let file = Temporary::new("frames");
+    let mut link = frames(&format!("loop:mtu=1500,part_bytes=512,capture={}", file.text()));
+    let mut got = Vec::new();
+    for number in 0..50 {
+        send(&mut *link, number, 60 + number as usize * 7);
+        link.receive(&mut got).unwrap();
+        link.give_back(&mut got);
+    }
+    drop(link);
+    if let Some(lines) = tshark(&file, &["frame.len", "frame.packet_flags_direction"]) {
+        let wanted = (0..50).flat_map(|n| [1, 2].map(|way| (60 + n * 7, way)));
+        let wanted: Vec<_> = wanted.map(|(len, way)| format!("{len},0x{:08x}", 3 - way)).collect();
+        assert_eq!(lines, wanted, "transmitted, then received");
+    }
+    let mut replay = frames(&format!("replay:{},speed=max,loop=3", file.text()));
+    let mut numbers = Vec::new();
+    loop {
+        let count = replay.receive(&mut got).unwrap();
+        for frame in &got {
+            let bytes = replay.memory().bytes(frame);
+            numbers.push(u32::from_le_bytes(bytes[14..18].try_into().unwrap()));
+            assert_eq!(bytes.len(), 60 + *numbers.last().unwrap() as usize * 7);
+        }
+        replay.give_back(&mut got);
+        if count == 0 {
+            break;
+        }
+    }
+    let once: Vec<_> = (0..50).flat_map(|number| [number, number]).collect();
+    assert_eq!(numbers, [&once[..]; 3].concat());
+    assert_eq!(replay.receive(&mut got).unwrap(), 0, "the end is the end");
+}
+
+#[test]
+fn a_replay_keeps_the_times_of_its_capture() {
+    let file = Temporary::new("times");
+    let mut link = frames(&format!("loop:capture={}", file.text()));
+    for number in 0..3 {
+        send(&mut *link, number, 60);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    drop(link);
+    let mut replay = frames(&format!("replay:{},speed=0.5", file.text()));
+    let (started, mut got) = (Instant::now(), Vec::new());
+    while got.len() < 3 {
+        replay.receive(&mut got).unwrap();
+        assert!(started.elapsed() < Duration::from_secs(10));
+    }
+    assert!(started.elapsed() >= Duration::from_millis(80), "twice 40 ms");
+    replay.give_back(&mut got);
+}
+
+#[test]
+fn a_capture_of_a_port_has_headers_and_right_checksums() {
+    let file = Temporary::new("port");
+    let local = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+    let options = PortOptions::default();
+    let mut a = open(&format!("udp:capture={}", file.text()), local, &options).unwrap();
+    let mut b = open("udp", local, &options).unwrap();
+    a.tx.send(b"hello", b.local).unwrap();
+    a.tx.send_train(&[7; 2500], 1000, b.local).unwrap();
+    b.tx.send(&[9; 100], a.local).unwrap();
+    assert_eq!(a.rx.recv_batch(Duration::from_secs(5)).unwrap(), 1);
+    let ports = (a.local.port(), b.local.port());
+    drop(a);
+    let fields =
+        ["udp.srcport", "udp.dstport", "udp.length", "ip.checksum.status", "_ws.malformed"];
+    if let Some(lines) = tshark(&file, &fields) {
+        let line = |from, to, bytes| format!("{from},{to},{},", bytes + 8);
+        let wanted = [5, 1000, 1000, 500].map(|bytes| line(ports.0, ports.1, bytes));
+        assert_eq!(lines.len(), 5, "{lines:?}");
+        assert!(lines.iter().zip(&wanted).all(|(got, start)| got.starts_with(start)), "{lines:?}");
+        assert!(lines[4].starts_with(&line(ports.1, ports.0, 100)), "{lines:?}");
+        assert!(lines.iter().all(|line| line.ends_with(',')), "malformed: {lines:?}");
+    }
+}
+
+#[test]
+fn a_disk_that_is_too_slow_costs_counted_packets_and_nothing_else() {
+    let file = Temporary::new("slow");
+    let text = format!("null:bytes=9014,capture={}", file.text());
+    let mut link = frames(&text);
+    let (mut got, mut seen) = (Vec::new(), 0u64);
+    // Far more at once than the buffer holds: the writer looks at it every few milliseconds.
+    while seen < 40_000 {
+        seen += link.receive(&mut got).unwrap() as u64;
+        link.give_back(&mut got);
+    }
+    drop(link);
+    let Ok(info) = Command::new("capinfos").args(["-M", "-c", &file.text()]).output() else {
+        return eprintln!("skipped: there is no capinfos here");
+    };
+    let info = String::from_utf8_lossy(&info.stdout).into_owned();
+    let packets = info.lines().find_map(|line| line.strip_prefix("Number of packets:"));
+    let captured: u64 = packets.unwrap().trim().parse().unwrap();
+    let bytes = std::fs::read(&file.0).unwrap();
+    // The last option of the last block: `isb_osdrop`, before the end of options and the length.
+    let at = bytes.len() - 4 - 4 - 8;
+    assert_eq!(bytes[at - 4..at - 2], 7u16.to_ne_bytes());
+    let uncaptured = u64::from_ne_bytes(bytes[at..at + 8].try_into().unwrap());
+    println!("{captured} captured, {uncaptured} counted as missing of {seen}");
+    assert_eq!(captured + uncaptured, seen);
+}
+
+#[test]
+fn capturing_allocates_nothing() {
+    let file = Temporary::new("steady");
+    let mut link = frames(&format!("loop:capture={}", file.text()));
+    let mut got = Vec::with_capacity(64);
+    let mut turn = |link: &mut dyn FrameLink| {
+        link.reserve(&mut got, 30);
+        got.iter_mut().for_each(|frame| frame.set_len(100));
+        link.transmit(&mut got).unwrap();
+        link.receive(&mut got).unwrap();
+        link.give_back(&mut got);
+    };
+    turn(&mut *link);
+    let before = allocations();
+    (0..100).for_each(|_| turn(&mut *link));
+    assert_eq!(allocations(), before);
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_an_error() {
+    let error = open_frames("null:capture=/nonesuch/x.pcapng", &FrameOptions::default());
+    let error = error.err().unwrap().to_string();
+    assert!(error.contains("\"capture=/nonesuch/x.pcapng\": cannot be written: No such file"));
+}
