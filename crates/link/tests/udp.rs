@@ -7,7 +7,8 @@ use std::time::Duration;
 use millstream_link::port::{Port, PortOptions};
 use millstream_link::{LinkError, open};
 
-const LINKS: [&str; 4] = ["udp", "udp:gro=off", "udp:gso=off", "udp:gro=off,gso=off"];
+const LINKS: [&str; 5] =
+    ["udp", "udp:gro=off", "udp:gso=off", "udp:gro=off,gso=off", "udp:wait=spin"];
 const SOON: Duration = Duration::from_secs(5);
 
 fn loopback() -> SocketAddrV4 {

@@ -66,7 +66,7 @@ pub fn open(spec: &Spec, bind: SocketAddrV4, sizes: &PortOptions) -> Result<Port
     let socket = Arc::new(OwnedFd::from(socket));
     Ok(Port {
         local,
-        rx: Box::new(rx::UdpRx::new(Arc::clone(&socket), shape, capabilities)),
+        rx: Box::new(rx::UdpRx::new(Arc::clone(&socket), shape, capabilities, options.spin)),
         tx: Box::new(tx::UdpTx::new(socket, capabilities)),
     })
 }

@@ -8,26 +8,43 @@ use crate::{LinkError, Spec};
 
 /// What a link string may say behind `udp:`.
 pub const OPTIONS_HELP: &str = "gro=on|off (receive coalescing), gso=on|off (send trains), \
-     busy_poll_us=N (the kernel polls the device this long before it sleeps)";
+     wait=park|spin (spin: ask the socket again and again, on a core of its own), busy_poll_us=N \
+     (the kernel polls the device this long before it sleeps), prefer_busy_poll=on|off (it leaves \
+     the device to us between polls), busy_poll_budget=N (packets that one poll takes at most)";
 
 /// The options, parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct UdpOptions {
     pub gro: bool,
     pub gso: bool,
+    pub spin: bool,
     pub busy_poll_us: Option<u32>,
+    pub prefer_busy_poll: bool,
+    pub busy_poll_budget: Option<u32>,
 }
 
 impl UdpOptions {
     pub fn from_spec(spec: &Spec) -> Result<Self, LinkError> {
         spec.no_target(OPTIONS_HELP)?;
-        let mut parsed = Self { gro: true, gso: true, busy_poll_us: None };
+        let mut parsed = Self {
+            gro: true,
+            gso: true,
+            spin: false,
+            busy_poll_us: None,
+            prefer_busy_poll: false,
+            busy_poll_budget: None,
+        };
         for field in spec.fields(OPTIONS_HELP) {
             match field.name {
                 "gro" => parsed.gro = field.on_off()?,
                 "gso" => parsed.gso = field.on_off()?,
                 "busy_poll_us" => {
                     parsed.busy_poll_us = Some(field.number("microseconds", 0..=1_000_000)?);
+                }
+                "wait" => parsed.spin = field.one_of(&[("park", false), ("spin", true)])?,
+                "prefer_busy_poll" => parsed.prefer_busy_poll = field.on_off()?,
+                "busy_poll_budget" => {
+                    parsed.busy_poll_budget = Some(field.number("packets", 1..=65_535)?);
                 }
                 _ => return Err(field.unknown()),
             }
@@ -38,11 +55,20 @@ impl UdpOptions {
     /// Asks the kernel to busy-poll, if the link string said so. A refusal is an error, because
     /// somebody asked for it by name.
     pub fn apply_busy_poll(&self, socket: &Socket) -> Result<(), LinkError> {
-        let Some(us) = self.busy_poll_us else { return Ok(()) };
-        sockopt::busy_poll(socket, us).map_err(|error| {
-            let reason = format!("was refused ({error}): it needs CAP_NET_ADMIN");
-            bad(&format!("busy_poll_us={us}"), &reason, OPTIONS_HELP)
-        })
+        let prefer = self.prefer_busy_poll.then_some(1);
+        let wishes = [
+            ("busy_poll_us", libc::SO_BUSY_POLL, self.busy_poll_us),
+            ("prefer_busy_poll", libc::SO_PREFER_BUSY_POLL, prefer),
+            ("busy_poll_budget", libc::SO_BUSY_POLL_BUDGET, self.busy_poll_budget),
+        ];
+        for (name, option, value) in wishes {
+            let Some(value) = value else { continue };
+            sockopt::busy_poll(socket, option, value).map_err(|error| {
+                let reason = format!("was refused ({error}): it needs CAP_NET_ADMIN");
+                bad(&format!("{name}={value}"), &reason, OPTIONS_HELP)
+            })?;
+        }
+        Ok(())
     }
 }
 
@@ -59,7 +85,14 @@ mod tests {
         let plain = parse("udp").unwrap();
         assert!(plain.gro && plain.gso && plain.busy_poll_us.is_none());
         let off = parse("udp:gro=off,gso=off,busy_poll_us=50").unwrap();
-        assert_eq!(off, UdpOptions { gro: false, gso: false, busy_poll_us: Some(50) });
+        assert_eq!(off, UdpOptions { gro: false, gso: false, busy_poll_us: Some(50), ..plain });
+    }
+
+    #[test]
+    fn waiting_is_a_choice() {
+        assert!(!parse("udp:wait=park").unwrap().spin);
+        let spin = parse("udp:wait=spin,prefer_busy_poll=on,busy_poll_budget=16").unwrap();
+        assert!(spin.spin && spin.prefer_busy_poll && spin.busy_poll_budget == Some(16));
     }
 
     #[test]
@@ -68,6 +101,7 @@ mod tests {
             ("udp:gro=maybe", "\"gro=maybe\": wants on or off"),
             ("udp:warp=9", "\"warp=9\": is not known"),
             ("udp:busy_poll_us=-1", "wants microseconds"),
+            ("udp:wait=sit", "wants one of: park, spin"),
         ] {
             let error = parse(text).unwrap_err().to_string();
             assert!(error.contains(reason), "{error}");

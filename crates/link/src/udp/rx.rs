@@ -11,6 +11,9 @@ use super::slots::{Shape, Slots};
 use super::sockopt;
 use crate::port::{Capabilities, Datagram, PortRx};
 
+/// A spinning wait looks at the clock once in so many system calls.
+const SPINS_PER_CLOCK_READ: u32 = 4;
+
 /// Where one lent datagram lies.
 #[derive(Debug, Clone, Copy)]
 struct Place {
@@ -36,10 +39,12 @@ pub(super) struct UdpRx {
     drops_asked: bool,
     /// The queue was empty lately: to wait first saves a call that would bring nothing.
     wait_first: bool,
+    /// Waits are spent asking, not asleep.
+    spin: bool,
 }
 
 impl UdpRx {
-    pub fn new(socket: Arc<OwnedFd>, shape: Shape, capabilities: Capabilities) -> Self {
+    pub fn new(socket: Arc<OwnedFd>, shape: Shape, capabilities: Capabilities, spin: bool) -> Self {
         Self {
             socket,
             slots: Slots::new(shape),
@@ -50,6 +55,7 @@ impl UdpRx {
             drops: 0,
             drops_asked: false,
             wait_first: false,
+            spin,
         }
     }
 
@@ -117,6 +123,23 @@ impl UdpRx {
         }
     }
 
+    /// Asks again and again until something arrives or the time is up.
+    fn spin(&mut self, timeout: Duration) -> io::Result<usize> {
+        let started = Instant::now();
+        loop {
+            for _ in 0..SPINS_PER_CLOCK_READ {
+                let count = self.poll_socket()?;
+                if count > 0 {
+                    return Ok(count);
+                }
+            }
+            if started.elapsed() >= timeout {
+                self.ask_for_drops();
+                return Ok(0);
+            }
+        }
+    }
+
     /// Sleeps until something arrives or the time is up; false when it is.
     fn wait(&self, deadline: Option<Instant>) -> io::Result<bool> {
         loop {
@@ -146,6 +169,9 @@ impl PortRx for UdpRx {
         if self.cursor.0 < self.filled {
             self.split();
             return Ok(self.lent.len());
+        }
+        if self.spin && !timeout.is_zero() {
+            return self.spin(timeout);
         }
         if timeout.is_zero() || !self.wait_first {
             let count = self.poll_socket()?;

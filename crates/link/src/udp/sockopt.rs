@@ -42,8 +42,9 @@ pub(super) fn has_gso(socket: &Socket) -> bool {
     set(socket.as_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok()
 }
 
-pub(super) fn busy_poll(socket: &Socket, us: u32) -> io::Result<()> {
-    set(socket.as_fd(), libc::SOL_SOCKET, libc::SO_BUSY_POLL, us as c_int)
+/// Sets one of the options of busy polling: `SO_BUSY_POLL` (microseconds) and its kin.
+pub(super) fn busy_poll(socket: &Socket, option: c_int, value: u32) -> io::Result<()> {
+    set(socket.as_fd(), libc::SOL_SOCKET, option, value as c_int)
 }
 
 /// Asks for a receive queue of `bytes` and returns what the kernel really gives.
