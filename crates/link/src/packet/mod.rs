@@ -1,7 +1,7 @@
 //! Frame links over AF_PACKET: any interface, any driver, no program to load.
 //!
 //! ```text
-//!   frame memory: │ receive ring of the kernel (mapped) │ buffers to transmit │ segments │ scratch │
+//!   frame memory: │ receive ring (mapped) │ buffers to transmit │ segments │ scratch │
 //! ```
 //!
 //! Received frames are lent out of the kernel's ring and go back to it in any order. Frames leave
@@ -18,7 +18,8 @@
 //! - Checksums that hardware was to complete, and those that it checked, are noted at the frame.
 //! - Trains of datagrams from a sender on the same machine (UDP GSO) are taken apart.
 //!
-//! Only opening the sockets needs a privilege (CAP_NET_RAW), and [`crate::rights`] does it. Sources: packet(7), `Documentation/networking/packet_mmap.rst`.
+//! Only opening the sockets needs a privilege (CAP_NET_RAW), and [`crate::rights`] does it.
+//! Sources: packet(7), `Documentation/networking/packet_mmap.rst`.
 
 mod filter;
 mod link;
