@@ -32,7 +32,7 @@ pub struct XdpLink {
     pub(super) poll: OwnedFd,
     /// The program's counters, mapped, and the processors that have rows in them.
     pub(super) counted: (Mapping, u32),
-    /// Ports and the rows of their counters.
+    /// Ports, in the order of the rows of their counters.
     pub(super) ports: Vec<u16>,
     /// Idle calls drive the device (preferred busy polling).
     pub(super) busy_poll: bool,
@@ -61,6 +61,8 @@ pub(super) struct State {
     hungry: bool,
     next_look: Duration,
     next_ask: Duration,
+    /// Ports that were served at once at most.
+    ports_max: usize,
     /// Why nothing comes, as the interface last said.
     down: Option<io::ErrorKind>,
 }
@@ -73,7 +75,8 @@ fn coarse() -> Duration {
 
 impl XdpLink {
     /// What the program counted for a UDP port that is steered here, or (`None`) for all else
-    /// that was wanted.
+    /// that was wanted. A port that takes the place of another one in the list of ports goes on
+    /// with its counts.
     #[must_use]
     pub fn counts(&self, port: Option<u16>) -> Option<Counts> {
         let row = match port {
@@ -163,6 +166,7 @@ impl FrameLink for XdpLink {
         let wrong = |source| LinkError::Setup { what: "steer frames to the socket", source };
         self.rights.steer(steer).map_err(wrong)?;
         self.ports.clone_from(&steer.udp_ports);
+        self.state.ports_max = self.state.ports_max.max(self.ports.len());
         Ok(())
     }
 
@@ -255,7 +259,7 @@ impl FrameLink for XdpLink {
             counters.rx_dropped += kernel.rx_dropped.saturating_sub(starved);
             counters.tx_invalid += kernel.tx_invalid_descs;
         }
-        for row in 0..=self.ports.len() {
+        for row in 0..=self.state.ports_max {
             let counts = self.row(row);
             counters.unwatched += counts.unwatched;
             counters.rate_limited += counts.limited;

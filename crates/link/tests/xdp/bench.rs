@@ -99,26 +99,15 @@ impl Bench {
         assert_eq!(self.link.transmit(&mut frames).unwrap(), parts);
     }
 
-    /// A UDP datagram without checksum, from right to left.
+    /// The frame of a datagram to the link, as the left would send it.
+    pub fn datagram_to_link(&self, payload: &[u8]) -> Vec<u8> {
+        let (left, right) = (self.pair.left.address, self.pair.right.address);
+        datagram([self.link.info().mac, self.peer_mac], [left, right], PORT, payload)
+    }
+
     fn datagram(&self, port: u16, payload: &[u8]) -> Vec<u8> {
-        let mut frame = self.peer_mac.to_vec();
-        frame.extend(self.link.info().mac);
-        frame.extend([8, 0]);
-        let mut header = vec![0x45, 0];
-        header.extend((payload.len() as u16 + 28).to_be_bytes());
-        header.extend([0, 0, 0x40, 0, 64, 17, 0, 0]);
-        header.extend(self.pair.right.address.octets());
-        header.extend(self.pair.left.address.octets());
-        let sum: u32 = header.chunks(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]]))).sum();
-        let checksum = !((sum & 0xffff) + (sum >> 16)) as u16;
-        header[10..12].copy_from_slice(&checksum.to_be_bytes());
-        frame.extend(header);
-        frame.extend(PORT.to_be_bytes());
-        frame.extend(port.to_be_bytes());
-        frame.extend((payload.len() as u16 + 8).to_be_bytes());
-        frame.extend([0, 0]);
-        frame.extend(payload);
-        frame
+        let (left, right) = (self.pair.left.address, self.pair.right.address);
+        datagram([self.peer_mac, self.link.info().mac], [right, left], port, payload)
     }
 
     /// That frames add up and none is lent.
@@ -132,6 +121,27 @@ impl Bench {
 /// UDP to [`PORT`] at an address.
 pub fn wanted(address: Ipv4Addr) -> Steer {
     Steer { addresses: vec![address], udp_ports: vec![PORT], ..Steer::default() }
+}
+
+/// A UDP datagram without checksum: Ethernet addresses (to, from), IPv4 addresses (from, to).
+fn datagram(macs: [[u8; 6]; 2], ends: [Ipv4Addr; 2], port: u16, payload: &[u8]) -> Vec<u8> {
+    let mut frame = macs.concat();
+    frame.extend([8, 0]);
+    let mut header = vec![0x45, 0];
+    header.extend((payload.len() as u16 + 28).to_be_bytes());
+    header.extend([0, 0, 0x40, 0, 64, 17, 0, 0]);
+    header.extend(ends[0].octets());
+    header.extend(ends[1].octets());
+    let sum: u32 = header.chunks(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]]))).sum();
+    let checksum = !((sum & 0xffff) + (sum >> 16)) as u16;
+    header[10..12].copy_from_slice(&checksum.to_be_bytes());
+    frame.extend(header);
+    frame.extend(PORT.to_be_bytes());
+    frame.extend(port.to_be_bytes());
+    frame.extend((payload.len() as u16 + 8).to_be_bytes());
+    frame.extend([0, 0]);
+    frame.extend(payload);
+    frame
 }
 
 fn mac_of(side: &Namespace) -> [u8; 6] {

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use millstream_link::frame::{FrameLink, Steer};
 
-use crate::bench::{Bench, PATIENCE, PORT, wanted};
+use crate::bench::{Bench, PATIENCE, PORT, try_open, wanted};
 
 /// Ping and TCP on the port's own number, while the link takes that port's UDP.
 #[test]
@@ -140,5 +140,36 @@ fn xdp_loader_sees_the_program_come_and_go() {
         let gone = pair.right.sh("xdp-loader status veth0");
         assert!(gone.contains("No XDP program loaded!"), "{gone}");
         println!("{there}{gone}");
+    }
+}
+
+/// Of tagged and untagged frames only those of the VLAN come, with their tags.
+#[test]
+fn frames_of_a_vlan_come_with_their_tags() {
+    for mode in ["generic", "native"] {
+        let Some(mut bench) = Bench::new(&format!("mode={mode}"), 1500, 1) else { return };
+        bench.link.steer(&Steer { vlan: Some(5), ..wanted(bench.pair.right.address) }).unwrap();
+        let mut sender = try_open(&bench.pair.left, "mode=generic").unwrap();
+        bench.offer(b"untagged");
+        let plain = bench.datagram_to_link(b"tagged");
+        let mut frames = Vec::new();
+        assert_eq!(sender.reserve(&mut frames, 3), 3);
+        for (frame, vlan) in frames.iter_mut().zip([4, 5, 6]) {
+            frame.set_len(plain.len() + 4);
+            let tag = [&plain[..12], &[0x81, 0, 0xe0, vlan], &plain[12..]].concat();
+            sender.memory().bytes_mut(frame).copy_from_slice(&tag);
+        }
+        sender.transmit(&mut frames).unwrap();
+        sender.flush().unwrap();
+        let until = Instant::now() + PATIENCE;
+        while frames.is_empty() {
+            assert!(Instant::now() < until, "{mode}: {:?}", bench.link.counters());
+            bench.link.receive(&mut frames).unwrap();
+        }
+        assert_eq!(frames.len(), 1);
+        let bytes = bench.link.memory().bytes(&frames[0]);
+        assert_eq!(bytes[12..18], [0x81, 0, 0xe0, 5, 8, 0], "{mode}");
+        assert!(bytes.ends_with(b"tagged"));
+        bench.link.give_back(&mut frames);
     }
 }
