@@ -127,8 +127,8 @@ mod tests {
         options.broker = Some("/nonexistent/grant.sock".into());
         let error = open(&options, Family::Xdp, "veth0").err().unwrap().to_string();
         let start = "no rights for the link xdp on veth0: no broker listens at \
-                     /nonexistent/grant.sock; either leave the rights to a broker (`sudo millstream \
-                     grant --interface veth0 --user";
+                     /nonexistent/grant.sock; either leave the rights to a broker (`sudo \
+                     millstream grant --interface veth0 --user";
         assert!(error.starts_with(start), "{error}");
         assert!(
             error.contains("setcap cap_net_raw,cap_net_admin,cap_bpf,cap_perfmon+ep"),

@@ -6,6 +6,7 @@
 
 mod peer;
 mod session;
+mod taken;
 #[cfg(test)]
 mod tests;
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use super::{Event, Open, Peer, peer};
+use super::{Event, Open, Peer, peer, taken};
 use crate::interfaces;
 use crate::rights::message::{Reply, Request, VERSION, hook_number};
 use crate::rights::policy::Policy;
@@ -190,6 +190,10 @@ impl Link {
                 let kernel: Vec<_> =
                     interfaces::list()?.into_iter().map(|found| found.address).collect();
                 policy.steer(&wanted, &kernel).map_err(|reason| refusal(&reason))?;
+                let taken = (self.peer.uid != 0).then(|| taken::by_another(&wanted, self.peer.uid));
+                if let Some((port, owner)) = taken.flatten() {
+                    return refuse(&format!("UDP port {port} is in use by user {owner}"));
+                }
                 self.rights.steer(&wanted)?;
                 done(0)
             }

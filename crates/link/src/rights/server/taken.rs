@@ -1,0 +1,91 @@
+//! UDP ports that other users have bound in the kernel: nobody may be given their datagrams.
+
+use std::fs;
+use std::net::Ipv4Addr;
+
+use crate::frame::Steer;
+
+/// A wanted port that a socket of another user than `uid` has, in the network namespace of this
+/// thread: the port, and whose it is.
+pub fn by_another(wanted: &Steer, uid: u32) -> Option<(u16, u32)> {
+    let tables = ["udp", "udp6"].map(|name| format!("/proc/thread-self/net/{name}"));
+    // Without IPv6 there is no second table.
+    let tables = tables.iter().filter_map(|path| fs::read_to_string(path).ok());
+    tables.into_iter().find_map(|table| in_table(&table, wanted, uid))
+}
+
+/// The same in one table as the kernel writes it (proc(5), `/proc/net/udp`).
+fn in_table(table: &str, wanted: &Steer, uid: u32) -> Option<(u16, u32)> {
+    let sockets = table.lines().skip(1).filter_map(socket);
+    sockets
+        .filter(|(address, port, owner)| {
+            let ours = address.is_unspecified() || wanted.addresses.contains(address);
+            ours && *owner != uid && wanted.udp_ports.contains(port)
+        })
+        .map(|(_, port, owner)| (port, owner))
+        .next()
+}
+
+/// Address, port and owner of one line. An IPv6 address is mapped, or it is the unspecified one,
+/// or it receives nothing that we want.
+fn socket(line: &str) -> Option<(Ipv4Addr, u16, u32)> {
+    let mut words = line.split_whitespace();
+    let (address, port) = words.nth(1)?.split_once(':')?;
+    let unspecified = address.bytes().all(|digit| digit == b'0');
+    let mapped = address.strip_prefix("0000000000000000FFFF0000");
+    let address = match mapped {
+        _ if unspecified => Ipv4Addr::UNSPECIFIED,
+        Some(last) => in_memory_order(last)?,
+        None if address.len() == 8 => in_memory_order(address)?,
+        None => return None,
+    };
+    let owner = words.nth(5)?.parse().ok()?;
+    Some((address, u16::from_str_radix(port, 16).ok()?, owner))
+}
+
+/// The kernel prints the four bytes as one number of the machine.
+fn in_memory_order(hexadecimal: &str) -> Option<Ipv4Addr> {
+    u32::from_str_radix(hexadecimal, 16).ok().map(|number| number.to_ne_bytes().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::UdpSocket;
+
+    const HEAD: &str = "   sl  local_address rem_address   st tx_queue rx_queue tr tm->when \
+                        retrnsmt   uid  timeout inode ref pointer drops\n";
+
+    fn line(local: &str, uid: u32) -> String {
+        format!(
+            "{HEAD}  100: {local} 00000000:0000 07 00000000:00000000 00:00000000 00000000  {uid}  \
+             0 12345 2 0000000000000000 0\n"
+        )
+    }
+
+    #[test]
+    fn a_port_of_another_user_is_found_at_our_addresses_only() {
+        let addresses = vec![Ipv4Addr::new(127, 0, 0, 1)];
+        let wanted = Steer { addresses, udp_ports: vec![0xC001], ..Steer::default() };
+        let find = |local: &str, uid| in_table(&line(local, uid), &wanted, 1000);
+        assert_eq!(find("00000000:C001", 7), Some((0xC001, 7)));
+        assert_eq!(find("0100007F:C001", 7), Some((0xC001, 7)));
+        assert_eq!(find("0200007F:C001", 7), None, "another address");
+        assert_eq!(find("00000000:C002", 7), None, "another port");
+        assert_eq!(find("00000000:C001", 1000), None, "their own");
+        assert_eq!(find(&format!("{}:C001", "0".repeat(32)), 7), Some((0xC001, 7)));
+        assert_eq!(find("0000000000000000FFFF00000100007F:C001", 7), Some((0xC001, 7)));
+        assert_eq!(find("B80D01200000000000000000FF000000:C001", 7), None);
+    }
+
+    #[test]
+    fn the_table_of_this_machine_is_read() {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let port = socket.local_addr().unwrap().port();
+        let addresses = vec![Ipv4Addr::LOCALHOST];
+        let wanted = Steer { addresses, udp_ports: vec![port], ..Steer::default() };
+        let own = rustix::process::geteuid().as_raw();
+        assert_eq!(by_another(&wanted, own), None);
+        assert_eq!(by_another(&wanted, own + 1), Some((port, own)));
+    }
+}
