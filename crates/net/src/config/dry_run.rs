@@ -103,7 +103,13 @@ fn examine(
     expectations(wanted, found, tell);
     for change in process::changes(wanted, found) {
         match change {
-            Ok(value) => tell(Kind::Change, format!("would set {value}, and put it back")),
+            Ok(value) if process::is_the_links(wanted, &value) || survey.means.network => {
+                tell(Kind::Change, format!("would set {value}, and put it back"));
+            }
+            Ok(value) => {
+                let text = format!("cannot set {value}: that needs CAP_NET_ADMIN");
+                tell(Kind::Obstacle, text);
+            }
             Err(problem) => tell(Kind::Obstacle, problem),
         }
     }
@@ -167,6 +173,19 @@ fn xdp(wanted: &InterfaceConfig, found: &Found, tell: &mut impl FnMut(Kind, Stri
         tell(Kind::Obstacle, text);
     }
     queues(wanted, found, tell);
+    veth(wanted, found, tell);
+}
+
+/// What the veth driver asks of the other end before it takes a program; it says ENOSPC otherwise.
+fn veth(wanted: &InterfaceConfig, found: &Found, tell: &mut impl FnMut(Kind, String)) {
+    let is_veth = found.driver.as_deref() == Some("veth");
+    if let Some(count) = wanted.channels.filter(|_| is_veth) {
+        let text = format!(
+            "on veth, the other end may transmit on {count} queue{} at most",
+            if count == 1 { "" } else { "s" }
+        );
+        tell(Kind::Note, text);
+    }
 }
 
 fn queues(wanted: &InterfaceConfig, found: &Found, tell: &mut impl FnMut(Kind, String)) {

@@ -4,7 +4,7 @@ use super::survey::{Found, Survey};
 use super::{Cidr, Config, InterfaceConfig, LinkKind, RouteConfig};
 
 /// What `survey` found as a configuration, which then fits: the interfaces called `names`, or
-/// every Ethernet interface that is up.
+/// every Ethernet interface that is up and has an IPv4 address.
 ///
 /// # Errors
 /// The name that is not there.
@@ -16,7 +16,8 @@ pub fn import(survey: &Survey, names: &[String]) -> Result<Config, String> {
     }
     let wanted = |found: &&Found| {
         let interface = &found.interface;
-        let usable = interface.up && !interface.loopback && interface.mac.is_some();
+        let ethernet = interface.up && !interface.loopback && interface.mac.is_some();
+        let usable = ethernet && !found.addresses.is_empty();
         if names.is_empty() { usable } else { names.contains(&interface.name) }
     };
     let interfaces = survey.interfaces.iter().filter(wanted).map(describe).collect();

@@ -63,7 +63,7 @@ pub fn configure(config: &Config) -> Result<Configured, ConfigError> {
 }
 
 /// Whether the link changes that itself when it is opened, maybe through a broker.
-fn is_the_links(wanted: &InterfaceConfig, value: &Value) -> bool {
+pub(super) fn is_the_links(wanted: &InterfaceConfig, value: &Value) -> bool {
     wanted.link == LinkKind::Xdp && matches!(value, Value::Channels(_))
 }
 

@@ -57,7 +57,7 @@ pub enum JournalError {
 
 fn hint(source: &io::Error) -> &'static str {
     match source.raw_os_error() {
-        Some(libc::EPERM) => "; this needs CAP_NET_ADMIN: run as root, or through a broker",
+        Some(libc::EPERM) => "; this needs CAP_NET_ADMIN",
         Some(libc::ENODEV) => "; there is no such interface in this network namespace",
         Some(libc::EOPNOTSUPP) => "; its driver cannot do that",
         _ => "",

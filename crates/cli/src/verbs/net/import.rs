@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// Writes a configuration file with the addresses, MTU, routes and queues that the system has now.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Interfaces to describe; otherwise every Ethernet interface that is up.
+    /// Interfaces to describe; otherwise every Ethernet interface that is up and has an IPv4 address.
     #[arg(value_name = "INTERFACE")]
     interfaces: Vec<String>,
 
@@ -28,8 +28,8 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     })?;
     if config.interfaces.is_empty() {
         anyhow::bail!(
-            "there is no Ethernet interface that is up: switch one on (`ip link set NAME up`), or \
-             name one"
+            "there is no Ethernet interface that is up and has an IPv4 address: configure one (`ip \
+             link set NAME up`, `ip addr add`), or name one"
         );
     }
     let body = toml::to_string_pretty(&config)?;
