@@ -87,6 +87,10 @@ impl FrameLink for CaptureLink {
         self.inner.give_back(frames);
     }
 
+    fn explain(&mut self) -> Option<String> {
+        self.inner.explain()
+    }
+
     fn reserve(&mut self, frames: &mut Vec<Frame>, count: usize) -> usize {
         self.inner.reserve(frames, count)
     }

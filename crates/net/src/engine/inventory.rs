@@ -101,6 +101,8 @@ pub struct LinkReport {
     pub info: LinkInfo,
     /// What it counted.
     pub link: LinkCounters,
+    /// What keeps wanted frames from it and what to do about it, if anything is known to.
+    pub advice: Option<String>,
     /// Where its frames are.
     pub census: Census,
     /// What its stack counted.
@@ -158,6 +160,7 @@ impl LinkReport {
         Self {
             info: host.link().info().clone(),
             link: host.link().counters(),
+            advice: host.link().explain(),
             census: host.link().census(),
             stack: host.stack().counters(),
             ports: host.ports().map(PortReport::of).collect(),
