@@ -81,7 +81,7 @@ impl FrameLink for PacketLink {
     }
 
     fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.wake.poll_fd())
+        self.wake.poll_fd(self.socket.as_fd())
     }
 
     fn counters(&mut self) -> LinkCounters {

@@ -16,6 +16,9 @@ pub(super) struct Wake {
     epoll: OwnedFd,
     /// Somebody may sleep on it, so that what it knows must be taken out once there is nothing.
     asked: Cell<bool>,
+    /// The socket is watched. It is not before somebody asks: each frame costs the sender a call
+    /// of the watcher.
+    watching: Cell<bool>,
 }
 
 /// What had happened.
@@ -27,16 +30,20 @@ pub(super) enum News {
 }
 
 impl Wake {
-    pub fn new(socket: BorrowedFd<'_>) -> io::Result<Self> {
+    pub fn new() -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
-        epoll::add(&epoll, socket, epoll::EventData::new_u64(0), flags)?;
-        Ok(Self { epoll, asked: Cell::new(false) })
+        Ok(Self { epoll, asked: Cell::new(false), watching: Cell::new(false) })
     }
 
-    pub fn poll_fd(&self) -> BorrowedFd<'_> {
+    /// The descriptor; none if the system has no room to watch one more.
+    pub fn poll_fd(&self, socket: BorrowedFd<'_>) -> Option<BorrowedFd<'_>> {
+        if !self.watching.get() {
+            let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
+            epoll::add(&self.epoll, socket, epoll::EventData::new_u64(0), flags).ok()?;
+            self.watching.set(true);
+        }
         self.asked.set(true);
-        self.epoll.as_fd()
+        Some(self.epoll.as_fd())
     }
 
     /// The ring is empty: makes the descriptor quiet, if somebody has asked for it since. The ring
