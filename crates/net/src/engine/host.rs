@@ -229,6 +229,9 @@ impl Host {
     pub fn patience_ns(&self, now_ns: u64) -> u64 {
         /// How often a link without descriptor is looked at.
         const LOOK_EVERY_NS: u64 = 200_000;
+        /// How often an idle link is looked at all the same, so that it can tell of an interface
+        /// that is gone and free a stalled ring.
+        const TEND_EVERY_NS: u64 = 100_000_000;
         /// How often a link that is busy transmitting is looked at.
         const PUSH_EVERY_NS: u64 = 100_000;
         match self.health {
@@ -236,7 +239,8 @@ impl Host {
             Health::Down { again_ns } => return again_ns.saturating_sub(now_ns),
             Health::Up => {}
         }
-        let mut patience = self.served.stack.due_ns().saturating_sub(now_ns);
+        let due_ns = self.served.stack.due_ns().saturating_sub(now_ns);
+        let mut patience = due_ns.min(TEND_EVERY_NS);
         if self.link.poll_fd().is_none() {
             patience = patience.min(LOOK_EVERY_NS);
         }

@@ -9,7 +9,7 @@ use millstream_link::port::{Port, PortOptions};
 use millstream_link::{LinkError, open_frames};
 use millstream_ring::Wait;
 
-use crate::options::{Asked, Contradiction, Io, bad};
+use crate::options::{Asked, Contradiction, Io, OPTIONS_HELP, bad};
 
 use super::inventory::{Inventory, LinkReport, ThreadReport};
 use super::served::{Attached, Driver, OpenLink, datagram_memory};
@@ -62,7 +62,7 @@ pub fn open(link: &str, bind: SocketAddrV4, options: &PortOptions) -> Result<Por
         }
         None => {
             let frames = frame_options(options, &asked);
-            let link = open_frames(&asked.link_text(), &frames)?;
+            let link = open_frames(&asked.link_text(), &frames).map_err(with_our_options)?;
             let open = state.start(link, asked.clone())?;
             state.links.push((key, Arc::downgrade(&open)));
             open
@@ -201,6 +201,17 @@ fn frame_options(options: &PortOptions, asked: &Asked) -> FrameOptions {
     let wanted = queue_wanted(options, asked, options.datagram_bytes_max);
     let receive_frames = (4 * wanted.next_power_of_two()).clamp(4096, 1 << 16);
     FrameOptions { receive_frames, transmit_frames: TRANSMIT_FRAMES }
+}
+
+/// The link knows its own options only; there are ours, too.
+fn with_our_options(error: LinkError) -> LinkError {
+    match error {
+        LinkError::BadOption { option, reason, help } if reason == "is not known" => {
+            let reason = format!("{reason}; options of every frame link: {OPTIONS_HELP}");
+            LinkError::BadOption { option, reason, help }
+        }
+        error => error,
+    }
 }
 
 fn key(asked: &Asked) -> Key {

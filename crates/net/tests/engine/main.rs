@@ -5,6 +5,7 @@ mod carry;
 mod lifetime;
 mod network;
 mod steady;
+mod threads;
 mod veth;
 
 use std::net::{Ipv4Addr, SocketAddrV4};

@@ -1,0 +1,137 @@
+//! I/O threads: how they wait, which class they have, and that their end is noticed.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use millstream_link::LinkError;
+use millstream_link::frame::{
+    Census, Frame, FrameLink, FrameMemory, LinkCounters, LinkInfo, Steer,
+};
+use millstream_link::loopback::{LoopLink, LoopOptions, pair};
+use millstream_link::port::PortOptions;
+use millstream_net::engine::{ThreadReport, attach, inventory};
+
+use crate::{Net, PATIENCE, any, collect};
+
+fn thread(name: &str) -> ThreadReport {
+    let all = inventory().threads;
+    all.into_iter().find(|thread| thread.name == name).expect("the thread is there")
+}
+
+/// A link with a defect: it panics when it is told to.
+struct Defective {
+    link: LoopLink,
+    panic: Arc<AtomicBool>,
+}
+
+impl FrameLink for Defective {
+    fn info(&self) -> &LinkInfo {
+        self.link.info()
+    }
+    fn memory(&self) -> &Arc<FrameMemory> {
+        self.link.memory()
+    }
+    fn steer(&mut self, steer: &Steer) -> Result<(), LinkError> {
+        self.link.steer(steer)
+    }
+    fn receive(&mut self, frames: &mut Vec<Frame>) -> io::Result<usize> {
+        assert!(!self.panic.load(Ordering::Relaxed), "a defect, on purpose");
+        self.link.receive(frames)
+    }
+    fn give_back(&mut self, frames: &mut Vec<Frame>) {
+        self.link.give_back(frames);
+    }
+    fn reserve(&mut self, frames: &mut Vec<Frame>, count: usize) -> usize {
+        self.link.reserve(frames, count)
+    }
+    fn transmit(&mut self, frames: &mut Vec<Frame>) -> io::Result<usize> {
+        self.link.transmit(frames)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.link.flush()
+    }
+    fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.link.poll_fd()
+    }
+    fn counters(&mut self) -> LinkCounters {
+        self.link.counters()
+    }
+    fn census(&self) -> Census {
+        self.link.census()
+    }
+}
+
+#[test]
+fn a_thread_that_panics_ends_its_ports_with_an_error() {
+    let (link, _other, cable) = pair(&LoopOptions::default()).unwrap();
+    let panic = Arc::new(AtomicBool::new(false));
+    let defective = Defective { link, panic: Arc::clone(&panic) };
+    let link = attach(Box::new(defective), "address=10.0.0.1/24,thread=defect").unwrap();
+    let mut port = link.open(any(), &PortOptions::default()).unwrap();
+    let waiter = std::thread::spawn(move || {
+        let error = port.rx.recv_batch(Duration::from_secs(3600)).unwrap_err();
+        (port, error)
+    });
+    std::thread::sleep(Duration::from_millis(20));
+    panic.store(true, Ordering::Relaxed);
+    cable.set(millstream_link::loopback::CableState::Up);
+    let (mut port, error) = waiter.join().unwrap();
+    assert_eq!(error.raw_os_error(), Some(libc::ENODEV));
+    let to = "10.0.0.2:9".parse().unwrap();
+    assert_eq!(port.tx.send(b"x", to).unwrap_err().raw_os_error(), Some(libc::ENODEV));
+    assert!(thread("ms-io-defect").dead);
+    let text = link.open(any(), &PortOptions::default()).err().unwrap().to_string();
+    assert!(text.contains("the I/O thread has ended"), "{text}");
+    drop((port, link));
+}
+
+#[test]
+fn a_thread_waits_as_it_was_told() {
+    let look = |wait: &str| {
+        let name = format!("w{}", &wait[..2]);
+        let net = Net::new(&format!("thread={name},wait={wait}"), &LoopOptions::default());
+        let (mut near, mut far) = (net.near(), net.far());
+        let until = Instant::now() + PATIENCE;
+        loop {
+            near.tx.send(b"tick", far.local).unwrap();
+            collect(&mut far, 1);
+            std::thread::sleep(Duration::from_millis(3));
+            let waits = thread(&format!("ms-io-{name}")).waits;
+            let enough = if wait == "spin" { waits.spinning_ns } else { waits.sleeping_ns };
+            assert!(Instant::now() < until, "{waits:?}");
+            if enough > 50_000_000 {
+                break waits;
+            }
+        }
+    };
+    let spin = look("spin");
+    assert_eq!((spin.sleeps, spin.yielding_ns), (0, 0), "{spin:?}: it never yields");
+    let park = look("park");
+    assert_eq!((park.spinning_ns, park.yielding_ns), (0, 0), "{park:?}");
+    let adaptive = look("adaptive");
+    assert!(adaptive.sleeping_ns > adaptive.spinning_ns, "{adaptive:?}: mostly idle, it sleeps");
+}
+
+#[test]
+fn a_real_time_class_is_had_or_its_refusal_is_told() {
+    let net = Net::new("thread=rt,priority=7,wait=park", &LoopOptions::default());
+    let (mut near, mut far) = (net.near(), net.far());
+    near.tx.send(b"hello", far.local).unwrap();
+    assert_eq!(collect(&mut far, 1)[0].0, b"hello", "it works in any case");
+    let report = thread("ms-io-rt");
+    match report.priority {
+        Some(priority) => {
+            assert_eq!((priority, report.notes.len()), (7, 0));
+            let path = format!("/proc/self/task/{}/stat", report.tid);
+            let stat = std::fs::read_to_string(path).unwrap();
+            let behind_name = stat.rsplit_once(") ").unwrap().1;
+            // Fields 40 and 41 of proc_pid_stat(5); the first behind the name is field 3.
+            let fields: Vec<_> = behind_name.split(' ').skip(37).take(2).collect();
+            assert_eq!(fields, ["7", "1"]);
+        }
+        None => assert!(report.notes[0].contains("it runs in the ordinary class")),
+    }
+}
