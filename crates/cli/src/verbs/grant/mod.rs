@@ -7,7 +7,7 @@ mod serve;
 use crate::output::Report;
 use anyhow::{Context, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use millstream_link::rights::policy::{ORDINARY_PORTS, Policy};
+use millstream_link::rights::policy::Policy;
 use millstream_link::rights::{DEFAULT_BROKER, Direct, Family, Rights};
 use std::ffi::OsString;
 use std::ops::RangeInclusive;
@@ -137,6 +137,7 @@ fn exists(interface: &str) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use millstream_link::rights::policy::ORDINARY_PORTS;
 
     #[test]
     fn ports_are_single_or_ranges() {
