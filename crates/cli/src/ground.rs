@@ -59,6 +59,11 @@ impl GroundArgs {
         }
     }
 
+    /// The interface of the sending side that was given, where it is in this network.
+    pub fn interface(&self) -> Option<&str> {
+        self.interface.as_deref().filter(|name| !name.contains('@'))
+    }
+
     /// Starts both sides.
     pub fn set(&self) -> anyhow::Result<Stage> {
         Ok(Stage::set(&self.ground(), self.places()?, worker, interrupt::asked)?)

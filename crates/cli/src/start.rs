@@ -1,6 +1,8 @@
 //! Devices that begin together: one time for all of them, and which channel is whose.
 
+use crate::output::note;
 use anyhow::{Context, bail};
+use millstream_net::choice::{AUTO, Chosen};
 use millstream_radio::{Device, DeviceArgs, DeviceSet};
 use std::time::Duration;
 
@@ -12,12 +14,25 @@ const LEAD_S: f64 = 0.25;
 
 /// Opens the devices at a rate; several get one time, 0 at a PPS edge. The rate they took.
 pub fn open(args: &[DeviceArgs], rate_hz: f64) -> anyhow::Result<(DeviceSet, f64)> {
+    args.iter().for_each(announce);
     let mut devices = DeviceSet::open(args.iter().cloned())?;
     let rate_hz = devices.set_rate(rate_hz)?;
     if args.len() > 1 {
         devices.sync_at_pps(0, PPS_TIMEOUT)?;
     }
     Ok((devices, rate_hz))
+}
+
+/// Says which link a device gets, where the arguments leave it open and there is a choice.
+pub fn announce(args: &DeviceArgs) {
+    if args.link == AUTO && !args.addr.is_loopback() {
+        note(link_line(&args.chosen()));
+    }
+}
+
+/// What the link `auto` is, in one line.
+pub fn link_line(chosen: &Chosen) -> String {
+    format!("link    {}: {}", chosen.link, chosen.reason)
 }
 
 /// The device of each channel and its number there: channels are counted through all devices, of

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`buffer`] | the law: worst-case latency × rate = buffer |
 //! | [`budget`] | what a stream takes of a link |
+//! | [`choice`] | the safest link that meets a need |
 //! | [`convert`] | sample conversion beside a copy and beside UHD |
 //! | [`histogram`] | latencies as a distribution; its picture is in [`picture`] |
 //! | [`lag`] | how far a consumer runs behind a radio's clock |
@@ -17,6 +18,7 @@
 
 pub mod budget;
 pub mod buffer;
+pub mod choice;
 pub mod convert;
 mod direction;
 pub mod faults;

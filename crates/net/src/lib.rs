@@ -1,6 +1,7 @@
 //! Ports by link name, whatever carries them: a user-space IPv4 host on a frame link, or the
 //! kernel's own UDP.
 
+pub mod choice;
 pub mod config;
 pub mod engine;
 mod options;
@@ -20,10 +21,13 @@ pub use options::OPTIONS_HELP;
 /// A link that carries frames is driven by the [`engine`]; [`OPTIONS_HELP`] says what its link
 /// string may say beside the link's own options.
 ///
+/// The link [`choice::AUTO`] is the one that was measured for the interface of that address.
+///
 /// # Errors
 /// [`LinkError`], which says what to do.
 pub fn open(link: &str, bind: SocketAddrV4, options: &PortOptions) -> Result<Port, LinkError> {
-    let link = config::expand(link);
+    let chosen = (link == choice::AUTO).then(|| choice::for_local(*bind.ip()).link);
+    let link = config::expand(chosen.as_deref().unwrap_or(link));
     if millstream_link::registry::carries_frames(&link) {
         return engine::open(&link, bind, options);
     }

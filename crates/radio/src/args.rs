@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use millstream_link::LinkError;
 use millstream_link::port::{Port, PortOptions};
+use millstream_net::choice::{AUTO, Chosen, for_peer};
 use millstream_net::open;
 use millstream_wire::mpm;
 
@@ -46,19 +47,26 @@ const KNOWN: &str = "addr=IPV4, discovery_port=N, rpc_port=N, recv_queue_bytes=N
      claim_wait_s=N, link=LINK (must come last)";
 
 impl DeviceArgs {
-    /// The device at `addr` with the usual ports, over kernel UDP.
+    /// The device at `addr` with the usual ports, over the link that was measured to be right for
+    /// the way there, which is kernel UDP where none was.
     pub fn new(addr: Ipv4Addr) -> Self {
         Self {
             addr,
             discovery_port: mpm::DISCOVERY_PORT,
             rpc_port: mpm::RPC_PORT,
-            link: "udp".to_owned(),
+            link: AUTO.to_owned(),
             claim_wait: Duration::ZERO,
             session: format!("millstream (process {})", std::process::id()),
             recv_queue_bytes: 8 << 20,
             silence_max: Duration::from_millis(500),
             open_port: None,
         }
+    }
+
+    /// What the link `auto` is on the way to the device, and why.
+    #[must_use]
+    pub fn chosen(&self) -> Chosen {
+        for_peer(self.addr)
     }
 
     /// Opens a port on any free local address.
@@ -68,6 +76,7 @@ impl DeviceArgs {
         let any = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
         match &self.open_port {
             Some(open_port) => open_port(any, options),
+            None if self.link == AUTO => open(&self.chosen().link, any, options),
             None => open(&self.link, any, options),
         }
     }

@@ -4,10 +4,12 @@ use crate::interrupt;
 use crate::live::Live;
 use crate::numbers::positive;
 use crate::output::{Report, note};
+use crate::start;
 use anyhow::Context;
 use millstream_emulator::{
     ANTENNA_FORMS, CounterSnapshot, FAULT_FORMS, Radio, RadioConfig, RunningRadio,
 };
+use millstream_net::choice::{AUTO, for_local};
 use serde_json::{Map, Value, json};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
@@ -74,8 +76,9 @@ pub struct Args {
     pub chdr_port: u16,
 
     /// The link that carries CHDR, with its options: udp, udp:gro=off, or one of an interface, such
-    /// as xdp:eth1. Discovery and RPC stay with the kernel's sockets.
-    #[arg(long, value_name = "LINK", default_value = "udp")]
+    /// as xdp:eth1. Discovery and RPC stay with the kernel's sockets. auto: what `bench packets
+    /// --choose` stored for the interface of the address, else udp.
+    #[arg(long, value_name = "LINK", default_value = AUTO)]
     pub link: String,
 
     /// Something that goes wrong from the start; may be given many times.
@@ -149,6 +152,9 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let served = (0..args.count)
         .map(|index| {
             let config = args.config(index)?;
+            if args.link == AUTO && !config.addr.is_loopback() {
+                note(start::link_line(&for_local(config.addr)));
+            }
             let (serial, addr) = (config.serial.clone(), config.addr);
             Ok(Served { serial, addr, radio: Radio::start(config)? })
         })

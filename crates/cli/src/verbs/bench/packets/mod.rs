@@ -1,5 +1,6 @@
 //! `millstream bench packets`: packets a second over any link, and what each costs.
 
+mod choose;
 mod text;
 
 pub use text::{places, refusals};
@@ -29,6 +30,7 @@ use std::time::{Duration, Instant};
   sudo millstream bench packets
   sudo millstream bench packets --size 64 --only xdp --only 'kernel UDP' --workload drop,swap
   sudo millstream bench packets --link xdp:mode=native --path both --wait spin --layout same
+  sudo millstream bench packets --choose --size 1514 --rate 200000 --latency-max 50 --for eth1
   millstream bench packets --loopback")]
 pub struct Args {
     #[command(flatten)]
@@ -53,7 +55,7 @@ pub struct Args {
           allow_negative_numbers = true)]
     duration: f64,
 
-    /// Packets per second offered; by default as many as the link takes.
+    /// Packets per second offered, by default as many as the link takes; with --choose: needed.
     #[arg(long, value_name = "PPS", value_parser = positive, allow_negative_numbers = true)]
     rate: Option<f64>,
 
@@ -76,6 +78,20 @@ pub struct Args {
     /// Do not have the kernel count system calls in an extra run of each row.
     #[arg(long)]
     no_trace: bool,
+
+    /// Recommend the safest link that is good enough for packets of --size at --rate, and store it
+    /// for the link `auto`.
+    #[arg(long, conflicts_with_all = ["only", "link", "workload", "loopback"])]
+    choose: bool,
+
+    /// With --choose: what 99 of 100 round trips may take at most, microseconds.
+    #[arg(long, value_name = "US", requires = "choose", value_parser = positive,
+          allow_negative_numbers = true)]
+    latency_max: Option<f64>,
+
+    /// With --choose: the interface that the choice is stored for; by default that of --interface.
+    #[arg(long = "for", value_name = "INTERFACE", requires = "choose")]
+    store_for: Option<String>,
 }
 
 /// What is done with packets.
@@ -114,6 +130,9 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     interrupt::install();
     let mut stage = args.ground.set()?;
     note(format_args!("{}", places(stage.places())));
+    if args.choose {
+        return choose::run(&args, &mut stage);
+    }
     let mut report = Report::done(String::new(), json!({}));
     let mut results = Vec::new();
     for workload in args.workload.iter().map(|arg| Workload::from(*arg)) {
@@ -206,6 +225,12 @@ impl Args {
             chosen && !(loopback && row.needs_interface())
         });
         rows
+    }
+
+    /// The interface that a choice is for.
+    fn interface(&self) -> Option<String> {
+        let given = self.ground.interface();
+        self.store_for.clone().or_else(|| given.map(str::to_owned))
     }
 
     fn how(&self, workload: Workload, frame_bytes: usize, trace: bool) -> How {

@@ -1,0 +1,223 @@
+//! Which link to use: the safest that meets a need, by this machine's own measurement.
+//!
+//! Kernel sockets need no rights and disturb nobody; AF_PACKET needs rights; AF_XDP also attaches a
+//! program to the interface. So the links are tried in that order, and the first that is good enough
+//! is it; what is beyond is only worth its price where it is needed.
+
+use serde::Serialize;
+
+use crate::packets::measure::{How, measure};
+use crate::packets::rows::{Half, Row};
+use crate::packets::trips::{Round, trip};
+use crate::packets::{Path, Span, Stage, StageError, Wait, Workload};
+use crate::{Histogram, Summary};
+
+/// A measured rate must be this much above the need: machines have worse days.
+const HEADROOM: f64 = 1.25;
+
+/// What a link is needed for.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Need {
+    /// Bytes of a packet as an Ethernet frame.
+    pub frame_bytes: usize,
+    /// Packets per second.
+    pub rate_pps: Option<f64>,
+    /// What 99 of 100 round trips may take at most, microseconds.
+    pub latency_max_us: Option<f64>,
+}
+
+/// A link, measured.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Candidate {
+    /// Its link string, without an interface.
+    pub link: String,
+    /// Packets per second received, the middle of all repetitions.
+    pub rate_pps: f64,
+    /// What 99 of 100 round trips took at most, microseconds.
+    pub p99_us: f64,
+    /// Why it could not be measured.
+    pub refused: Option<String>,
+}
+
+/// What is recommended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Recommended {
+    /// The link string, without an interface.
+    pub link: String,
+    /// Whether it meets the need.
+    pub meets: bool,
+    /// Why, in one line.
+    pub reason: String,
+}
+
+/// The links in the order of their safety.
+pub const LINKS: [&str; 4] = ["udp", "packet", "xdp:mode=generic", "xdp:mode=native"];
+
+/// Chooses among candidates that stand in the order of their safety. `None` when none was measured.
+#[must_use]
+pub fn recommend(need: &Need, candidates: &[Candidate]) -> Option<Recommended> {
+    let measured: Vec<_> = candidates.iter().filter(|one| one.refused.is_none()).collect();
+    let fast = |one: &Candidate| need.rate_pps.is_none_or(|pps| one.rate_pps >= pps * HEADROOM);
+    let prompt = |one: &Candidate| need.latency_max_us.is_none_or(|us| one.p99_us <= us);
+    if let Some(at) = measured.iter().position(|one| fast(one) && prompt(one)) {
+        let one = measured[at];
+        let passed: Vec<_> = measured[..at].iter().map(|one| one.link.as_str()).collect();
+        let unmet = match passed.join(", ") {
+            passed if passed.is_empty() => String::new(),
+            passed => format!("; not enough: {passed}"),
+        };
+        let wanted = match (need.rate_pps, need.latency_max_us) {
+            (None, None) => "nothing more was asked for".to_owned(),
+            _ => format!("{} where {} wanted", figures(one), need.words()),
+        };
+        let reason = format!("the safest link that is good enough: {wanted}{unmet}");
+        return Some(Recommended { link: one.link.clone(), meets: true, reason });
+    }
+    // What was asked for first decides: a rate that is not met loses samples.
+    let best = measured.into_iter().max_by(|a, b| {
+        let by_rate = a.rate_pps.total_cmp(&b.rate_pps);
+        let by_latency = b.p99_us.total_cmp(&a.p99_us);
+        if need.rate_pps.is_some() && !(fast(a) && fast(b)) {
+            by_rate.then(by_latency)
+        } else {
+            by_latency.then(by_rate)
+        }
+    })?;
+    let reason = format!(
+        "NO link is good enough; the nearest: {} where {} wanted",
+        figures(best),
+        need.words()
+    );
+    Some(Recommended { link: best.link.clone(), meets: false, reason })
+}
+
+fn figures(one: &Candidate) -> String {
+    format!("{:.0} thousand packets/s, p99 of round trips {:.0} µs", one.rate_pps / 1e3, one.p99_us)
+}
+
+impl Need {
+    fn words(&self) -> String {
+        let rate =
+            self.rate_pps.map(|pps| format!("{:.0} thousand/s and a quarter more", pps / 1e3));
+        let latency = self.latency_max_us.map(|us| format!("{us:.0} µs"));
+        let both: Vec<_> = rate.into_iter().chain(latency).collect();
+        format!("{} {}", both.join(" and "), if both.len() > 1 { "were" } else { "was" })
+    }
+}
+
+/// Measures a link as its users will have it: ports on both sides; the kernel's sends single
+/// datagrams, as radios do, and not trains.
+///
+/// # Errors
+/// [`StageError`] other than a refusal, which the candidate says.
+pub fn measure_link(
+    stage: &mut Stage,
+    link: &str,
+    need: &Need,
+    span: Span,
+    repeat: usize,
+) -> Result<Candidate, StageError> {
+    let row = row(link);
+    let frame_bytes = need.frame_bytes;
+    let how = How {
+        workload: Workload::Drop,
+        frame_bytes,
+        span,
+        rate_pps: None,
+        trace: false,
+        fifo: None,
+    };
+    let round = Round { frame_bytes, count: 1000, rate_pps: None, load_pps: None, fifo: None };
+    let (mut rates, mut trips) = (Vec::new(), Histogram::default());
+    let mut once = || -> Result<(), StageError> {
+        rates.push(measure(stage, &row, &how)?.rate_pps);
+        trips.merge(&trip(stage, &row, &round)?.from_due);
+        Ok(())
+    };
+    let refused = match (0..repeat.max(1)).try_for_each(|_| once()) {
+        Ok(()) => None,
+        Err(StageError::Refused(reason)) => Some(reason),
+        Err(error) => return Err(error),
+    };
+    Ok(Candidate {
+        link: link.to_owned(),
+        rate_pps: Summary::of(&rates).map_or(0.0, |rate| rate.median),
+        p99_us: trips.quantile_ns(0.99) as f64 / 1e3,
+        refused,
+    })
+}
+
+fn row(link: &str) -> Row {
+    let half = |link: &str| Half {
+        path: Path::Port,
+        link: link.to_owned(),
+        wait: Wait::Block,
+        busy_poll_us: None,
+    };
+    let sender = if link == "udp" { "udp:gso=off" } else { link };
+    Row { name: link.to_owned(), active: half(sender), passive: half(link) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn candidates() -> Vec<Candidate> {
+        let one = |link: &str, kpps: f64, p99_us| Candidate {
+            link: link.to_owned(),
+            rate_pps: kpps * 1e3,
+            p99_us,
+            refused: None,
+        };
+        vec![
+            one("udp", 400.0, 30.0),
+            one("packet", 600.0, 60.0),
+            one("xdp:mode=generic", 700.0, 20.0),
+            one("xdp:mode=native", 900.0, 9.0),
+        ]
+    }
+
+    #[test]
+    fn the_safest_that_meets_the_need_is_chosen() {
+        for (kpps, latency_max_us, link, meets) in [
+            (None, None, "udp", true),
+            (Some(300.0), None, "udp", true),
+            (Some(320.0), Some(30.0), "udp", true),
+            (Some(390.0), None, "packet", true),
+            (Some(390.0), Some(25.0), "xdp:mode=generic", true),
+            (None, Some(25.0), "xdp:mode=generic", true),
+            (None, Some(10.0), "xdp:mode=native", true),
+            (Some(720.0), None, "xdp:mode=native", true),
+            (Some(5000.0), None, "xdp:mode=native", false),
+            (None, Some(1.0), "xdp:mode=native", false),
+            (Some(100.0), Some(1.0), "xdp:mode=native", false),
+        ] {
+            let rate_pps = kpps.map(|kpps| kpps * 1e3);
+            let need = Need { frame_bytes: 1514, rate_pps, latency_max_us };
+            let found = recommend(&need, &candidates()).unwrap();
+            assert_eq!((found.link.as_str(), found.meets), (link, meets), "{need:?}");
+        }
+    }
+
+    #[test]
+    fn the_reason_says_what_was_passed_over_and_what_falls_short() {
+        let need = Need { frame_bytes: 64, rate_pps: Some(390e3), latency_max_us: Some(25.0) };
+        let reason = recommend(&need, &candidates()).unwrap().reason;
+        let expected = "the safest link that is good enough: 700 thousand packets/s, p99 of round \
+                        trips 20 µs where 390 thousand/s and a quarter more and 25 µs were wanted; \
+                        not enough: udp, packet";
+        assert_eq!(reason, expected);
+        let need = Need { rate_pps: Some(1e9), ..need };
+        assert!(recommend(&need, &candidates()).unwrap().reason.starts_with("NO link is good"));
+    }
+
+    #[test]
+    fn what_could_not_be_measured_is_not_chosen() {
+        let mut candidates = candidates();
+        candidates[0].refused = Some("gone".to_owned());
+        let need = Need { frame_bytes: 64, rate_pps: None, latency_max_us: None };
+        assert_eq!(recommend(&need, &candidates).unwrap().link, "packet");
+        candidates.iter_mut().for_each(|one| one.refused = Some("gone".to_owned()));
+        assert_eq!(recommend(&need, &candidates), None);
+    }
+}

@@ -1,0 +1,240 @@
+//! The link that was measured to be right for an interface of this machine, and `auto`, which
+//! follows it. `millstream bench packets --choose` measures and stores.
+//!
+//! Without a stored choice `auto` is `udp`: the safest link, which works everywhere.
+
+use std::fs;
+use std::io;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::path::{Path, PathBuf};
+
+use millstream_link::interfaces;
+use millstream_sys::Environment;
+use serde::{Deserialize, Serialize};
+
+/// The link string that follows the stored choice.
+pub const AUTO: &str = "auto";
+
+/// A stored choice.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stored {
+    /// The interface that it is for.
+    pub interface: String,
+    /// The link string, without an interface where the link needs one.
+    pub link: String,
+    /// Why, in one line.
+    pub reason: String,
+    /// When it was measured (RFC 3339).
+    pub measured: String,
+    /// The machine that it was measured on.
+    pub machine: Machine,
+    /// The whole environment record, for people.
+    #[serde(default)]
+    pub environment: serde_json::Value,
+}
+
+/// What makes a machine the same: another kernel or CPU needs another measurement.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Kernel release.
+    pub kernel: Option<String>,
+    /// Processor, as it names itself.
+    pub cpu: Option<String>,
+    /// CPUs online.
+    pub cpus: String,
+}
+
+impl Machine {
+    /// The machine of an environment record.
+    #[must_use]
+    pub fn of(environment: &Environment) -> Self {
+        Self {
+            kernel: environment.kernel_release.clone(),
+            cpu: environment.cpu_model.clone(),
+            cpus: environment.cpus_online.to_string(),
+        }
+    }
+}
+
+/// What `auto` is here, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chosen {
+    /// A link string that can be opened.
+    pub link: String,
+    /// Why, in one line.
+    pub reason: String,
+}
+
+impl Chosen {
+    fn udp(reason: String) -> Self {
+        Self { link: "udp".to_owned(), reason }
+    }
+}
+
+/// What `auto` is for an address of this machine.
+#[must_use]
+pub fn for_local(local: Ipv4Addr) -> Chosen {
+    if local.is_loopback() {
+        return Chosen::udp("loopback is the kernel's".to_owned());
+    }
+    let found = interfaces::list().unwrap_or_default();
+    match found.into_iter().find(|interface| interface.address == local) {
+        Some(interface) => for_interface(&interface.name),
+        None => Chosen::udp("no interface in particular is meant".to_owned()),
+    }
+}
+
+/// What `auto` is towards an address: by the interface that packets to it leave by.
+#[must_use]
+pub fn for_peer(peer: Ipv4Addr) -> Chosen {
+    // Connecting a UDP socket looks up the route, and sends nothing.
+    let towards = || -> io::Result<Ipv4Addr> {
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+        socket.connect((peer, 9))?;
+        match socket.local_addr()?.ip() {
+            std::net::IpAddr::V4(local) => Ok(local),
+            std::net::IpAddr::V6(_) => Err(io::ErrorKind::AddrNotAvailable.into()),
+        }
+    };
+    match towards() {
+        Ok(local) if peer.is_loopback() || local == peer => for_local(Ipv4Addr::LOCALHOST),
+        Ok(local) => for_local(local),
+        Err(error) => Chosen::udp(format!("there is no route to {peer} ({error})")),
+    }
+}
+
+fn for_interface(interface: &str) -> Chosen {
+    let Some(path) = path() else {
+        return Chosen::udp("there is no folder for measured choices".to_owned());
+    };
+    let machine = Machine::of(&Environment::read(Path::new("/"), ""));
+    decide(interface, &load(&path), &machine, may_open_frames())
+}
+
+/// The choice for an interface, given all that are stored.
+#[must_use]
+pub fn decide(interface: &str, stored: &[Stored], machine: &Machine, rights: bool) -> Chosen {
+    let Some(one) = stored.iter().find(|one| one.interface == interface) else {
+        return Chosen::udp(format!("nothing was measured for {interface}"));
+    };
+    let Stored { link, reason, measured, .. } = one;
+    if one.machine != *machine {
+        return Chosen::udp(format!(
+            "the choice for {interface} of {measured} was measured on another kernel or CPU; \
+             measure again (millstream bench packets --choose)"
+        ));
+    }
+    let (name, options) = link.split_once(':').unwrap_or((link, ""));
+    if !matches!(name, "packet" | "xdp") {
+        return Chosen { link: link.clone(), reason: reason.clone() };
+    }
+    if !rights {
+        return Chosen::udp(format!(
+            "{link} was measured to be right for {interface}, but it needs root, or a broker \
+             (millstream grant) and link=NAME:{interface}"
+        ));
+    }
+    let comma = if options.is_empty() { "" } else { "," };
+    Chosen { link: format!("{name}:{interface}{comma}{options}"), reason: reason.clone() }
+}
+
+/// Stores a choice in place of an earlier one for the same interface; where.
+///
+/// # Errors
+/// The system's; `NotFound` where the user has no folder for it.
+pub fn store(choice: Stored) -> io::Result<PathBuf> {
+    let path = path().ok_or(io::ErrorKind::NotFound)?;
+    let mut all = load(&path);
+    all.retain(|one| one.interface != choice.interface);
+    all.push(choice);
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    // A reader sees the old file or the new one.
+    let part = path.with_extension(format!("{}.part", std::process::id()));
+    fs::write(&part, serde_json::to_string_pretty(&all)? + "\n")?;
+    fs::rename(&part, &path)?;
+    Ok(path)
+}
+
+/// `$XDG_STATE_HOME/millstream/links.json`, usually below `~/.local/state`.
+fn path() -> Option<PathBuf> {
+    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let state = folder("XDG_STATE_HOME").filter(|path| path.is_absolute());
+    let state = state.or_else(|| Some(folder("HOME")?.join(".local/state")))?;
+    Some(state.join("millstream/links.json"))
+}
+
+/// A file that is not there or not ours holds no choices.
+fn load(path: &Path) -> Vec<Stored> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    serde_json::from_str(&text).unwrap_or_default()
+}
+
+/// Whether this process has CAP_NET_ADMIN and CAP_NET_RAW (proc(5), `CapEff`).
+fn may_open_frames() -> bool {
+    const WANTED: u64 = 1 << 12 | 1 << 13;
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    line.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok())
+        .is_some_and(|capabilities| capabilities & WANTED == WANTED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(kernel: &str) -> Machine {
+        Machine { kernel: Some(kernel.to_owned()), cpu: None, cpus: "0-1".to_owned() }
+    }
+
+    fn stored(interface: &str, link: &str) -> Stored {
+        Stored {
+            interface: interface.to_owned(),
+            link: link.to_owned(),
+            reason: "the safest that meets it".to_owned(),
+            measured: "2026-01-01T00:00:00Z".to_owned(),
+            machine: machine("6.1"),
+            environment: serde_json::Value::Null,
+        }
+    }
+
+    #[test]
+    fn a_choice_holds_for_its_interface_machine_and_rights() {
+        let all = [
+            stored("eth1", "xdp:mode=native"),
+            stored("eth2", "udp:busy_poll_us=50"),
+            stored("eth3", "packet"),
+        ];
+        for (interface, kernel, rights, link, reason) in [
+            ("eth1", "6.1", true, "xdp:eth1,mode=native", "the safest that meets it"),
+            ("eth1", "6.1", false, "udp", "needs root, or a broker"),
+            ("eth1", "6.2", true, "udp", "on another kernel or CPU"),
+            ("eth2", "6.1", false, "udp:busy_poll_us=50", "the safest that meets it"),
+            ("eth3", "6.1", true, "packet:eth3", "the safest that meets it"),
+            ("eth4", "6.1", true, "udp", "nothing was measured for eth4"),
+        ] {
+            let chosen = decide(interface, &all, &machine(kernel), rights);
+            assert_eq!(chosen.link, link);
+            assert!(chosen.reason.contains(reason), "{}", chosen.reason);
+        }
+    }
+
+    #[test]
+    fn loopback_and_no_address_in_particular_are_the_kernels() {
+        assert_eq!(for_peer(Ipv4Addr::new(127, 0, 0, 9)).link, "udp");
+        assert_eq!(for_local(Ipv4Addr::UNSPECIFIED).link, "udp");
+    }
+
+    #[test]
+    fn a_file_that_is_not_ours_holds_no_choices() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("links.json");
+        assert_eq!(load(&path), []);
+        fs::write(&path, "{ not json").unwrap();
+        assert_eq!(load(&path), []);
+        let all = vec![stored("eth1", "packet")];
+        fs::write(&path, serde_json::to_string(&all).unwrap()).unwrap();
+        assert_eq!(load(&path), all);
+    }
+}
