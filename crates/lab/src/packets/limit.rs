@@ -60,6 +60,8 @@ pub struct Seen {
     pub sender_cpu: f64,
     /// Share of the time in which nothing came.
     pub receiver_idle: f64,
+    /// CPU time of the receiver over time.
+    pub receiver_cpu: f64,
     /// The sender was held to a rate.
     pub paced: bool,
 }
@@ -68,6 +70,8 @@ pub struct Seen {
 const LOSS_SHARE: f64 = 0.02;
 /// Received of sent, below which nothing works any more.
 const COLLAPSE_SHARE: f64 = 0.05;
+/// A CPU that is wanted all the time and given for less than this share has others on it.
+const DISPLACED_SHARE: f64 = 0.6;
 /// A CPU is busy above this share; steal and interrupts take the rest.
 const BUSY_SHARE: f64 = 0.85;
 
@@ -77,12 +81,15 @@ pub fn limit(seen: &Seen) -> Limit {
     let sent = seen.sent.max(1) as f64;
     let lost = 1.0 - (seen.received as f64 / sent).min(1.0);
     let receiver_busy = seen.receiver_idle < 1.0 - BUSY_SHARE;
+    // It had work all the time and did not get its CPU.
+    let displaced = receiver_busy && seen.receiver_cpu < DISPLACED_SHARE;
     if lost > 1.0 - COLLAPSE_SHARE {
         return Limit::Collapse;
     }
     if lost > LOSS_SHARE {
         let in_ring = seen.ring_losses as f64 / sent > lost / 2.0;
         return match (receiver_busy, in_ring) {
+            _ if displaced => Limit::Others,
             (true, _) => Limit::ReceiverCpu,
             (false, true) => Limit::ReceiveRing,
             (false, false) => Limit::Kernel,
@@ -90,6 +97,7 @@ pub fn limit(seen: &Seen) -> Limit {
     }
     match () {
         () if seen.paced => Limit::Offered,
+        () if displaced => Limit::Others,
         () if seen.sender_blocked > 0.5 && receiver_busy => Limit::ReceiverCpu,
         () if seen.sender_blocked > 0.5 => Limit::Device,
         () if seen.sender_cpu > BUSY_SHARE => Limit::SenderCpu,
@@ -111,6 +119,7 @@ mod tests {
         sender_blocked: 0.0,
         sender_cpu: 0.3,
         receiver_idle: 0.6,
+        receiver_cpu: 0.9,
         paced: false,
     };
 
@@ -126,6 +135,8 @@ mod tests {
             ),
             (Seen { receiver_idle: 0.02, ..CALM }, Limit::ReceiverCpu),
             (Seen { receiver_idle: 0.02, ..lossy }, Limit::ReceiverCpu),
+            (Seen { receiver_idle: 0.02, receiver_cpu: 0.3, ..lossy }, Limit::Others),
+            (Seen { receiver_idle: 0.02, receiver_cpu: 0.3, ..CALM }, Limit::Others),
             (Seen { ring_losses: 290, ..lossy }, Limit::ReceiveRing),
             (Seen { ring_losses: 10, ..lossy }, Limit::Kernel),
             (Seen { received: 3, ..lossy }, Limit::Collapse),

@@ -107,6 +107,7 @@ fn judge(how: &How, sender: Outcome, receiver: Outcome) -> Measured {
             Workload::Transmit => 1.0,
             _ => receiver.counted.idle_share,
         },
+        receiver_cpu: receiver.counted.cpu_s / receiver.counted.seconds.max(1e-9),
         paced: how.rate_pps.is_some(),
     };
     let lost = seen.sent.saturating_sub(seen.received);

@@ -112,7 +112,7 @@ pub fn throughput(workload: Workload) -> Vec<Row> {
     rows.extend([
         Row::both("packet batch > V3", half(Frames, batch, Block)),
         Row::both("packet TX ring > V3", half(Frames, "packet:ring=v3,tx=ring", Block)),
-        Row::both("packet port", half(Port, "packet:ring=v3,io=inline", Block)),
+        Row::both("packet port", half(Port, "packet:ring=v3,io=inline,user_wait=park", Block)),
     ]);
     for (mode, label) in [("generic", "xdp generic"), ("native", "xdp native")] {
         let link = format!("xdp:mode={mode}");
@@ -121,6 +121,10 @@ pub fn throughput(workload: Workload) -> Vec<Row> {
         let link = format!("xdp:mode={mode},io=inline");
         rows.push(Row::both(&format!("{label} port, spin"), half(Port, &link, Spin)));
     }
+    rows.push(Row::both(
+        "xdp native port, thread",
+        half(Port, "xdp:mode=native,user_wait=park", Block),
+    ));
     rows.push(Row::both("xdp native busy, spin", {
         half(Frames, "xdp:mode=native,busy_poll_us=20", Spin)
     }));
@@ -139,7 +143,11 @@ pub fn round_trip(path: Path) -> Vec<Row> {
         Row::both("kernel UDP, busy poll", busy),
         Row::both("kernel UDP, spin", kernel(Spin)),
     ];
-    let inline = if path == Path::Port { ",io=inline" } else { "" };
+    // A port of ours waits as its link string says when it is asked to wait at all.
+    let (inline, park) = match path {
+        Path::Port => (",io=inline", ",user_wait=park"),
+        _ => ("", ""),
+    };
     if path == Path::Port {
         rows.push(Row::both("udp port, poll", half(path, "udp", Block)));
         rows.push(Row::both("udp port, adaptive", half(path, "udp", Adaptive)));
@@ -150,10 +158,13 @@ pub fn round_trip(path: Path) -> Vec<Row> {
         (format!("xdp:mode=generic{inline}"), "xdp generic"),
         (format!("xdp:mode=native{inline}"), "xdp native"),
     ] {
-        rows.push(Row::both(&format!("{label}, poll"), half(path, &link, Block)));
+        rows.push(Row::both(
+            &format!("{label}, poll"),
+            half(path, &format!("{link}{park}"), Block),
+        ));
         rows.push(Row::both(&format!("{label}, spin"), half(path, &link, Spin)));
     }
-    let link = format!("xdp:mode=native{inline}");
+    let link = format!("xdp:mode=native{inline}{park}");
     rows.push(Row::both("xdp native, adaptive", half(path, &link, Adaptive)));
     let link = format!("xdp:mode=native,busy_poll_us=20{inline}");
     rows.push(Row::both("xdp native busy, spin", half(path, &link, Spin)));

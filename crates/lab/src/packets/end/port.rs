@@ -25,7 +25,8 @@ impl PortEnd {
     /// # Errors
     /// The link's, which says what to do.
     pub fn open(link: &str, local: SocketAddrV4, payload_bytes: usize) -> Result<Self, String> {
-        let sizes = PortOptions { datagram_bytes_max: payload_bytes, ..PortOptions::default() };
+        let datagram_bytes_max = payload_bytes.max(1472);
+        let sizes = PortOptions { datagram_bytes_max, ..PortOptions::default() };
         let port = millstream_net::open(link, local, &sizes).map_err(|error| error.to_string())?;
         let mut train = vec![0; BATCH * payload_bytes];
         for payload in train.chunks_exact_mut(payload_bytes) {
