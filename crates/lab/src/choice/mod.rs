@@ -1,8 +1,8 @@
 //! Which link to use: the safest that meets a need, by this machine's own measurement.
 //!
 //! Kernel sockets need no rights and disturb nobody; AF_PACKET needs rights; AF_XDP also attaches a
-//! program to the interface. So the links are tried in that order, and the first that is good enough
-//! is it; what is beyond is only worth its price where it is needed.
+//! program to the interface. So the links are tried in that order, and the first that is good
+//! enough is it; what is beyond is only worth its price where it is needed.
 
 use serde::Serialize;
 
