@@ -17,6 +17,7 @@
 
 mod buffers;
 pub mod capture;
+pub mod count;
 mod device;
 mod error;
 pub mod fault;
