@@ -89,7 +89,8 @@ fn send(link: &mut dyn FrameLink, bytes: usize, stop: &AtomicBool) {
 
 fn xdp(pair: &Pair, mode: &str, bytes: usize) -> f64 {
     let link = format!("xdp:veth0,mode={mode}");
-    let sizes = FrameOptions::default();
+    let receive_frames = std::env::var("MILLSTREAM_FRAMES").map_or(4096, |n| n.parse().unwrap());
+    let sizes = FrameOptions { receive_frames, ..FrameOptions::default() };
     let mut rx = pair.right.run(|| open_frames(&link, &sizes).unwrap());
     let mut tx = pair.left.run(|| open_frames(&link, &sizes).unwrap());
     rx.steer(&Steer { ethertypes: vec![ETHERTYPE], ..Steer::default() }).unwrap();
@@ -121,7 +122,7 @@ fn ratios_to_kernel_udp() {
     println!(
         "frame bytes: generic [ratio], native [ratio], UDP (1000/s; medians of {REPETITIONS})"
     );
-    for (pair, bytes) in [(&small, 64), (&small, 1514), (&pair, 8042)] {
+    for (pair, bytes) in [(&small, 64), (&small, 1514), (&pair, 64), (&pair, 1514), (&pair, 8042)] {
         let mut rows = Vec::new();
         for _ in 0..REPETITIONS {
             let base = udp(pair, bytes - 42);

@@ -12,8 +12,8 @@
 //! whoever kills this process detaches the program with it. The steps that need privileges are in
 //! [`privileged`], and come through [`crate::rights`].
 //!
-//! A program sees VLAN tags only where they lie in the frame. A device that takes them out (`ethtool
-//! -k` shows `rx-vlan-offload: on`) must leave them in: `ethtool -K IF rxvlan off`.
+//! A program sees VLAN tags only where they lie in the frame. A device that takes them out
+//! (`ethtool -k` shows `rx-vlan-offload: on`) must leave them in: `ethtool -K IF rxvlan off`.
 //!
 //! Sources: the kernel's `Documentation/networking/af_xdp.rst` and `linux/if_xdp.h`.
 

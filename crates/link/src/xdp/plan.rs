@@ -23,7 +23,9 @@ pub struct Plan {
     /// Chunks of the longest frame.
     pub parts_each: usize,
     /// Entries of the receive and fill rings of each queue: the kernel shall never look for a
-    /// buffer in vain while the user keeps up.
+    /// buffer in vain while the user keeps up. As many as frames are asked for, which then wait in
+    /// full only if they are not in parts: all buffers take turns, and those of jumbo frames three
+    /// times over no longer stay in any cache (measured: a third of the rate).
     pub receive: u32,
     /// Entries of the transmit and completion rings.
     pub transmit: u32,
@@ -38,9 +40,8 @@ impl Plan {
         let geometry = Geometry { chunk, unaligned: options.unaligned };
         let parts_each = frame.div_ceil(geometry.part_bytes() as usize);
         let queues = queues as u32;
-        let entries = |frames: usize| {
-            let entries = (frames * parts_each).clamp(64, RECEIVE_CHUNKS_MAX as usize);
-            entries.next_power_of_two() as u32
+        let entries = |chunks: usize| {
+            chunks.clamp(64, RECEIVE_CHUNKS_MAX as usize).next_power_of_two() as u32
         };
         let most = (RECEIVE_CHUNKS_MAX / queues.next_power_of_two()).max(64);
         Self {
@@ -72,7 +73,7 @@ impl Plan {
     /// The same with rings halved until the frame memory fits into `bytes`; none if too little of
     /// them would remain to be of use.
     pub fn fit(mut self, bytes: usize) -> Option<Self> {
-        const RECEIVE_FRAMES_MIN: usize = 512;
+        const RECEIVE_MIN: u32 = 512;
         const TRANSMIT_MIN: u32 = 128;
         while self.bytes(false) > bytes {
             if self.transmit > TRANSMIT_MIN && self.transmit >= self.receive {
@@ -80,8 +81,7 @@ impl Plan {
             } else {
                 self.receive /= 2;
             }
-            let frames = (self.receive * self.queues) as usize / self.parts_each;
-            if frames < RECEIVE_FRAMES_MIN {
+            if self.receive * self.queues < RECEIVE_MIN {
                 return None;
             }
         }
@@ -126,21 +126,21 @@ mod tests {
     #[test]
     fn a_plan_is_halved_until_it_fits_or_is_of_no_use() {
         let jumbo = plan("xdp:veth0", 9000, 1);
-        assert_eq!((jumbo.receive, jumbo.transmit), (4096, 512));
-        let fitted = jumbo.fit(12 << 20).unwrap();
-        assert!(fitted.bytes(false) <= 12 << 20);
-        assert_eq!((fitted.receive, fitted.transmit), (2048, 512));
-        assert_eq!(jumbo.fit(8 << 20), None, "341 frames would be left");
+        assert_eq!((jumbo.receive, jumbo.transmit), (1024, 128));
+        let fitted = jumbo.fit(4 << 20).unwrap();
+        assert!(fitted.bytes(false) <= 4 << 20);
+        assert_eq!((fitted.receive, fitted.transmit), (512, 128));
+        assert_eq!(jumbo.fit(2 << 20), None, "256 chunks would be left");
         assert_eq!(jumbo.fit(64 << 20), Some(jumbo));
     }
 
     #[test]
-    fn rings_are_powers_of_two_that_hold_the_frames_in_parts() {
+    fn rings_are_powers_of_two_of_chunks() {
         let one = plan("xdp:veth0", 1500, 1);
         assert_eq!((one.receive, one.transmit, one.chunks()), (1024, 128, 1408));
         let jumbo = plan("xdp:veth0", 9000, 4);
-        assert_eq!((jumbo.receive, jumbo.transmit, jumbo.chunks()), (4096, 512, 20992));
-        assert_eq!(plan("xdp:veth0", 9000, 64).receive, 1024);
+        assert_eq!((jumbo.receive, jumbo.transmit, jumbo.chunks()), (1024, 128, 5248));
+        assert_eq!(plan("xdp:veth0", 9000, 128).receive, 512);
         assert_eq!(jumbo.bytes(false) % PAGE_BYTES, 0);
         assert_eq!(jumbo.bytes(true) % HUGE_PAGE_BYTES, 0);
         assert_eq!(plan("xdp:veth0,chunk=3008,unaligned=on", 1500, 1).bytes(false) % 4096, 0);
