@@ -8,7 +8,7 @@
 //!               kernel's stack              frame memory      transmit ring ─▶ kernel ─▶ interface
 //! ```
 //!
-//! Nothing but the kernel is needed: [`bpf`] assembles the program, the rings are mapped here, and
+//! Nothing but the kernel is needed: `bpf` assembles the program, the rings are mapped here, and
 //! whoever kills this process detaches the program with it. The steps that need privileges are in
 //! [`privileged`], and come through [`crate::rights`].
 //!

@@ -108,7 +108,7 @@ pub enum Malformed {
 }
 
 impl Request {
-    /// Its bytes; lists are cut at what a message may hold, which [`Request::fits`] tells before.
+    /// Its bytes; lists are cut at what a message may hold, which [`fits`] tells before.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
