@@ -8,7 +8,11 @@
 //!
 //! The first port opened on an interface opens the link, and starts its I/O thread or joins the
 //! one it names; the last one closed puts everything back. The link moves into its thread, so
-//! that nobody else can touch it; the [registry] sees to it that nobody opens it twice.
+//! that nobody else can touch it; the registry sees to it that nobody opens it twice.
+//!
+//! A thread without `cpu=` may run where whoever opened the link may run. A user that spins on
+//! the same single CPU as its I/O thread takes the time from it that it waits for: give the thread
+//! another CPU, or have no thread (`io=inline`), which is also the shortest way.
 
 mod clock;
 mod deliver;

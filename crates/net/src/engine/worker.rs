@@ -164,7 +164,7 @@ impl Drop for Worker {
 /// A function that each I/O thread calls when it is asked for a report.
 static PROBE: OnceLock<fn() -> u64> = OnceLock::new();
 
-/// Has every I/O thread of this process call `probe` when the [inventory](super::inventory) is
+/// Has every I/O thread of this process call `probe` when the [inventory](super::inventory()) is
 /// taken: for tests that count what a thread does, such as its allocations. The first one stays.
 pub fn set_probe(probe: fn() -> u64) {
     let _ = PROBE.set(probe);
