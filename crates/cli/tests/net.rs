@@ -85,7 +85,7 @@ fn threads_are_listed_with_what_they_do() {
     let document =
         millstream(folder, &["net", "threads", &own, "--interval-ms", "20", "--json"]).json();
     let threads = document["results"]["processes"][0]["threads"].as_array().unwrap();
-    assert!(threads.iter().any(|one| one["thread"]["tid"].to_string() == own), "{document}");
+    assert!(threads.iter().any(|one| one["thread"]["tid"] == std::process::id()), "{document}");
     millstream(folder, &["net", "threads", "4194305"]).fails(1, "there is no process 4194305");
 }
 

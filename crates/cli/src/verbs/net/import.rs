@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// Writes a configuration file with the addresses, MTU, routes and queues that the system has now.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Interfaces to describe; otherwise every Ethernet interface that is up and has an IPv4 address.
+    /// Interfaces to describe; otherwise every one with Ethernet that is up and has an address.
     #[arg(value_name = "INTERFACE")]
     interfaces: Vec<String>,
 
