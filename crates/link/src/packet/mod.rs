@@ -11,7 +11,7 @@
 //! - `ring=v2` (the default) shows each frame at once and has a slot for each: a round trip takes
 //!   microseconds. `ring=v3` packs frames into blocks, which a frame that comes alone leaves only
 //!   after `retire_ms`: round trips take a millisecond and more, and a full stream of small frames
-//!   is received up to twice as fast. `tx=auto` is `batch`, which wins for frames of 1 KiB and more.
+//!   is received up to twice as fast. `tx=auto` is `batch`, which wins from 1 KiB a frame on.
 //! - [`steer`](crate::frame::FrameLink::steer) attaches a filter to the socket. The kernel sees
 //!   every frame all the same: this link only listens beside it, `everything` included. For
 //!   addresses that the kernel knows, its own UDP sockets must hold the ports, or it answers "port

@@ -36,7 +36,8 @@ fn what_is_written_is_read() {
     assert_eq!(found.len(), 3);
 }
 
-/// A file of the other byte order than that of x86 and Arm, microseconds, a time offset and a simple packet, by hand.
+/// By hand: a file of the other byte order than that of x86 and Arm, with microseconds, a time
+/// offset and a simple packet.
 #[test]
 fn the_other_byte_order_and_coarser_times_are_understood() {
     let mut bytes = Vec::new();
