@@ -20,8 +20,8 @@ pub fn a_closed_port_opens_again_at_once(rig: &Rig) {
     }
     // The near side too, whose link has been in use all the while.
     drop(near);
-    let mut far = rig.far();
-    rig.near().tx.send(b"fresh", far.local).unwrap();
+    let (mut near, mut far) = (rig.near(), rig.far());
+    near.tx.send(b"fresh", far.local).unwrap();
     assert_eq!(collect(&mut far, 1)[0].0, b"fresh");
 }
 
@@ -38,12 +38,28 @@ pub fn one_half_still_holds_the_port(rig: &Rig) {
 }
 
 pub fn a_port_in_use_is_refused(rig: &Rig) {
+    if rig.single {
+        return;
+    }
     let (mut near, mut holder) = (rig.near(), rig.far());
     let error = rig.far_with(holder.local.port(), &rig.options()).err().unwrap().to_string();
     assert!(error.contains("in use"), "{error}");
     assert!(error.contains(&holder.local.port().to_string()), "{error}");
     near.tx.send(b"still mine", holder.local).unwrap();
     assert_eq!(collect(&mut holder, 1)[0].0, b"still mine");
+}
+
+/// That a datagram comes. What was under way to a port that was closed may meet the one that came
+/// after it, so others may come first.
+#[track_caller]
+fn arrives(port: &mut Port, wanted: &[u8]) {
+    loop {
+        let got = collect(port, 1);
+        assert!(!got.is_empty(), "it did not come");
+        if got.iter().any(|got| got.0 == wanted) {
+            return;
+        }
+    }
 }
 
 pub fn nobody_listening_costs_the_sender_nothing(rig: &Rig) {
@@ -56,7 +72,7 @@ pub fn nobody_listening_costs_the_sender_nothing(rig: &Rig) {
     }
     let mut far = rig.far();
     near.tx.send(b"still here", far.local).unwrap();
-    assert_eq!(collect(&mut far, 1)[0].0, b"still here");
+    arrives(&mut far, b"still here");
 }
 
 pub fn a_peer_that_comes_back_is_heard_again(rig: &Rig) {
@@ -69,7 +85,7 @@ pub fn a_peer_that_comes_back_is_heard_again(rig: &Rig) {
         };
         place = Some(far.local.port());
         near.tx.send(&numbered(turn, 100), far.local).unwrap();
-        assert_eq!(number(&collect(&mut far, 1)[0].0), turn);
+        arrives(&mut far, &numbered(turn, 100));
         let local = far.local;
         drop(far);
         (0..50).for_each(|_| near.tx.send(b"into the void", local).unwrap());
@@ -77,7 +93,7 @@ pub fn a_peer_that_comes_back_is_heard_again(rig: &Rig) {
 }
 
 pub fn halves_work_on_threads_of_their_own(rig: &Rig) {
-    let (near, mut far) = (rig.near(), rig.far());
+    let (near, mut far) = rig.acquainted();
     let Port { local, mut rx, mut tx } = near;
     let to = far.local;
     const COUNT: u64 = 2000;

@@ -36,8 +36,8 @@ macro_rules! links {
 
             rules! {
                 $make;
-                delivery: every_size_arrives_whole, what_cannot_fit_is_refused,
-                    order_is_kept, batches_of_every_size_arrive, trains_are_cut_where_they_should,
+                delivery: the_first_datagrams_wait_for_the_neighbour, every_size_arrives_whole,
+                    what_cannot_fit_is_refused, order_is_kept, batches_of_every_size_arrive, trains_are_cut_where_they_should,
                     nothing_is_missed_between_quiet_and_busy_times, sources_are_told_apart;
                 waiting: waiting_ends_when_the_time_is_up, a_datagram_wakes_a_waiting_receiver,
                     a_short_wait_sees_what_is_there, steady_state_allocates_nothing;
@@ -63,4 +63,23 @@ links! {
     udp_loopback_plain: Some(Rig::loopback("udp:gro=off,gso=off"));
     udp: Rig::veth(Shape::new("udp", "udp"));
     udp_jumbo: Rig::veth(Shape::new("udp", "udp").mtu(9000));
+    memory: Some(Rig::memory(1500, "thread"));
+    memory_in_parts: Some(Rig::memory(9000, "thread"));
+    memory_inline: Some(Rig::memory(1500, "inline"));
+    packet: Rig::veth(Shape::new("packet:veth0", "packet:veth0"));
+    packet_jumbo: Rig::veth(Shape::new("packet:veth0", "packet:veth0").mtu(9000));
+    packet_inline: Rig::veth(Shape::new("udp", "packet:veth0,io=inline"));
+    packet_from_udp: Rig::veth(Shape::new("udp", "packet:veth0"));
+    packet_to_udp: Rig::veth(Shape::new("packet:veth0", "udp"));
+    xdp_generic: Rig::veth(Shape::new("xdp:veth0,mode=generic", "xdp:veth0,mode=generic"));
+    xdp_generic_jumbo:
+        Rig::veth(Shape::new("xdp:veth0,mode=generic", "xdp:veth0,mode=generic").mtu(9000));
+    xdp_native: Rig::veth(Shape::new("xdp:veth0,mode=native", "xdp:veth0,mode=native"));
+    xdp_native_jumbo:
+        Rig::veth(Shape::new("xdp:veth0,mode=native", "xdp:veth0,mode=native").mtu(9000));
+    xdp_four_queues:
+        Rig::veth(Shape::new("xdp:veth0,mode=native", "xdp:veth0,mode=native").queues(4));
+    xdp_from_udp: Rig::veth(Shape::new("udp", "xdp:veth0,mode=native"));
+    xdp_to_udp: Rig::veth(Shape::new("xdp:veth0,mode=generic", "udp"));
+    xdp_inline: Rig::veth(Shape::new("udp", "xdp:veth0,mode=native,io=inline"));
 }

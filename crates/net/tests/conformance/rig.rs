@@ -5,8 +5,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use millstream_link::LinkError;
+use millstream_link::frame::FrameOptions;
+use millstream_link::loopback::{self, LoopLink, LoopOptions};
 use millstream_link::port::{Port, PortOptions};
-use millstream_testkit::netns::{Namespace, Pair, PairOptions};
+use millstream_link::registry::carries_frames;
+use millstream_net as net;
+use millstream_testkit::netns::{Pair, PairOptions};
 
 /// Far longer than anything takes, so that a failing test ends.
 pub const PATIENCE: Duration = Duration::from_secs(10);
@@ -43,59 +47,111 @@ impl Shape {
     }
 }
 
+/// How a host opens ports.
+type Open = Box<dyn Fn(SocketAddrV4, &PortOptions) -> Result<Port, LinkError> + Send + Sync>;
+
 /// One host: where it is and what carries its ports.
-pub struct Host {
-    link: &'static str,
+struct Host {
     address: Ipv4Addr,
-    side: fn(&Pair) -> &Namespace,
+    open: Open,
+    /// A frame link carries them.
+    frames: bool,
+}
+
+impl Host {
+    /// A host whose ports are opened by a link string, by the calling thread.
+    fn by_name(link: &'static str, address: Ipv4Addr) -> Self {
+        let open = Box::new(move |bind, options: &PortOptions| net::open(link, bind, options));
+        Self { address, open, frames: carries_frames(link) }
+    }
+
+    /// A host on one end of a link in memory.
+    fn in_memory(link: LoopLink, address: Ipv4Addr, io: &str) -> Self {
+        let attached =
+            net::engine::attach(Box::new(link), &format!("address={address}/24,io={io}"));
+        let attached = attached.unwrap_or_else(|error| panic!("{error}"));
+        let open = Box::new(move |bind, options: &PortOptions| attached.open(bind, options));
+        Self { address, open, frames: true }
+    }
 }
 
 /// Two hosts joined by a network.
 pub struct Rig {
-    pair: Option<Pair>,
     near: Host,
     far: Host,
+    // Behind the hosts: it goes when their ports are closed.
+    pair: Option<Pair>,
     /// Largest UDP payload that the network carries, bytes.
     pub payload_bytes_max: usize,
     /// Every datagram that is lost is counted where the receiver sees it.
     pub exact: bool,
+    /// A host has only one port at a time.
+    pub single: bool,
 }
 
 impl Rig {
     /// Both hosts are this machine.
     pub fn loopback(link: &'static str) -> Self {
-        let host = |side| Host { link, address: Ipv4Addr::LOCALHOST, side };
-        let (near, far) = (host(|pair: &Pair| &pair.left), host(|pair: &Pair| &pair.right));
-        Self { pair: None, near, far, payload_bytes_max: 65_507, exact: true }
+        let [near, far] = [0, 0].map(|_| Host::by_name(link, Ipv4Addr::LOCALHOST));
+        Self { near, far, pair: None, payload_bytes_max: 65_507, exact: true, single: false }
+    }
+
+    /// A frame link in memory joins both, in pieces of at most 2048 bytes that never get lost;
+    /// `io` is how the far end is driven.
+    pub fn memory(mtu: usize, io: &'static str) -> Self {
+        let frames = FrameOptions { receive_frames: 16_384, transmit_frames: 8192 };
+        let options = LoopOptions { mtu, part_bytes_max: Some(2048), frames, keep: true };
+        let (one, other, _) = loopback::pair(&options).expect("there is memory");
+        let address = |last| Ipv4Addr::new(10, 99, 0, last);
+        let near = Host::in_memory(one, address(1), "thread");
+        let far = Host::in_memory(other, address(2), io);
+        let payload_bytes_max = mtu - IP_UDP_BYTES;
+        Self { near, far, pair: None, payload_bytes_max, exact: true, single: io == "inline" }
     }
 
     /// Two namespaces joined by a veth pair; `None` where that cannot be done.
     pub fn veth(shape: Shape) -> Option<Self> {
         let Shape { near, far, mtu, queues } = shape;
         let pair = Pair::new(PairOptions { mtu, queues })?;
-        let address = [pair.left.address, pair.right.address];
         Some(Self {
-            near: Host { link: near, address: address[0], side: |pair| &pair.left },
-            far: Host { link: far, address: address[1], side: |pair| &pair.right },
+            near: Host::by_name(near, pair.left.address),
+            far: Host::by_name(far, pair.right.address),
             pair: Some(pair),
             payload_bytes_max: mtu - IP_UDP_BYTES,
-            exact: true,
+            // What the interface loses below the link nobody counts for a port.
+            exact: !carries_frames(far) && !carries_frames(near),
+            single: [near, far].iter().any(|link| link.contains("io=inline")),
         })
     }
 
     /// A port of the near host, room for any datagram.
     pub fn near(&self) -> Port {
-        self.open(&self.near, 0, &self.options()).expect("the near port opens")
+        self.open(false, 0, &self.options()).expect("the near port opens")
     }
 
     /// A port of the far host, room for any datagram.
     pub fn far(&self) -> Port {
-        self.open(&self.far, 0, &self.options()).expect("the far port opens")
+        self.open(true, 0, &self.options()).expect("the far port opens")
+    }
+
+    /// A port of either host, which have heard each other: nothing waits for an address any more.
+    pub fn acquainted(&self) -> (Port, Port) {
+        self.acquainted_with(&self.options())
+    }
+
+    /// The same, where the far port is as it is wished.
+    pub fn acquainted_with(&self, far: &PortOptions) -> (Port, Port) {
+        let (mut near, mut far) = (self.near(), self.far_with(0, far).expect("the far port opens"));
+        near.tx.send(&numbered(u64::MAX, 8), far.local).expect("the way is free");
+        assert_eq!(number(&collect(&mut far, 1)[0].0), u64::MAX);
+        far.tx.send(&numbered(u64::MAX, 8), near.local).expect("the way is free");
+        assert_eq!(number(&collect(&mut near, 1)[0].0), u64::MAX);
+        (near, far)
     }
 
     /// A port of the far host as it is wished.
     pub fn far_with(&self, port: u16, options: &PortOptions) -> Result<Port, LinkError> {
-        self.open(&self.far, port, options)
+        self.open(true, port, options)
     }
 
     /// A port of the far host that has just been closed, opened again.
@@ -121,7 +177,7 @@ impl Rig {
 
     /// Whether a frame link carries the ports of the far host.
     pub fn far_carries_frames(&self) -> bool {
-        millstream_link::registry::carries_frames(self.far.link)
+        self.far.frames
     }
 
     /// The namespaces, where there are some.
@@ -129,12 +185,14 @@ impl Rig {
         self.pair.as_ref()
     }
 
-    fn open(&self, host: &Host, port: u16, options: &PortOptions) -> Result<Port, LinkError> {
+    fn open(&self, far: bool, port: u16, options: &PortOptions) -> Result<Port, LinkError> {
+        let host = if far { &self.far } else { &self.near };
         let bind = SocketAddrV4::new(host.address, port);
-        let open = || millstream_net::open(host.link, bind, options);
         match &self.pair {
-            Some(pair) => (host.side)(pair).run(open),
-            None => open(),
+            Some(pair) => {
+                (if far { &pair.right } else { &pair.left }).run(|| (host.open)(bind, options))
+            }
+            None => (host.open)(bind, options),
         }
     }
 }
@@ -158,6 +216,7 @@ pub fn number(payload: &[u8]) -> u64 {
 }
 
 /// Receives until `wanted` datagrams are there or nothing comes any more.
+#[track_caller]
 pub fn collect(port: &mut Port, wanted: usize) -> Vec<(Vec<u8>, SocketAddrV4)> {
     let mut all = Vec::new();
     while all.len() < wanted {

@@ -51,7 +51,7 @@ pub fn a_short_wait_sees_what_is_there(rig: &Rig) {
 }
 
 pub fn steady_state_allocates_nothing(rig: &Rig) {
-    let (mut near, mut far) = (rig.near(), rig.far());
+    let (mut near, mut far) = rig.acquainted();
     let bytes = rig.payload_bytes_max.min(1472);
     let train = vec![1u8; bytes * 12];
     let mut exchange = || {
@@ -67,7 +67,7 @@ pub fn steady_state_allocates_nothing(rig: &Rig) {
         assert_eq!(far.rx.recv_batch(Duration::from_micros(10)).unwrap(), 0);
         assert_eq!(seen, train.len() + 100);
     };
-    // The first exchange may learn addresses.
+    // The first exchange may make room for good.
     exchange();
     let before = allocations();
     (0..100).for_each(|_| exchange());

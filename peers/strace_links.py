@@ -1,0 +1,115 @@
+#!/usr/bin/python3
+"""strace as the judge of the steady state: system calls per packet, for every link.
+
+An emulated radio streams to `millstream rx` over a veth pair; strace counts the system calls of
+either process, all threads, for a while in the middle. What the kernel has to be asked for is a
+batch, so there have to be fewer system calls than packets, and none of a kind that sets something
+up: memory, files, threads, descriptors.
+
+Usage: peers/strace_links.py [--only LINK]
+Exit status: 0 agrees, 1 not, 77 skipped because a needed program or right is not there.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import namespace
+from common import MILLSTREAM, Radio, die_with_parent, skip
+
+OURS, THEIRS = "10.79.0.2", "10.79.0.1"
+LINKS = ["udp", "packet:{}", "xdp:{},mode=generic", "xdp:{},mode=native"]
+RATE_HZ = 5_000_000
+# Behind an MTU of 1500: 1472 bytes, less a header of 16, four bytes each.
+SAMPLES_PER_PACKET = 364
+TRACE_S = 3
+# Waiting, transferring, and looking at the clock.
+STEADY = {"poll", "ppoll", "epoll_wait", "recvmmsg", "sendmmsg", "recvmsg", "sendmsg", "recvfrom",
+          "sendto", "read", "write", "futex", "clock_nanosleep", "nanosleep", "clock_gettime",
+          "sched_yield", "getsockopt", "restart_syscall", "accept4", "pwrite64", "writev",
+          "lseek"}
+
+
+def trace(pid, path):
+    """Starts strace on every thread of a process."""
+    return subprocess.Popen(["strace", "-c", "-f", "-o", path, "-p", str(pid)],
+                            stderr=subprocess.DEVNULL, preexec_fn=die_with_parent)
+
+
+def counts(path):
+    """System calls by name from strace's summary."""
+    found = {}
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            match = re.match(r" *[\d.]+ +[\d.]+ +\d+ +(\d+) +(?:\d+ +)?(\w+)$", line)
+            if match and match[2] != "total":
+                found[match[2]] = int(match[1])
+    return found
+
+
+def check(name, who, calls, packets):
+    """Prints and judges one process."""
+    total = sum(calls.values())
+    most = ", ".join(f"{call} {count}" for call, count in
+                     sorted(calls.items(), key=lambda item: -item[1])[:4])
+    print(f"{name}, {who}: {total / packets:.3f} system calls per packet "
+          f"({total} for about {packets}: {most})", flush=True)
+    strange = {call: count for call, count in calls.items() if call not in STEADY}
+    if not calls or total >= packets or sum(strange.values()) > packets // 1000:
+        sys.exit(f"{name}, {who}: not a steady state: {calls}")
+
+
+def check_link(link, folder):
+    """One link on both sides."""
+    with namespace.Neighbour(["sleep", "infinity"], OURS, THEIRS, subprocess.DEVNULL) as neighbour:
+        inside = ["nsenter", "--net", "--target", str(neighbour.process.pid)]
+        # It waits for whoever is traced.
+        with Radio("--rx-antenna", "ramp", "--link", link.format("device0"),
+                   "--rx-buffer-samples", str(1 << 26), addr=THEIRS, inside=inside) as radio:
+            host = subprocess.Popen(
+                [MILLSTREAM, "rx", "--args", f"addr={THEIRS},link={link.format('peer0')}",
+                 "--rate", str(RATE_HZ), "--out", os.path.join(folder, "x.sc16")],
+                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                preexec_fn=die_with_parent)
+            time.sleep(2)
+            paths = [os.path.join(folder, who) for who in ("radio", "host")]
+            tracers = [trace(pid, path)
+                       for pid, path in zip((radio.process.pid, host.pid), paths)]
+            time.sleep(TRACE_S)
+            for tracer in tracers:
+                tracer.send_signal(signal.SIGINT)
+                tracer.wait(10)
+            host.send_signal(signal.SIGINT)
+            said = host.communicate(timeout=20)[1]
+        if host.returncode not in (0, 130, -signal.SIGINT):
+            sys.exit(f"millstream rx over {link} ended with {host.returncode}: {said}")
+    packets = TRACE_S * RATE_HZ // SAMPLES_PER_PACKET
+    for who, path in zip(("radio", "host"), paths):
+        check(link.format("IF"), who, counts(path), packets)
+
+
+def main():
+    """All links."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--only", default="", help="part of a link")
+    options = parser.parse_args()
+    if shutil.which("strace") is None:
+        skip("no strace (Debian package strace)")
+    if os.geteuid() != 0:
+        skip("AF_XDP and AF_PACKET need root")
+    namespace.enter()
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        for link in LINKS:
+            if options.only in link:
+                check_link(link, folder)
+    print("agreed: batches, not packets")
+
+
+if __name__ == "__main__":
+    main()
