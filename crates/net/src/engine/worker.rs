@@ -165,7 +165,7 @@ impl Drop for Worker {
 static PROBE: OnceLock<fn() -> u64> = OnceLock::new();
 
 /// Has every I/O thread of this process call `probe` when the [inventory](super::inventory()) is
-/// taken: for tests that count what a thread does, such as its allocations. The first one stays.
+/// taken, and report what it counted less what the reports themselves took: for tests that count what a thread does, such as its allocations. The first one stays.
 pub fn set_probe(probe: fn() -> u64) {
     let _ = PROBE.set(probe);
 }
@@ -201,12 +201,14 @@ struct Loop {
     hosts: Vec<(HostId, Box<Host>)>,
     wait: Wait,
     governor: Governor,
+    /// What the probe counted of the reports themselves.
+    reports: u64,
 }
 
 impl Loop {
     fn new(shared: Arc<Shared>, orders: Receiver<Order>, wait: Wait) -> Self {
         let governor = Governor::new(Limits::default());
-        Self { shared, orders, hosts: Vec::with_capacity(LINKS_MAX), wait, governor }
+        Self { shared, orders, hosts: Vec::with_capacity(LINKS_MAX), wait, governor, reports: 0 }
     }
 
     fn run(&mut self) {
@@ -307,8 +309,11 @@ impl Loop {
             }
             Order::Do(id, job) => job(self.host(id)),
             Order::Report(reply) => {
+                let probe = || PROBE.get().map_or(0, |probe| probe());
+                let before = probe();
                 let links = self.hosts.iter_mut().map(|(_, host)| LinkReport::of(host)).collect();
-                let _ = reply.send((links, PROBE.get().map_or(0, |probe| probe())));
+                let _ = reply.send((links, before.saturating_sub(self.reports)));
+                self.reports += probe().saturating_sub(before);
             }
             Order::Stop => return false,
         }
