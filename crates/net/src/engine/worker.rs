@@ -165,7 +165,8 @@ impl Drop for Worker {
 static PROBE: OnceLock<fn() -> u64> = OnceLock::new();
 
 /// Has every I/O thread of this process call `probe` when the [inventory](super::inventory()) is
-/// taken, and report what it counted less what the reports themselves took: for tests that count what a thread does, such as its allocations. The first one stays.
+/// taken, and report what it counted less what the reports took: for tests that count what a
+/// thread does, such as its allocations. The first probe stays.
 pub fn set_probe(probe: fn() -> u64) {
     let _ = PROBE.set(probe);
 }
