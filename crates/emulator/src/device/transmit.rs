@@ -20,18 +20,27 @@ const QUEUE_TENTHS: usize = 3;
 /// What the kernel charges for a datagram of any length besides, bytes, rounded up.
 const DATAGRAM_BYTES: usize = 1280;
 
+/// What a packet of samples has at least where the host does not ask for short ones, bytes: a
+/// datagram that fills an MTU of 1500 has 1472.
+const PACKET_BYTES_USUAL: usize = 1024;
+
 /// What every endpoint may hold and promise, given the port's receive queue.
 ///
 /// A host fills its window whether the device thread runs or not, and all endpoints share one
 /// queue, which must never overflow: a UDP host does not recover from a lost packet when its
 /// window is closed (facts section 8). So the window is what both the buffer and the queue hold.
 /// As in hardware it is one CHDR word smaller than the buffer. A queue that counts datagrams
-/// limits their number alone, whatever their length; an eighth of it is for everything else.
+/// limits their number, and their bytes as if they were of usual length; an eighth of it is for
+/// everything else.
 pub(super) fn sizes(buffer_samples: u64, queue: &Capabilities) -> (FifoSize, Window) {
     let word = Width::W64.bytes();
     let bytes = (buffer_samples as usize * SC16_LEN).next_multiple_of(word);
     let (packets, bytes_in_queue) = match queue.recv_queue_datagrams {
-        Some(datagrams) => (datagrams * 7 / 8 / CHANNELS, usize::MAX),
+        Some(datagrams) => {
+            let packets = datagrams * 7 / 8 / CHANNELS;
+            // Hosts that count only bytes, as UHD does, send packets as long as the path carries.
+            (packets, packets * PACKET_BYTES_USUAL)
+        }
         None => {
             let share = queue.recv_queue_bytes / CHANNELS;
             (share * (10 - 2 * QUEUE_TENTHS) / 10 / DATAGRAM_BYTES, share * QUEUE_TENTHS / 10)
@@ -277,12 +286,14 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_counts_datagrams_limits_their_number_and_not_their_bytes() {
+    fn a_queue_that_counts_datagrams_limits_their_number_and_so_their_bytes() {
         let mut queue = queue_of(0);
         queue.recv_queue_datagrams = Some(2048);
         let (fifo, window) = sizes(1 << 20, &queue);
         assert_eq!((window.packets as usize, fifo.packets), (2048 * 7 / 8 / CHANNELS, 900));
-        assert_eq!(window.bytes, fifo.bytes as u64 - 8);
+        assert_eq!(window.bytes, 896 * 1024, "for hosts that count only bytes");
+        let (fifo, window) = sizes(1 << 16, &queue);
+        assert_eq!(window.bytes, fifo.bytes as u64 - 8, "a small buffer is the limit itself");
     }
 
     fn queue_of(recv_queue_bytes: usize) -> Capabilities {

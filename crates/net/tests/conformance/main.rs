@@ -37,7 +37,8 @@ macro_rules! links {
             rules! {
                 $make;
                 delivery: the_first_datagrams_wait_for_the_neighbour, every_size_arrives_whole,
-                    what_cannot_fit_is_refused, order_is_kept, batches_of_every_size_arrive, trains_are_cut_where_they_should,
+                    what_cannot_fit_is_refused, order_is_kept, batches_of_every_size_arrive,
+                    trains_are_cut_where_they_should,
                     nothing_is_missed_between_quiet_and_busy_times, sources_are_told_apart;
                 waiting: waiting_ends_when_the_time_is_up, a_datagram_wakes_a_waiting_receiver,
                     a_short_wait_sees_what_is_there, steady_state_allocates_nothing;
