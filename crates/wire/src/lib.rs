@@ -2,9 +2,9 @@
 //! MessagePack message of MPM's remote procedure calls ends, and what carries them all: Ethernet,
 //! ARP, IPv4, UDP and ICMP.
 //!
-//! Everything a radio or a host says over the network is taken apart and put together here, and nowhere
-//! else: this crate is the only place where bytes from the network are given a meaning. It does
-//! no I/O, keeps no state, never allocates, and contains no `unsafe`.
+//! Everything a radio or a host says over the network is taken apart and put together here, and
+//! nowhere else: this crate is the only place where bytes from the network are given a meaning. It
+//! does no I/O, keeps no state, never allocates, and contains no `unsafe`.
 //!
 //! # Pattern
 //!
@@ -31,10 +31,10 @@
 //!   fit its field, and then the buffer's content is unspecified.
 //! * What `emit` wrote, `parse` reads back as an equal `Repr`.
 //!
-//! All words are little-endian, as the CHDR link of every current networked device is, but for those
-//! of the Internet's headers. Bit positions
-//! are given as `[hi:lo]` inside a 64-bit word. The formats follow the project's fact page
-//! `rfnoc-chdr-protocol.md`; "facts section n" in this crate names its sections.
+//! All words are little-endian, as the CHDR link of every current networked device is, but for
+//! those of the Internet's headers. Bit positions are given as `[hi:lo]` inside a 64-bit word. The
+//! radio's formats follow the project's fact page `rfnoc-chdr-protocol.md` ("facts section n" in
+//! this crate names its sections), the others the RFCs that their modules name.
 //!
 //! # Example
 //!

@@ -1,6 +1,7 @@
 //! `millstream net`: interfaces, their configuration, and the threads that drive them.
 
 mod check;
+mod host;
 mod import;
 mod schema;
 mod show;
@@ -19,6 +20,7 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum What {
     Check(check::Args),
+    Host(host::Args),
     Import(import::Args),
     Schema(schema::Args),
     Show(show::Args),
@@ -29,6 +31,7 @@ enum What {
 pub fn run(args: Args) -> anyhow::Result<Report> {
     match args.what {
         What::Check(args) => check::run(&args),
+        What::Host(args) => host::run(&args),
         What::Import(args) => import::run(&args),
         What::Schema(args) => schema::run(&args),
         What::Show(args) => show::run(&args),

@@ -1,0 +1,158 @@
+//! `millstream net host`: a host that is there, and sends back what comes to its UDP ports.
+
+use crate::interrupt;
+use crate::numbers::positive;
+use crate::output::{Report, note};
+use anyhow::Context;
+use millstream_link::port::{Port, PortOptions};
+use millstream_net::engine::{self, LinkReport};
+use serde_json::{Map, Value, json};
+use std::fmt::Write;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::time::{Duration, Instant};
+
+/// Is a host on a link until it is interrupted: answers ARP and ping where the address is its own
+/// (address=IP/PREFIX in the link), and sends back what comes to its UDP ports.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The link: packet:eth1,address=10.0.0.2/24 or xdp:eth1, with their options; or udp.
+    #[arg(long, value_name = "LINK")]
+    link: String,
+
+    /// UDP port that sends back what comes, RFC 862; may be given several times.
+    #[arg(long, value_name = "PORT", default_value = "7")]
+    echo: Vec<u16>,
+
+    /// Address of the ports; by default the first of the link, or any of this machine with udp.
+    #[arg(long, value_name = "IPV4", default_value_t = Ipv4Addr::UNSPECIFIED)]
+    bind: Ipv4Addr,
+
+    /// End after this many seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = positive, allow_negative_numbers = true)]
+    duration: Option<f64>,
+}
+
+/// How often a port looks whether it is to end.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// What one port did.
+#[derive(Default)]
+struct Echoed {
+    datagrams: u64,
+    bytes: u64,
+    unsent: u64,
+    /// The last error of a send.
+    error: Option<String>,
+}
+
+/// Serves until it is interrupted.
+pub fn run(args: &Args) -> anyhow::Result<Report> {
+    interrupt::install();
+    let options = PortOptions { datagram_bytes_max: 65507, ..PortOptions::default() };
+    let open = |port: &u16| {
+        let bind = SocketAddrV4::new(args.bind, *port);
+        millstream_net::open(&args.link, bind, &options)
+            .with_context(|| format!("cannot open UDP port {port} on {}", args.link))
+    };
+    let ports: Vec<Port> = args.echo.iter().map(open).collect::<anyhow::Result<_>>()?;
+    let locals: Vec<SocketAddrV4> = ports.iter().map(|port| port.local).collect();
+    let end = args.duration.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds));
+    let named: Vec<_> = locals.iter().map(ToString::to_string).collect();
+    note(format_args!("ready: {}, echo on {}", args.link, named.join(", ")));
+    let (outcomes, links) = std::thread::scope(|scope| {
+        let echo = |port: Port| {
+            std::thread::Builder::new()
+                .name(format!("ms-echo-{}", port.local.port()))
+                .spawn_scoped(scope, move || echo(port, end))
+        };
+        let threads: Vec<_> = ports.into_iter().map(echo).collect();
+        // The link's counters are there as long as a port is open.
+        while !is_over(end) {
+            std::thread::sleep(LOOK_EVERY / 2);
+        }
+        let links = links();
+        let ended = threads.into_iter().map(|thread| match thread?.join() {
+            Ok(echoed) => echoed,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        (ended.collect::<Vec<anyhow::Result<Echoed>>>(), links)
+    });
+    let echoed = outcomes.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
+    Ok(report(&locals, &echoed, &links))
+}
+
+fn is_over(end: Option<Instant>) -> bool {
+    interrupt::asked() || end.is_some_and(|end| Instant::now() >= end)
+}
+
+fn links() -> Vec<LinkReport> {
+    let inventory = engine::inventory();
+    let driven = inventory.threads.into_iter().flat_map(|thread| thread.links);
+    driven.chain(inventory.inline).collect()
+}
+
+/// Sends back what comes to one port. The port stays open a little longer than the others look.
+fn echo(port: Port, end: Option<Instant>) -> anyhow::Result<Echoed> {
+    let Port { mut rx, mut tx, local } = port;
+    let mut echoed = Echoed::default();
+    let mut over = false;
+    while !over {
+        over = is_over(end);
+        let count = rx.recv_batch(LOOK_EVERY * 2).with_context(|| format!("port {local}"))?;
+        for index in 0..count {
+            let datagram = rx.datagram(index);
+            match tx.send(datagram.payload, datagram.source) {
+                Ok(()) => {
+                    echoed.datagrams += 1;
+                    echoed.bytes += datagram.payload.len() as u64;
+                }
+                Err(error) => {
+                    echoed.unsent += 1;
+                    echoed.error = Some(error.to_string());
+                }
+            }
+        }
+    }
+    Ok(echoed)
+}
+
+fn report(locals: &[SocketAddrV4], echoed: &[Echoed], links: &[LinkReport]) -> Report {
+    let mut text = String::new();
+    let mut ports = Vec::new();
+    for (local, port) in locals.iter().zip(echoed) {
+        let _ = write!(text, "{local}: {} datagrams, {} bytes", port.datagrams, port.bytes);
+        if let Some(error) = &port.error {
+            let _ = write!(text, ", {} not sent back ({error})", port.unsent);
+        }
+        text.push('\n');
+        let Echoed { datagrams, bytes, unsent, .. } = port;
+        ports.push(json!({ "local": local.to_string(), "datagrams": datagrams, "bytes": bytes,
+            "unsent": unsent }));
+    }
+    for link in links {
+        let _ = writeln!(text, "{} ({})", link.info.name, link.info.detail);
+        for (name, count) in link.link.named().chain(link.stack.named()) {
+            if count > 0 {
+                let _ = writeln!(text, "  {name:<20} {count}");
+            }
+        }
+    }
+    let links: Vec<_> = links.iter().map(link_json).collect();
+    Report::done(text, json!({ "ports": ports, "links": links }))
+}
+
+fn link_json(report: &LinkReport) -> Value {
+    let object = |counters: &mut dyn Iterator<Item = (&'static str, u64)>| {
+        counters.map(|(name, count)| (name.to_owned(), count.into())).collect::<Map<_, _>>()
+    };
+    json!({
+        "name": report.info.name,
+        "interface": report.info.interface,
+        "mode": report.info.mode.name(),
+        "detail": report.info.detail,
+        "link": object(&mut report.link.named()),
+        "stack": object(&mut report.stack.named()),
+        "frames": report.census.total(),
+        "leaked_frames": report.leaked_frames,
+    })
+}
