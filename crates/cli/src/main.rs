@@ -56,7 +56,11 @@ enum Verb {
 impl Verb {
     /// Whether it may open links, which the configuration is about.
     fn opens_links(&self) -> bool {
-        !matches!(self, Self::Fault(_) | Self::Find(_) | Self::Grant(_) | Self::Net(_))
+        match self {
+            Self::Fault(_) | Self::Find(_) | Self::Grant(_) => false,
+            Self::Net(args) => args.opens_links(),
+            _ => true,
+        }
     }
 }
 

@@ -27,6 +27,13 @@ enum What {
     Threads(threads::Args),
 }
 
+impl Args {
+    /// Whether it opens links, which the configuration is about.
+    pub fn opens_links(&self) -> bool {
+        matches!(self.what, What::Host(_))
+    }
+}
+
 /// Runs one part.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     match args.what {
