@@ -11,7 +11,8 @@ pub struct Steer {
     pub addresses: Vec<Ipv4Addr>,
     /// UDP ports served at those addresses (and at broadcast addresses).
     pub udp_ports: Vec<u16>,
-    /// The kernel does not know `addresses`: their ARP and ICMP are wanted, too.
+    /// The kernel does not know `addresses`: their ARP, their ICMP and their datagrams for every
+    /// port are wanted, too, for nobody else answers them.
     pub own_addresses: bool,
     /// VLAN whose frames are meant; none: untagged ones.
     pub vlan: Option<u16>,

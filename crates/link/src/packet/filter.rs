@@ -123,15 +123,14 @@ pub(super) fn program(steer: &Steer) -> Vec<sock_filter> {
         p.pass_if(ICMP);
     }
     p.drop_unless(UDP);
-    // Fragments have no ports: the kernel puts them together where it knows the address. Where it
-    // does not, whoever counts them wants them.
-    p.load(BPF_H, FRAGMENT);
     if steer.own_addresses {
-        p.jump(BPF_JMP | BPF_JSET | BPF_K, 0, 1, FRAGMENT_OFFSET);
+        // Nobody else answers for ports that are not served, or counts fragments.
         p.pass();
-    } else {
-        p.drop_if_set(FRAGMENT_OFFSET);
+        return p.0;
     }
+    // Fragments have no ports: the kernel puts them together.
+    p.load(BPF_H, FRAGMENT);
+    p.drop_if_set(FRAGMENT_OFFSET);
     p.put(BPF_LDX | BPF_B | BPF_MSH, IP_HEADER);
     p.put(BPF_LD | BPF_H | BPF_IND, IP_HEADER + 2);
     if steer.udp_ports.len() > PORTS_MAX {
@@ -238,14 +237,15 @@ mod tests {
     }
 
     #[test]
-    fn for_addresses_of_our_own_arp_icmp_and_fragments_pass_too() {
+    fn for_addresses_of_our_own_arp_icmp_and_every_datagram_pass() {
         let steer = Steer { own_addresses: true, ..steer() };
         for (frame, wanted) in [
             (arp(), true),
             (ip(1, HERE, 0, 0, 0), true),
             (ip(1, [10, 0, 0, 3], 0, 0, 0), false),
             (ip(17, HERE, 1, 0, 100), true),
-            (ip(17, HERE, 1, 0, 0), false),
+            (ip(17, HERE, 1, 0, 0), true),
+            (ip(17, [10, 0, 0, 3], 5000, 0, 0), false),
             (ip(6, HERE, 5000, 0, 0), false),
         ] {
             assert_eq!(passes(&steer, &frame), wanted, "{frame:?}");
