@@ -32,7 +32,8 @@ TRACE_S = 3
 # A wait, a transfer, a wake-up.
 CALLS_MAX = 3
 # Waiting, transferring, and looking at the clock.
-STEADY = {"poll", "ppoll", "epoll_wait", "recvmmsg", "sendmmsg", "recvmsg", "sendmsg", "recvfrom",
+STEADY = {"poll", "ppoll", "epoll_wait", "epoll_pwait", "epoll_ctl",
+          "recvmmsg", "sendmmsg", "recvmsg", "sendmsg", "recvfrom",
           "sendto", "read", "write", "futex", "clock_nanosleep", "nanosleep", "clock_gettime",
           "sched_yield", "getsockopt", "restart_syscall", "accept4", "pwrite64", "writev",
           "lseek"}
