@@ -4,7 +4,8 @@ use millstream_sys::ethtool::{Channels, Ethtool, Offload};
 use millstream_sys::journal::{Journal, Value, recover_in};
 use millstream_testkit::netns::{INTERFACE, Namespace, Pair, PairOptions};
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, ErrorKind};
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::Arc;
@@ -163,4 +164,89 @@ fn a_journal_cut_short_is_followed_as_far_as_it_goes() {
     let recovered = recover_in(folder.path()).unwrap();
     assert!(recovered.failed[0].contains("1-0.journal: "), "{recovered:?}");
     assert!(odd.exists());
+}
+
+/// Has a process change settings and die; its journal.
+fn left_over(pair: &Pair, folder: &Path) -> std::path::PathBuf {
+    let mut child = victim(&pair.left, folder);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    fs::read_dir(folder).unwrap().next().unwrap().unwrap().path()
+}
+
+fn allow(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn what_somebody_else_may_have_written_is_never_followed() {
+    let Some(pair) = Pair::new(PairOptions::default()) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = left_over(&pair, folder.path());
+    let followed = || recover_in(folder.path()).map(|found| found.journals);
+    // A folder that others can write in, that is somebody else's, or that is a link to ours.
+    allow(folder.path(), 0o1777);
+    assert_eq!(followed().unwrap_err().kind(), ErrorKind::PermissionDenied);
+    let journal = Arc::new(Journal::open_in(folder.path()));
+    let error = pair.left.run(|| journal.change(INTERFACE, Value::Mtu(1350))).unwrap_err();
+    assert!(error.to_string().contains("others can write in"), "{error}");
+    allow(folder.path(), 0o700);
+    chown(folder.path(), Some(65534), None).unwrap();
+    assert_eq!(followed().unwrap_err().kind(), ErrorKind::PermissionDenied);
+    chown(folder.path(), Some(0), None).unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let link = elsewhere.path().join("folder");
+    symlink(folder.path(), &link).unwrap();
+    assert_eq!(recover_in(&link).unwrap_err().kind(), ErrorKind::PermissionDenied);
+    // A file that somebody else owns, can write, or has another name for.
+    chown(&path, Some(65534), None).unwrap();
+    assert_eq!(followed().unwrap(), 0);
+    chown(&path, Some(0), None).unwrap();
+    allow(&path, 0o620);
+    assert_eq!(followed().unwrap(), 0);
+    allow(&path, 0o600);
+    let second = elsewhere.path().join("second");
+    fs::hard_link(&path, &second).unwrap();
+    assert_eq!(followed().unwrap(), 0);
+    fs::remove_file(&second).unwrap();
+    assert_eq!((mtu(&pair.left), followed().unwrap(), mtu(&pair.left)), (1400, 1, 1500));
+    // A link to a file that is ours.
+    let own = elsewhere.path().join("own");
+    fs::write(&own, "").unwrap();
+    symlink(&own, folder.path().join("1-0.journal")).unwrap();
+    assert_eq!(followed().unwrap(), 0);
+    assert!(own.exists());
+}
+
+#[test]
+fn another_namespace_with_the_same_inode_is_left_alone() {
+    let Some(pair) = Pair::new(PairOptions::default()) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = left_over(&pair, folder.path());
+    let text = fs::read_to_string(&path).unwrap();
+    let cookie = text.split("\"cookie\":").nth(1).unwrap().split(',').next().unwrap();
+    if cookie == "null" {
+        return eprintln!("skipped: this kernel has no cookies of namespaces");
+    }
+    let other = text.replace(&format!("\"cookie\":{cookie}"), "\"cookie\":1844674407");
+    fs::write(&path, other).unwrap();
+    let recovered = recover_in(folder.path()).unwrap();
+    assert_eq!((recovered.journals, recovered.undone), (1, vec![]));
+    assert_eq!((mtu(&pair.left), journals(folder.path())), (1400, 0));
+}
+
+#[test]
+fn the_journal_of_a_dead_process_with_our_number_is_not_written_over() {
+    let Some(pair) = Pair::new(PairOptions::default()) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let left: Vec<_> = (0..100)
+        .map(|number| folder.path().join(format!("{}-{number}.journal", std::process::id())))
+        .collect();
+    left.iter().for_each(|path| fs::write(path, "left\n").unwrap());
+    let journal = Arc::new(Journal::open_in(folder.path()));
+    let change = pair.left.run(|| journal.change(INTERFACE, Value::Mtu(1400)).unwrap());
+    assert_eq!(journals(folder.path()), 101);
+    drop(change);
+    assert!(left.iter().all(|path| fs::read_to_string(path).unwrap() == "left\n"));
+    assert_eq!((mtu(&pair.left), journals(folder.path())), (1500, 100));
 }

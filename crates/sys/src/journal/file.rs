@@ -6,7 +6,7 @@ use super::value::Value;
 use crate::netlink::Netlink;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, DirBuilder, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -21,6 +21,9 @@ pub(super) struct Entry {
     pub(super) id: u64,
     /// Inode of the network namespace.
     namespace: u64,
+    /// Its cookie, because another namespace may come to have its inode.
+    #[serde(default)]
+    cookie: Option<u64>,
     pub(super) interface: String,
     /// Number of the interface, because another one may come to have its name.
     index: u32,
@@ -34,6 +37,7 @@ impl Entry {
         Ok(Self {
             id: 0,
             namespace: namespace::current()?,
+            cookie: namespace::cookie(),
             interface: interface.to_owned(),
             index: index(interface)?,
             before: value.current(interface)?,
@@ -43,8 +47,8 @@ impl Entry {
 
     /// Whether it changes the same setting of the same interface.
     pub(super) fn is_same_as(&self, other: &Self) -> bool {
-        (self.namespace, self.index) == (other.namespace, other.index)
-            && self.after.is_same_setting(&other.after)
+        let place = |entry: &Self| (entry.namespace, entry.cookie, entry.index);
+        place(self) == place(other) && self.after.is_same_setting(&other.after)
     }
 
     /// Puts the setting back, in its own namespace; whether there was anything to put back.
@@ -61,6 +65,9 @@ impl Entry {
     }
 
     fn undo_here(&self) -> io::Result<bool> {
+        if self.cookie != namespace::cookie() {
+            return Ok(false);
+        }
         let is_ours = match index(&self.interface) {
             Ok(index) => index == self.index,
             Err(error) if error.raw_os_error() == Some(libc::ENODEV) => false,
@@ -99,18 +106,27 @@ impl File {
     /// Makes a journal and locks it.
     pub(super) fn create(folder: &Path) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
+        guard(folder)?;
         // A process may have several journals, in tests at least.
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{}-{number}", std::process::id());
-        let (draft, path) = (folder.join(&name), folder.join(format!("{name}.{SUFFIX}")));
-        let mut options = OpenOptions::new();
-        options.create(true).truncate(true).write(true).mode(0o600);
-        let file = options.open(&draft)?;
-        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-        // Only a locked file gets the name of a journal: no other process takes it for a dead one.
-        fs::rename(&draft, &path)?;
-        Ok(Self { file, path })
+        loop {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let name = format!("{}-{number}.{SUFFIX}", std::process::id());
+            let path = folder.join(name);
+            let mut options = OpenOptions::new();
+            let file = match options.create_new(true).append(true).mode(0o600).open(&path) {
+                Ok(file) => file,
+                // Of a process that had the same number: not ours to write over.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                Err(error) => return Err(error),
+            };
+            // Before it was locked, somebody may have taken it for that of a dead process.
+            if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
+                && is_at(&path, &file.metadata()?)
+            {
+                return Ok(Self { file, path });
+            }
+        }
     }
 
     /// Writes what is about to be changed.
@@ -124,8 +140,12 @@ impl File {
     }
 
     fn append(&mut self, step: &Step) -> io::Result<()> {
-        // In one call: a line is there, or it is not.
-        self.file.write_all(format!("{}\n", serde_json::to_string(step)?).as_bytes())
+        let line = format!("{}\n", serde_json::to_string(step)?);
+        let bytes = self.file.metadata()?.len();
+        self.file.write_all(line.as_bytes()).inspect_err(|_| {
+            // A part of a line, on a full file system, would spoil the next one.
+            let _ = self.file.set_len(bytes);
+        })
     }
 }
 
@@ -136,6 +156,30 @@ impl Drop for File {
     }
 }
 
+/// Refuses a folder that anybody else can write in: what its journals say will be done, with the
+/// rights of whoever reads them.
+pub(super) fn guard(folder: &Path) -> io::Result<()> {
+    let found = fs::symlink_metadata(folder)?;
+    if found.is_dir() && is_ours_alone(&found) {
+        return Ok(());
+    }
+    let text = format!(
+        "others can write in {}, or it is no folder of this user: remove it",
+        folder.display()
+    );
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
+}
+
+fn is_ours_alone(found: &Metadata) -> bool {
+    found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o022 == 0
+}
+
+/// Whether a path still leads to an open file.
+fn is_at(path: &Path, file: &Metadata) -> bool {
+    let same = |found: Metadata| (found.dev(), found.ino()) == (file.dev(), file.ino());
+    fs::symlink_metadata(path).is_ok_and(same)
+}
+
 /// A journal whose process is dead, held by this one.
 pub(super) struct Dead {
     file: fs::File,
@@ -144,19 +188,20 @@ pub(super) struct Dead {
 
 impl Dead {
     /// Takes a journal over; none if its process lives, somebody else was quicker, or it is not
-    /// ours to follow (it belongs to another user).
+    /// ours to follow: somebody else wrote it, or could have.
     pub(super) fn take(path: &Path) -> io::Result<Option<Self>> {
-        let file = match OpenOptions::new().read(true).write(true).open(path) {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+        let file = match options.open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(None),
             Err(error) => return Err(error),
         };
         let inside = file.metadata()?;
-        let locked = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
-        let is_there = fs::metadata(path).is_ok_and(|outside| outside.ino() == inside.ino());
-        let is_mine = inside.uid() == rustix::process::geteuid().as_raw();
-        Ok((locked && is_there && is_mine).then(|| Self { file, path: path.to_owned() }))
+        let is_ours = inside.is_file() && inside.nlink() == 1 && is_ours_alone(&inside);
+        let locked = is_ours && flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+        Ok((locked && is_at(path, &inside)).then(|| Self { file, path: path.to_owned() }))
     }
 
     /// What stands in it and is not undone, in the order of the changes. A last line without an

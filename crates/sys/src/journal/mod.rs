@@ -5,14 +5,15 @@
 //! more, and undoes what stands in it.
 //!
 //! ```text
-//!   /run/millstream/4711.journal     one file a process, locked by flock(2) while it lives; one
+//!   /run/millstream/4711-0.journal   one file a process, locked by flock(2) while it lives; one
 //!                                    line a step, appended before the step is taken; removed when
 //!                                    everything is undone
 //! ```
 //!
 //! Undoing is careful: a setting that somebody else has changed since is left alone, an interface
 //! that is gone (or another one of the same name) too, and doing it twice does no harm. A setting
-//! of an interface is undone in the interface's network namespace.
+//! of an interface is undone in the interface's network namespace. A journal is followed only where
+//! nobody but this user can have written it: its lines are done with the rights of the reader.
 
 mod file;
 mod namespace;

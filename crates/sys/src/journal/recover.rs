@@ -1,6 +1,6 @@
 //! Undoing what processes that died have left.
 
-use super::file::{Dead, SUFFIX};
+use super::file::{Dead, SUFFIX, guard};
 use serde::Serialize;
 use std::fs;
 use std::io;
@@ -21,7 +21,7 @@ pub struct Recovered {
 /// called before settings are looked at or changed; cheap when nobody died.
 ///
 /// # Errors
-/// When the folder of journals cannot be read.
+/// When the folder of journals cannot be read, or others can write in it.
 pub fn recover() -> io::Result<Recovered> {
     recover_in(&super::folder())
 }
@@ -29,7 +29,7 @@ pub fn recover() -> io::Result<Recovered> {
 /// The same for the journals of one folder.
 ///
 /// # Errors
-/// When the folder cannot be read.
+/// When the folder cannot be read, or others can write in it.
 pub fn recover_in(folder: &Path) -> io::Result<Recovered> {
     let mut recovered = Recovered::default();
     let listing = match fs::read_dir(folder) {
@@ -37,6 +37,7 @@ pub fn recover_in(folder: &Path) -> io::Result<Recovered> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(recovered),
         Err(error) => return Err(error),
     };
+    guard(folder)?;
     for path in listing.flatten().map(|entry| entry.path()) {
         if path.extension().is_some_and(|extension| extension == SUFFIX) {
             follow(&path, &mut recovered).unwrap_or_else(|error| {
