@@ -36,7 +36,8 @@ impl Pace {
     fn due_ns(&mut self, at_ns: Option<u64>, now_ns: u64) -> u64 {
         let (Some(speed), Some(at_ns)) = (self.speed, at_ns) else { return 0 };
         let (captured_ns, played_ns) = *self.first.get_or_insert((at_ns, now_ns));
-        played_ns + (at_ns.saturating_sub(captured_ns) as f64 / speed) as u64
+        // The times in a file may be anything.
+        played_ns.saturating_add((at_ns.saturating_sub(captured_ns) as f64 / speed) as u64)
     }
 }
 
@@ -45,7 +46,7 @@ struct Player {
     pace: Pace,
     /// Times that the file is played after this one; none: for ever.
     more: Option<u64>,
-    /// It had a frame: playing it again is of use.
+    /// It had a frame that could be played: playing it again is of use.
     fruitful: bool,
     over: bool,
     started: Instant,
@@ -66,7 +67,7 @@ impl Player {
                 self.bytes.clear();
                 self.bytes.extend_from_slice(packet.bytes);
                 self.unfit = !packet.whole_frame;
-                (self.waiting, self.fruitful) = (Some(due_ns), true);
+                self.waiting = Some(due_ns);
                 return Ok(true);
             }
             let again = self.more != Some(0) && self.fruitful;
@@ -99,6 +100,7 @@ impl Supply for Player {
             return Ok(Next::Unfit);
         };
         room.copy_from_slice(&self.bytes);
+        self.fruitful = true;
         Ok(Next::Frame(self.bytes.len()))
     }
 }
@@ -174,6 +176,8 @@ mod tests {
         let due = [1000, 1500, 3000].map(|at_ns| pace.due_ns(Some(at_ns), 77));
         assert_eq!(due, [77, 327, 1077]);
         assert_eq!(pace.due_ns(Some(10), 5000), 77, "out of order: not before the first");
+        let mut slow = Pace { speed: Some(0.01), first: Some((0, 77)) };
+        assert_eq!(slow.due_ns(Some(u64::MAX), 80), u64::MAX, "never");
         assert_eq!(Pace { speed: None, first: None }.due_ns(Some(9), 77), 0);
         assert_eq!(pace.due_ns(None, 77), 0, "without a time: at once");
     }

@@ -74,6 +74,7 @@ impl<S: Supply> SupplyLink<S> {
     }
 
     fn put(&mut self, frame: Frame) {
+        assert!(self.memory.owns(&frame), "a frame of another link");
         let owner = if self.buffers.owns(&frame) { &mut self.buffers } else { &mut self.received };
         owner.put(frame);
     }
@@ -96,7 +97,8 @@ impl<S: Supply> FrameLink for SupplyLink<S> {
     fn receive(&mut self, frames: &mut Vec<Frame>) -> io::Result<usize> {
         self.supply.look()?;
         let before = frames.len();
-        while frames.len() - before < self.info.batch_max {
+        // Those that do not fit count, too: a look never waits, whatever the supply has.
+        for _ in 0..self.info.batch_max {
             let Some(mut frame) = self.received.take() else { break };
             frame.set_len(self.info.part_bytes_max);
             let next = self.supply.next(self.memory.bytes_mut(&mut frame));

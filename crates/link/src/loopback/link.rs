@@ -104,6 +104,7 @@ impl LoopLink {
 
     /// Puts a frame where it belongs: an own buffer, or a slot that goes back to the sender.
     fn put(&mut self, frame: Frame) {
+        assert!(self.memory.owns(&frame), "a frame of another link");
         if self.buffers.owns(&frame) {
             return self.buffers.put(frame);
         }

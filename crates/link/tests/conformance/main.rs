@@ -42,7 +42,8 @@ macro_rules! links {
                     a_look_never_waits, counters_count_frames_and_bytes;
                 ownership: the_memory_is_where_frames_are, buffers_run_out_and_come_back,
                     frames_go_back_in_any_order, what_does_not_fit_stays_with_the_caller,
-                    received_frames_forward_as_they_are, steady_state_allocates_nothing;
+                    received_frames_forward_as_they_are,
+                    frames_of_another_link_are_refused, steady_state_allocates_nothing;
                 pressure: a_user_that_keeps_everything_loses_counted_frames,
                     a_user_that_does_not_look_loses_counted_frames,
                     a_sender_that_does_not_flush_fills_the_ring;

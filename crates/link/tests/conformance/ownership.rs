@@ -128,6 +128,17 @@ pub fn received_frames_forward_as_they_are(wire: &mut Wire) {
     }
 }
 
+/// A frame that went back to the wrong link would be two frames over the same bytes there.
+pub fn frames_of_another_link_are_refused(wire: &mut Wire) {
+    let mut stranger = millstream_link::open_frames("null", &Default::default()).unwrap();
+    let mut frames = Vec::new();
+    assert_eq!(stranger.reserve(&mut frames, 1), 1);
+    let back = std::panic::AssertUnwindSafe(|| wire.rx().give_back(&mut frames));
+    let refused = std::panic::catch_unwind(back).unwrap_err();
+    let text = refused.downcast_ref::<&str>().copied();
+    assert_eq!(text, Some("a frame of another link"));
+}
+
 pub fn steady_state_allocates_nothing(wire: &mut Wire) {
     let mut frames = Vec::with_capacity(256);
     let mut exchange = || {
