@@ -138,11 +138,20 @@ fn a_vlan_tag_that_the_kernel_took_out_is_noted() {
     };
     for text in ["packet:veth0,ring=v2", "packet:veth0,ring=v3"] {
         let mut link = link(&pair.right, text);
-        for (vlan, comes) in [(Some(7), true), (Some(8), false), (None, false)] {
+        // A tag with identifier 0 is a priority, and of no VLAN.
+        for (vlan, tag, comes) in [
+            (Some(7), 7, true),
+            (Some(7), 0x6007, true),
+            (Some(8), 7, false),
+            (None, 7, false),
+            (None, 0x6000, true),
+            (Some(7), 0x6000, false),
+        ] {
             link.steer(&steer(vlan)).unwrap();
             let mut plain = [7; 60];
             datagram(&mut plain, macs, (pair.left.address, pair.right.address));
-            let tagged = [&plain[..12], &[0x81, 0, 0, 7], &plain[12..]].concat();
+            let [upper, lower] = u16::to_be_bytes(tag);
+            let tagged = [&plain[..12], &[0x81, 0, upper, lower], &plain[12..]].concat();
             let mut frames = Vec::new();
             sender.reserve(&mut frames, 1);
             frames[0].set_len(tagged.len());
@@ -152,12 +161,52 @@ fn a_vlan_tag_that_the_kernel_took_out_is_noted() {
             sender.flush().unwrap();
             if comes {
                 each(&mut *link, 1, |frame, bytes| {
-                    assert_eq!(frame.vlan(), Some(7));
+                    assert_eq!(frame.vlan(), Some(tag));
                     assert_eq!(bytes, plain);
                 });
             } else {
                 std::thread::sleep(Duration::from_millis(5));
                 assert_eq!(link.receive(&mut frames).unwrap(), 0, "{vlan:?}");
+            }
+        }
+    }
+}
+
+/// As long as the MTU says, and four bytes more with a VLAN tag: the kernel would refuse the rest,
+/// a transmit ring without telling.
+#[test]
+fn frames_that_the_kernel_would_refuse_are_counted_whatever_the_way() {
+    let Some(pair) = Pair::new(PairOptions::default()) else { return };
+    for text in ["packet:veth0,tx=batch", "packet:veth0,tx=ring"] {
+        let mut receiver = link(&pair.right, "packet:veth0");
+        let everything = Steer { ethertypes: vec![0x88b5], vlan: None, ..Steer::default() };
+        let mut sender = link(&pair.left, text);
+        let mtu = sender.info().mtu;
+        for (bytes, vlan, passes) in [
+            (mtu + 14, None, true),
+            (mtu + 15, None, false),
+            (mtu + 18, None, false),
+            (mtu + 18, Some(7), true),
+            (13, None, false),
+        ] {
+            receiver.steer(&Steer { vlan, ..everything.clone() }).unwrap();
+            let before = sender.counters();
+            let mut frames = Vec::new();
+            sender.reserve(&mut frames, 1);
+            frames[0].set_len(bytes);
+            let memory = std::sync::Arc::clone(sender.memory());
+            let head = [&[0xff; 12][..], &[0x81, 0, 0, 7, 0x88, 0xb5]].concat();
+            let at = if vlan.is_some() { 12 } else { 16 };
+            memory.bytes_mut(&mut frames[0])[..12].copy_from_slice(&head[..12]);
+            let kind = &head[at..][..(bytes - 12).min(head.len() - at)];
+            memory.bytes_mut(&mut frames[0])[12..][..kind.len()].copy_from_slice(kind);
+            assert_eq!(sender.transmit(&mut frames).unwrap(), 1);
+            sender.flush().unwrap();
+            let after = sender.counters();
+            assert_eq!(after.tx_frames - before.tx_frames, u64::from(passes), "{text} {bytes}");
+            assert_eq!(after.tx_invalid - before.tx_invalid, u64::from(!passes), "{text} {bytes}");
+            if passes {
+                each(&mut *receiver, 1, |frame, _| assert_eq!(frame.vlan(), vlan));
             }
         }
     }

@@ -143,17 +143,22 @@ pub(super) fn program(steer: &Steer) -> Vec<sock_filter> {
     p.0
 }
 
-/// Drops frames of other VLANs than the one meant.
+/// Drops frames of other VLANs than the one meant. A tag with identifier 0 only states a priority:
+/// such a frame is in no VLAN (IEEE 802.1Q, 9.6).
 fn vlan(p: &mut Program, vlan: Option<u16>) {
     p.load_known(libc::SKF_AD_VLAN_TAG_PRESENT);
-    match vlan {
-        None => p.drop_unless(0),
-        Some(vlan) => {
+    let untagged = match vlan {
+        None => Some(p.go_if(0)),
+        Some(_) => {
             p.drop_unless(1);
-            p.load_known(libc::SKF_AD_VLAN_TAG);
-            p.put(BPF_ALU | BPF_AND | BPF_K, 0x0fff);
-            p.drop_unless(u32::from(vlan));
+            None
         }
+    };
+    p.load_known(libc::SKF_AD_VLAN_TAG);
+    p.put(BPF_ALU | BPF_AND | BPF_K, 0x0fff);
+    p.drop_unless(u32::from(vlan.unwrap_or(0)));
+    if let Some(untagged) = untagged {
+        p.land(untagged);
     }
 }
 

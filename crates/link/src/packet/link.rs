@@ -13,7 +13,7 @@ use super::tx_batch::Batch;
 use super::tx_ring::TxRing;
 use super::wake::Wake;
 use crate::buffers::Buffers;
-use crate::frame::{Census, Frame, FrameMemory, LinkCounters, LinkInfo};
+use crate::frame::{Census, ETHERNET_BYTES_MAX, Frame, FrameMemory, LinkCounters, LinkInfo};
 
 /// The receive ring, of either version.
 pub(super) enum Ring {
@@ -155,10 +155,19 @@ impl PacketLink {
             io::IoSliceMut::new(&mut virtio),
             io::IoSliceMut::new(self.memory.bytes_mut(&mut frame)),
         ];
-        self.counters.syscalls += 1;
         let mut control = rustix::net::RecvAncillaryBuffer::default();
         let flags = rustix::net::RecvFlags::DONTWAIT;
-        let got = rustix::net::recvmsg(&self.socket, &mut parts, &mut control, flags);
+        let mut got = Err(rustix::io::Errno::INTR);
+        // Once more after an error: it is the interface's (it went down), told in place of the
+        // frame, which must not be left behind to be taken for the next one.
+        for _ in 0..2 {
+            self.counters.syscalls += 1;
+            got = rustix::net::recvmsg(&self.socket, &mut parts, &mut control, flags);
+            match got {
+                Ok(_) | Err(rustix::io::Errno::AGAIN) => break,
+                Err(error) => self.down |= error != rustix::io::Errno::INTR,
+            }
+        }
         match got {
             Ok(got) if got.bytes >= VIRTIO_BYTES => {
                 frame.set_len((got.bytes - VIRTIO_BYTES).min(frame.room()));
@@ -181,7 +190,11 @@ impl PacketLink {
     }
 
     /// Puts a frame where it belongs.
+    ///
+    /// # Panics
+    /// If it is of another link.
     pub fn put(&mut self, frame: Frame) {
+        assert!(self.memory.owns(&frame), "a frame of another link");
         if self.buffers.owns(&frame) {
             self.buffers.put(frame);
         } else if self.segments.owns(&frame) {
@@ -247,11 +260,15 @@ impl PacketLink {
         (at + invalid, invalid > 0)
     }
 
-    /// Whether the interface can carry a frame: it is whole, has a header and is not too long.
+    /// Whether the interface can carry a frame: it is whole, has a header and is not too long. A
+    /// transmit ring would pass over it without a word.
     fn is_valid(&self, parts: &[Frame]) -> bool {
         let bytes: usize = parts.iter().map(Frame::len).sum();
+        let tagged = || self.memory.bytes(&parts[0]).get(12..14) == Some(&[0x81, 0]);
+        let untagged_max = self.longest() - (ETHERNET_BYTES_MAX - 14);
         parts.last().is_some_and(|last| !last.continues())
             && (14..=self.longest()).contains(&bytes)
+            && (bytes <= untagged_max || tagged())
             && parts.len() <= self.info.batch_max
     }
 

@@ -188,6 +188,7 @@ fn speak(
     socket::set_number(fd.as_fd(), libc::PACKET_QDISC_BYPASS, bypass)
         .map_err(|error| ("PACKET_QDISC_BYPASS", error))?;
     socket::bind(fd.as_fd(), device.index, false).map_err(|error| ("bind", error))?;
+    socket::grow_flight(fd.as_fd(), plan.buffers * plan.stride as usize);
     if options.transmit == TransmitKind::Ring {
         let ring = tx_ring::TxRing::new(fd, plan.buffers, plan.longest);
         return ring.map(Transmit::Ring).map_err(|error| ("PACKET_TX_RING", error));

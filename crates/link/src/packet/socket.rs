@@ -66,8 +66,25 @@ pub(super) fn attach(fd: BorrowedFd<'_>, code: &[libc::sock_filter]) -> io::Resu
 
 /// Lets the socket queue frames that are too long for their slots, as far as the system allows.
 pub(super) fn grow_queue(fd: BorrowedFd<'_>) {
-    // A smaller queue only means that more of such frames are lost, and counted.
-    let _ = socket2::SockRef::from(&fd).set_recv_buffer_size(4 << 20);
+    grow(fd, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, 4 << 20);
+}
+
+/// Lets so many bytes of frames be on their way at once, as far as the system allows: by default
+/// it is about 20 jumbo frames, and a batch waits for a driver that reports completions late.
+pub(super) fn grow_flight(fd: BorrowedFd<'_>, bytes: usize) {
+    grow(fd, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, bytes.clamp(1 << 20, 64 << 20));
+}
+
+/// A smaller queue only means that more frames wait, or are lost and counted.
+fn grow(fd: BorrowedFd<'_>, forced: c_int, plain: c_int, bytes: usize) {
+    let value = bytes as c_int;
+    let (at, length) = ((&raw const value).cast(), mem::size_of_val(&value) as socklen_t);
+    for name in [forced, plain] {
+        // SAFETY: `value` is a live int, and its length is given.
+        if unsafe { libc::setsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, name, at, length) } == 0 {
+            return;
+        }
+    }
 }
 
 /// Frames that found no room in the ring since the last time this was asked.

@@ -36,7 +36,7 @@ impl Batch {
         Self { socket, memory, queued, parts_max, vectors, heads }
     }
 
-    /// Takes a frame; false if there is no room for its parts.
+    /// Takes frames for which there is room.
     pub fn push(&mut self, parts: impl ExactSizeIterator<Item = Frame>) {
         self.queued.extend(parts);
     }
@@ -77,7 +77,7 @@ impl Batch {
                 Some(libc::EINTR) => {}
                 // The kernel holds as much of this socket as it may: the next flush goes on.
                 Some(libc::EAGAIN) => return Ok(()),
-                Some(libc::ENOBUFS) => sent.dropped += self.forget_first(done),
+                Some(libc::ENOBUFS | libc::ENOMEM) => sent.dropped += self.forget_first(done),
                 Some(libc::EMSGSIZE | libc::EINVAL) => sent.invalid += self.forget_first(done),
                 _ => {
                     // Nobody wants to see these frames when the interface is back some day.
