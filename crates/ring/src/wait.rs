@@ -132,7 +132,8 @@ impl Waiter {
     fn adapt(&self, timeout: Option<Duration>) -> bool {
         let start = Instant::now();
         let now_ns = || u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let limit_ns = timeout.map_or(u64::MAX, |limit| limit.as_nanos() as u64);
+        let limit_ns =
+            timeout.map_or(u64::MAX, |limit| u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
         let habit = self.habit.load(Ordering::Relaxed);
         let mut governor = Governor::with_habit(Limits::default(), habit);
         let mut now = 0;
