@@ -107,10 +107,10 @@ impl<W: Deref<Target = AtomicU32>> Producer<W> {
         self.position.wrapping_sub(self.consumed.load(Ordering::Acquire))
     }
 
-    /// Entries of the ring.
+    /// Entries that the other side has ever taken, modulo 2^32: while this stays, nothing moves.
     #[must_use]
-    pub fn entries(&self) -> u32 {
-        self.entries
+    pub fn taken(&self) -> u32 {
+        self.consumed.load(Ordering::Relaxed)
     }
 }
 
@@ -202,6 +202,7 @@ mod tests {
         assert_eq!((producer.room(1), consumer.available(1)), (0, 4));
         consumer.advance(3);
         assert_eq!((producer.room(1), producer.pending(), consumer.pending()), (3, 1, 1));
+        assert_eq!(producer.taken(), 1, "and not how many wait");
         assert_eq!((consumer.index(0), producer.index(0)), (1, 2));
     }
 

@@ -225,8 +225,9 @@ impl Queue {
         count < missing
     }
 
-    /// Calls the kernel if it has stopped looking at the fill ring.
-    fn wake_receiver(&self, counters: &mut LinkCounters) {
+    /// Calls the kernel if it has stopped looking at the fill ring. It may do so just after a
+    /// refill asked, so that one has to ask again.
+    pub fn wake_receiver(&self, counters: &mut LinkCounters) {
         if self.wakeup && self.fill.needs_wakeup() {
             // A refusal shows at the next look at the interface.
             let _ = self.kick_receiver(counters);
@@ -258,17 +259,26 @@ impl Queue {
             fit -= 1;
         }
         let mut put = 0;
+        // The part before, if its frame goes on.
+        let mut open: Option<Descriptor> = None;
         for frame in frames.drain(..fit) {
             let (length, continues) = (frame.len() as u32, frame.continues());
             // The kernel skips an empty descriptor and never gives its chunk back.
             if length == 0 {
                 pool.put(memory, frame);
                 counters.tx_invalid += 1;
+                // Without its empty end a frame must not run on into the next one.
+                if let Some(last) = open.take_if(|_| !continues) {
+                    self.tx.put(put - 1, Descriptor { options: 0, ..last });
+                    counters.tx_frames += 1;
+                }
                 continue;
             }
             let options = if continues { CONTINUES } else { 0 };
             let address = pool.transmit(memory, frame);
-            self.tx.put(put, Descriptor { address, length, options });
+            let descriptor = Descriptor { address, length, options };
+            self.tx.put(put, descriptor);
+            open = continues.then_some(descriptor);
             counters.tx_frames += u64::from(!continues);
             counters.tx_bytes += u64::from(length);
             put += 1;
@@ -329,6 +339,7 @@ impl Queue {
             receive: self.rx.pending(),
             receive_entries: self.rx.entries(),
             transmit: self.tx.pending(),
+            transmit_taken: self.tx.taken(),
             completion: self.completion.pending(),
             completion_entries: self.completion.entries(),
         }
@@ -356,5 +367,34 @@ fn check(done: isize) -> io::Result<()> {
             Err(io::Error::new(io::ErrorKind::NotFound, "the interface is gone"))
         }
         _ => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::xdp::{OPTIONS_HELP, XdpLink};
+    use crate::{Spec, frame::FrameLink, frame::FrameOptions};
+    use millstream_testkit::netns::{Pair, PairOptions};
+    use std::time::Instant;
+
+    /// Where the kernel copies it never asks; a driver with zero-copy may, right after a refill.
+    #[test]
+    fn a_driver_that_waits_to_be_called_is_called_on_whichever_queue() {
+        let Some(pair) = Pair::new(PairOptions { mtu: 1500, queues: 2 }) else { return };
+        let spec = Spec::parse("xdp:veth0", OPTIONS_HELP).unwrap();
+        let open = || XdpLink::open(&spec, &FrameOptions::default());
+        let mut link = pair.right.run(open).unwrap();
+        link.queues[1].fill.ask_for_wakeup();
+        let (began, before) = (Instant::now(), link.counters().syscalls);
+        loop {
+            assert_eq!(link.receive(&mut Vec::new()).unwrap(), 0);
+            // An idle link asks for its interface, too, 20 times a second.
+            let asked = 2 + began.elapsed().as_millis() as u64 / 50;
+            if link.counters().syscalls - before > 2 * asked {
+                return;
+            }
+            assert!(began.elapsed() < Duration::from_secs(10), "nobody called");
+        }
     }
 }

@@ -149,10 +149,21 @@ impl<T: Copy> OutRing<T> {
         self.cursor.pending()
     }
 
+    /// Entries that the kernel has ever taken, modulo 2^32.
+    pub fn taken(&self) -> u32 {
+        self.cursor.taken()
+    }
+
     /// Whether the kernel wants to be called before it looks.
     #[inline]
     pub fn needs_wakeup(&self) -> bool {
         self.flags.load(Ordering::Relaxed) & NEED_WAKEUP != 0
+    }
+
+    /// What a driver does that stops looking.
+    #[cfg(test)]
+    pub fn ask_for_wakeup(&self) {
+        self.flags.store(NEED_WAKEUP, Ordering::Relaxed);
     }
 }
 

@@ -40,6 +40,8 @@ pub struct Seen {
     pub receive_entries: u32,
     /// Frames that the kernel can take.
     pub transmit: u32,
+    /// Frames that it has ever taken, modulo 2^32.
+    pub transmit_taken: u32,
     /// Buffers that we can take back.
     pub completion: u32,
     /// Entries of that ring.
@@ -66,7 +68,7 @@ pub struct Watchdog {
     queue: u32,
     /// Since when each ring has stopped.
     stopped: [Option<Duration>; 4],
-    /// The transmit ring, as it was when it last moved.
+    /// What had been taken to transmit when that ring last moved, and when it did.
     moved: (u32, Duration),
     last: Option<Stall>,
     recoveries: u64,
@@ -81,8 +83,8 @@ impl Watchdog {
 
     /// Looks at the rings at time `now`. Whether any ring stands still.
     pub fn look(&mut self, now: Duration, seen: Seen) -> bool {
-        if seen.transmit == 0 || seen.transmit != self.moved.0 {
-            self.moved = (seen.transmit, now);
+        if seen.transmit == 0 || seen.transmit_taken != self.moved.0 {
+            self.moved = (seen.transmit_taken, now);
         }
         for (index, ring) in RINGS.into_iter().enumerate() {
             let stopped = match ring {
@@ -125,6 +127,7 @@ mod tests {
         receive: 3,
         receive_entries: 64,
         transmit: 0,
+        transmit_taken: 0,
         completion: 0,
         completion_entries: 32,
     };
@@ -137,8 +140,10 @@ mod tests {
     fn rings_that_move_are_no_stall() {
         let mut dog = Watchdog::new(0);
         for ms in 0..100 {
-            let transmit = if ms % 2 == 0 { 5 } else { 6 };
-            assert!(!dog.look(at(ms), Seen { transmit, ..WELL }));
+            // As many as before, but others.
+            let transmit_taken = (u32::MAX - 50).wrapping_add(ms);
+            let seen = Seen { transmit: 5, transmit_taken, ..WELL };
+            assert!(!dog.look(at(ms.into()), seen));
         }
         assert_eq!((dog.last(), dog.recoveries()), (None, 0));
     }
@@ -165,11 +170,13 @@ mod tests {
     #[test]
     fn frames_that_do_not_leave_are_a_stall_after_a_while() {
         let mut dog = Watchdog::new(0);
-        let stuck = Seen { transmit: 7, ..WELL };
-        assert!(!dog.look(at(100), stuck) && !dog.look(at(119), stuck));
+        let stuck = Seen { transmit: 7, transmit_taken: 40, ..WELL };
+        assert!(!dog.look(at(100), stuck));
+        // More of them are no movement.
+        assert!(!dog.look(at(119), Seen { transmit: 8, ..stuck }));
         assert!(dog.look(at(120), stuck));
         assert_eq!(dog.last().unwrap().ring, Ring::Transmit);
-        assert!(!dog.look(at(130), Seen { transmit: 6, ..WELL }));
+        assert!(!dog.look(at(130), Seen { transmit_taken: 41, ..stuck }));
         assert_eq!((dog.recoveries(), dog.last().unwrap().lasted), (1, at(10)));
     }
 }
