@@ -13,7 +13,7 @@ use super::queue::Queue;
 use super::ring::Mapping;
 use super::watchdog::{Stall, Watchdog};
 use crate::LinkError;
-use crate::frame::{Census, Frame, FrameLink, FrameMemory, LinkCounters, LinkInfo, Steer};
+use crate::frame::{Census, Frame, FrameLink, FrameMemory, LinkCounters, LinkInfo, Mode, Steer};
 use crate::rights::Rights;
 
 /// How often the watchdog looks.
@@ -32,8 +32,8 @@ pub struct XdpLink {
     pub(super) poll: OwnedFd,
     /// The program's counters, mapped, and the processors that have rows in them.
     pub(super) counted: (Mapping, u32),
-    /// Ports, in the order of the rows of their counters.
-    pub(super) ports: Vec<u16>,
+    /// Ports, in the order of the rows of their counters, and what to subtract from these.
+    pub(super) ports: Vec<(u16, Counts)>,
     /// Idle calls drive the device (preferred busy polling).
     pub(super) busy_poll: bool,
     pub(super) state: State,
@@ -74,16 +74,24 @@ fn coarse() -> Duration {
 }
 
 impl XdpLink {
-    /// What the program counted for a UDP port that is steered here, or (`None`) for all else
-    /// that was wanted. A port that takes the place of another one in the list of ports goes on
-    /// with its counts.
+    /// What the program counted for a UDP port since it is steered here, or (`None`) for all else
+    /// that was wanted.
     #[must_use]
     pub fn counts(&self, port: Option<u16>) -> Option<Counts> {
-        let row = match port {
-            Some(port) => 1 + self.ports.iter().position(|served| *served == port)?,
-            None => 0,
-        };
-        Some(self.row(row))
+        let Some(port) = port else { return Some(self.row(0)) };
+        let at = self.ports.iter().position(|(served, _)| *served == port)?;
+        Some(self.row(1 + at).less(self.ports[at].1))
+    }
+
+    /// Ports are counted in other rows from now on; those that stay keep their counts.
+    fn move_counts(&mut self, ports: &[u16]) {
+        // After the change: a frame that came since is miscounted, and none is counted twice.
+        let moved = (1..).zip(ports).map(|(row, port)| {
+            let so_far = self.counts(Some(*port)).unwrap_or_default();
+            (*port, self.row(row).less(so_far))
+        });
+        self.ports = moved.collect();
+        self.state.ports_max = self.state.ports_max.max(self.ports.len());
     }
 
     /// Wanted frames on queues that were not watched when they came: queue and frames.
@@ -130,6 +138,7 @@ impl XdpLink {
         let Self { queues, watchdogs, pool, state, .. } = self;
         let mut recoveries = 0;
         for (queue, dog) in queues.iter_mut().zip(watchdogs) {
+            queue.wake_receiver(&mut state.counters);
             if dog.look(now, queue.seen()) {
                 queue.refill(pool, &mut state.counters);
                 // A link that is down says so where it is asked.
@@ -140,7 +149,12 @@ impl XdpLink {
         state.counters.recoveries = recoveries;
     }
 
+    /// Feeds the queues that lack buffers, if there are any again. Nobody may call `receive` before
+    /// a frame comes, and none comes without buffers, so whatever frees some ends with this.
     fn refill(&mut self) {
+        if !self.state.hungry {
+            return;
+        }
         let Self { queues, pool, state, .. } = self;
         state.hungry = false;
         for queue in queues {
@@ -165,8 +179,7 @@ impl FrameLink for XdpLink {
     fn steer(&mut self, steer: &Steer) -> Result<(), LinkError> {
         let wrong = |source| LinkError::Setup { what: "steer frames to the socket", source };
         self.rights.steer(steer).map_err(wrong)?;
-        self.ports.clone_from(&steer.udp_ports);
-        self.state.ports_max = self.state.ports_max.max(self.ports.len());
+        self.move_counts(&steer.udp_ports);
         Ok(())
     }
 
@@ -191,6 +204,7 @@ impl FrameLink for XdpLink {
         }
         if pool.transmitting() > 0 {
             self.harvest();
+            self.refill();
         }
         let taken = batch - left;
         if taken == 0 && self.busy_poll {
@@ -205,10 +219,7 @@ impl FrameLink for XdpLink {
         for frame in frames.drain(..) {
             self.pool.put(&self.memory, frame);
         }
-        // Nobody may call `receive` before a frame comes, and none comes without buffers.
-        if self.state.hungry {
-            self.refill();
-        }
+        self.refill();
     }
 
     fn reserve(&mut self, frames: &mut Vec<Frame>, count: usize) -> usize {
@@ -231,7 +242,9 @@ impl FrameLink for XdpLink {
 
     fn flush(&mut self) -> io::Result<()> {
         let Self { queues, pool, state, .. } = self;
-        queues[0].flush(pool, &mut state.counters)
+        let done = queues[0].flush(pool, &mut state.counters);
+        self.refill();
+        done
     }
 
     fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
@@ -254,9 +267,10 @@ impl FrameLink for XdpLink {
             let starved = kernel.rx_fill_ring_empty_descs.unwrap_or(0);
             counters.rx_ring_full += kernel.rx_ring_full.unwrap_or(0);
             counters.rx_starved += starved;
-            // The kernel counts a frame without a buffer as dropped, too (and one in parts that
-            // finds too few of them only so).
-            counters.rx_dropped += kernel.rx_dropped.saturating_sub(starved);
+            // Where it copies, the kernel counts a frame without a buffer as dropped, too (and one
+            // in parts that finds too few of them only so).
+            let twice = if self.info.mode == Mode::ZeroCopy { 0 } else { starved };
+            counters.rx_dropped += kernel.rx_dropped.saturating_sub(twice);
             counters.tx_invalid += kernel.tx_invalid_descs;
         }
         for row in 0..=self.state.ports_max {

@@ -7,15 +7,12 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use super::bpf::{self, Descriptors, LoadOptions, MapKind, RULES_BYTES, Rules};
+use super::bpf::{self, Descriptors, LoadOptions, MapKind, QUEUES_MAX, RULES_BYTES, Rules};
 use crate::frame::Steer;
 use crate::rights::{Attach, Attached, BusyPoll, Hook};
 
 /// The name by which `ip link` and `bpftool prog` show our program.
 pub const PROGRAM_NAME: &str = "millstream";
-
-/// Queues that one program tells apart.
-const QUEUES_MAX: u32 = 256;
 
 /// `XDP_FLAGS_SKB_MODE` and `XDP_FLAGS_DRV_MODE` of `linux/if_link.h`.
 const FLAG_GENERIC: u32 = 1 << 1;
@@ -65,7 +62,8 @@ impl Loaded {
         let counters = value("ms_counters", bpf::counters_bytes(cpus) as u32)?;
         // The rate guard keeps its state there: whoever reads must not write.
         bpf::freeze(counters.as_fd())?;
-        let sockets = bpf::create_map("ms_sockets", MapKind::Sockets { queues: QUEUES_MAX })?;
+        let sockets =
+            bpf::create_map("ms_sockets", MapKind::Sockets { queues: QUEUES_MAX as u32 })?;
         let code = bpf::assemble(Descriptors {
             rules: rules.as_raw_fd(),
             counters: counters.as_raw_fd(),

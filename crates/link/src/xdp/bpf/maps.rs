@@ -10,8 +10,8 @@ pub const ADDRESSES_MAX: usize = 8;
 pub const ETHERTYPES_MAX: usize = 4;
 /// UDP ports that one link serves at most: the rows of counters but row 0.
 pub const PORTS_MAX: usize = 255;
-/// Queues that the rate guard tells apart (a power of two).
-pub const GUARDS: usize = 64;
+/// Queues that one program tells apart (a power of two): those that can have a socket.
+pub const QUEUES_MAX: usize = 256;
 
 /// Every frame is wanted.
 pub const EVERYTHING: u32 = 1;
@@ -89,8 +89,10 @@ impl Rules {
         for (to, kind) in rules.ethertypes.iter_mut().zip(&steer.ethertypes) {
             *to = kind.to_be();
         }
-        for (row, port) in steer.udp_ports.iter().enumerate() {
-            rules.ports[usize::from(*port)] = row as u8 + 1;
+        for (row, port) in (1..).zip(&steer.udp_ports) {
+            let of = &mut rules.ports[usize::from(*port)];
+            // A port that is named twice has the first row.
+            *of = if *of == 0 { row } else { *of };
         }
         Ok(rules)
     }
@@ -143,11 +145,11 @@ pub fn cpus() -> u32 {
 /// queue, a cache line each.
 #[must_use]
 pub fn counters_bytes(cpus: u32) -> usize {
-    guards_at(cpus) + GUARDS * size_of::<Row>()
+    queues_at(cpus) + QUEUES_MAX * size_of::<Row>()
 }
 
-/// Where the rate guard's part begins.
-pub fn guards_at(cpus: u32) -> usize {
+/// Where the rows by queue begin.
+pub fn queues_at(cpus: u32) -> usize {
     (PORTS_MAX + 1) * cpus as usize * size_of::<Row>()
 }
 
@@ -178,13 +180,13 @@ pub mod queue_row {
 pub unsafe fn read_unwatched(counters: *const u8, cpus: u32) -> Vec<(u32, u64)> {
     const { assert!(size_of::<QueueRow>() == size_of::<Row>()) };
     // SAFETY: within the value (the caller's promise), and a row begins there.
-    let rows = unsafe { counters.add(guards_at(cpus)) }.cast::<QueueRow>();
+    let rows = unsafe { counters.add(queues_at(cpus)) }.cast::<QueueRow>();
     let row = |queue: usize| {
         // SAFETY: as above; the program may write at any time, so it is read as volatile.
         let row = unsafe { rows.add(queue).read_volatile() };
         (queue as u32, row.unwatched)
     };
-    (0..GUARDS).map(row).filter(|(_, frames)| *frames > 0).collect()
+    (0..QUEUES_MAX).map(row).filter(|(_, frames)| *frames > 0).collect()
 }
 
 /// What the program counted for one port (or for all else that was wanted).
@@ -199,6 +201,19 @@ pub struct Counts {
     pub unwatched: u64,
     /// Of these, frames beyond the rate guard: lost.
     pub limited: u64,
+}
+
+impl Counts {
+    /// Each count less that of `other`; what it lacks wraps around, and comes back when that
+    /// difference is subtracted in turn.
+    pub(crate) fn less(self, other: Self) -> Self {
+        Self {
+            frames: self.frames.wrapping_sub(other.frames),
+            bytes: self.bytes.wrapping_sub(other.bytes),
+            unwatched: self.unwatched.wrapping_sub(other.unwatched),
+            limited: self.limited.wrapping_sub(other.limited),
+        }
+    }
 }
 
 /// Sums row `row` over all processors.

@@ -6,7 +6,9 @@ mod program;
 mod sys;
 
 pub use maps::Counts;
-pub(super) use maps::{RULES_BYTES, Rules, counters_bytes, cpus, read_counts, read_unwatched};
+pub(super) use maps::{
+    QUEUES_MAX, RULES_BYTES, Rules, counters_bytes, cpus, read_counts, read_unwatched,
+};
 pub(super) use program::{Descriptors, assemble};
 #[cfg(test)]
 pub(super) use sys::test_run;

@@ -15,8 +15,8 @@
 
 use super::asm::{Asm, Helper, If, Insn, Label, Op, Reg, Reg::*, Size};
 use super::maps::{
-    ADDRESSES_MAX, ETHERTYPES_MAX, EVERYTHING, GUARDS, OWN_ADDRESSES, UNTAGGED, guards_at,
-    queue_row, row, rules,
+    ADDRESSES_MAX, ETHERTYPES_MAX, EVERYTHING, OWN_ADDRESSES, QUEUES_MAX, UNTAGGED, queue_row,
+    queues_at, row, rules,
 };
 
 /// `enum xdp_action`.
@@ -246,9 +246,9 @@ fn rate_guard(asm: &mut Asm, maps: Descriptors) {
 /// Leaves the address of the row of the frame's queue in R1. R2 is lost.
 fn at_queue(asm: &mut Asm, maps: Descriptors) {
     asm.load(Size::Word, R2, R6, RX_QUEUE);
-    asm.alu_imm(Op::And, R2, GUARDS as i32 - 1);
+    asm.alu_imm(Op::And, R2, QUEUES_MAX as i32 - 1);
     asm.alu_imm(Op::ShiftLeft, R2, row::SHIFT);
-    asm.alu_imm(Op::Add, R2, guards_at(maps.cpus) as i32);
+    asm.alu_imm(Op::Add, R2, queues_at(maps.cpus) as i32);
     asm.map_value(R1, maps.counters);
     asm.alu(Op::Add, R1, R2);
 }
