@@ -80,8 +80,7 @@ impl Bench {
 
     /// Sends a datagram to the kernel's socket.
     pub fn send(&mut self, payload: &[u8]) {
-        let to = self.peer.local_addr().unwrap().port();
-        let frame = self.datagram(to, payload);
+        let frame = self.datagram_to_peer(payload);
         let room = self.link.info().part_bytes_max;
         let parts = frame.len().div_ceil(room);
         let mut frames: Vec<Frame> = Vec::new();
@@ -105,7 +104,9 @@ impl Bench {
         datagram([self.link.info().mac, self.peer_mac], [left, right], PORT, payload)
     }
 
-    fn datagram(&self, port: u16, payload: &[u8]) -> Vec<u8> {
+    /// The frame of a datagram to the kernel's socket.
+    pub fn datagram_to_peer(&self, payload: &[u8]) -> Vec<u8> {
+        let port = self.peer.local_addr().unwrap().port();
         let (left, right) = (self.pair.left.address, self.pair.right.address);
         datagram([self.peer_mac, self.link.info().mac], [right, left], port, payload)
     }

@@ -124,6 +124,32 @@ fn ports_can_be_given_and_taken() {
     assert!(error.contains("300 UDP ports, and one link takes 255 at most"), "{error}");
 }
 
+/// Counts go with their port, whatever row of counters it has, and start anew with a new port.
+#[test]
+fn every_port_has_its_own_counts_while_ports_come_and_go() {
+    let Some(mut bench) = Bench::new("mode=generic", 1500, 1) else { return };
+    let there = bench.pair.right.address;
+    let (one, two, three) = (PORT, PORT + 1, PORT + 2);
+    for (ports, frames) in [
+        (vec![one, two], [Some(1), Some(1), None]),
+        (vec![two], [None, Some(2), None]),
+        (vec![three, two, two], [None, Some(3), Some(1)]),
+        (vec![two, three], [None, Some(4), Some(2)]),
+        (vec![one], [Some(1), None, None]),
+    ] {
+        bench.link.steer(&Steer { udp_ports: ports.clone(), ..wanted(there) }).unwrap();
+        let mut wanted = 0;
+        for port in [one, two, three].into_iter().filter(|port| ports.contains(port)) {
+            bench.peer.send_to(b"count me", (there, port)).unwrap();
+            wanted += 1;
+        }
+        bench.collect(wanted);
+        let counts = [one, two, three].map(|port| bench.link.counts(Some(port)));
+        assert_eq!(counts.map(|found| found.map(|counts| counts.frames)), frames, "{ports:?}");
+        assert!(counts.iter().flatten().all(|counts| counts.bytes == 50 * counts.frames));
+    }
+}
+
 /// What the tool of the libxdp project says of our program.
 #[test]
 fn xdp_loader_sees_the_program_come_and_go() {

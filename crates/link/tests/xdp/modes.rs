@@ -87,6 +87,62 @@ fn without_need_wakeup_every_flush_calls_the_kernel() {
     }
 }
 
+/// Parts as nobody should hand them over: what can be sent is, and no buffer is lost.
+#[test]
+fn empty_parts_are_left_out_and_end_their_frame() {
+    for mode in ["generic", "native"] {
+        let Some(mut bench) = Bench::new(&format!("mode={mode}"), 9000, 1) else { return };
+        let frame = bench.datagram_to_peer(b"in two parts and an empty one");
+        let mut frames = Vec::new();
+        assert_eq!(bench.link.reserve(&mut frames, 8), 8);
+        for (index, frame_part) in frames.iter_mut().enumerate() {
+            let piece = match index % 4 {
+                0 => &frame[..50],
+                2 => &frame[50..],
+                _ => &[],
+            };
+            frame_part.set_len(piece.len());
+            frame_part.set_continues(index % 4 < 3);
+            bench.link.memory().bytes_mut(frame_part).copy_from_slice(piece);
+        }
+        assert_eq!(bench.link.transmit(&mut frames).unwrap(), 8);
+        bench.link.flush().unwrap();
+        for _ in 0..2 {
+            let mut got = [0; 64];
+            let count = bench.peer.recv(&mut got).unwrap();
+            assert_eq!(&got[..count], b"in two parts and an empty one", "{mode}");
+        }
+        let counters = bench.link.counters();
+        assert_eq!((counters.tx_frames, counters.tx_invalid), (2, 4));
+        bench.at_rest();
+    }
+}
+
+/// A socket buffer has 17 fragments and a head: what has more parts is refused, and only that.
+#[test]
+fn a_frame_of_too_many_parts_costs_itself_alone() {
+    for (parts, arrives) in [(18, true), (19, false)] {
+        let Some(mut bench) = Bench::new("mode=native", 9000, 1) else { return };
+        let frame = bench.datagram_to_peer(&[7; 1000]);
+        let mut frames = Vec::new();
+        assert_eq!(bench.link.reserve(&mut frames, parts), parts);
+        for (index, piece) in frame.chunks(frame.len().div_ceil(parts)).enumerate() {
+            frames[index].set_len(piece.len());
+            frames[index].set_continues(index + 1 < parts);
+            bench.link.memory().bytes_mut(&mut frames[index]).copy_from_slice(piece);
+        }
+        assert_eq!(bench.link.transmit(&mut frames).unwrap(), parts);
+        bench.send(b"next");
+        bench.link.flush().unwrap();
+        let lengths: &[usize] = if arrives { &[1000, 4] } else { &[4] };
+        for length in lengths {
+            assert_eq!(bench.peer.recv(&mut [0; 2000]).unwrap(), *length, "{parts} parts");
+        }
+        assert_eq!(bench.link.counters().tx_invalid > 0, !arrives);
+        bench.at_rest();
+    }
+}
+
 /// Copy mode must be called to transmit, whoever has set the flag; but once for a batch.
 #[test]
 fn a_batch_of_frames_takes_one_call() {

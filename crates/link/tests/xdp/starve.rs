@@ -68,6 +68,29 @@ fn a_user_that_holds_every_buffer_starves_the_fill_ring() {
     }
 }
 
+/// A forwarder gives nothing back: its buffers return by the completion ring.
+#[test]
+fn buffers_that_were_transmitted_feed_the_fill_ring_at_once() {
+    for mode in MODES {
+        let Some(mut bench) = Bench::new(mode, 1500, 1) else { return };
+        let (mut held, until): (Vec<Frame>, _) = (Vec::new(), Instant::now() + PATIENCE);
+        while bench.link.census().receiving > 0 {
+            assert!(Instant::now() < until, "{:?}", bench.link.census());
+            (0..64).for_each(|_| bench.offer(b"there and back"));
+            bench.link.receive(&mut held).unwrap();
+        }
+        while !held.is_empty() {
+            assert!(Instant::now() < until, "{:?}", bench.link.counters());
+            bench.link.transmit(&mut held).unwrap();
+            bench.link.flush().unwrap();
+        }
+        // Before anything was received, and so before the watchdog looked.
+        assert!(bench.link.census().receiving > 0, "{:?}", bench.link.census());
+        recovery(&mut bench);
+        bench.at_rest();
+    }
+}
+
 #[test]
 fn a_user_that_does_not_look_fills_the_receive_ring() {
     for mode in MODES {
