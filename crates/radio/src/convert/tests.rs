@@ -84,8 +84,8 @@ fn to_user_agrees<U: Made>(wire: Wire, bytes: &[u8], count: usize, at: usize, sc
         let (got, beyond) = got.split_at_mut(count);
         let untouched = bytemuck::bytes_of(&beyond[0]).to_vec();
         assert_eq!(converter.to_user(bytes, got, scale), done);
-        let same =
-            bytemuck::cast_slice::<_, u8>(&got[..done]) == bytemuck::cast_slice(&want[..done]);
+        let same = bytemuck::cast_slice::<_, u8>(&got[..done])
+            == bytemuck::cast_slice::<_, u8>(&want[..done]);
         assert!(same, "{wire:?} to {} {form:?}, {count} samples at {at}", U::NAME);
         assert_eq!(bytemuck::bytes_of(&beyond[0]), untouched, "wrote beyond the end");
     }
