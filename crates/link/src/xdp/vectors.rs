@@ -156,6 +156,10 @@ fn udp_to_a_wanted_port_goes_to_the_socket_and_all_else_to_the_kernel() {
 fn an_own_address_gets_all_that_is_for_it_and_its_arp() {
     let Some(bench) = Bench::new(&own(), 0, true, false) else { return };
     let to = |to, protocol| ethernet(MAC, None, 0x0800, &ipv4(to, protocol, 0, 5, &[0; 26]));
+    let all = |port| {
+        let packet = ipv4(Ipv4Addr::BROADCAST, 17, 0, 5, &udp_header(port));
+        ethernet([0xff; 6], None, 0x0800, &packet)
+    };
     for (what, frame, wanted) in [
         ("ARP for it", arp(OTHER, OURS), REDIRECT),
         ("ARP by it: a conflict", arp(OURS, OTHER), REDIRECT),
@@ -167,10 +171,18 @@ fn an_own_address_gets_all_that_is_for_it_and_its_arp() {
         ("UDP to a port that nobody has", udp(OURS, 9), REDIRECT),
         ("a fragment", ethernet(MAC, None, 0x0800, &ipv4(OURS, 17, 0x2000, 5, &[0; 8])), REDIRECT),
         ("ICMP for others", to(OTHER, 1), PASS),
+        ("ICMP for all", to(Ipv4Addr::BROADCAST, 1), PASS),
+        ("DHCP for all, which the kernel's host may wait for", all(68), PASS),
+        ("ARP for nobody", arp(OTHER, Ipv4Addr::BROADCAST), PASS),
     ] {
         assert_eq!(bench.run(&frame), wanted, "{what}");
     }
     assert_eq!(bench.counts(0).frames, 6);
+    assert_eq!(bench.run(&all(PORT)), REDIRECT, "broadcast to a wanted port");
+    // Where no address is served none is our own.
+    bench.loaded.steer(&Steer { addresses: vec![], ..own() }).unwrap();
+    let none = [all(68), all(PORT), arp(OTHER, Ipv4Addr::BROADCAST), to(OURS, 1), udp(OURS, PORT)];
+    assert_eq!(none.map(|frame| bench.run(&frame)), [PASS, REDIRECT, PASS, PASS, PASS]);
 }
 
 #[test]

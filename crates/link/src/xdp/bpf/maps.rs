@@ -19,7 +19,7 @@ pub const EVERYTHING: u32 = 1;
 pub const OWN_ADDRESSES: u32 = 2;
 /// No VLAN tag.
 pub const UNTAGGED: u32 = 0x1000;
-/// Matches no frame: the address of the limited broadcast is compared elsewhere.
+/// Where no address is served: the limited broadcast's, for that is wanted anyway if its port is.
 const NO_ADDRESS: u32 = u32::MAX;
 /// Matches no frame where it is compared: IPv4 has its own branch before.
 const NO_ETHERTYPE: u16 = 0x0800_u16.to_be();
@@ -74,17 +74,20 @@ impl Rules {
         most("UDP ports", steer.udp_ports.len(), PORTS_MAX)?;
         let (interval_frames, interval_shift) = guard(rate_max_hz);
         let flag = |on, bit| if on { bit } else { 0 };
+        let address = |address: &Ipv4Addr| u32::from_ne_bytes(address.octets());
+        let own = steer.own_addresses && !steer.addresses.is_empty();
         let mut rules = Box::new(Self {
-            flags: flag(steer.everything, EVERYTHING) | flag(steer.own_addresses, OWN_ADDRESSES),
+            flags: flag(steer.everything, EVERYTHING) | flag(own, OWN_ADDRESSES),
             vlan: steer.vlan.filter(|id| *id > 0).map_or(UNTAGGED, u32::from),
             interval_frames,
             interval_shift,
-            addresses: [NO_ADDRESS; ADDRESSES_MAX],
+            // Every value is some frame's address, so the rest repeats the first.
+            addresses: [steer.addresses.first().map_or(NO_ADDRESS, address); ADDRESSES_MAX],
             ethertypes: [NO_ETHERTYPE; ETHERTYPES_MAX],
             ports: [0; 65536],
         });
-        for (to, address) in rules.addresses.iter_mut().zip(&steer.addresses) {
-            *to = u32::from_ne_bytes(Ipv4Addr::octets(address));
+        for (to, from) in rules.addresses.iter_mut().zip(&steer.addresses) {
+            *to = address(from);
         }
         for (to, kind) in rules.ethertypes.iter_mut().zip(&steer.ethertypes) {
             *to = kind.to_be();
