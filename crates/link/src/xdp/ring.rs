@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
 
 use millstream_ring::shared::{Consumer, Producer, Word};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -157,6 +157,10 @@ impl<T: Copy> OutRing<T> {
     /// Whether the kernel wants to be called before it looks.
     #[inline]
     pub fn needs_wakeup(&self) -> bool {
+        // A driver says that it waits and then looks once more; we hand over and then look whether
+        // it waits. One of the two must see the other: what was handed over may not stay behind
+        // in this processor's store buffer meanwhile.
+        fence(Ordering::SeqCst);
         self.flags.load(Ordering::Relaxed) & NEED_WAKEUP != 0
     }
 

@@ -1,5 +1,7 @@
 //! Every mode, queue count, MTU and shape of memory carries the kernel's datagrams both ways.
 
+use std::time::Instant;
+
 use millstream_link::frame::{FrameLink, Mode};
 
 use crate::bench::{Bench, HEADERS};
@@ -139,6 +141,24 @@ fn a_frame_of_too_many_parts_costs_itself_alone() {
             assert_eq!(bench.peer.recv(&mut [0; 2000]).unwrap(), *length, "{parts} parts");
         }
         assert_eq!(bench.link.counters().tx_invalid > 0, !arrives);
+        bench.at_rest();
+    }
+}
+
+#[test]
+fn frames_are_received_without_calling_the_kernel() {
+    for mode in ["generic", "native"] {
+        let Some(mut bench) = Bench::new(&format!("mode={mode}"), 1500, 1) else { return };
+        let (began, before) = (Instant::now(), bench.link.counters().syscalls);
+        for _ in 0..100 {
+            (0..64).for_each(|_| bench.offer(b"no call"));
+            bench.collect(64);
+        }
+        let calls = bench.link.counters().syscalls - before;
+        // But an idle link asks for its interface 20 times a second.
+        let asked = 2 + began.elapsed().as_millis() as u64 / 50;
+        println!("{mode}: {calls} calls for 6400 frames");
+        assert!(calls <= asked, "{mode}: {calls} calls, {asked} at most to ask");
         bench.at_rest();
     }
 }
