@@ -179,6 +179,50 @@ fn a_disk_that_is_too_slow_costs_counted_packets_and_nothing_else() {
     assert_eq!(captured + uncaptured, seen);
 }
 
+/// `/dev/full` takes the file and refuses every byte that is flushed to it (full(4)).
+#[test]
+fn a_full_disk_is_an_error_at_once_or_a_count_and_a_sentence() {
+    let open = || open_frames("null:capture=/dev/full", &FrameOptions::default());
+    let error = open().err().unwrap().to_string();
+    assert!(error.contains("\"capture=/dev/full\": cannot be written: No space left"), "{error}");
+    // Later on: the file may have no more than a few bytes.
+    let file = Temporary::new("full");
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "--ignored", "--nocapture", "child_whose_disk_is_full"])
+        .env(FULL, file.text())
+        .output()
+        .unwrap();
+    let [out, err] = [child.stdout, child.stderr].map(|text| String::from_utf8(text).unwrap());
+    assert!(child.status.success(), "{out}{err}");
+    let line = format!("the capture {} is incomplete, 320 packets are missing", file.text());
+    assert!(err.contains(&line) && err.contains("make room, or capture elsewhere"), "{err}");
+}
+
+const FULL: &str = "MILLSTREAM_FULL_DISK";
+
+#[test]
+#[ignore = "a child of the test above: it limits the files of its process"]
+fn child_whose_disk_is_full() {
+    let Ok(path) = std::env::var(FULL) else { return };
+    let mut link = frames(&format!("null:bytes=5000,capture={path}"));
+    let limit = rustix::process::Rlimit { current: Some(4096), maximum: Some(4096) };
+    rustix::process::setrlimit(rustix::process::Resource::Fsize, limit).unwrap();
+    // SAFETY: the signal that a too long file brings is ignored: writing fails with EFBIG.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+    let (mut got, mut seen) = (Vec::new(), 0);
+    let until = Instant::now() + Duration::from_secs(10);
+    while seen < 320 {
+        seen += link.receive(&mut got).unwrap();
+        link.give_back(&mut got);
+    }
+    while link.explain().is_none() || link.counters().uncaptured < 320 {
+        assert!(Instant::now() < until, "{:?}", link.counters());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let counters = link.counters();
+    assert_eq!(counters.rx_frames, counters.uncaptured, "{counters:?}");
+}
+
 #[test]
 fn capturing_allocates_nothing() {
     let file = Temporary::new("steady");

@@ -1,9 +1,9 @@
 //! The thread that writes a capture: it takes what the taps have left, oldest first.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -18,27 +18,42 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// A file that is being written, until the last tap has ended.
 #[derive(Debug)]
-pub(super) struct Writing(Option<JoinHandle<()>>);
+pub(super) struct Writing {
+    thread: Option<JoinHandle<()>>,
+    path: String,
+    counts: Arc<Counts>,
+}
 
 impl Writing {
     /// Begins a file; its thread ends with the taps behind `readers`.
     pub fn begin(
-        file: File,
+        path: &str,
         interface: &str,
         readers: Vec<Reader<u8>>,
         counts: Arc<Counts>,
-    ) -> std::io::Result<Self> {
-        let mut file = BufWriter::with_capacity(1 << 18, file);
+    ) -> io::Result<Self> {
+        let mut file = BufWriter::with_capacity(1 << 18, File::create(path)?);
         file.write_all(&pcapng::head(interface))?;
-        let writer = Writer { file, readers, counts, failed: false };
+        file.flush()?;
+        let writer = Writer { file, readers, counts: Arc::clone(&counts), buffered: 0 };
         let thread = thread::Builder::new().name("ms-capture".to_owned());
-        Ok(Self(Some(thread.spawn(|| writer.run())?)))
+        let thread = Some(thread.spawn(|| writer.run())?);
+        Ok(Self { thread, path: path.to_owned(), counts })
+    }
+
+    /// What went wrong so far, for people.
+    pub fn explain(&self) -> Option<String> {
+        self.counts.explain(&self.path)
     }
 }
 
 impl Drop for Writing {
     fn drop(&mut self) {
-        let _ = self.0.take().map(JoinHandle::join);
+        let _ = self.thread.take().map(JoinHandle::join);
+        // Ports have no counter for it, and nobody is there any more who could be asked.
+        if let Some(text) = self.explain() {
+            eprintln!("{text}");
+        }
     }
 }
 
@@ -46,8 +61,8 @@ struct Writer {
     file: BufWriter<File>,
     readers: Vec<Reader<u8>>,
     counts: Arc<Counts>,
-    /// The disk refused something: what follows would not be readable.
-    failed: bool,
+    /// Packets that the disk has perhaps not got yet.
+    buffered: u64,
 }
 
 impl Writer {
@@ -61,18 +76,51 @@ impl Writer {
                 break;
             }
             // So that whoever looks into the file meanwhile sees what there is.
-            self.failed |= self.file.flush().is_err();
+            self.write(Write::flush);
+            self.buffered = 0;
             thread::sleep(LOOK_EVERY);
         }
-        let count = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
+        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let seen = Statistics {
             received: count(&self.counts.received),
             lost: count(&self.counts.lost),
             uncaptured: count(&self.counts.uncaptured),
         };
-        if !self.failed {
-            let _ = self.file.write_all(&pcapng::statistics(now_ns(), seen));
-            let _ = self.file.flush();
+        self.write(|file| file.write_all(&pcapng::statistics(now_ns(), seen)));
+        self.write(Write::flush);
+        if self.counts.failure.get().is_some() {
+            // What is still in the buffer would be tried once more, to no avail.
+            drop(self.file.into_parts());
+        }
+    }
+
+    /// Does something with the file, unless the disk has refused something already: what follows
+    /// that would not be readable.
+    fn write(&mut self, step: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) {
+        if self.counts.failure.get().is_none() {
+            let _ = step(&mut self.file).map_err(|error| self.fail(error));
+        }
+    }
+
+    /// The disk has refused something, and with it what was still in the buffer.
+    fn fail(&self, error: io::Error) {
+        self.counts.uncaptured.fetch_add(self.buffered, Ordering::Relaxed);
+        // There is no failure yet: nothing is written after the first.
+        let _ = self.counts.failure.set(error);
+    }
+
+    /// Writes the block of a packet that lies at the front of a reader's ring.
+    fn write_packet(&mut self, index: usize, from: usize, bytes: usize) {
+        let block = &self.readers[index].slice()[from..from + bytes];
+        let before = self.file.buffer().len();
+        match self.file.write_all(block) {
+            Ok(()) if self.file.buffer().len() == before + bytes => self.buffered += 1,
+            // There was no room beside what was in the buffer, which has left.
+            Ok(()) => self.buffered = u64::from(!self.file.buffer().is_empty()),
+            Err(error) => {
+                self.buffered += 1;
+                self.fail(error);
+            }
         }
     }
 
@@ -91,11 +139,11 @@ impl Writer {
                 });
             let Some((_, index, bytes)) = next.min() else { break };
             let at = ends[index].0;
-            let block = &self.readers[index].slice()[at..at + bytes];
-            if !self.failed && self.file.write_all(block).is_err() {
-                self.failed = true;
+            if self.counts.failure.get().is_none() {
+                self.write_packet(index, at, bytes);
+            } else {
+                self.counts.uncaptured.fetch_add(1, Ordering::Relaxed);
             }
-            self.counts.uncaptured.fetch_add(u64::from(self.failed), Ordering::Relaxed);
             ends[index].0 += bytes;
             any = true;
         }

@@ -88,7 +88,7 @@ impl FrameLink for CaptureLink {
     }
 
     fn explain(&mut self) -> Option<String> {
-        self.inner.explain()
+        self.writing.as_ref().and_then(Writing::explain).or_else(|| self.inner.explain())
     }
 
     fn reserve(&mut self, frames: &mut Vec<Frame>, count: usize) -> usize {
@@ -125,7 +125,8 @@ impl FrameLink for CaptureLink {
     }
 
     fn counters(&mut self) -> LinkCounters {
-        self.inner.counters()
+        let uncaptured = self.counts.uncaptured.load(Ordering::Relaxed);
+        LinkCounters { uncaptured, ..self.inner.counters() }
     }
 
     fn census(&self) -> Census {

@@ -2,8 +2,13 @@
 //!
 //! The link's thread copies packets into a bounded buffer, and a thread of the capture writes them:
 //! a slow disk costs packets in the file, which its statistics block counts (`isb_osdrop`, beside
-//! the link's own losses, `isb_ifdrop`), and never any on the link. Time stamps are taken once for
-//! each batch, in nanoseconds. Ports get Ethernet, IPv4 and UDP headers made up in front.
+//! the link's own losses, `isb_ifdrop`) and so does the link (`uncaptured`), and never any on the
+//! link. A disk that fails ends the file: the link explains it ([`FrameLink::explain`]), and one
+//! line on standard error tells when it is closed. Time stamps are taken once for each batch, in
+//! nanoseconds. Ports get Ethernet, IPv4 and UDP headers made up in front.
+//!
+//! The crate `pcap-file` is not used: it wants each packet in one piece with a vector of options,
+//! while these come in pieces and go straight into a ring, without an allocation.
 //!
 //! ```
 //! use millstream_link::frame::{FrameLink, FrameOptions};
@@ -26,7 +31,6 @@ mod link;
 mod port;
 mod tap;
 
-use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
@@ -86,7 +90,7 @@ fn begin(
     readers: Vec<Reader<u8>>,
     counts: &Arc<Counts>,
 ) -> io::Result<Writing> {
-    Writing::begin(File::create(path)?, interface, readers, Arc::clone(counts))
+    Writing::begin(path, interface, readers, Arc::clone(counts))
 }
 
 fn cannot(path: &str, error: &io::Error) -> LinkError {

@@ -1,7 +1,8 @@
 //! What a link's thread does for a capture: it copies packets into a ring, or counts them.
 
-use std::sync::Arc;
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use millstream_ring::{Reader, RingOptions, Writer, ring};
 
@@ -16,6 +17,19 @@ pub(super) struct Counts {
     pub received: AtomicU64,
     pub lost: AtomicU64,
     pub uncaptured: AtomicU64,
+    /// Why the file ended before its link.
+    pub failure: OnceLock<io::Error>,
+}
+
+impl Counts {
+    /// What went wrong with the file, for people.
+    pub fn explain(&self, path: &str) -> Option<String> {
+        let (error, missing) = (self.failure.get()?, self.uncaptured.load(Ordering::Relaxed));
+        Some(format!(
+            "the capture {path} is incomplete, {missing} packets are missing ({error}): \
+             make room, or capture elsewhere"
+        ))
+    }
 }
 
 /// One thread's way into a capture.

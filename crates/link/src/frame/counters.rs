@@ -47,6 +47,8 @@ counters! {
     syscalls,
     /// Stalls that the watchdog found and ended.
     recoveries,
+    /// Frames that passed and are missing in the link's capture: the disk was slow, or failed.
+    uncaptured,
 }
 
 /// Where the frames of a link are. The sum never changes while the link is open.

@@ -8,10 +8,15 @@
 //! by `sendmmsg` out of the frame memory (`tx=batch`) or copied into a ring of the kernel
 //! (`tx=ring`).
 //!
-//! - `ring=v2` (the default) shows each frame at once and has a slot for each: a round trip takes
-//!   microseconds. `ring=v3` packs frames into blocks, which a frame that comes alone leaves only
-//!   after `retire_ms`: round trips take a millisecond and more, and a full stream of small frames
-//!   is received up to twice as fast. `tx=auto` is `batch`, which wins from 1 KiB a frame on.
+//! - `ring=v2` (`auto` is the same) shows each frame at once and has a slot for each: a round trip
+//!   takes microseconds. `ring=v3` packs frames into blocks, which a frame that comes alone leaves
+//!   only after `retire_ms`, and later where the kernel's timer (a soft interrupt) waits for a CPU:
+//!   beside spinning threads or on a busy machine hundreds of milliseconds were seen. It is for
+//!   full streams of small frames, which are received up to twice as fast. A block is not read
+//!   before the kernel hands it over: no other rule is documented.
+//! - A frame that is kept keeps its slot, or its whole block: once the kernel has come round to it,
+//!   frames are lost (`rx_ring_full`) until it is given back.
+//! - `tx=auto` is `batch`. A ring costs a copy more (two where the receiver is this machine).
 //! - [`steer`](crate::frame::FrameLink::steer) attaches a filter to the socket. The kernel sees
 //!   every frame all the same: this link only listens beside it, `everything` included. For
 //!   addresses that the kernel knows, its own UDP sockets must hold the ports, or it answers "port
