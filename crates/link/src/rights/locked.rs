@@ -21,6 +21,16 @@ pub fn raise(process: Option<Pid>, bytes: u64) -> io::Result<()> {
     limit(process, Some(wanted)).map(drop).map_err(failed)
 }
 
+/// How much of `bytes` more a process may be allowed without exceeding `most` in all: whoever asks
+/// again and again gets no more.
+///
+/// # Errors
+/// What prlimit(2) reports.
+pub fn room(process: i32, bytes: u64, most: u64) -> io::Result<u64> {
+    let now = limit(Pid::from_raw(process), None)?.rlim_cur;
+    Ok(most.saturating_sub(now).min(bytes))
+}
+
 /// How much this process may lock, its other links and those of its user included.
 #[must_use]
 pub fn lockable_bytes() -> u64 {
@@ -48,6 +58,25 @@ fn limit(process: Option<Pid>, new: Option<libc::rlimit>) -> io::Result<libc::rl
 mod tests {
     use super::*;
     use std::process::{Command, Stdio};
+
+    #[test]
+    fn whoever_asks_again_and_again_gets_no_more_than_there_is() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let process = Pid::from_child(&child);
+        let before = limit(Some(process), None).unwrap().rlim_cur;
+        let most = before.saturating_add(10_000);
+        for _ in 0..5 {
+            let room = room(process.as_raw_pid(), 4096, most).unwrap();
+            if let Err(error) = raise(Some(process), room) {
+                assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+            }
+        }
+        let after = limit(Some(process), None).unwrap().rlim_cur;
+        assert!(after == most || after == before, "{before}, {after}");
+        assert_eq!(room(process.as_raw_pid(), 4096, 0).unwrap(), 0);
+        drop(child.stdin.take());
+        child.wait().unwrap();
+    }
 
     #[test]
     fn the_limit_of_another_process_grows_where_that_is_allowed() {

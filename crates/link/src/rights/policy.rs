@@ -86,7 +86,8 @@ impl Policy {
         Ok(())
     }
 
-    /// Whether frames may be taken from the kernel. `kernel` are the addresses of the machine.
+    /// Whether frames may be taken from the kernel. `kernel` are the addresses of the machine, and
+    /// the broadcast addresses of its networks.
     ///
     /// # Errors
     /// The reason why not.
@@ -100,6 +101,13 @@ impl Policy {
             let ranges = self.ports.iter().map(|r| format!("{}-{}", r.start(), r.end()));
             let ranges = ranges.collect::<Vec<_>>().join(", ");
             return Err(format!("UDP port {port} is not granted, only {ranges} (--ports)"));
+        }
+        let shared = |address: &&Ipv4Addr| {
+            let limited = address.is_unspecified() || address.is_broadcast();
+            wanted.own_addresses && (limited || address.is_multicast() || address.is_loopback())
+        };
+        if let Some(address) = wanted.addresses.iter().find(shared) {
+            return Err(format!("{address} is not the address of one station: it cannot be owned"));
         }
         let of_kernel = |address: &&Ipv4Addr| wanted.own_addresses && kernel.contains(address);
         if let Some(address) = wanted.addresses.iter().find(of_kernel) {
@@ -162,5 +170,11 @@ mod tests {
         let kernel = [Ipv4Addr::new(10, 0, 0, 1)];
         assert!(policy().steer(&own(2), &kernel).is_ok());
         assert!(policy().steer(&own(1), &kernel).unwrap_err().contains("stay with the kernel"));
+        for shared in [[0; 4], [255; 4], [224, 0, 0, 251], [127, 0, 0, 1]] {
+            let addresses = vec![Ipv4Addr::from(shared)];
+            let own = Steer { addresses, own_addresses: true, ..Steer::default() };
+            let error = policy().steer(&own, &kernel).unwrap_err();
+            assert!(error.ends_with("is not the address of one station: it cannot be owned"));
+        }
     }
 }

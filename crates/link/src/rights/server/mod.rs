@@ -13,8 +13,8 @@ mod tests;
 use std::fmt;
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -92,13 +92,13 @@ impl Server {
     /// `AddrInUse` when a broker listens there already; what the system reports.
     pub fn listen(path: &Path, policy: Policy, open: Open) -> io::Result<Self> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            fs::create_dir_all(folder)?;
+            fs::DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
         }
         remove_stale(path)?;
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let listener = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
         bind(&listener, &SocketAddrUnix::new(path)?)?;
-        fs::set_permissions(path, fs::Permissions::from_mode(0o666))?;
+        open_to_all(path)?;
         listen(&listener, 64)?;
         let path = path.to_owned();
         Ok(Self { listener, path, policy, open, sessions: Vec::new(), refusals: 0 })
@@ -169,6 +169,21 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
     }
+}
+
+/// Lets anybody connect to our socket. In a folder of somebody else's, its name may be another
+/// file's by now: only a socket of ours is touched, and no link followed.
+fn open_to_all(path: &Path) -> io::Result<()> {
+    use rustix::fs::{Mode, OFlags};
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = fs::File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let found = file.metadata()?;
+    if !found.file_type().is_socket() || found.uid() != rustix::process::geteuid().as_raw() {
+        let text = format!("{} was replaced by somebody else", path.display());
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+    }
+    let itself = format!("/proc/self/fd/{}", file.as_raw_fd());
+    fs::set_permissions(itself, fs::Permissions::from_mode(0o666))
 }
 
 /// Removes the socket that a broker left when it was killed; one that answers stays.

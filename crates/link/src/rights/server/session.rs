@@ -7,7 +7,7 @@ use super::{Event, Open, Peer, peer, taken};
 use crate::interfaces;
 use crate::rights::message::{Reply, Request, VERSION, hook_number};
 use crate::rights::policy::Policy;
-use crate::rights::{Family, Rights, channel};
+use crate::rights::{Family, Rights, channel, locked};
 
 /// Sockets of one link; it needs one a queue.
 const SOCKETS_MAX: usize = 256;
@@ -28,7 +28,6 @@ struct Link {
     rights: Box<dyn Rights>,
     attached: bool,
     sockets: usize,
-    locked_bytes: u64,
 }
 
 /// What was done, or the reason of a refusal.
@@ -141,7 +140,7 @@ fn begin(
     let rights = open(family, interface, peer)?;
     let what = format!("{} on {interface}", family.name());
     let peer = peer.clone();
-    Ok(Link { what, peer, family, rights, attached: false, sockets: 0, locked_bytes: 0 })
+    Ok(Link { what, peer, family, rights, attached: false, sockets: 0 })
 }
 
 impl Link {
@@ -154,16 +153,16 @@ impl Link {
                 Ok(Done { descriptors: vec![self.rights.socket()?], ..Done::default() })
             }
             Request::AllowLocked { bytes } => {
-                let all = self.locked_bytes.saturating_add(bytes);
-                if all > policy.locked_bytes_max {
-                    let most = policy.locked_bytes_max >> 20;
-                    return refuse(&format!("{most} MiB may be locked; use fewer frames"));
+                let most = policy.locked_bytes_max;
+                if bytes > most {
+                    return refuse(&format!("{} MiB may be locked; use fewer frames", most >> 20));
                 }
                 if !peer::is_alive(&self.peer) {
                     return refuse("the process that connected has gone");
                 }
-                self.rights.allow_locked(bytes)?;
-                self.locked_bytes = all;
+                // However often it asks, and on however many connections.
+                let room = locked::room(self.peer.pid, bytes, most)?;
+                self.rights.allow_locked(room)?;
                 done(0)
             }
             Request::BusyPoll(how) => {
@@ -187,10 +186,13 @@ impl Link {
                 done(0)
             }
             Request::Steer(wanted) => {
-                let kernel: Vec<_> =
-                    interfaces::list()?.into_iter().map(|found| found.address).collect();
+                let found = interfaces::list()?;
+                let broadcast: Vec<_> = found.iter().filter_map(|one| one.broadcast).collect();
+                let kernel: Vec<_> = found.iter().map(|one| one.address).collect();
+                let kernel = [kernel, broadcast.clone()].concat();
                 policy.steer(&wanted, &kernel).map_err(|reason| refusal(&reason))?;
-                let taken = (self.peer.uid != 0).then(|| taken::by_another(&wanted, self.peer.uid));
+                let uid = self.peer.uid;
+                let taken = (uid != 0).then(|| taken::by_another(&wanted, uid, &broadcast));
                 if let Some((port, owner)) = taken.flatten() {
                     return refuse(&format!("UDP port {port} is in use by user {owner}"));
                 }

@@ -6,21 +6,22 @@ use std::net::Ipv4Addr;
 use crate::frame::Steer;
 
 /// A wanted port that a socket of another user than `uid` has, in the network namespace of this
-/// thread: the port, and whose it is.
-pub fn by_another(wanted: &Steer, uid: u32) -> Option<(u16, u32)> {
+/// thread: the port, and whose it is. `broadcast` are the addresses whose frames are taken, too.
+pub fn by_another(wanted: &Steer, uid: u32, broadcast: &[Ipv4Addr]) -> Option<(u16, u32)> {
     let tables = ["udp", "udp6"].map(|name| format!("/proc/thread-self/net/{name}"));
     // Without IPv6 there is no second table.
     let tables = tables.iter().filter_map(|path| fs::read_to_string(path).ok());
-    tables.into_iter().find_map(|table| in_table(&table, wanted, uid))
+    let addresses = [&wanted.addresses, broadcast].concat();
+    tables.into_iter().find_map(|table| in_table(&table, &addresses, &wanted.udp_ports, uid))
 }
 
 /// The same in one table as the kernel writes it (proc(5), `/proc/net/udp`).
-fn in_table(table: &str, wanted: &Steer, uid: u32) -> Option<(u16, u32)> {
+fn in_table(table: &str, addresses: &[Ipv4Addr], ports: &[u16], uid: u32) -> Option<(u16, u32)> {
     let sockets = table.lines().skip(1).filter_map(socket);
     sockets
         .filter(|(address, port, owner)| {
-            let ours = address.is_unspecified() || wanted.addresses.contains(address);
-            ours && *owner != uid && wanted.udp_ports.contains(port)
+            let any = address.is_unspecified() || address.is_broadcast();
+            (any || addresses.contains(address)) && *owner != uid && ports.contains(port)
         })
         .map(|(_, port, owner)| (port, owner))
         .next()
@@ -65,9 +66,9 @@ mod tests {
 
     #[test]
     fn a_port_of_another_user_is_found_at_our_addresses_only() {
-        let addresses = vec![Ipv4Addr::new(127, 0, 0, 1)];
-        let wanted = Steer { addresses, udp_ports: vec![0xC001], ..Steer::default() };
-        let find = |local: &str, uid| in_table(&line(local, uid), &wanted, 1000);
+        let addresses = [Ipv4Addr::new(127, 0, 0, 1)];
+        let find = |local: &str, uid| in_table(&line(local, uid), &addresses, &[0xC001], 1000);
+        assert_eq!(find("FFFFFFFF:C001", 7), Some((0xC001, 7)), "broadcast frames are taken");
         assert_eq!(find("00000000:C001", 7), Some((0xC001, 7)));
         assert_eq!(find("0100007F:C001", 7), Some((0xC001, 7)));
         assert_eq!(find("0200007F:C001", 7), None, "another address");
@@ -85,7 +86,7 @@ mod tests {
         let addresses = vec![Ipv4Addr::LOCALHOST];
         let wanted = Steer { addresses, udp_ports: vec![port], ..Steer::default() };
         let own = rustix::process::geteuid().as_raw();
-        assert_eq!(by_another(&wanted, own), None);
-        assert_eq!(by_another(&wanted, own + 1), Some((port, own)));
+        assert_eq!(by_another(&wanted, own, &[]), None);
+        assert_eq!(by_another(&wanted, own + 1, &[]), Some((port, own)));
     }
 }

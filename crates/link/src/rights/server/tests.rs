@@ -211,3 +211,20 @@ fn the_socket_of_a_killed_broker_is_replaced_and_that_of_a_living_one_not() {
     let error = Broker::connect(&path, Family::Xdp, "veth0").unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::NotFound);
 }
+
+#[test]
+fn a_name_that_leads_elsewhere_by_now_is_not_opened_to_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let (secret, path) = (folder.path().join("secret"), folder.path().join("grant.sock"));
+    fs::write(&secret, "").unwrap();
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+    std::os::unix::fs::symlink(&secret, &path).unwrap();
+    assert!(open_to_all(&path).is_err());
+    fs::remove_file(&path).unwrap();
+    fs::hard_link(&secret, &path).unwrap();
+    assert_eq!(open_to_all(&path).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+    assert_eq!(fs::metadata(&secret).unwrap().permissions().mode() & 0o777, 0o600);
+    let running = Running::start(policy());
+    assert_eq!(fs::metadata(&running.path).unwrap().permissions().mode() & 0o777, 0o666);
+    running.end();
+}
