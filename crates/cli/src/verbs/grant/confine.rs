@@ -9,14 +9,17 @@ use std::process::Command;
 const CAPABILITY_VERSION: u32 = 0x2008_0522;
 
 /// Has `command` run as the user, in its groups, with every capability set empty (bounding and
-/// ambient ones, too) and without a way to get any (PR_SET_NO_NEW_PRIVS). It is asked to end when
-/// the calling thread does.
+/// ambient ones, too), without a way to get any (PR_SET_NO_NEW_PRIVS), and with no descriptor but
+/// the standard ones. It is asked to end when the calling thread does.
 pub fn confine(command: &mut Command, account: &Account) -> anyhow::Result<()> {
     let groups = account.groups()?;
     let (uid, gid) = (account.uid, account.gid);
     command.env("HOME", &account.home).env("USER", &account.name).env("LOGNAME", &account.name);
+    // Root's own, where the user may not write.
+    command.env_remove("XDG_RUNTIME_DIR");
     let parent = std::process::id();
     let drop_all = move || {
+        keep_standard_descriptors()?;
         drop_bounding_set()?;
         // SAFETY: plain system calls with numbers, and a list that lives through the call.
         unsafe {
@@ -39,6 +42,15 @@ pub fn confine(command: &mut Command, account: &Account) -> anyhow::Result<()> {
     // SAFETY: the closure makes async-signal-safe system calls and allocates nothing.
     unsafe { command.pre_exec(drop_all) };
     Ok(())
+}
+
+/// What whoever started us left open (without close-on-exec) is root's, and none of the command's.
+fn keep_standard_descriptors() -> io::Result<()> {
+    let (first, last) = (3, libc::c_uint::MAX);
+    // SAFETY: a plain system call with numbers; nothing is closed before exec.
+    let status =
+        unsafe { libc::syscall(libc::SYS_close_range, first, last, libc::CLOSE_RANGE_CLOEXEC) };
+    done(status as libc::c_int)
 }
 
 /// Nothing that is executed later can gain a capability.
@@ -85,5 +97,22 @@ mod tests {
         assert_eq!(field("Uid"), format!("{uid} {uid} {uid} {uid}"));
         assert_eq!(field("NoNewPrivs"), "1");
         assert_eq!(field("Groups"), nobody.gid.to_string());
+    }
+
+    #[test]
+    fn a_confined_command_inherits_no_descriptor_but_the_standard_ones() {
+        if !rustix::process::geteuid().is_root() {
+            return eprintln!("skipped: only root has rights to drop");
+        }
+        // As a shell leaves them: without close-on-exec.
+        let left = rustix::io::dup(std::io::stderr()).unwrap();
+        let flags = rustix::io::fcntl_getfd(&left).unwrap();
+        assert!(!flags.contains(rustix::io::FdFlags::CLOEXEC));
+        let mut command = Command::new("ls");
+        command.arg("/proc/self/fd").stdout(Stdio::piped());
+        confine(&mut command, &Account::find("nobody").unwrap()).unwrap();
+        let text = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        // The last one is the folder that `ls` reads.
+        assert_eq!(text.split_whitespace().collect::<Vec<_>>(), ["0", "1", "2", "3"]);
     }
 }

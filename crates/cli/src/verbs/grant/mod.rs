@@ -20,8 +20,8 @@ use account::Account;
 /// Without a command it serves until it is interrupted. With one it drops every right, runs the
 /// command as the user, and serves it alone.
 ///
-/// A socket of the link `packet` sees every frame of the machine, and one of `xdp` may send
-/// anything on its interface: grant them to users whom you trust with that.
+/// A socket of the link `packet` sees and sends frames on every interface of this network
+/// namespace, and one of `xdp` may send on every one: grant them to users whom you trust with that.
 #[derive(clap::Args)]
 pub struct Args {
     /// The interface to grant; may be given several times.
@@ -41,7 +41,8 @@ pub struct Args {
         value_parser = PossibleValuesParser::new(["xdp", "packet"]).map(family))]
     pub links: Vec<Family>,
 
-    /// UDP ports that may be taken from the kernel, separated by commas.
+    /// UDP ports that an xdp link may take from the kernel, separated by commas. What others bind
+    /// there later gets nothing: grant few.
     #[arg(long, value_delimiter = ',', value_name = "PORT[-PORT]", value_parser = ports,
         default_value = "1024-65535")]
     pub ports: Vec<RangeInclusive<u16>>,
