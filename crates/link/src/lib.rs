@@ -39,5 +39,5 @@ pub mod udp;
 pub mod xdp;
 
 pub use error::LinkError;
-pub use registry::{open, open_frames};
+pub use registry::{check_options, open, open_frames};
 pub use spec::{Field, Spec};

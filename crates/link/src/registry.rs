@@ -92,6 +92,24 @@ pub fn open_frames(link: &str, options: &FrameOptions) -> Result<Box<dyn FrameLi
     }
 }
 
+/// Whether the options of a link on an interface (`xdp` or `packet`) can be understood; nothing is
+/// opened or looked at.
+///
+/// # Errors
+/// [`LinkError::BadOption`], which says what to do.
+pub fn check_options(link: &str) -> Result<(), LinkError> {
+    let (name, _) = split_name(link);
+    let found = FRAME_LINKS.iter().find(|candidate| candidate.name == name);
+    let found = found.ok_or_else(|| unknown(name))?;
+    let mut spec = Spec::parse(link, found.options_help)?;
+    drop(spec.take(capture::OPTION));
+    match name {
+        "xdp" => xdp::check(&spec),
+        "packet" => packet::check(&spec),
+        _ => Ok(()),
+    }
+}
+
 fn unknown(name: &str) -> LinkError {
     let ports = LINKS.iter().map(|link| link.name);
     let known: Vec<_> = ports.chain(FRAME_LINKS.iter().map(|link| link.name)).collect();

@@ -66,6 +66,11 @@ const SEGMENTS: usize = 512;
 /// A train of datagrams is one IPv4 packet, bytes, with its Ethernet header.
 const TRAIN_BYTES_MAX: usize = 65_535 + ETHERNET_BYTES_MAX;
 
+/// Whether the options can be understood.
+pub(crate) fn check(spec: &Spec) -> Result<(), LinkError> {
+    PacketOptions::from_spec(spec).map(drop)
+}
+
 /// Opens a packet link; the factory behind the name `packet`.
 ///
 /// # Errors

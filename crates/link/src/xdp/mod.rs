@@ -41,6 +41,11 @@ pub use link::XdpLink;
 pub use options::OPTIONS_HELP;
 pub use watchdog::{Ring, Stall};
 
+/// Whether the options can be understood.
+pub(crate) fn check(spec: &Spec) -> Result<(), LinkError> {
+    options::XdpOptions::from_spec(spec).map(drop)
+}
+
 /// Opens a link; the factory behind the name `xdp`.
 ///
 /// # Errors

@@ -1,6 +1,9 @@
 //! What opening the links of a file would do here, and what stands in the way; nothing is done.
 
+use millstream_link::check_options;
 use serde::Serialize;
+
+use crate::options::Asked;
 
 use super::survey::{Found, Survey};
 use super::{Config, InterfaceConfig, LinkKind, process};
@@ -89,7 +92,12 @@ fn examine(
     tell: &mut impl FnMut(Kind, String),
 ) {
     let link = format!("{}:{}", wanted.link.name(), wanted.name);
-    tell(Kind::Open, process::expand_by(config, &link));
+    let link = process::expand_by(config, &link);
+    let understood = Asked::parse(&link).and_then(|asked| check_options(&asked.link_text()));
+    tell(Kind::Open, link);
+    if let Err(error) = understood {
+        tell(Kind::Obstacle, error.to_string());
+    }
     if !found.interface.up {
         let name = &wanted.name;
         tell(Kind::Obstacle, format!("the interface is down: `ip link set {name} up`"));

@@ -81,7 +81,7 @@ impl ConfigError {
             .map_or_else(|_| String::new(), |tree| key_at(tree.get_ref(), span.start));
         let problem = match error.message().trim() {
             "" => "this cannot be understood".to_owned(),
-            message => message.replace('\n', " "),
+            message => in_words(message),
         };
         Self::wrong(file, text, span, key, problem)
     }
@@ -108,6 +108,26 @@ impl ConfigError {
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
         Self::Wrong { file: file.to_owned(), line, column, key, problem }
     }
+}
+
+/// What a parser says of types, as somebody says it who does not know them.
+fn in_words(message: &str) -> String {
+    const WORDS: [(&str, &str); 8] = [
+        ("\n", " "),
+        (" as i128", ""),
+        ("expected u8", "expected a whole number from 0 to 255"),
+        ("expected u16", "expected a whole number from 0 to 65535"),
+        ("expected u32", "expected a whole number from 0 to 4294967295"),
+        ("expected usize", "expected a whole number"),
+        (
+            "invalid type: map, expected a sequence",
+            "there may be several of these: write its name in [[double brackets]]",
+        ),
+        ("invalid IPv4 address syntax", "this is no IPv4 address; write it like 192.168.10.254"),
+    ];
+    let said = message.trim().to_owned();
+    let said = WORDS.iter().fold(said, |said, (jargon, words)| said.replace(jargon, words));
+    said.replace("expected a sequence", "expected a list, like [\"a\", \"b\"]")
 }
 
 /// Where the value at the end of a path is, or as much of the path as there is.

@@ -89,6 +89,10 @@ fn errors_name_place_key_and_remedy() {
         (format!("{eth}mtv = 9000\n"), "radio.toml:4:1: interface[0].mtv: unknown field `mtv`"),
         (format!("{eth}mtu = \"big\"\n"), "radio.toml:4:7: interface[0].mtu: invalid type: string"),
         (format!("{eth}mtu = 9\n"), "radio.toml:4:7: interface[0].mtu: wants bytes from 68 to"),
+        (format!("{eth}mtu = -1\n"), "`-1`, expected a whole number from 0 to 4294967295"),
+        (format!("{eth}gateway = \"10.0\"\n"), "this is no IPv4 address; write it like"),
+        (format!("{eth}addresses = \"10.0.0.1/24\"\n"), "expected a list, like [\"a\", \"b\"]"),
+        ("[interface]\nname = \"eth1\"\n".into(), "radio.toml:1:1: interface: there may be sev"),
         (format!("{eth}vlan = 4095\n"), "interface[0].vlan: wants an identifier from 1 to 4094"),
         (
             format!("{eth}mode = \"fast\"\n"),
@@ -287,6 +291,10 @@ fn each_obstacle_is_named_with_its_remedy() {
         survey.interfaces[1].addresses.push("10.1.0.2/16".parse().unwrap());
     });
     assert_eq!(text, "eth2: the kernel has 10.1.0.2/16, too: `ip addr del 10.1.0.2/16 dev eth2`");
+    let text = change(&|config, _| {
+        config.interfaces[0].options.insert("nonsense".into(), "1".into());
+    });
+    assert!(text.starts_with("eth1: ") && text.contains("nonsense=1"), "{text}");
     let text = change(&|config, _| config.threads[0].cpu = Some(5));
     assert_eq!(text, "thread radio: may not run on CPU 5: allowed are [0, 1]");
 }
