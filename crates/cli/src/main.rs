@@ -73,6 +73,9 @@ fn main() -> ExitCode {
     let configured = if cli.verb.opens_links() { configure(cli.config) } else { Ok(None) };
     // In force as long as the verb runs.
     let outcome = configured.and_then(|_configured| run(cli.verb));
+    for advice in millstream_net::engine::take_advice() {
+        output::note(format_args!("millstream: {advice}"));
+    }
     output::finish(outcome, cli.json)
 }
 

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Outcome, millstream};
+use common::{Outcome, Running, millstream};
 use millstream_testkit::netns::{INTERFACE, Namespace, Pair, PairOptions};
 use std::path::Path;
 
@@ -115,4 +115,29 @@ fn a_wrong_file_is_answered_with_place_key_and_remedy() {
     missing.fails(1, "cannot read the configuration y.toml");
     let schema = millstream(folder.path(), &["net", "schema", "--json"]).json();
     assert_eq!(schema["results"]["type"], "object");
+}
+
+#[test]
+fn frames_on_a_queue_that_nobody_watches_are_explained_at_the_end() {
+    let Some(pair) = Pair::new(PairOptions { queues: 4, ..Default::default() }) else { return };
+    let host = |queues: &str| {
+        let link = format!("xdp:{INTERFACE},mode=generic,queues={queues}");
+        let mut command = pair.left.command(env!("CARGO_BIN_EXE_millstream"));
+        command.args(["net", "host", "--link", &link, "--echo", "7000"]);
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+        let running = Running::start(command);
+        running.line("ready: ");
+        // The kernel's hash gives each flow a queue: of so many, three quarters come elsewhere.
+        pair.right.run(|| {
+            for _ in 0..64 {
+                let socket = std::net::UdpSocket::bind((pair.right.address, 0)).unwrap();
+                socket.send_to(b"?", (pair.left.address, 7000)).unwrap();
+            }
+        });
+        running.signal(libc::SIGINT);
+        running.wait()
+    };
+    let astray = host("0");
+    assert!(astray.succeeds().stderr.contains("this link watches queue 0 only: open it with"));
+    assert!(!host("all").succeeds().stderr.contains("watches queue"));
 }

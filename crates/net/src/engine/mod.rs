@@ -14,6 +14,7 @@
 //! the same single CPU as its I/O thread takes the time from it that it waits for: give the thread
 //! another CPU, or have no thread (`io=inline`), which is also the shortest way.
 
+mod advice;
 mod clock;
 mod deliver;
 mod host;
@@ -26,6 +27,7 @@ mod send;
 mod served;
 mod worker;
 
+pub use advice::take_advice;
 pub use inventory::{Inventory, LinkReport, PortReport, ThreadReport, WaitReport, inventory};
 pub use registry::{attach, open};
 pub use served::Attached;

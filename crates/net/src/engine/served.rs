@@ -16,6 +16,7 @@ use crate::options::{Asked, bad};
 use crate::port::{Drive, Lane, Parts, Shape, Shares, assemble};
 use crate::stack::{ChecksumPolicy, Claim, Stack, StackConfig, Subnet};
 
+use super::advice;
 use super::clock::now_ns;
 use super::host::Host;
 use super::inline::{Inline, InlineDrive};
@@ -279,6 +280,9 @@ impl OpenLink {
 
 impl Drop for OpenLink {
     fn drop(&mut self) {
+        if let Ok(Some(text)) = self.with(|host| host.link().explain()) {
+            advice::keep(text);
+        }
         match &self.driver {
             // A thread that is gone took the link with it.
             Driver::Thread(worker) => {

@@ -52,7 +52,8 @@ pub fn an_interface_that_was_down_carries_again(rig: &Rig) {
     let mut next = until_heard(&mut near, &mut far, 0) + 1;
     for side in [&pair.right, &pair.left] {
         // What is still under way from before must not be taken for news.
-        (drain(&mut far), drain(&mut near));
+        drain(&mut far);
+        drain(&mut near);
         side.sh(&format!("ip link set {INTERFACE} down"));
         for n in 0..20 {
             // Refused or lost, but in time.
