@@ -3,7 +3,7 @@
 
 use super::namespace::{self, Place};
 use super::value::Value;
-use crate::netlink::Netlink;
+use crate::netlink::{Netlink, NetlinkError};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, Metadata, OpenOptions};
@@ -82,10 +82,14 @@ impl Entry {
     }
 }
 
+/// The number of an interface; ENODEV if there is none, and only then.
 fn index(interface: &str) -> io::Result<u32> {
-    let no_device = |_| io::Error::from_raw_os_error(libc::ENODEV);
     let mut netlink = Netlink::open().map_err(io::Error::other)?;
-    netlink.interface(interface).map(|interface| interface.index).map_err(no_device)
+    match netlink.interface(interface) {
+        Ok(interface) => Ok(interface.index),
+        Err(NetlinkError::NoInterface { .. }) => Err(io::Error::from_raw_os_error(libc::ENODEV)),
+        Err(error) => Err(io::Error::other(error)),
+    }
 }
 
 #[derive(Deserialize, Serialize)]
