@@ -8,10 +8,6 @@ use rustix::process::Pid;
 
 /// Lets a process (none: this one) lock `bytes` more. The limit stays until the process ends.
 pub fn raise(process: Option<Pid>, bytes: u64) -> io::Result<()> {
-    let failed = |error: io::Error| {
-        let text = format!("RLIMIT_MEMLOCK cannot be raised: {error}");
-        io::Error::new(error.kind(), text)
-    };
     let now = limit(process, None).map_err(failed)?;
     let raised = now.rlim_cur.saturating_add(bytes);
     if raised == libc::RLIM_INFINITY {
@@ -21,13 +17,17 @@ pub fn raise(process: Option<Pid>, bytes: u64) -> io::Result<()> {
     limit(process, Some(wanted)).map(drop).map_err(failed)
 }
 
+fn failed(error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("RLIMIT_MEMLOCK cannot be raised: {error}"))
+}
+
 /// How much of `bytes` more a process may be allowed without exceeding `most` in all: whoever asks
 /// again and again gets no more.
 ///
 /// # Errors
 /// What prlimit(2) reports.
 pub fn room(process: i32, bytes: u64, most: u64) -> io::Result<u64> {
-    let now = limit(Pid::from_raw(process), None)?.rlim_cur;
+    let now = limit(Pid::from_raw(process), None).map_err(failed)?.rlim_cur;
     Ok(most.saturating_sub(now).min(bytes))
 }
 
