@@ -200,7 +200,8 @@ fn speak(
     socket::bind(fd.as_fd(), device.index, false).map_err(|error| ("bind", error))?;
     socket::grow_flight(fd.as_fd(), plan.buffers * plan.stride as usize);
     if options.transmit == TransmitKind::Ring {
-        let ring = tx_ring::TxRing::new(fd, plan.buffers, plan.longest);
+        let slots = plan.buffers.min(tx_ring::slots_max(plan.longest));
+        let ring = tx_ring::TxRing::new(fd, slots, plan.longest);
         return ring.map(Transmit::Ring).map_err(|error| ("PACKET_TX_RING", error));
     }
     Ok(Transmit::Batch(tx_batch::Batch::new(fd, Arc::clone(memory), plan.buffers)))

@@ -14,6 +14,15 @@ use crate::frame::{Frame, FrameMemory};
 /// have there (`packet_mmap.rst`, "TX_RING").
 const DATA: usize = libc::TPACKET2_HDRLEN - size_of::<libc::sockaddr_ll>();
 
+/// Bytes of a ring that stays in a core's second cache beside what is copied into it: the kernel
+/// sends out of the slots, so a longer ring only makes both sides wait for memory.
+const RING_BYTES: usize = 1 << 19;
+
+/// Slots of a ring that are of use for frames of up to `longest` bytes, a batch at least.
+pub(super) fn slots_max(longest: usize) -> usize {
+    (RING_BYTES / longest).max(64)
+}
+
 pub(super) struct TxRing {
     socket: OwnedFd,
     mapped: Mapped,

@@ -295,8 +295,12 @@ fn hook_name(hook: Hook) -> &'static str {
     }
 }
 
-/// One descriptor that is readable when any queue's socket is.
+/// One descriptor that is readable when any queue's socket is: of a single one the socket itself,
+/// which wakes its sleeper without an epoll instance between them.
 fn poll_all(queues: &[Queue]) -> io::Result<OwnedFd> {
+    if let [queue] = queues {
+        return queue.as_fd().try_clone_to_owned();
+    }
     let all = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     for queue in queues {
         let data = epoll::EventData::new_u64(u64::from(queue.number));
