@@ -116,18 +116,13 @@ pub fn measure_link(
     need: &Need,
     span: Span,
     repeat: usize,
+    fifo: Option<u32>,
 ) -> Result<Candidate, StageError> {
     let row = row(link);
     let frame_bytes = need.frame_bytes;
-    let how = How {
-        workload: Workload::Drop,
-        frame_bytes,
-        span,
-        rate_pps: None,
-        trace: false,
-        fifo: None,
-    };
-    let round = Round { frame_bytes, count: 1000, rate_pps: None, load_pps: None, fifo: None };
+    let how =
+        How { workload: Workload::Drop, frame_bytes, span, rate_pps: None, trace: false, fifo };
+    let round = Round { frame_bytes, count: 1000, rate_pps: None, load_pps: None, fifo };
     let (mut rates, mut trips) = (Vec::new(), Histogram::default());
     let mut once = || -> Result<(), StageError> {
         rates.push(measure(stage, &row, &how)?.rate_pps);

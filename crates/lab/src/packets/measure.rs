@@ -101,17 +101,17 @@ fn judge(how: &How, sender: Outcome, receiver: Outcome) -> Measured {
         received: if how.workload == Workload::Transmit { sender.total } else { received },
         ring_losses: ring_losses(&receiver.events),
         sender_blocked: sender.counted.idle_share,
-        sender_cpu: sender.counted.cpu_s / sender.counted.seconds.max(1e-9),
+        sender_cpu: sender.counted.cpus(),
         // A side that does not receive has nothing to do.
         receiver_idle: match how.workload {
             Workload::Transmit => 1.0,
             _ => receiver.counted.idle_share,
         },
-        receiver_cpu: receiver.counted.cpu_s / receiver.counted.seconds.max(1e-9),
+        receiver_cpu: receiver.counted.cpus(),
         paced: how.rate_pps.is_some(),
     };
     let lost = seen.sent.saturating_sub(seen.received);
-    let named = ring_losses(&receiver.events);
+    let named = ring_losses(&receiver.events) + named_losses(&sender.events, &SENT_IN_VAIN);
     let prefix = |side: &str, events: Vec<(String, u64)>| {
         let named = events.into_iter().map(|(name, count)| (format!("{side} {name}"), count));
         named.collect::<Vec<_>>()
@@ -131,9 +131,18 @@ fn judge(how: &How, sender: Outcome, receiver: Outcome) -> Measured {
     }
 }
 
+/// Losses because a receiver was slow.
+const RECEIVED_LATE: [&str; 5] =
+    ["socket_queue_full", "port_queue_full", "rx_ring_full", "rx_starved", "rx_dropped"];
+/// Losses on the way out.
+const SENT_IN_VAIN: [&str; 3] = ["unsent", "tx_dropped", "tx_invalid"];
+
 /// Packets that a receiver knows to be lost because it was slow.
 fn ring_losses(events: &[(String, u64)]) -> u64 {
-    let names = ["socket_queue_full", "port_queue_full", "rx_ring_full", "rx_dropped"];
+    named_losses(events, &RECEIVED_LATE)
+}
+
+fn named_losses(events: &[(String, u64)], names: &[&str]) -> u64 {
     let lost = events.iter().filter(|(name, _)| names.contains(&name.as_str()));
     lost.map(|(_, count)| count).sum()
 }

@@ -160,7 +160,7 @@ pub(super) fn run(side: &mut Side<'_>, plan: &PingPlan) -> io::Result<Outcome> {
     let cpu_s = (process_cpu_time() - cpu_before).as_secs_f64();
     let total = probes.count();
     let trips = Trips { load_sent, cpu_share: cpu_s / seconds, ..probes.trips() };
-    let events = side.end.tally().events;
+    let events = side.end.events();
     Ok(Outcome { total, events, trips: Some(trips), ..Outcome::default() })
 }
 

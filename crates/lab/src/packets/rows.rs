@@ -31,11 +31,29 @@ impl Half {
     pub fn at(&self, place: &Place, frame_bytes: usize) -> EndPlan {
         EndPlan {
             path: self.path,
-            link: with_interface(&self.link, place.interface.as_deref()),
+            link: self.link_at(place),
             wait: self.wait,
             address: place.address,
             frame_bytes,
             busy_poll_us: self.busy_poll_us,
+        }
+    }
+}
+
+impl Half {
+    /// The link string at a place. An I/O thread shares the CPU of its side, so that no row has
+    /// more CPUs than the one that it is compared with.
+    fn link_at(&self, place: &Place) -> String {
+        let link = with_interface(&self.link, place.interface.as_deref());
+        let is_set = |name: &str| link.split([':', ',']).any(|part| part.starts_with(name));
+        let has_thread = self.path == Path::Port
+            && (link.starts_with("packet:") || link.starts_with("xdp:"))
+            && !is_set("io=inline")
+            && !is_set("cpu=")
+            && !is_set("thread=");
+        match place.cpu {
+            Some(cpu) if has_thread => format!("{link},cpu={cpu}"),
+            _ => link,
         }
     }
 }
@@ -200,6 +218,26 @@ mod tests {
         ] {
             assert_eq!(with_interface(link, Some("ms0")), expected);
             assert_eq!(with_interface(link, None), link);
+        }
+    }
+
+    #[test]
+    fn an_io_thread_shares_the_cpu_of_its_side() {
+        let place = Place {
+            interface: Some("ms0".to_owned()),
+            mac: [0; 6],
+            address: std::net::Ipv4Addr::LOCALHOST,
+            cpu: Some(3),
+        };
+        for (path, link, expected) in [
+            (Path::Port, "xdp", "xdp:ms0,cpu=3"),
+            (Path::Port, "packet:user_wait=park", "packet:ms0,user_wait=park,cpu=3"),
+            (Path::Port, "xdp:io=inline", "xdp:ms0,io=inline"),
+            (Path::Port, "xdp:cpu=1", "xdp:ms0,cpu=1"),
+            (Path::Port, "udp:gro=off", "udp:gro=off"),
+            (Path::Frames, "xdp", "xdp:ms0"),
+        ] {
+            assert_eq!(Half::new(path, link, Wait::Spin).link_at(&place), expected);
         }
     }
 

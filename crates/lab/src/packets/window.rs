@@ -45,6 +45,12 @@ impl Counted {
         if self.seconds > 0.0 { self.packets as f64 / self.seconds } else { 0.0 }
     }
 
+    /// CPUs that the process used, of all its threads together.
+    #[must_use]
+    pub fn cpus(&self) -> f64 {
+        self.cpu_s / self.seconds.max(1e-9)
+    }
+
     /// CPU time per packet, nanoseconds.
     #[must_use]
     pub fn cpu_ns_per_packet(&self) -> f64 {

@@ -6,7 +6,7 @@ use millstream_link::frame::{Frame, FrameLink, Steer};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::template::{ETHERTYPE, Template, reverse};
-use super::{Address, BATCH, End, Look, SLEEP_MS, Tally, Turn};
+use super::{Address, BATCH, End, Look, SLEEP_MS, Turn, link_events};
 
 /// Frames on their way back that wait for room at most; the rest is dropped and counted.
 const WAITING_MAX: usize = 1024;
@@ -208,17 +208,16 @@ impl End for FrameEnd {
         Ok((count, sent))
     }
 
-    fn tally(&mut self) -> Tally {
-        let counters = self.link.counters();
-        let is_event = |name: &str| {
-            !matches!(name, "rx_frames" | "rx_bytes" | "tx_frames" | "tx_bytes" | "syscalls")
-        };
-        let happened = counters.named().filter(|(name, count)| *count > 0 && is_event(name));
-        let mut events: Vec<_> = happened.map(|(name, count)| (name.to_owned(), count)).collect();
+    fn calls(&mut self) -> Option<u64> {
+        Some(self.link.counters().syscalls + self.sleeps)
+    }
+
+    fn events(&mut self) -> Vec<(String, u64)> {
+        let mut events = link_events(&self.link.counters());
         if self.no_room > 0 {
             events.push(("no_room_to_return".to_owned(), self.no_room));
         }
-        Tally { calls: Some(counters.syscalls + self.sleeps), events }
+        events
     }
 }
 

@@ -7,7 +7,7 @@ use std::net::{SocketAddrV4, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-use super::{Address, BATCH, End, LOAD, Look, SLEEP_MS, Tally, Turn, nowhere, number};
+use super::{Address, BATCH, End, LOAD, Look, SLEEP_MS, Turn, nowhere, number};
 
 /// Bytes of the socket's queues: as ports ask for.
 const QUEUE_BYTES: libc::c_int = 8 << 20;
@@ -189,7 +189,11 @@ impl End for KernelEnd {
         Ok((count, sent))
     }
 
-    fn tally(&mut self) -> Tally {
+    fn calls(&mut self) -> Option<u64> {
+        Some(self.calls)
+    }
+
+    fn events(&mut self) -> Vec<(String, u64)> {
         let mut events = Vec::new();
         if let Some(drops) = drops(&self.socket).filter(|drops| *drops > 0) {
             events.push(("socket_queue_full".to_owned(), drops));
@@ -197,7 +201,7 @@ impl End for KernelEnd {
         if self.refused > 0 {
             events.push(("refused".to_owned(), self.refused));
         }
-        Tally { calls: Some(self.calls), events }
+        events
     }
 }
 

@@ -8,7 +8,7 @@ mod template;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-use millstream_link::frame::FrameOptions;
+use millstream_link::frame::{FrameOptions, LinkCounters};
 use serde::{Deserialize, Serialize};
 
 use super::plan::{EndPlan, Path};
@@ -57,15 +57,6 @@ pub enum Turn {
     Numbered,
 }
 
-/// What an end counted itself.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// System calls, where the end or its link counts them.
-    pub calls: Option<u64>,
-    /// Events with their names; only those that happened.
-    pub events: Vec<(String, u64)>,
-}
-
 /// One end of a path. Packets are all of the size that it was opened with.
 pub trait End {
     /// Where it can be reached.
@@ -104,8 +95,11 @@ pub trait End {
     /// The link's.
     fn turn(&mut self, look: Look, which: Turn) -> io::Result<(usize, usize)>;
 
-    /// What it counted since it was opened.
-    fn tally(&mut self) -> Tally;
+    /// System calls since it was opened, where the end or its link counts them.
+    fn calls(&mut self) -> Option<u64>;
+
+    /// What went wrong since it was opened: losses and the like, by name; only what happened.
+    fn events(&mut self) -> Vec<(String, u64)>;
 }
 
 /// Opens the end of a plan. One that only sends (`receives` false) leaves all frames to the kernel.
@@ -140,6 +134,15 @@ fn boxed<E: End + 'static>(end: E) -> Box<dyn End> {
 
 /// UDP port of frames that carry IP: nobody listens there.
 const UDP_PORT: u16 = 47_001;
+
+/// What went wrong on a link.
+fn link_events(counters: &LinkCounters) -> Vec<(String, u64)> {
+    let is_event = |name: &str| {
+        !matches!(name, "rx_frames" | "rx_bytes" | "tx_frames" | "tx_bytes" | "syscalls")
+    };
+    let happened = counters.named().filter(|(name, count)| *count > 0 && is_event(name));
+    happened.map(|(name, count)| (name.to_owned(), count)).collect()
+}
 
 /// The number at the head of a payload, if it has one.
 fn number(payload: &[u8]) -> Option<u64> {

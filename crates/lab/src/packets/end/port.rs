@@ -5,8 +5,9 @@ use std::net::SocketAddrV4;
 use std::time::Duration;
 
 use millstream_link::port::{Port, PortOptions, PortTx};
+use millstream_net::engine::inventory;
 
-use super::{Address, BATCH, End, LOAD, Look, SLEEP_MS, Tally, Turn, nowhere, number};
+use super::{Address, BATCH, End, LOAD, Look, SLEEP_MS, Turn, link_events, nowhere, number};
 
 /// A port of `net::open`.
 pub struct PortEnd {
@@ -100,10 +101,29 @@ impl End for PortEnd {
         Ok((count, turned))
     }
 
-    fn tally(&mut self) -> Tally {
-        let drops = self.port.rx.queue_drops();
-        let events = (drops > 0).then(|| ("port_queue_full".to_owned(), drops));
-        Tally { calls: None, events: events.into_iter().collect() }
+    fn calls(&mut self) -> Option<u64> {
+        None
+    }
+
+    fn events(&mut self) -> Vec<(String, u64)> {
+        let mut events = Vec::new();
+        let mut note = |name: &str, count| {
+            if count > 0 {
+                events.push((name.to_owned(), count));
+            }
+        };
+        note("port_queue_full", self.port.rx.queue_drops());
+        // A frame link's own losses are told by whoever drives it.
+        let inventory = inventory();
+        let threads = inventory.threads.iter().flat_map(|thread| &thread.links);
+        for link in threads.chain(&inventory.inline) {
+            if let Some(port) = link.ports.iter().find(|port| port.local == self.port.local) {
+                note("unsent", port.unsent);
+                events.extend(link_events(&link.link));
+                break;
+            }
+        }
+        events
     }
 }
 

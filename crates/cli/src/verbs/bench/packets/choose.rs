@@ -24,7 +24,8 @@ pub fn run(args: &Args, stage: &mut Stage) -> anyhow::Result<Report> {
     let mut candidates = Vec::new();
     for link in LINKS {
         live.show(Instant::now(), || format!("measuring {link}"));
-        candidates.push(measure_link(stage, link, &need, span, args.repeat as usize)?);
+        let (repeat, fifo) = (args.repeat as usize, args.ground.fifo);
+        candidates.push(measure_link(stage, link, &need, span, repeat, fifo)?);
     }
     let found = recommend(&need, &candidates);
     let found = found.ok_or_else(|| anyhow::anyhow!("{}", refusals(&candidates)))?;

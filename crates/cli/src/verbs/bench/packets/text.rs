@@ -2,9 +2,12 @@
 
 use millstream_lab::packets::measure::Measured;
 use millstream_lab::packets::stage::Place;
-use millstream_lab::packets::{Line, Table, Workload};
+use millstream_lab::packets::{BASE, Line, Table, Workload};
 use std::collections::BTreeMap;
 use std::fmt::Write;
+
+/// Share of its CPU that a sender without competition uses at least.
+const CPUS_MIN: f64 = 0.8;
 
 /// Where both sides are, one line.
 pub fn places(places: &[Place; 2]) -> String {
@@ -24,13 +27,14 @@ pub fn layout(places: &[Place; 2]) -> &'static str {
 /// One packet size.
 pub fn table(workload: Workload, table: &Table) -> String {
     let mut text = format!("\n{}, frames of {} bytes\n", workload.name(), table.frame_bytes);
-    text += "                            thousand packets/s    ratio to kernel UDP            \
-             CPU ns/packet  calls/packet\n";
+    text += "                            received thousand/s   ratio to kernel UDP            \
+             CPU ns/packet  CPUs used  calls/packet\n";
     text += "                             min  median    max   median (min-max)     Gbit/s   \
-             send   recv    send   recv   limited by\n";
+             send   recv  send recv   send   recv   limited by\n";
     for line in &table.lines {
         write_line(&mut text, line, table.frame_bytes);
     }
+    text += &warning(table);
     text += &refusals(table.lines.iter().map(|line| (&*line.name, line.refused.as_deref())));
     let lost: Vec<_> = table.lines.iter().filter_map(losses).collect();
     if !lost.is_empty() {
@@ -38,6 +42,20 @@ pub fn table(workload: Workload, table: &Table) -> String {
         lost.iter().for_each(|line| text += line);
     }
     text
+}
+
+/// A base that others kept from its CPU makes ratios that compare luck, not links.
+fn warning(table: &Table) -> String {
+    let base = table.lines.iter().find(|line| line.name == BASE);
+    let cpus = base.and_then(|line| line.median(|run| Some(run.sender.cpus())));
+    match cpus {
+        Some(cpus) if cpus < CPUS_MIN => format!(
+            "  the sender of {BASE} had {:.0} % of its CPU: these ratios are not to be trusted; \
+             stop what else runs, or give --fifo 50\n",
+            cpus * 100.0
+        ),
+        _ => String::new(),
+    }
 }
 
 /// Rows that could not be measured, by reason.
@@ -61,6 +79,9 @@ fn write_line(text: &mut String, line: &Line, frame_bytes: usize) {
         line.median(|run| cost(run.receiver.cpu_ns_per_packet(), run.receiver.packets)),
     ]
     .map(|ns| ns.map_or("-".to_owned(), |ns| format!("{ns:.0}")));
+    let cpus =
+        [line.median(|run| Some(run.sender.cpus())), line.median(|run| Some(run.receiver.cpus()))]
+            .map(|cpus| cpus.map_or("-".to_owned(), |cpus| format!("{cpus:.2}")));
     // What the kernel counted stands for what a link does not count itself.
     let traced = |of: fn(&Measured) -> Option<f64>| line.traced.as_ref().and_then(of);
     let calls = [
@@ -73,7 +94,7 @@ fn write_line(text: &mut String, line: &Line, frame_bytes: usize) {
     let limit = line.typical().map_or("", |run| run.limit.name());
     let _ = writeln!(
         text,
-        "{:<25} {:>6} {:>7} {:>6}   {:>6.2} {:<13}  {:>6.1} {:>6} {:>6}   {:>5}  {:>5}   {limit}",
+        "{:<25} {:>6} {:>7} {:>6}   {:>6.2} {:<13}  {:>6.1} {:>6} {:>6}  {:>4} {:>4}  {:>5}  {:>5}   {limit}",
         line.name,
         kilo[0],
         kilo[1],
@@ -83,6 +104,8 @@ fn write_line(text: &mut String, line: &Line, frame_bytes: usize) {
         line.gbit_s(frame_bytes).unwrap_or(0.0),
         cpu[0],
         cpu[1],
+        cpus[0],
+        cpus[1],
         calls[0],
         calls[1],
     );
