@@ -85,6 +85,11 @@ impl GroundArgs {
         if self.layout == Layout::Same {
             cpus[1] = cpus[0];
         }
+        anyhow::ensure!(
+            self.fifo.is_none() || cpus[0] != cpus[1],
+            "--fifo with both sides on one CPU: a side that spins would never let the other run; \
+             leave out one of them"
+        );
         Ok(cpus)
     }
 }

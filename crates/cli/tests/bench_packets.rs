@@ -95,6 +95,7 @@ fn what_cannot_be_measured_is_refused() {
         (&["bench", "packets", "--duration", "0"], 2, "give a number above 0"),
         (&["bench", "packets", "--loopback", "--cpus", "999,999"], 1, "CPU 999: this process may"),
         (&["bench", "packets", "--loopback", "--only", "x", "--link", "warp"], 1, "no row"),
+        (&["bench", "packets", "--loopback", "--fifo", "1", "--cpus", "0,0"], 1, "one CPU"),
         (&["latency", "udp", "--count", "1"], 2, "1 is not in 10.."),
         (&["latency", "link", "--link", "udp"], 1, "it has no frames; use `latency udp`"),
         (&["latency", "udp", "--loopback", "--link", "warp"], 1, "there is no link called"),

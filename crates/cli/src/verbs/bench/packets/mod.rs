@@ -142,7 +142,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         let ended = measure_all(&args, &mut stage, workload, &rows, &mut tables);
         for table in &mut tables {
             table.sum_up();
-            report.text += &text::table(workload, table);
+            report.text += &text::table(workload, table, text::layout(stage.places()));
         }
         results.push(json!({ "workload": workload, "tables": tables }));
         if let Err(error) = ended {

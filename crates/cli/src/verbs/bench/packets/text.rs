@@ -24,8 +24,8 @@ pub fn layout(places: &[Place; 2]) -> &'static str {
     if places[0].cpu == places[1].cpu { "same" } else { "split" }
 }
 
-/// One packet size.
-pub fn table(workload: Workload, table: &Table) -> String {
+/// One packet size, measured in a layout.
+pub fn table(workload: Workload, table: &Table, layout: &str) -> String {
     let mut text = format!("\n{}, frames of {} bytes\n", workload.name(), table.frame_bytes);
     text += "                            received thousand/s   ratio to kernel UDP            \
              CPU ns/packet  CPUs used  calls/packet\n";
@@ -34,7 +34,9 @@ pub fn table(workload: Workload, table: &Table) -> String {
     for line in &table.lines {
         write_line(&mut text, line, table.frame_bytes);
     }
-    text += &warning(table);
+    if layout == "split" {
+        text += &warning(table);
+    }
     text += &refusals(table.lines.iter().map(|line| (&*line.name, line.refused.as_deref())));
     let lost: Vec<_> = table.lines.iter().filter_map(losses).collect();
     if !lost.is_empty() {
