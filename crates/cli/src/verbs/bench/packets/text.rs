@@ -96,7 +96,8 @@ fn write_line(text: &mut String, line: &Line, frame_bytes: usize) {
     let limit = line.typical().map_or("", |run| run.limit.name());
     let _ = writeln!(
         text,
-        "{:<25} {:>6} {:>7} {:>6}   {:>6.2} {:<13}  {:>6.1} {:>6} {:>6}  {:>4} {:>4}  {:>5}  {:>5}   {limit}",
+        "{:<25} {:>6} {:>7} {:>6}   {:>6.2} {:<13}  {:>6.1} {:>6} {:>6}  {:>4} {:>4}  {:>5}  \
+         {:>5}   {limit}",
         line.name,
         kilo[0],
         kilo[1],
