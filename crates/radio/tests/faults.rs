@@ -5,10 +5,12 @@ mod common;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::{Action, Meddler, SPP, args, device, meddled, patient, radio, receive};
 use millstream_emulator::RadioConfig;
+use millstream_link::fault::{Effect, Rule, Switch};
+use millstream_link::open;
 use millstream_radio::{Cause, Complex32, Device, RxError, RxEvent};
 
 #[test]
@@ -181,6 +183,31 @@ fn a_radio_slower_than_it_says_is_waited_for() {
     assert_eq!((brought.first_ticks, brought.events.len()), (Some(at), 0), "{brought:?}");
     let ledger = stream.finish();
     assert_eq!((ledger.expected, ledger.delivered), (3 * SPP, 3 * SPP));
+}
+
+#[test]
+fn silence_before_a_start_does_not_count() {
+    const SILENCE_MS: u64 = 1000;
+    let (_radio, mut args_of) = radio(patient());
+    args_of.silence_max = Duration::from_millis(SILENCE_MS);
+    // What the device sends comes when the silence since the command has been looked into.
+    args_of.open_port = Some(Arc::new(|bind, options| {
+        let mut port = open("udp", bind, options)?;
+        let began = Instant::now();
+        let switch = Switch::new(move || began.elapsed().as_nanos() as u64);
+        let late = Effect::Delay { ns: SILENCE_MS * 200_000 };
+        switch.add(Rule::new(common::is_data, late)).expect("there is room for a rule");
+        port.rx = switch.wrap_rx(port.rx);
+        Ok(port)
+    }));
+    let mut device = Device::open(args_of).unwrap();
+    device.set_rate(1e6).unwrap();
+    let mut stream = device.rx_stream(args()).unwrap();
+    let at = device.time_ticks().unwrap() + SILENCE_MS * 950;
+    stream.start_finite(10 * SPP, Some(at)).unwrap();
+    let brought = receive(&mut stream, u64::MAX);
+    assert_eq!((brought.samples, brought.events.len()), (10 * SPP, 0), "{brought:?}");
+    assert_eq!(brought.first_ticks, Some(at));
 }
 
 #[test]

@@ -99,12 +99,7 @@ fn bit_identical(case: &Case) {
     let folder = tempfile::tempdir().unwrap();
     let tx_out = folder.path().join("sent.sc16");
     let radio = radio(case.device, &pair, &tx_out);
-    // A busy machine may be silent for long; nothing is lost by that.
-    let args = DeviceArgs {
-        link: case.host.to_owned(),
-        silence_max: PATIENCE,
-        ..DeviceArgs::new(pair.right.address)
-    };
+    let args = DeviceArgs { link: case.host.to_owned(), ..DeviceArgs::new(pair.right.address) };
     let (received, sent, frame_bytes) = pair.left.run(|| {
         let mut device = Device::open(args).expect("the device opens");
         assert_eq!(device.set_rate(RATE_HZ).unwrap(), RATE_HZ);

@@ -140,6 +140,11 @@ impl RxStreamer {
             // A radio whose time stands still says nothing about when a packet is due.
             return Ok(false);
         }
+        // The silence before a start is none of the device's: it began with the start.
+        let limit_ticks = self.silence_limit().as_secs_f64() * self.path.rate_hz;
+        if self.awaited.is_some_and(|start| ((now - start) as f64) < limit_ticks) {
+            return Ok(true);
+        }
         // Started at once, the first packet is due a packet's time after the first look.
         let due = self.tracker.next_ticks().unwrap_or(*self.first_silence.get_or_insert(now));
         let packet_ticks = u64::from(self.samples_per_packet) * TICKS_PER_SAMPLE;
