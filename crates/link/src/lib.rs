@@ -17,6 +17,7 @@
 
 mod buffers;
 pub mod capture;
+mod coarse;
 pub mod count;
 mod device;
 mod error;

@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::mapped::{Note, VIRTIO_BYTES};
 use super::ring2::Ring2;
@@ -59,6 +60,8 @@ pub(super) struct PacketLink {
     pub done: Vec<Frame>,
     pub down: bool,
     pub idle: u32,
+    /// When an idle link may ask next whether its interface is there.
+    pub next_ask: Duration,
 }
 
 impl PacketLink {

@@ -151,6 +151,7 @@ fn assemble(
         done: Vec::with_capacity(plan.buffers + plan.receive_frames),
         down: !device.up,
         idle: 0,
+        next_ask: std::time::Duration::ZERO,
     })
 }
 

@@ -3,15 +3,20 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::link::{PacketLink, Transmit};
 use super::wake::News;
 use super::{filter, socket};
 use crate::LinkError;
+use crate::coarse;
 use crate::frame::{Census, Frame, FrameLink, FrameMemory, LinkCounters, LinkInfo, Steer};
 
-/// Empty looks into the ring between two questions whether the interface is still there.
-const LOOKS_PER_QUESTION: u32 = 1024;
+/// Empty looks into the ring between two looks at the clock, for the question below.
+const LOOKS_PER_CLOCK: u32 = 1024;
+
+/// How often an idle link asks whether its interface is still there, at most.
+const ASK: Duration = Duration::from_millis(50);
 
 impl FrameLink for PacketLink {
     fn info(&self) -> &LinkInfo {
@@ -36,7 +41,7 @@ impl FrameLink for PacketLink {
         }
         self.idle = self.idle.wrapping_add(1);
         let news = self.wake.quiet(&mut self.counters.syscalls);
-        if news == News::Trouble || self.idle.is_multiple_of(LOOKS_PER_QUESTION) {
+        if news == News::Trouble || self.is_time_to_ask() {
             self.look_for_trouble()?;
         }
         if news == News::Nothing {
@@ -98,5 +103,20 @@ impl FrameLink for PacketLink {
 
     fn census(&self) -> Census {
         self.count()
+    }
+}
+
+impl PacketLink {
+    /// Now and then, however fast it is looked at.
+    fn is_time_to_ask(&mut self) -> bool {
+        if !self.idle.is_multiple_of(LOOKS_PER_CLOCK) {
+            return false;
+        }
+        let now = coarse::now();
+        let due = now >= self.next_ask;
+        if due {
+            self.next_ask = now + ASK;
+        }
+        due
     }
 }

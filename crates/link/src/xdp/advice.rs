@@ -6,6 +6,7 @@ use super::open::NAME;
 use super::queue::Binding;
 use crate::LinkError;
 use crate::device::Device;
+use crate::frame::{LinkInfo, Mode};
 
 fn error(device: &Device, step: &str, source: io::Error, hint: String) -> LinkError {
     let (interface, step) = (device.name.clone(), step.to_owned());
@@ -96,4 +97,17 @@ pub fn bind(device: &Device, to: &Binding, source: io::Error) -> LinkError {
         _ => return refused(device, &step, source),
     };
     error(device, &step, source, hint)
+}
+
+/// What to do about frames that fit no buffer in generic mode, which comes before the kernel cuts
+/// the trains of a sender on the same machine. Native mode of veth has the sender cut them.
+pub fn trains(info: &LinkInfo, too_long: u64) -> Option<String> {
+    let name = info.interface.as_deref().unwrap_or_default();
+    (info.mode == Mode::Generic && too_long > 0).then(|| {
+        format!(
+            "{name}: {too_long} frames did not fit into buffers: in generic mode trains \
+             (UDP GSO) of a sender on the same machine come uncut: use mode=native, or have them \
+             cut at the sender (`udp:gso=off`, or `ethtool -K PEER tx-udp-segmentation off`)"
+        )
+    })
 }

@@ -5,15 +5,16 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
-
 use super::bpf::{self, Counts};
 use super::pool::Pool;
 use super::queue::Queue;
 use super::ring::Mapping;
 use super::watchdog::{Stall, Watchdog};
 use crate::LinkError;
-use crate::frame::{Census, Frame, FrameLink, FrameMemory, LinkCounters, LinkInfo, Mode, Steer};
+use crate::coarse;
+use crate::frame::{
+    Census, ETHERNET_BYTES_MAX, Frame, FrameLink, FrameMemory, LinkCounters, LinkInfo, Mode, Steer,
+};
 use crate::rights::Rights;
 
 /// How often the watchdog looks.
@@ -67,12 +68,6 @@ pub(super) struct State {
     down: Option<io::ErrorKind>,
 }
 
-/// Time since the machine started, to about 4 ms: a few nanoseconds to read.
-fn coarse() -> Duration {
-    let now = clock_gettime(ClockId::MonotonicCoarse);
-    Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec as u32)
-}
-
 impl XdpLink {
     /// What the program counted for a UDP port since it is steered here, or (`None`) for all else
     /// that was wanted.
@@ -115,7 +110,7 @@ impl XdpLink {
 
     /// What has to be done now and then, whatever is going on.
     fn tend(&mut self, idle: bool) -> io::Result<()> {
-        let now = coarse();
+        let now = coarse::now();
         if now >= self.state.next_look {
             self.state.next_look = now + LOOK;
             self.watch(now);
@@ -162,6 +157,31 @@ impl XdpLink {
         }
     }
 
+    /// Gives back what is longer than any frame of the interface: trains that nobody has cut, which
+    /// generic mode gets whole. The kernel drops those that are too long for it.
+    fn drop_trains(&mut self, frames: &mut Vec<Frame>, first: usize) {
+        let longest = self.info.mtu + ETHERNET_BYTES_MAX;
+        let (mut begin, mut at, mut bytes) = (first, first, 0);
+        while at < frames.len() {
+            bytes += frames[at].len();
+            at += 1;
+            if frames[at - 1].continues() {
+                continue;
+            }
+            if bytes > longest {
+                for frame in frames.drain(begin..at) {
+                    self.pool.put(&self.memory, frame);
+                }
+                let counters = &mut self.state.counters;
+                counters.rx_frames -= 1;
+                counters.rx_bytes -= bytes as u64;
+                counters.rx_dropped += 1;
+                at = begin;
+            }
+            (begin, bytes) = (at, 0);
+        }
+    }
+
     fn harvest(&mut self) {
         self.queues[0].harvest(&mut self.pool);
     }
@@ -184,6 +204,7 @@ impl FrameLink for XdpLink {
     }
 
     fn receive(&mut self, frames: &mut Vec<Frame>) -> io::Result<usize> {
+        let before = frames.len();
         let Self { queues, pool, memory, state, .. } = self;
         let batch = self.info.batch_max as u32;
         let mut left = batch;
@@ -206,13 +227,16 @@ impl FrameLink for XdpLink {
             self.harvest();
             self.refill();
         }
-        let taken = batch - left;
+        if self.info.mode == Mode::Generic {
+            self.drop_trains(frames, before);
+        }
+        let taken = frames.len() - before;
         if taken == 0 && self.busy_poll {
             let Self { queues, state, .. } = self;
             queues.iter().try_for_each(|queue| queue.kick_receiver(&mut state.counters))?;
         }
         self.tend(taken == 0)?;
-        Ok(taken as usize)
+        Ok(taken)
     }
 
     fn give_back(&mut self, frames: &mut Vec<Frame>) {
@@ -257,7 +281,12 @@ impl FrameLink for XdpLink {
         // Those of a queue that is watched by now came before its socket.
         unwatched.retain(|(queue, _)| !watched.contains(queue));
         let interface = self.info.interface.as_deref().unwrap_or_default();
-        crate::queues::explain(interface, &unwatched, &watched)
+        let astray = crate::queues::explain(interface, &unwatched, &watched);
+        let too_long = self.counters().rx_dropped;
+        match super::advice::trains(&self.info, too_long) {
+            Some(trains) => Some(astray.into_iter().chain([trains]).collect::<Vec<_>>().join("; ")),
+            None => astray,
+        }
     }
 
     fn counters(&mut self) -> LinkCounters {

@@ -7,3 +7,4 @@ mod coexist;
 mod modes;
 mod refuse;
 mod starve;
+mod trains;
