@@ -74,6 +74,17 @@ def received():
     return json.loads(shown.stdout)[0]["stats64"]["rx"]["bytes"] / FRAME_BYTES
 
 
+def wait_for_stream(host):
+    """Until packets come, and a while longer."""
+    deadline = time.monotonic() + 20
+    while received() < 1000:
+        if host.poll() is not None or time.monotonic() > deadline:
+            host.kill()
+            sys.exit(f"nothing streams: {host.communicate()[1]}")
+        time.sleep(0.1)
+    time.sleep(0.5)
+
+
 def check(name, who, calls, packets, most):
     """Prints and judges one process."""
     total = sum(calls.values())
@@ -98,7 +109,7 @@ def check_link(link, device_link, folder):
                  "--rate", str(RATE_HZ), "--out", os.path.join(folder, "x.sc16")],
                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                 preexec_fn=die_with_parent)
-            time.sleep(2)
+            wait_for_stream(host)
             traced = [("host", host.pid)] if spins else [("radio", radio.process.pid), ("host", host.pid)]
             before = received()
             tracers = [(who, trace(pid, os.path.join(folder, who))) for who, pid in traced]

@@ -39,7 +39,7 @@ TX_SAMPLES = 300_003
 BENCHMARK_RATE_HZ = 1_000_000
 BENCHMARK_S = 3
 # A pause of a busy machine is shorter.
-BUFFERS = ["--rx-buffer-samples", str(4 * RATE_HZ), "--tx-buffer-samples", str(4 * BENCHMARK_RATE_HZ // 10)]
+BUFFERS = ["--rx-buffer-samples", str(4 * RATE_HZ)]
 ATTEMPTS = 3
 TROUBLES = ["tx_underflows", "tx_late_packets", "tx_sequence_errors", "tx_overflow_packets"]
 ZERO = ["dropped samples", "overruns detected", "sequence errors (Tx)", "sequence errors (Rx)",
@@ -150,8 +150,11 @@ def check_benchmark():
         found = re.findall(r"Num ([\w ()]+): +(\d+)", done.stdout)
         counts = {name: int(number) for name, number in found}
         least = BENCHMARK_RATE_HZ * BENCHMARK_S * 8 // 10
-        if any(counts.get(name, 0) < least for name in ("received samples", "transmitted samples")):
-            sys.exit(f"benchmark_rate: too few samples\n{done.stdout}")
+        few = {name: counts.get(name) for name in ("received samples", "transmitted samples")
+               if counts.get(name, 0) < least}
+        if few:
+            # UHD asks for the MTU of the path with a time-out that a busy machine may miss.
+            return few | {"said": done.stdout[-500:]}
         return {name: counts.get(name) for name in ZERO if counts.get(name) != 0} or None
 
     again("benchmark_rate", benchmark)

@@ -33,6 +33,15 @@ def status_of(name, parent, log):
     sys.exit(f"nothing streams:\n{open(log, encoding='utf-8').read()}")
 
 
+def wait_for_radio(log):
+    """Until it serves; a busy machine takes its time."""
+    deadline = time.monotonic() + 20
+    while "ready" not in (text := open(log, encoding="utf-8").read()):
+        if time.monotonic() > deadline:
+            sys.exit(f"the radio did not become ready:\n{text}")
+        time.sleep(0.05)
+
+
 def check(link, program, folder):
     """Records over one link as nobody, and looks at the process meanwhile."""
     out, log = (os.path.join(folder, name) for name in (f"{link}.sc16", f"{link}.log"))
@@ -76,6 +85,7 @@ def main():
         radio = [program, "radio", "--addr", THEIRS, "--rx-antenna", "ramp", "--mtu", "1500"]
         with open(os.path.join(folder, "radio.log"), "w", encoding="utf-8") as log:
             with namespace.Neighbour(radio, OURS, THEIRS, log):
+                wait_for_radio(log.name)
                 for link in ("xdp", "packet"):
                     check(link, program, folder)
     print("agreed: /proc, ping")

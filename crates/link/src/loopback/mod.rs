@@ -154,7 +154,8 @@ fn join(
 ) -> LoopLink {
     let mut info = LinkInfo::new("loop", mac, options.mtu);
     info.part_bytes_max = options.part_bytes_max.unwrap_or(info.part_bytes_max);
-    info.receive_frames = receive.slots;
+    let parts_each = (options.mtu + ETHERNET_BYTES_MAX).div_ceil(info.part_bytes_max);
+    info.receive_frames = receive.slots / parts_each;
     info.forwards = true;
     info.detail = "memory, one copy".to_owned();
     let stride = slot_bytes(options);

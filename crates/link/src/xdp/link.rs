@@ -180,6 +180,7 @@ impl XdpLink {
             }
             (begin, bytes) = (at, 0);
         }
+        self.refill();
     }
 
     fn harvest(&mut self) {

@@ -92,8 +92,9 @@ impl OpenLink {
         let mut host = Host::new(link, stack, neighbours);
         host.steer()?;
         let id = registry::next_id();
-        let budget =
-            Budget { receive: info.receive_frames * 3 / 4, transmit: 0, ports: BTreeSet::new() };
+        // Shares are in buffers, of which a frame may take several.
+        let receive = info.receive_frames * shape.parts_max() * 3 / 4;
+        let budget = Budget { receive, transmit: 0, ports: BTreeSet::new() };
         let driver = match worker {
             Some(worker) => {
                 worker.adopt(id, host).map_err(gone)?;
@@ -265,7 +266,7 @@ impl OpenLink {
         let wanted = registry::queue_wanted(options, asked, self.info.mtu);
         let receive = (wanted * parts + BATCH).min(budget.receive / 2);
         let transmit = TRANSMIT_SHARE.max(4 * parts).min(budget.transmit / 2);
-        if receive < 2 * BATCH * parts.min(2) || transmit < 2 * parts {
+        if receive < 2 * BATCH || transmit < 2 * parts {
             let what = format!(
                 "{} frames of {} are left for another port: close one, or give the first one a \
                  larger queue=N",

@@ -4,7 +4,7 @@ use std::net::SocketAddrV4;
 use std::thread;
 use std::time::Duration;
 
-use millstream_link::port::Port;
+use millstream_link::port::{Port, PortOptions};
 
 use crate::rig::{PATIENCE, Rig, collect, number, numbered};
 
@@ -58,6 +58,24 @@ fn arrives(port: &mut Port, wanted: &[u8]) {
         assert!(!got.is_empty(), "it did not come");
         if got.iter().any(|got| got.0 == wanted) {
             return;
+        }
+    }
+}
+
+/// What a radio with four streams opens, each with the queue that it has by default.
+pub fn one_link_carries_the_ports_of_a_radio(rig: &Rig) {
+    if rig.single {
+        return;
+    }
+    let mut near = rig.near();
+    let control = PortOptions { recv_queue_bytes: 64 << 10, ..rig.options() };
+    let mut ports = vec![rig.far_with(0, &control).expect("a port for control")];
+    ports.extend((0..4).map(|_| rig.far()));
+    for turn in 0..30u8 {
+        for port in &mut ports {
+            near.tx.send_train(&[turn; 4 * 700], 700, port.local).unwrap();
+            let got = collect(port, 4);
+            assert!(got.len() == 4 && got.iter().all(|got| got.0 == [turn; 700]));
         }
     }
 }

@@ -13,12 +13,22 @@ mod rig;
 mod waiting;
 mod zero_copy;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// One rule at a time: the I/O threads of two hosts keep two processors busy, and further ones,
+/// which wait for theirs, make each rule take several times as long.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A test of each rule on one link.
 macro_rules! rules {
     ($make:expr; $($file:ident: $($rule:ident),*;)*) => {
         $($(
             #[test]
             fn $rule() {
+                let _alone = crate::alone();
                 if let Some(rig) = $make {
                     crate::$file::$rule(&rig);
                 }
@@ -44,7 +54,8 @@ macro_rules! links {
                     a_short_wait_sees_what_is_there, steady_state_allocates_nothing;
                 lifetime: a_closed_port_opens_again_at_once, one_half_still_holds_the_port,
                     a_port_in_use_is_refused, nobody_listening_costs_the_sender_nothing,
-                    a_peer_that_comes_back_is_heard_again, halves_work_on_threads_of_their_own;
+                    a_peer_that_comes_back_is_heard_again, halves_work_on_threads_of_their_own,
+                    one_link_carries_the_ports_of_a_radio;
                 pressure: a_slow_receiver_loses_counted_datagrams, a_flood_is_accounted_for,
                     two_ports_do_not_disturb_each_other, a_slow_port_does_not_stall_another,
                     a_user_that_pauses_resumes_at_once;
