@@ -16,7 +16,7 @@ pub enum LinkError {
         known: String,
     },
     /// The link string carries an option that the link does not have, or a value it cannot use.
-    #[error("link option \"{option}\": {reason}; options of this link: {help}")]
+    #[error("link option \"{option}\": {reason}{}", choice(option, help))]
     BadOption {
         /// The option as written.
         option: String,
@@ -70,4 +70,13 @@ pub enum LinkError {
         /// What to do.
         hint: String,
     },
+}
+
+/// The options that there are; not for one that is known, whose trouble has been named.
+fn choice(option: &str, help: &str) -> String {
+    let known = option.split_once('=').is_some_and(|(name, _)| {
+        let mut words = help.split(' ');
+        words.any(|word| word.strip_prefix(name).is_some_and(|rest| rest.starts_with('=')))
+    });
+    if known { String::new() } else { format!("; options of this link: {help}") }
 }

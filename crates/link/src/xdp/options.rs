@@ -45,7 +45,7 @@ pub(super) struct XdpOptions {
 impl XdpOptions {
     pub fn from_spec(spec: &Spec) -> Result<Self, LinkError> {
         let Some(interface) = spec.target.clone() else {
-            return Err(bad("", "names no interface: write xdp:INTERFACE", OPTIONS_HELP));
+            return Err(bad("xdp", "names no interface: write xdp:INTERFACE", OPTIONS_HELP));
         };
         let mut parsed = Self {
             interface,
