@@ -92,6 +92,15 @@ fn an_address_of_another_machine_is_refused() {
 }
 
 #[test]
+fn an_address_of_its_own_must_not_be_the_kernels() {
+    each_link(|link, pair| {
+        let link = format!("{link},address={}/24", pair.left.address);
+        let opened = pair.left.run(|| open(&link, INTERFACE, ANY));
+        refused(&link, opened, &["is the kernel's on", "leave address= out"]);
+    });
+}
+
+#[test]
 fn missing_rights_say_which_and_how_to_go_without() {
     each_link(|link, pair| {
         let opened = pair.left.run(|| {

@@ -348,6 +348,7 @@ fn configure(
     };
     config.seed = now_ns();
     if let Some(address) = asked.address {
+        refuse_the_kernels(address, asked, info)?;
         config.addresses.push(address);
         config.routes = asked.routes();
         config.own_addresses = true;
@@ -358,13 +359,29 @@ fn configure(
         return Ok((config, None));
     }
     let Some(interface) = &info.interface else {
-        let reason = "is needed: this link has no interface of the kernel to take one from";
+        let reason = "is needed (such as address=10.0.0.2/24): this link has no interface of \
+                      the kernel to take one from";
         return Err(bad("address=IP/PREFIX".to_owned(), reason));
     };
     let kernel = KernelInterface::read(interface)?;
     config.addresses.clone_from(&kernel.addresses);
     config.routes.clone_from(&kernel.routes);
     Ok((config, Some(kernel)))
+}
+
+/// Two hosts that answer for one address disturb each other, and by ARP neither hears the other.
+fn refuse_the_kernels(own: Subnet, asked: &Asked, info: &LinkInfo) -> Result<(), LinkError> {
+    // Behind a VLAN tag is another network than the interface's own.
+    let (Some(interface), None) = (&info.interface, asked.vlan) else { return Ok(()) };
+    let kernel = KernelInterface::read(interface)?;
+    if kernel.addresses.iter().all(|subnet| subnet.address != own.address) {
+        return Ok(());
+    }
+    let reason = format!(
+        "is the kernel's on {interface}: leave address= out to share it, or give one that the \
+         kernel does not have"
+    );
+    Err(bad(format!("address={}/{}", own.address, own.prefix), &reason))
 }
 
 /// Bytes of memory that a datagram takes at most, on an interface with this MTU.
