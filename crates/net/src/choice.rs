@@ -104,11 +104,10 @@ pub fn for_peer(peer: Ipv4Addr) -> Chosen {
 }
 
 fn for_interface(interface: &str) -> Chosen {
-    let Some(path) = path() else {
-        return Chosen::udp("there is no folder for measured choices".to_owned());
-    };
     let machine = Machine::of(&Environment::read(Path::new("/"), ""));
-    decide(interface, &load(&path), &machine, may_open_frames())
+    // The user's own comes first.
+    let stored: Vec<_> = places().iter().flat_map(|path| load(path)).collect();
+    decide(interface, &stored, &machine, may_open_frames())
 }
 
 /// The choice for an interface, given all that are stored.
@@ -138,13 +137,25 @@ pub fn decide(interface: &str, stored: &[Stored], machine: &Machine, rights: boo
     Chosen { link: format!("{name}:{interface}{comma}{options}"), reason: reason.clone() }
 }
 
-/// Stores a choice in place of an earlier one for the same interface; where.
+/// Stores a choice in place of an earlier one for the same interface; where. What root stores is
+/// everybody's: measuring needs root, and what follows the choice often is another user.
 ///
 /// # Errors
-/// The system's; `NotFound` where the user has no folder for it.
-pub fn store(choice: Stored) -> io::Result<PathBuf> {
-    let path = path().ok_or(io::ErrorKind::NotFound)?;
-    let mut all = load(&path);
+/// The file, and what the system says about it.
+pub fn store(choice: Stored) -> Result<PathBuf, (PathBuf, io::Error)> {
+    let mut places = places();
+    if rustix::process::geteuid().is_root() && own_folder("XDG_STATE_HOME").is_none() {
+        places.reverse();
+    }
+    let path = places.swap_remove(0);
+    match write(&path, choice) {
+        Ok(()) => Ok(path),
+        Err(error) => Err((path, error)),
+    }
+}
+
+fn write(path: &Path, choice: Stored) -> io::Result<()> {
+    let mut all = load(path);
     all.retain(|one| one.interface != choice.interface);
     all.push(choice);
     if let Some(folder) = path.parent() {
@@ -153,16 +164,19 @@ pub fn store(choice: Stored) -> io::Result<PathBuf> {
     // A reader sees the old file or the new one.
     let part = path.with_extension(format!("{}.part", std::process::id()));
     fs::write(&part, serde_json::to_string_pretty(&all)? + "\n")?;
-    fs::rename(&part, &path)?;
-    Ok(path)
+    fs::rename(&part, path)
 }
 
-/// `$XDG_STATE_HOME/millstream/links.json`, usually below `~/.local/state`.
-fn path() -> Option<PathBuf> {
-    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let state = folder("XDG_STATE_HOME").filter(|path| path.is_absolute());
-    let state = state.or_else(|| Some(folder("HOME")?.join(".local/state")))?;
-    Some(state.join("millstream/links.json"))
+/// The user's own file below `$XDG_STATE_HOME`, usually `~/.local/state`, and that of the machine.
+fn places() -> Vec<PathBuf> {
+    let own = own_folder("XDG_STATE_HOME");
+    let own = own.or_else(|| Some(own_folder("HOME")?.join(".local/state")));
+    let folders = own.into_iter().chain([PathBuf::from("/var/lib")]);
+    folders.map(|folder| folder.join("millstream/links.json")).collect()
+}
+
+fn own_folder(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
 /// A file that is not there or not ours holds no choices.
@@ -233,8 +247,23 @@ mod tests {
         assert_eq!(load(&path), []);
         fs::write(&path, "{ not json").unwrap();
         assert_eq!(load(&path), []);
-        let all = vec![stored("eth1", "packet")];
-        fs::write(&path, serde_json::to_string(&all).unwrap()).unwrap();
-        assert_eq!(load(&path), all);
+    }
+
+    #[test]
+    fn a_choice_takes_the_place_of_an_earlier_one_for_its_interface() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("not/there/yet/links.json");
+        for (interface, link) in [("eth1", "packet"), ("eth2", "udp"), ("eth1", "xdp")] {
+            write(&path, stored(interface, link)).unwrap();
+        }
+        assert_eq!(load(&path), [stored("eth2", "udp"), stored("eth1", "xdp")]);
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "no part is left");
+    }
+
+    #[test]
+    fn the_machines_choices_stand_behind_the_users_own() {
+        let places = places();
+        assert_eq!(places.last().unwrap(), Path::new("/var/lib/millstream/links.json"));
+        assert!(places.len() <= 2 && places.iter().all(|path| path.is_absolute()));
     }
 }

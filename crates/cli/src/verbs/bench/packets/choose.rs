@@ -31,16 +31,20 @@ pub fn run(args: &Args, stage: &mut Stage) -> anyhow::Result<Report> {
     let found = found.ok_or_else(|| anyhow::anyhow!("{}", refusals(&candidates)))?;
     let mut text = table(&candidates);
     let _ = writeln!(text, "\nlink    {}\nreason  {}", found.link, found.reason);
+    let mut failure = (!found.meets).then(|| "no link is good enough".to_owned());
     match args.interface() {
-        Some(interface) if found.meets => {
-            let path = store(stored(&interface, &found))?;
-            let _ =
-                writeln!(text, "stored  for {interface} in {}: auto follows it", path.display());
-        }
+        Some(interface) if found.meets => match store(stored(&interface, &found)) {
+            Ok(path) => {
+                let path = path.display();
+                let _ = writeln!(text, "stored  for {interface} in {path}: auto follows it");
+            }
+            Err((path, error)) => {
+                failure = Some(format!("not stored: cannot write {}: {error}", path.display()));
+            }
+        },
         Some(_) => {}
         None => note("not stored: say which interface it is for (--for INTERFACE)"),
     }
-    let failure = (!found.meets).then(|| "no link is good enough".to_owned());
     let results = json!({ "need": need, "candidates": candidates, "recommended": found });
     Ok(Report { text, results, failure })
 }
