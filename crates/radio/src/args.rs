@@ -99,6 +99,9 @@ impl FromStr for DeviceArgs {
         let mut rest = text.trim();
         while !rest.is_empty() {
             if let Some(link) = rest.strip_prefix("link=") {
+                if let Some(ours) = link.split(',').find(|option| is_ours(option)) {
+                    return Err(bad(ours.trim(), "must stand before link=, which comes last"));
+                }
                 args.link = link.to_owned();
                 break;
             }
@@ -139,6 +142,13 @@ impl DeviceArgs {
     }
 }
 
+/// Whether it is about the device: no link has an option of such a name.
+fn is_ours(option: &str) -> bool {
+    const OURS: [&str; 5] =
+        ["addr", "discovery_port", "rpc_port", "claim_wait_s", "recv_queue_bytes"];
+    option.split_once('=').is_some_and(|(name, _)| OURS.contains(&name.trim()))
+}
+
 fn bad(argument: &str, reason: &'static str) -> RadioError {
     RadioError::BadArgument { argument: argument.to_owned(), reason, known: KNOWN }
 }
@@ -165,6 +175,7 @@ mod tests {
             ("addr=1.2.3.4,rpc_port=99999", "wants a port number"),
             ("addr=1.2.3.4,recv_queue_bytes=8M", "wants a number of bytes"),
             ("addr=1.2.3.4,claim_wait_s=-1", "wants seconds"),
+            ("addr=1.2.3.4,link=xdp:eth1,claim_wait_s=9", "must stand before link="),
             ("addr=1.2.3.4,speed=9", "\"speed=9\": is not known; known: addr="),
         ] {
             let error = text.parse::<DeviceArgs>().unwrap_err().to_string();
