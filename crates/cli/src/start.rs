@@ -3,6 +3,7 @@
 use crate::output::note;
 use anyhow::{Context, bail};
 use millstream_net::choice::{AUTO, Chosen};
+use millstream_net::engine::{self, LinkReport};
 use millstream_radio::{Device, DeviceArgs, DeviceSet};
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ const LEAD_S: f64 = 0.25;
 pub fn open(args: &[DeviceArgs], rate_hz: f64) -> anyhow::Result<(DeviceSet, f64)> {
     args.iter().for_each(announce);
     let mut devices = DeviceSet::open(args.iter().cloned())?;
+    note_links();
     let rate_hz = devices.set_rate(rate_hz)?;
     if args.len() > 1 {
         devices.sync_at_pps(0, PPS_TIMEOUT)?;
@@ -33,6 +35,21 @@ pub fn announce(args: &DeviceArgs) {
 /// What the link `auto` is, in one line.
 pub fn link_line(chosen: &Chosen) -> String {
     format!("link    {}: {}", chosen.link, chosen.reason)
+}
+
+/// Says what the links that were opened have become: their mode, and what was probed.
+pub fn note_links() {
+    for LinkReport { info, .. } in links() {
+        let place = info.interface.map(|interface| format!(":{interface}")).unwrap_or_default();
+        note(format_args!("link    {}{place}: {}", info.name, info.detail));
+    }
+}
+
+/// The frame links that this process has open.
+pub fn links() -> Vec<LinkReport> {
+    let inventory = engine::inventory();
+    let driven = inventory.threads.into_iter().flat_map(|thread| thread.links);
+    driven.chain(inventory.inline).collect()
 }
 
 /// The device of each channel and its number there: channels are counted through all devices, of

@@ -31,6 +31,17 @@ fn without_rights_kernel_sockets_are_measured_on_loopback() {
 }
 
 #[test]
+fn the_base_alone_is_no_success() {
+    let once = ["--loopback", "--repeat", "1", "--no-trace"];
+    for (wanted, reason) in [
+        (["--only", "warp"], "no row's name contains warp"),
+        (["--link", "udp:gro=maybe"], "no row could be measured"),
+    ] {
+        millstream(Path::new("/"), &[&QUICK[..2], &once, &wanted].concat()).fails(1, reason);
+    }
+}
+
+#[test]
 fn a_pair_in_namespaces_is_made_and_is_gone() {
     let before = interfaces();
     let args = ["--only", "udp port", "--workload", "drop,transmit,swap", "--json"];

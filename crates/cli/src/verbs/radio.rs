@@ -159,6 +159,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
             Ok(Served { serial, addr, radio: Radio::start(config)? })
         })
         .collect::<anyhow::Result<Vec<_>>>()?;
+    start::note_links();
     for Served { serial, addr, radio } in &served {
         if let Some(control) = radio.control_addr() {
             note(format_args!("control: {control}, see `millstream fault --help`"));

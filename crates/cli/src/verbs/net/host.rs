@@ -3,9 +3,10 @@
 use crate::interrupt;
 use crate::numbers::positive;
 use crate::output::{Report, note};
+use crate::start;
 use anyhow::Context;
 use millstream_link::port::{Port, PortOptions};
-use millstream_net::engine::{self, LinkReport};
+use millstream_net::engine::LinkReport;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -58,6 +59,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     let locals: Vec<SocketAddrV4> = ports.iter().map(|port| port.local).collect();
     let end = args.duration.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds));
     let named: Vec<_> = locals.iter().map(ToString::to_string).collect();
+    start::note_links();
     note(format_args!("ready: {}, echo on {}", args.link, named.join(", ")));
     let (outcomes, links) = std::thread::scope(|scope| {
         let echo = |port: Port| {
@@ -70,7 +72,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
         while !is_over(end) {
             std::thread::sleep(LOOK_EVERY / 2);
         }
-        let links = links();
+        let links = start::links();
         let ended = threads.into_iter().map(|thread| match thread?.join() {
             Ok(echoed) => echoed,
             Err(panic) => std::panic::resume_unwind(panic),
@@ -83,12 +85,6 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
 
 fn is_over(end: Option<Instant>) -> bool {
     interrupt::asked() || end.is_some_and(|end| Instant::now() >= end)
-}
-
-fn links() -> Vec<LinkReport> {
-    let inventory = engine::inventory();
-    let driven = inventory.threads.into_iter().flat_map(|thread| thread.links);
-    driven.chain(inventory.inline).collect()
 }
 
 /// Sends back what comes to one port. The port stays open a little longer than the others look.

@@ -14,7 +14,7 @@ use crate::wait::WaitArg;
 use millstream_lab::packets::measure::How;
 use millstream_lab::packets::rows::throughput;
 use millstream_lab::packets::{
-    Ground, Path, Row, Span, Stage, StageError, Table, Workload, measure,
+    Ground, Line, Path, Row, Span, Stage, StageError, Table, Workload, measure,
 };
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -137,7 +137,9 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let mut results = Vec::new();
     for workload in args.workload.iter().map(|arg| Workload::from(*arg)) {
         let rows = args.rows(workload);
-        anyhow::ensure!(!rows.is_empty(), "no row matches --only {}", args.only.join(", "));
+        let matches = |row: &Row| args.only.iter().any(|only| row.name.contains(only.as_str()));
+        let found = args.only.is_empty() || rows.iter().any(matches);
+        anyhow::ensure!(found, "no row's name contains {}", args.only.join(" or "));
         let mut tables: Vec<_> = args.size.iter().map(|size| Table::new(*size as usize)).collect();
         let ended = measure_all(&args, &mut stage, workload, &rows, &mut tables);
         for table in &mut tables {
@@ -149,7 +151,13 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
             report.failure = Some(error.to_string());
             break;
         }
-        let measured = |table: &Table| table.lines.iter().any(|line| line.ratio.is_some());
+        // Beside the base, unless that is all that was asked for.
+        let base = Row::base().name;
+        let measured = |table: &Table| {
+            let all = args.link.is_empty() && rows.len() == 1;
+            let counts = |line: &&Line| all || line.name != base;
+            table.lines.iter().filter(counts).any(|line| line.ratio.is_some())
+        };
         if !tables.iter().any(measured) {
             report.failure = Some("no row could be measured".to_owned());
         }
