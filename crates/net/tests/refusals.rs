@@ -27,7 +27,7 @@ fn refused(link: &str, opened: Result<Port, String>, parts: &[&str]) {
     for part in parts {
         assert!(text.contains(part), "{link}: {part:?} is missing in: {text}");
     }
-    assert!(!text.contains('\n') && text.len() < 1000, "{link}: one readable line: {text}");
+    assert!(!text.contains('\n') && text.len() < 1300, "{link}: one readable line: {text}");
 }
 
 fn each_link(case: impl Fn(&str, &Pair)) {
