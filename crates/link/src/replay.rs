@@ -62,13 +62,21 @@ impl Player {
     /// there is none.
     fn read(&mut self) -> io::Result<bool> {
         while !self.over {
-            if let Some(packet) = self.reader.next().map_err(broken)? {
-                let due_ns = self.pace.due_ns(packet.at_ns, self.now_ns);
-                self.bytes.clear();
-                self.bytes.extend_from_slice(packet.bytes);
-                self.unfit = !packet.whole_frame;
-                self.waiting = Some(due_ns);
-                return Ok(true);
+            match self.reader.next() {
+                Ok(Some(packet)) => {
+                    let due_ns = self.pace.due_ns(packet.at_ns, self.now_ns);
+                    self.bytes.clear();
+                    self.bytes.extend_from_slice(packet.bytes);
+                    self.unfit = !packet.whole_frame;
+                    self.waiting = Some(due_ns);
+                    return Ok(true);
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    // What follows damage is not to be taken for packets.
+                    self.over = true;
+                    return Err(broken(error));
+                }
             }
             let again = self.more != Some(0) && self.fruitful;
             self.more = self.more.map(|more| more.saturating_sub(1));

@@ -49,6 +49,8 @@ pub(crate) struct SupplyLink<S> {
     received: Buffers,
     buffers: Buffers,
     counters: LinkCounters,
+    /// What the supply said behind frames of the same look; the next one tells.
+    error: Option<io::Error>,
 }
 
 impl<S: Supply> SupplyLink<S> {
@@ -70,7 +72,8 @@ impl<S: Supply> SupplyLink<S> {
             let buffers = |at, count| Buffers::new(Arc::clone(&memory), at, stride as u32, count);
             (buffers(0, receive), buffers(first, transmit))
         };
-        Ok(Self { info, memory, supply, received, buffers, counters: LinkCounters::default() })
+        let counters = LinkCounters::default();
+        Ok(Self { info, memory, supply, received, buffers, counters, error: None })
     }
 
     fn put(&mut self, frame: Frame) {
@@ -95,6 +98,9 @@ impl<S: Supply> FrameLink for SupplyLink<S> {
     }
 
     fn receive(&mut self, frames: &mut Vec<Frame>) -> io::Result<usize> {
+        if let Some(error) = self.error.take() {
+            return Err(error);
+        }
         self.supply.look()?;
         let before = frames.len();
         // Those that do not fit count, too: a look never waits, whatever the supply has.
@@ -110,9 +116,14 @@ impl<S: Supply> FrameLink for SupplyLink<S> {
                 continue;
             }
             self.received.put(frame);
-            match next? {
-                Next::Unfit => self.counters.rx_dropped += 1,
-                _ => break,
+            match next {
+                Ok(Next::Unfit) => self.counters.rx_dropped += 1,
+                Ok(_) => break,
+                Err(error) if frames.len() == before => return Err(error),
+                Err(error) => {
+                    self.error = Some(error);
+                    break;
+                }
             }
         }
         Ok(frames.len() - before)

@@ -109,6 +109,25 @@ fn a_capture_without_a_frame_that_fits_is_played_once_and_never_hangs() {
 }
 
 #[test]
+fn a_damaged_capture_plays_up_to_the_damage_and_says_so_once() {
+    let file = Temporary::new("damaged");
+    let mut link = frames(&format!("loop:capture={}", file.text()));
+    (0..5).for_each(|number| send(&mut *link, number, 60));
+    drop(link);
+    let mut bytes = std::fs::read(&file.0).unwrap();
+    let third = bytes.windows(4).position(|at| at == 6u32.to_ne_bytes()).unwrap() + 2 * 104;
+    bytes[third + 4..third + 8].copy_from_slice(&7u32.to_ne_bytes());
+    std::fs::write(&file.0, bytes).unwrap();
+    let mut replay = frames(&format!("replay:{},speed=max,loop=0", file.text()));
+    let mut got = Vec::new();
+    assert_eq!(replay.receive(&mut got).unwrap(), 2);
+    replay.give_back(&mut got);
+    let error = replay.receive(&mut got).unwrap_err().to_string();
+    assert_eq!(error, "the capture is damaged: the length of a block is impossible");
+    assert_eq!((replay.receive(&mut got).unwrap(), got.len()), (0, 0), "nothing follows");
+}
+
+#[test]
 fn a_replay_keeps_the_times_of_its_capture() {
     let file = Temporary::new("times");
     let mut link = frames(&format!("loop:capture={}", file.text()));
