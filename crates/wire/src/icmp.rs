@@ -36,7 +36,7 @@ pub enum Message {
     },
     /// 3: a packet did not arrive.
     Unreachable {
-        /// Why, one of [`unreachable`] or another.
+        /// Why, one of [`mod@unreachable`] or another.
         code: u8,
         /// The longest packet that would have passed, for "fragmentation needed".
         mtu: u16,

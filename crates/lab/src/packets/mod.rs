@@ -3,8 +3,8 @@
 //!
 //! Two processes ([`stage`]), each on its CPU and in its network, play [`job`]s: one is passive and
 //! receives or answers, the other is active and sends. Both work on an [`end::End`], which is a
-//! plain kernel socket, a port of ours, or bare frames on a link, so that the loops ([`side`],
-//! [`ping`]) are the same for all of them.
+//! plain kernel socket, a port of ours, or bare frames on a link, so that the loops (`side`,
+//! `ping`) are the same for all of them.
 
 pub mod end;
 pub mod job;
