@@ -386,7 +386,7 @@ fn refuse_the_kernels(own: Subnet, asked: &Asked, info: &LinkInfo) -> Result<(),
 
 /// Bytes of memory that a datagram takes at most, on an interface with this MTU.
 pub(super) fn datagram_memory(options: &PortOptions, mtu: usize) -> usize {
-    options.datagram_bytes_max.clamp(64, mtu) + ETHERNET_BYTES_MAX
+    options.datagram_bytes_max.min(mtu).max(64) + ETHERNET_BYTES_MAX
 }
 
 fn setup(what: &'static str, source: io::Error) -> LinkError {
