@@ -2,6 +2,9 @@
 
 use crate::cpu_set::CpuSet;
 use std::io;
+use std::sync::OnceLock;
+
+use rustix::thread::{CpuSet as Mask, Pid, sched_getaffinity, sched_setaffinity};
 
 /// Why a thread could not be pinned.
 #[derive(Debug, thiserror::Error)]
@@ -21,8 +24,43 @@ pub struct PinError {
 /// # Errors
 /// The kernel's, on machines with more CPUs than the mask holds (1024).
 pub fn allowed_cpus() -> io::Result<CpuSet> {
-    let mask = rustix::thread::sched_getaffinity(None)?;
-    Ok((0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| mask.is_set(*cpu)).collect())
+    Ok(cpus(&sched_getaffinity(None)?).collect())
+}
+
+fn cpus(mask: &Mask) -> impl Iterator<Item = usize> + '_ {
+    (0..Mask::MAX_CPU).filter(|cpu| mask.is_set(*cpu))
+}
+
+/// What the first thread that was pinned here was allowed before.
+static BEFORE_PINNING: OnceLock<CpuSet> = OnceLock::new();
+
+/// The CPUs of the whole process: all that some thread of it may use, or might before it was
+/// pinned by [`pin_current_thread`].
+///
+/// # Errors
+/// The kernel's, as for [`allowed_cpus`].
+pub fn process_cpus() -> io::Result<CpuSet> {
+    let mut all: Vec<usize> = allowed_cpus()?.iter().collect();
+    all.extend(BEFORE_PINNING.get().into_iter().flat_map(CpuSet::iter));
+    for task in std::fs::read_dir("/proc/self/task")?.flatten() {
+        let number = task.file_name().to_str().and_then(|name| name.parse().ok());
+        // A thread that has ended meanwhile does not matter.
+        let Some(task) = number.and_then(Pid::from_raw) else { continue };
+        let Ok(mask) = sched_getaffinity(Some(task)) else { continue };
+        all.extend(cpus(&mask));
+    }
+    Ok(all.into_iter().collect())
+}
+
+/// Lets the calling thread run wherever its process may, however narrowly the thread that
+/// started it was pinned (sched_setaffinity(2)).
+///
+/// # Errors
+/// The kernel's.
+pub fn unpin_current_thread() -> io::Result<()> {
+    let mut mask = Mask::new();
+    process_cpus()?.iter().for_each(|cpu| mask.set(cpu));
+    Ok(sched_setaffinity(None, &mask)?)
 }
 
 /// Lets the calling thread run on `cpu` only (sched_setaffinity(2)).
@@ -31,12 +69,13 @@ pub fn allowed_cpus() -> io::Result<CpuSet> {
 /// [`PinError`] when the CPU does not exist or is not allowed.
 pub fn pin_current_thread(cpu: usize) -> Result<(), PinError> {
     let fail = |source| PinError { cpu, allowed: allowed_cpus().unwrap_or_default(), source };
-    if cpu >= rustix::thread::CpuSet::MAX_CPU {
+    if cpu >= Mask::MAX_CPU {
         return Err(fail(io::ErrorKind::InvalidInput.into()));
     }
-    let mut mask = rustix::thread::CpuSet::new();
+    BEFORE_PINNING.get_or_init(|| allowed_cpus().unwrap_or_default());
+    let mut mask = Mask::new();
     mask.set(cpu);
-    rustix::thread::sched_setaffinity(None, &mask).map_err(|errno| fail(errno.into()))
+    sched_setaffinity(None, &mask).map_err(|errno| fail(errno.into()))
 }
 
 /// Names the calling thread for `ps -L`, `top -H` and traces. The kernel keeps 15 bytes.
@@ -59,6 +98,24 @@ mod tests {
         std::thread::spawn(move || {
             pin_current_thread(first).unwrap();
             assert_eq!(allowed_cpus().unwrap(), CpuSet::from_iter([first]));
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn a_thread_of_a_pinned_one_can_be_let_go() {
+        let all = process_cpus().unwrap();
+        let first = all.iter().next().unwrap();
+        std::thread::spawn(move || {
+            pin_current_thread(first).unwrap();
+            let child = std::thread::spawn(|| {
+                let inherited = allowed_cpus().unwrap();
+                unpin_current_thread().unwrap();
+                (inherited, allowed_cpus().unwrap())
+            });
+            assert_eq!(child.join().unwrap(), (CpuSet::from_iter([first]), all));
+            assert_eq!(allowed_cpus().unwrap(), CpuSet::from_iter([first]), "it alone");
         })
         .join()
         .unwrap();

@@ -119,7 +119,8 @@ impl Receiving {
         Self {
             received: Vec::with_capacity(batch),
             whole: Vec::with_capacity(batch),
-            back: Vec::with_capacity(batch),
+            // What one port gives back on top of almost a batch, or a batch that nobody wants.
+            back: Vec::with_capacity(3 * batch),
             batch,
         }
     }

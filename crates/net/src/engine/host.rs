@@ -19,8 +19,11 @@ use super::send::Sending;
 /// How long an interface that is down is left alone before it is tried again.
 const DOWN_RETRY_NS: u64 = 10_000_000;
 
-/// Batches that a port may still send when it is closed.
-const CLOSING_TURNS: usize = 1000;
+/// How long a port that is closed waits for the link to take what it had still to send.
+const CLOSING_LINK_NS: u64 = 200_000_000;
+
+/// How long it waits for a neighbour that was asked for.
+const CLOSING_NEIGHBOUR_NS: u64 = 1_000_000_000;
 
 /// How the link fares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,19 +83,26 @@ impl Host {
 
     /// Does what there is to do now.
     pub fn turn(&mut self, now_ns: u64) -> Work {
-        match self.health {
-            Health::Dead(_) => return Work::default(),
-            Health::Down { again_ns } if now_ns < again_ns => return Work::default(),
-            _ => {}
+        if !self.is_due(now_ns) {
+            return Work::default();
         }
         let result = self.try_turn(now_ns);
         self.note_health(result.as_ref().map(|_| ()), now_ns);
         result.unwrap_or_default()
     }
 
+    /// Whether the link can be tried.
+    fn is_due(&self, now_ns: u64) -> bool {
+        match self.health {
+            Health::Up => true,
+            Health::Down { again_ns } => now_ns >= again_ns,
+            Health::Dead(_) => false,
+        }
+    }
+
     /// Sends what is waiting, and receives nothing: for a user whose other half receives.
     pub fn turn_out(&mut self, now_ns: u64) -> Work {
-        if self.health != Health::Up {
+        if !self.is_due(now_ns) {
             return Work::default();
         }
         let result = self.send(now_ns).map(|sent| Work { received: 0, sent });
@@ -108,6 +118,11 @@ impl Host {
     }
 
     fn send(&mut self, now_ns: u64) -> io::Result<usize> {
+        while let Some(event) = self.served.stack.event() {
+            if let Event::TooLong { from, .. } = event {
+                self.served.fail_send(from, libc::EMSGSIZE);
+            }
+        }
         while let Some((neighbour, mac)) = self.neighbours.as_mut().and_then(Neighbours::answer) {
             match mac {
                 Some(mac) => self.served.stack.learn(neighbour, mac, now_ns),
@@ -132,11 +147,6 @@ impl Host {
                         neighbours.ask(neighbour);
                     }
                 }
-            }
-        }
-        while let Some(event) = self.served.stack.event() {
-            if let Event::TooLong { from, .. } = event {
-                self.served.fail_send(from, libc::EMSGSIZE);
             }
         }
     }
@@ -173,23 +183,36 @@ impl Host {
         self.served.add(lane);
         let steered = self.steer();
         if steered.is_err() {
-            self.remove(port, 0);
+            self.remove(port);
         } else {
             self.sending.supply(&mut *self.link, &mut self.served);
         }
         steered
     }
 
-    /// Ends a port: what it still had to send leaves, its frames come back. How many frames
-    /// are missing.
-    pub fn remove(&mut self, port: u16, now_ns: u64) -> usize {
-        let Some(index) = self.served.index_of(port) else { return 0 };
-        let alive = self.health == Health::Up;
-        for _ in 0..CLOSING_TURNS {
-            if !alive || !self.send(now_ns).is_ok_and(|sent| sent > 0) {
-                break;
-            }
+    /// Has what a port that is to be closed still has to send leave. How long that may take, all
+    /// in all, nanoseconds: 0 if nothing is left, or can leave.
+    pub fn closing_ns(&mut self, port: u16, now_ns: u64) -> u64 {
+        self.turn(now_ns);
+        let Some(lane) = self.served.lane_of(port) else { return 0 };
+        if self.health != Health::Up || self.link.flush().is_err() {
+            return 0;
         }
+        // With its last port the link goes, and takes along what it has not sent.
+        let is_last = self.served.lanes().len() == 1;
+        let in_link = is_last && self.link.census().transmitting > 0;
+        if self.sending.is_resolving_for(port) {
+            CLOSING_NEIGHBOUR_NS
+        } else if in_link || lane.has_departures() || self.sending.is_backed_up() {
+            CLOSING_LINK_NS
+        } else {
+            0
+        }
+    }
+
+    /// Ends a port: its frames come back. How many are missing.
+    pub fn remove(&mut self, port: u16) -> usize {
+        let Some(index) = self.served.index_of(port) else { return 0 };
         let mut lane = self.served.remove(index);
         let mut back = Vec::new();
         while let Some(Departure { frame, .. }) = lane.next_departure() {
@@ -234,6 +257,8 @@ impl Host {
         const TEND_EVERY_NS: u64 = 100_000_000;
         /// How often a link that is busy transmitting is looked at.
         const PUSH_EVERY_NS: u64 = 100_000;
+        /// How often ports that wait for a neighbour are looked at.
+        const RESOLVE_EVERY_NS: u64 = 10_000_000;
         match self.health {
             Health::Dead(_) => return u64::MAX,
             Health::Down { again_ns } => return again_ns.saturating_sub(now_ns),
@@ -244,10 +269,18 @@ impl Host {
         if self.link.poll_fd().is_none() {
             patience = patience.min(LOOK_EVERY_NS);
         }
+        if self.sending.is_resolving() {
+            patience = patience.min(RESOLVE_EVERY_NS);
+        }
         if self.sending.is_unfinished() {
             patience = patience.min(PUSH_EVERY_NS);
         }
         patience
+    }
+
+    /// Whether some port has something to send that nobody has looked at.
+    pub fn has_departures(&self) -> bool {
+        self.served.lanes().any(Lane::has_departures)
     }
 
     /// Whether datagrams wait for the Ethernet address of their next hop.

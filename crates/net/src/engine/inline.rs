@@ -68,6 +68,13 @@ impl Inline {
         work.received
     }
 
+    /// Sends all that can leave, however many batches it is.
+    fn push(&self) {
+        let mut host = self.host();
+        let Some(host) = host.as_mut() else { return };
+        while host.turn_out(now_ns()).sent > 0 && host.has_departures() {}
+    }
+
     fn resolving(&self) -> bool {
         self.host().as_ref().is_some_and(Host::is_resolving)
     }
@@ -81,8 +88,9 @@ pub(super) struct InlineDrive {
 
 impl Drive for InlineDrive {
     fn kick(&self) {
-        if let Some(host) = self.inline.host().as_mut() {
-            host.turn_out(now_ns());
+        self.inline.push();
+        if !self.inline.resolving() {
+            return;
         }
         let began = now_ns();
         // The answer to what is asked of the neighbour comes in like everything else.
@@ -93,6 +101,8 @@ impl Drive for InlineDrive {
                 std::thread::sleep(REST);
             }
         }
+        // What stayed in the ring meanwhile.
+        self.inline.push();
     }
 
     fn look(&self) {

@@ -10,9 +10,10 @@
 //! one it names; the last one closed puts everything back. The link moves into its thread, so
 //! that nobody else can touch it; the registry sees to it that nobody opens it twice.
 //!
-//! A thread without `cpu=` may run where whoever opened the link may run. A user that spins on
-//! the same single CPU as its I/O thread takes the time from it that it waits for: give the thread
-//! another CPU, or have no thread (`io=inline`), which is also the shortest way.
+//! A thread without `cpu=` may run wherever the process may, however its opener is pinned. A user
+//! that spins on the same single CPU as its I/O thread takes turns with it, which costs a change
+//! of threads each: give the thread another CPU, or have no thread (`io=inline`), which is also
+//! the shortest way.
 
 mod advice;
 mod clock;
@@ -22,6 +23,8 @@ mod inline;
 mod inventory;
 mod kernel;
 mod neighbours;
+mod place;
+mod registration;
 mod registry;
 mod send;
 mod served;

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use millstream_ring::spsc::{Receiver, Sender, channel};
 use millstream_ring::{Doorbell, Wait, Waiter};
 use millstream_sys::netlink::Netlink;
+use millstream_sys::thread::unpin_current_thread;
 
 /// Questions under way at most.
 const QUESTIONS: usize = 64;
@@ -58,7 +59,12 @@ impl Neighbours {
             waiter: Arc::clone(&waiter),
         };
         let builder = std::thread::Builder::new().name(format!("ms-arp-{name}"));
-        let helper = Some(builder.spawn(move || helper.run())?);
+        let helper = builder.spawn(move || {
+            // Its opener may spin where it is pinned.
+            let _ = unpin_current_thread();
+            helper.run();
+        })?;
+        let helper = Some(helper);
         Ok(Self { questions: Some(questions), answers, waiter, helper })
     }
 

@@ -14,6 +14,13 @@ use super::deliver::Served;
 /// holds about as many for each neighbour.
 const WAITING_MAX: usize = 128;
 
+/// Of these, from one port to one address; further ones stay in the port's ring for a while.
+const WAITING_ALIKE_MAX: usize = 64;
+
+/// How long a port is kept waiting for that: a neighbour that is there answers much sooner, and
+/// one that is not must not keep others from being reached.
+const HOLD_NS: u64 = 100_000_000;
+
 /// The shortest Ethernet frame without its checksum, bytes (IEEE 802.3, 4.2.3.3).
 const FRAME_BYTES_MIN: usize = 60;
 
@@ -25,6 +32,7 @@ struct Waiting {
     from: SocketAddrV4,
     to: SocketAddrV4,
     parts: Vec<Frame>,
+    since_ns: u64,
 }
 
 /// The way out.
@@ -80,7 +88,10 @@ impl Sending {
             let index = (self.first + turn) % ports;
             let share = (self.batch / ports).max(1);
             let end = self.batch.min(self.ready.len() + share);
-            while self.ready.len() < end && self.depart(link, served, index, now_ns) {
+            while self.ready.len() < end
+                && !self.is_held(served.lanes_mut()[index].local.port(), now_ns)
+                && self.depart(link, served, index, now_ns)
+            {
                 taken += 1;
             }
         }
@@ -138,7 +149,7 @@ impl Sending {
             return true;
         }
         if let Err(EmitError::Pending) = self.emit(link, served, from, to, now_ns) {
-            self.wait(served, from, to);
+            self.wait(served, from, to, now_ns);
         }
         true
     }
@@ -183,7 +194,7 @@ impl Sending {
     }
 
     /// Keeps the datagram in `whole` until its next hop is known; the oldest one makes room.
-    fn wait(&mut self, served: &Served, from: SocketAddrV4, to: SocketAddrV4) {
+    fn wait(&mut self, served: &Served, from: SocketAddrV4, to: SocketAddrV4, since_ns: u64) {
         if self.waiting.len() == WAITING_MAX {
             let mut oldest = self.waiting.remove(0);
             self.back.append(&mut oldest.parts);
@@ -191,7 +202,16 @@ impl Sending {
                 bump(&lane.state.counters.unsent, 1);
             }
         }
-        self.waiting.push(Waiting { from, to, parts: self.whole.drain(..).collect() });
+        let parts = self.whole.drain(..).collect();
+        self.waiting.push(Waiting { from, to, parts, since_ns });
+    }
+
+    /// Whether a port's further datagrams stay where they are, because enough of its wait.
+    fn is_held(&self, port: u16, now_ns: u64) -> bool {
+        let mut own = self.waiting.iter().filter(|waiting| waiting.from.port() == port);
+        let Some(first) = own.next() else { return false };
+        now_ns.saturating_sub(first.since_ns) < HOLD_NS
+            && own.filter(|next| next.to.ip() == first.to.ip()).count() + 1 >= WAITING_ALIKE_MAX
     }
 
     /// Tries the waiting datagrams again, if something has become known.
@@ -199,11 +219,11 @@ impl Sending {
         if self.waiting.is_empty() || served.stack.generation() == self.tried {
             return;
         }
-        for Waiting { from, to, mut parts } in std::mem::take(&mut self.waiting) {
+        for Waiting { from, to, mut parts, since_ns } in std::mem::take(&mut self.waiting) {
             self.whole.append(&mut parts);
             if let Err(EmitError::Pending) = self.emit(link, served, from, to, now_ns) {
                 parts.append(&mut self.whole);
-                self.waiting.push(Waiting { from, to, parts });
+                self.waiting.push(Waiting { from, to, parts, since_ns });
             }
         }
         self.tried = served.stack.generation();
@@ -273,6 +293,16 @@ impl Sending {
     /// Whether datagrams wait for the Ethernet address of their next hop.
     pub fn is_resolving(&self) -> bool {
         !self.waiting.is_empty()
+    }
+
+    /// Whether a datagram of this port waits for that.
+    pub fn is_resolving_for(&self, port: u16) -> bool {
+        self.waiting.iter().any(|waiting| waiting.from.port() == port)
+    }
+
+    /// Whether the link has yet to take frames.
+    pub fn is_backed_up(&self) -> bool {
+        !self.ready.is_empty()
     }
 
     /// Whether the link has yet to take frames, or to give free ones.

@@ -22,6 +22,7 @@ use super::host::Host;
 use super::inline::{Inline, InlineDrive};
 use super::kernel::{KernelInterface, Reservation};
 use super::neighbours::Neighbours;
+use super::registration::Registration;
 use super::registry;
 use super::worker::{Gone, HostId, ThreadDrive, Worker};
 
@@ -39,10 +40,10 @@ pub(super) enum Driver {
 
 /// What is left of the link's frames and UDP ports.
 #[derive(Debug)]
-struct Budget {
-    receive: usize,
-    transmit: usize,
-    ports: BTreeSet<u16>,
+pub(super) struct Budget {
+    pub receive: usize,
+    pub transmit: usize,
+    pub ports: BTreeSet<u16>,
 }
 
 /// A link that is open. Its last holder closes it.
@@ -117,7 +118,7 @@ impl OpenLink {
     }
 
     /// Has `job` done where the link is.
-    fn with<T: Send + 'static>(
+    pub(super) fn with<T: Send + 'static>(
         &self,
         job: impl FnOnce(&mut Host) -> T + Send + 'static,
     ) -> Result<T, Gone> {
@@ -156,7 +157,7 @@ impl OpenLink {
         }
     }
 
-    fn budget(&self) -> MutexGuard<'_, Budget> {
+    pub(super) fn budget(&self) -> MutexGuard<'_, Budget> {
         self.budget.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -294,30 +295,6 @@ impl Drop for OpenLink {
     }
 }
 
-/// A port's place on its link; dropped with the port's last half.
-struct Registration {
-    link: Option<Arc<OpenLink>>,
-    local: SocketAddrV4,
-    shares: Shares,
-    reservation: Option<Reservation>,
-}
-
-impl Drop for Registration {
-    fn drop(&mut self) {
-        // The link may close here: whoever opens it again waits for that.
-        let _guard = registry::lock();
-        let Some(link) = self.link.take() else { return };
-        let port = self.local.port();
-        let _ = link.with(move |host| host.remove(port, now_ns()));
-        drop(self.reservation.take());
-        let mut budget = link.budget();
-        budget.receive += self.shares.receive;
-        budget.transmit += self.shares.transmit;
-        budget.ports.remove(&port);
-        drop(budget);
-    }
-}
-
 /// A link that was [attached](super::attach): ports can be opened on it.
 pub struct Attached {
     pub(super) link: Arc<OpenLink>,
@@ -329,6 +306,8 @@ impl Attached {
     /// # Errors
     /// [`LinkError`], which says what to do.
     pub fn open(&self, bind: SocketAddrV4, options: &PortOptions) -> Result<Port, LinkError> {
+        // One after the other, as everything that opens.
+        let _guard = registry::lock();
         self.link.port(bind, options, &self.link.asked)
     }
 }

@@ -7,18 +7,18 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crate::port::Drive;
 use millstream_link::LinkError;
 use millstream_ring::doorbell::DESCRIPTORS_MAX;
 use millstream_ring::governor::{Governor, Idle, Limits};
 use millstream_ring::{Doorbell, Wait, Waiter};
 use millstream_sys::sched::{Class, set_current_thread};
-use millstream_sys::thread::pin_current_thread;
-
-use crate::port::Drive;
+use millstream_sys::thread::{pin_current_thread, unpin_current_thread};
 
 use super::clock::now_ns;
 use super::host::Host;
 use super::inventory::{LinkReport, WaitStats};
+use super::place::Place;
 
 /// Links that one thread owns at most: each has a descriptor to sleep on.
 pub(super) const LINKS_MAX: usize = DESCRIPTORS_MAX;
@@ -32,6 +32,9 @@ pub(super) struct WorkerOptions {
     pub priority: Option<u8>,
     pub wait: Wait,
 }
+
+/// Turns after which a thread looks where it runs.
+const TURNS_PER_CPU_LOOK: u8 = 32;
 
 /// A link that some thread owns.
 pub(super) type HostId = u64;
@@ -64,6 +67,7 @@ pub(super) struct Shared {
     /// SCHED_FIFO priority that it got; 0 for the ordinary class.
     pub priority: AtomicI32,
     pub waits: WaitStats,
+    pub place: Place,
     /// What it could not have, for people.
     pub notes: Mutex<Vec<String>>,
 }
@@ -86,6 +90,7 @@ impl Worker {
             tid: AtomicI32::new(0),
             priority: AtomicI32::new(0),
             waits: WaitStats::default(),
+            place: Place::default(),
             notes: Mutex::default(),
         });
         let (orders, incoming) = mpsc::channel();
@@ -174,9 +179,15 @@ pub fn set_probe(probe: fn() -> u64) {
 /// What the new thread does first.
 fn prepare(options: &WorkerOptions, shared: &Shared) -> Result<(), LinkError> {
     shared.tid.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Relaxed);
-    if let Some(cpu) = options.cpu {
-        pin_current_thread(cpu)
-            .map_err(|error| crate::options::bad(format!("cpu={cpu}"), &error.to_string()))?;
+    match options.cpu {
+        Some(cpu) => pin_current_thread(cpu)
+            .map_err(|error| crate::options::bad(format!("cpu={cpu}"), &error.to_string()))?,
+        // Whoever opens a link is often pinned, and spins where it is.
+        None => {
+            if let Err(error) = unpin_current_thread() {
+                shared.note(format!("it runs only where its opener does: {error}"));
+            }
+        }
     }
     if let Some(priority) = options.priority {
         match set_current_thread(Class::Fifo(priority)) {
@@ -202,6 +213,7 @@ struct Loop {
     hosts: Vec<(HostId, Box<Host>)>,
     wait: Wait,
     governor: Governor,
+    turns: u8,
     /// What the probe counted of the reports themselves.
     reports: u64,
 }
@@ -209,7 +221,8 @@ struct Loop {
 impl Loop {
     fn new(shared: Arc<Shared>, orders: Receiver<Order>, wait: Wait) -> Self {
         let governor = Governor::new(Limits::default());
-        Self { shared, orders, hosts: Vec::with_capacity(LINKS_MAX), wait, governor, reports: 0 }
+        let hosts = Vec::with_capacity(LINKS_MAX);
+        Self { shared, orders, hosts, wait, governor, turns: 0, reports: 0 }
     }
 
     fn run(&mut self) {
@@ -223,6 +236,10 @@ impl Loop {
                         return;
                     }
                 }
+            }
+            self.turns = (self.turns + 1) % TURNS_PER_CPU_LOOK;
+            if self.turns == 0 {
+                self.shared.place.note();
             }
             let mut busy = false;
             for (_, host) in &mut self.hosts {
@@ -242,6 +259,7 @@ impl Loop {
     /// Spends a moment without work; the time after it.
     fn idle(&mut self, now: u64) -> u64 {
         let idle = match self.wait {
+            Wait::Spin if self.shared.place.is_crowded() => Idle::Yield,
             Wait::Spin => Idle::Spin,
             Wait::Park => Idle::Sleep,
             _ => self.governor.idle(now),
@@ -261,6 +279,7 @@ impl Loop {
                 after
             }
             Idle::Sleep => {
+                self.shared.place.note();
                 self.sleep(now);
                 let after = now_ns();
                 self.shared.waits.slept(after - now);
@@ -336,8 +355,13 @@ impl Drive for ThreadDrive {
     fn look(&self) {}
 
     fn wait(&self, waiter: &Waiter, timeout: Duration) {
-        // Whoever waits for ever looks around once an hour.
-        waiter.wait(self.wait, Some(timeout.min(Duration::from_secs(3600))));
+        match self.wait {
+            Wait::Spin => self.shared.place.spin(waiter, timeout),
+            // Whoever waits for ever looks around once an hour.
+            wait => {
+                waiter.wait(wait, Some(timeout.min(Duration::from_secs(3600))));
+            }
+        }
     }
 
     fn rest(&self, waiter: &Waiter, timeout: Duration) {

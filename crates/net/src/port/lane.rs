@@ -153,6 +153,11 @@ impl Lane {
         Some(departure)
     }
 
+    /// Whether there is something to send.
+    pub fn has_departures(&self) -> bool {
+        self.departures.available() > 0
+    }
+
     /// How many further frames the sender may hold.
     pub fn wants_free(&self) -> usize {
         self.shares.transmit - self.held.transmit

@@ -51,7 +51,13 @@ impl EngineTx {
 
     /// That a payload of so many bytes can go to `to` at all.
     fn check(&self, bytes: usize, to: SocketAddrV4) -> io::Result<()> {
-        self.end.state.check_send()?;
+        if let Err(error) = self.end.state.check_send() {
+            if error.raw_os_error() == Some(libc::ENETDOWN) {
+                // Nobody else may look whether it is up again.
+                self.drive.kick();
+            }
+            return Err(error);
+        }
         if to.port() == 0 {
             return Err(io::ErrorKind::InvalidInput.into());
         }

@@ -63,6 +63,20 @@ fn the_payload_lies_in_the_frame_memory() {
 }
 
 #[test]
+fn a_train_of_many_batches_leaves_at_once() {
+    for mode in MODES {
+        let net = Net::with(mode, "io=thread", &LoopOptions::default());
+        let (mut near, mut far) = (net.near(), net.far());
+        // The first one finds the neighbour unknown, the second one knows it; neither is followed
+        // by anything that would drive an inline link.
+        for _ in 0..2 {
+            near.tx.send_train(&content(200 * 64), 64, far.local).unwrap();
+            assert_eq!(collect(&mut far, 200).len(), 200, "{mode}");
+        }
+    }
+}
+
+#[test]
 fn a_datagram_in_several_parts_is_joined_and_counted() {
     for mode in MODES {
         let link = LoopOptions { part_bytes_max: Some(2048), ..LoopOptions::default() };

@@ -157,6 +157,82 @@ fn whoever_waits_on_a_link_that_goes_away_gets_an_error() {
 }
 
 #[test]
+fn a_user_who_only_sends_notices_that_the_interface_is_up_again() {
+    for mode in ["io=thread", "io=inline"] {
+        let net = Net::with(mode, "io=thread", &LoopOptions::default());
+        let (mut near, mut far) = (net.near(), net.far());
+        drop(near.rx);
+        near.tx.send(b"before", far.local).unwrap();
+        assert_eq!(collect(&mut far, 1)[0].0, b"before");
+        net.cable.set(CableState::Down);
+        let until = std::time::Instant::now() + PATIENCE;
+        while near.tx.send(b"lost", far.local).is_ok() {
+            assert!(std::time::Instant::now() < until, "{mode}");
+        }
+        net.cable.set(CableState::Up);
+        while near.tx.send(b"after", far.local).is_err() {
+            assert!(std::time::Instant::now() < until, "{mode}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+#[test]
+fn a_port_closed_right_after_sending_loses_nothing() {
+    // A link whose receiver is slow: most of it is still on this side when the port closes.
+    let link = LoopOptions { keep: true, ..LoopOptions::default() };
+    for mode in ["io=thread", "io=inline"] {
+        let net = Net::with(mode, "io=thread", &link);
+        let mut far = net.far();
+        for turn in 0..20 {
+            let near = net.near();
+            let (mut tx, rx) = (near.tx, near.rx);
+            let count = 200 + turn;
+            for number in 0..count {
+                tx.send(&u32::to_le_bytes(number), far.local).unwrap();
+            }
+            // On two threads, in either order.
+            let other = std::thread::spawn(move || drop(rx));
+            drop(tx);
+            other.join().unwrap();
+            for (number, got) in collect(&mut far, count as usize).into_iter().enumerate() {
+                assert_eq!(got.0, u32::to_le_bytes(number as u32), "{mode}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_tiny_largest_datagram_opens() {
+    let net = Net::new("", &LoopOptions::default());
+    for bytes in [0, 1, 63] {
+        let options = PortOptions { datagram_bytes_max: bytes, ..PortOptions::default() };
+        drop(net.near.open(any(), &options).unwrap());
+        drop(open("null:address=10.3.0.1/24,thread=tiny", any(), &options).unwrap());
+    }
+}
+
+#[test]
+fn opens_of_one_attached_link_are_one_after_the_other() {
+    for _ in 0..20 {
+        let net = Arc::new(Net::new("", &LoopOptions::default()));
+        let barrier = Arc::new(Barrier::new(4));
+        let opens: Vec<_> = (0..4)
+            .map(|_| {
+                let (net, barrier) = (Arc::clone(&net), Arc::clone(&barrier));
+                std::thread::spawn(move || {
+                    barrier.wait();
+                    let bind = "10.0.0.1:7000".parse().unwrap();
+                    net.near.open(bind, &PortOptions::default()).ok()
+                })
+            })
+            .collect();
+        let ports: Vec<_> = opens.into_iter().map(|open| open.join().unwrap()).collect();
+        assert_eq!(ports.iter().flatten().count(), 1, "one gets the port");
+    }
+}
+
+#[test]
 fn an_interface_that_was_down_carries_again() {
     for mode in ["io=thread", "io=inline"] {
         let net = Net::with(mode, "io=thread", &LoopOptions::default());

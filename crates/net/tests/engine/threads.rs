@@ -13,6 +13,7 @@ use millstream_link::frame::{
 use millstream_link::loopback::{LoopLink, LoopOptions, pair};
 use millstream_link::port::PortOptions;
 use millstream_net::engine::{ThreadReport, attach, inventory};
+use millstream_sys::thread::{pin_current_thread, process_cpus};
 
 use crate::{Net, PATIENCE, any, collect};
 
@@ -113,6 +114,41 @@ fn a_thread_waits_as_it_was_told() {
     assert_eq!((park.spinning_ns, park.yielding_ns), (0, 0), "{park:?}");
     let adaptive = look("adaptive");
     assert!(adaptive.sleeping_ns > adaptive.spinning_ns, "{adaptive:?}: mostly idle, it sleeps");
+}
+
+#[test]
+fn a_thread_runs_wherever_the_process_may_however_its_opener_is_pinned() {
+    let all = process_cpus().unwrap();
+    let cpu = all.iter().next().unwrap();
+    std::thread::spawn(move || {
+        pin_current_thread(cpu).unwrap();
+        let _net = Net::new("thread=wide", &LoopOptions::default());
+        let path = format!("/proc/self/task/{}/status", thread("ms-io-wide").tid);
+        let status = std::fs::read_to_string(path).unwrap();
+        let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        assert_eq!(list.unwrap().trim(), all.to_string());
+    })
+    .join()
+    .unwrap();
+}
+
+#[test]
+fn a_user_that_spins_on_the_cpu_of_its_thread_gets_its_datagrams_soon() {
+    let cpu = process_cpus().unwrap().iter().next().unwrap();
+    std::thread::spawn(move || {
+        pin_current_thread(cpu).unwrap();
+        let options = format!("thread=crowd,cpu={cpu},wait=spin,user_wait=spin");
+        let net = Net::new(&options, &LoopOptions::default());
+        let (mut near, mut far) = (net.near(), net.far());
+        for _ in 0..2000 {
+            near.tx.send(b"tick", far.local).unwrap();
+            collect(&mut far, 1);
+        }
+        let waits = thread("ms-io-crowd").waits;
+        assert!(waits.yielding_ns > 0, "it gives way, too: {waits:?}");
+    })
+    .join()
+    .unwrap();
 }
 
 #[test]

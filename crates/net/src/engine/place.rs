@@ -1,0 +1,114 @@
+//! Where an I/O thread and a user that spins run: on one CPU each keeps the other from running.
+//!
+//! Both would spin until the scheduler takes the CPU away, milliseconds later, in which nothing
+//! moves. So the user looks whether the thread was last seen where it spins itself, and then both
+//! give way whenever they find nothing to do.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use millstream_ring::{Wait, Waiter};
+use rustix::thread::sched_getcpu;
+
+/// No CPU's number; not the same for both, so that nobody meets nobody.
+const NO_CPU: usize = usize::MAX;
+const NO_USER: usize = usize::MAX - 1;
+
+/// A spinning user looks around this often.
+const LOOK_EVERY: Duration = Duration::from_micros(20);
+
+/// An I/O thread's place among CPUs.
+#[derive(Debug)]
+pub(super) struct Place {
+    /// Where the thread was seen last; written by it alone.
+    thread: AtomicUsize,
+    /// Where a user was seen to spin beside it. One of several users may take back what another
+    /// said, who says it again soon.
+    user: AtomicUsize,
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Self { thread: AtomicUsize::new(NO_CPU), user: AtomicUsize::new(NO_USER) }
+    }
+}
+
+impl Place {
+    /// The thread takes note of where it runs.
+    pub fn note(&self) {
+        put(&self.thread, sched_getcpu());
+    }
+
+    /// Whether a user spins where the thread runs.
+    pub fn is_crowded(&self) -> bool {
+        self.user.load(Ordering::Relaxed) == self.thread.load(Ordering::Relaxed)
+    }
+
+    /// Whether the calling user, who spins, does so where the thread runs; tells the thread.
+    fn crowds(&self) -> bool {
+        let here = sched_getcpu();
+        let crowds = self.thread.load(Ordering::Relaxed) == here;
+        put(&self.user, if crowds { here } else { NO_USER });
+        crowds
+    }
+
+    /// The user spins until `waiter` is told, at most so long, and gives way to the thread where
+    /// that needs the same CPU.
+    pub fn spin(&self, waiter: &Waiter, timeout: Duration) {
+        let start = Instant::now();
+        while !waiter.take() {
+            let left = timeout.saturating_sub(start.elapsed());
+            if left.is_zero() {
+                return;
+            }
+            if self.crowds() {
+                std::thread::yield_now();
+            } else if waiter.wait(Wait::Spin, Some(left.min(LOOK_EVERY))) {
+                return;
+            }
+        }
+    }
+}
+
+/// Written only when it changes: the other side reads it often.
+fn put(place: &AtomicUsize, cpu: usize) {
+    if place.load(Ordering::Relaxed) != cpu {
+        place.store(cpu, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_sys::thread::{allowed_cpus, pin_current_thread};
+
+    #[test]
+    fn a_user_is_crowded_only_where_the_thread_was_seen() {
+        let cpus = allowed_cpus().unwrap();
+        let first = cpus.iter().next().unwrap();
+        std::thread::spawn(move || {
+            pin_current_thread(first).unwrap();
+            let place = Place::default();
+            assert!(!place.is_crowded() && !place.crowds(), "nobody is anywhere yet");
+            place.note();
+            assert!(!place.is_crowded() && place.crowds() && place.is_crowded());
+            if let Some(other) = cpus.iter().nth(1) {
+                pin_current_thread(other).unwrap();
+                assert!(!place.crowds() && !place.is_crowded(), "it has moved away");
+            }
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn a_spin_ends_when_it_is_told_or_the_time_is_up() {
+        let (place, waiter) = (Place::default(), Waiter::new());
+        let start = Instant::now();
+        place.spin(&waiter, Duration::from_millis(2));
+        assert!(start.elapsed() >= Duration::from_millis(2));
+        waiter.notify();
+        place.spin(&waiter, Duration::from_secs(3600));
+        assert!(!waiter.take(), "it was taken");
+    }
+}
