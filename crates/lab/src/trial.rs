@@ -80,7 +80,7 @@ fn behind(args: &DeviceArgs, switch: &Switch, latency: Duration) -> DeviceArgs {
     let mut args = args.clone();
     args.silence_max += latency * 4;
     args.open_port = Some(Arc::new(move |bind, options| {
-        let mut port = millstream_link::open(&link, bind, options)?;
+        let mut port = millstream_net::open(&link, bind, options)?;
         port.rx = switch.wrap_rx(port.rx);
         Ok(port)
     }));

@@ -40,7 +40,11 @@ impl Scene {
         let open = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(folder.path(), open.clone()).unwrap();
         let program = folder.path().join("program");
-        std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+        // By a process of its own: a file that this one has open to write, a neighbour's child may
+        // inherit for a moment, and then it cannot be executed.
+        let mut copy = Command::new("cp");
+        copy.args([&std::env::current_exe().unwrap(), &program]);
+        assert!(copy.status().unwrap().success());
         std::fs::set_permissions(&program, open).unwrap();
         Some(Self { pair, folder })
     }

@@ -71,7 +71,7 @@ pub struct TripArgs {
 /// Probes per second beside load.
 const PROBES_PPS: f64 = 2000.0;
 
-/// Succeeds when at least one row could be measured.
+/// Succeeds when at least one row beside the base could be measured.
 pub fn run(args: &TripArgs, path: Path) -> anyhow::Result<Report> {
     interrupt::install();
     let rows = args.rows(path)?;
@@ -80,8 +80,14 @@ pub fn run(args: &TripArgs, path: Path) -> anyhow::Result<Report> {
     let mut table = TripTable::default();
     let ended = args.measure(&mut stage, &rows, &mut table);
     table.sum_up();
-    let measured = table.lines.iter().any(|line| !line.runs.is_empty());
-    let nothing = (!measured).then(|| "no row could be measured".to_owned());
+    // Beside the base, unless that is all that was asked for.
+    let base = Row::base().name;
+    let mut counting = table.lines.iter().filter(|line| rows.len() == 1 || line.name != base);
+    let measured = counting.clone().any(|line| !line.runs.is_empty());
+    let nothing = (!measured).then(|| {
+        let why = counting.find_map(|line| line.refused.as_deref());
+        format!("no row could be measured: {}", why.unwrap_or("none was left of them"))
+    });
     let results = json!({
         "places": stage.places(), "frame_bytes": args.size, "probes_pps": args.probes_pps(),
         "count": args.count, "repetitions": args.repeat, "fifo": args.ground.fifo,
@@ -151,7 +157,8 @@ impl TripArgs {
         rows.retain(|row| {
             let wanted = |only: &String| row.name.contains(only.as_str());
             let chosen = self.only.is_empty() || *row == base || self.only.iter().any(wanted);
-            chosen && !(loopback && row.needs_interface())
+            // A link that was named says itself why it cannot be had there.
+            chosen && !(loopback && self.link.is_empty() && row.needs_interface())
         });
         Ok(rows)
     }
