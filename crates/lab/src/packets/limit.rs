@@ -97,10 +97,11 @@ pub fn limit(seen: &Seen) -> Limit {
     }
     match () {
         () if seen.paced => Limit::Offered,
+        // Nothing is lost: a receiver that sleeps between batches holds nobody up.
+        () if seen.sender_cpu > BUSY_SHARE && seen.sender_blocked <= 0.5 => Limit::SenderCpu,
         () if displaced => Limit::Others,
         () if seen.sender_blocked > 0.5 && receiver_busy => Limit::ReceiverCpu,
         () if seen.sender_blocked > 0.5 => Limit::Device,
-        () if seen.sender_cpu > BUSY_SHARE => Limit::SenderCpu,
         () if receiver_busy => Limit::ReceiverCpu,
         () if seen.sender_cpu + seen.sender_blocked < BUSY_SHARE => Limit::Others,
         () => Limit::Unclear,
@@ -128,6 +129,10 @@ mod tests {
         let lossy = Seen { received: 700, sender_cpu: 1.0, ..CALM };
         for (seen, expected) in [
             (Seen { sender_cpu: 0.98, ..CALM }, Limit::SenderCpu),
+            (
+                Seen { sender_cpu: 0.98, receiver_idle: 0.02, receiver_cpu: 0.05, ..CALM },
+                Limit::SenderCpu,
+            ),
             (Seen { sender_cpu: 0.98, sender_blocked: 0.9, ..CALM }, Limit::Device),
             (
                 Seen { sender_cpu: 0.98, sender_blocked: 0.9, receiver_idle: 0.01, ..CALM },
