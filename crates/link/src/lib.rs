@@ -23,7 +23,6 @@ mod device;
 mod error;
 pub mod fault;
 pub mod frame;
-mod inet;
 pub mod interfaces;
 pub mod loopback;
 pub mod null;

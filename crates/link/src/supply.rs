@@ -159,6 +159,10 @@ impl<S: Supply> FrameLink for SupplyLink<S> {
         self.counters
     }
 
+    fn explain(&mut self) -> Option<String> {
+        None
+    }
+
     fn census(&self) -> Census {
         let (pool, receiving) = (self.buffers.free(), self.received.free());
         let lent = self.buffers.count() - pool + self.received.count() - receiving;

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use millstream_wire::checksum::Sum;
+
 use super::file::Writing;
 use super::now_ns;
 use super::tap::{Counts, Mark, Tap};
-use crate::inet::header_checksum;
 use crate::pcapng::Direction;
 use crate::port::{Capabilities, Datagram, PortRx, PortTx};
 
@@ -23,7 +24,7 @@ fn headers(payload: usize, from: SocketAddrV4, to: SocketAddrV4) -> [u8; HEADERS
     bytes[12..24].copy_from_slice(&[8, 0, 0x45, 0, ip[0], ip[1], 0, 0, 0x40, 0, 64, 17]);
     bytes[26..30].copy_from_slice(&from.ip().octets());
     bytes[30..34].copy_from_slice(&to.ip().octets());
-    let sum = header_checksum(&bytes[14..34]);
+    let sum = Sum::new().bytes(&bytes[14..34]).checksum();
     bytes[24..26].copy_from_slice(&sum.to_be_bytes());
     bytes[34..36].copy_from_slice(&from.port().to_be_bytes());
     bytes[36..38].copy_from_slice(&to.port().to_be_bytes());

@@ -51,6 +51,10 @@ impl FrameLink for CountLink {
         self.inner.give_back(frames);
     }
 
+    fn explain(&mut self) -> Option<String> {
+        self.inner.explain()
+    }
+
     fn reserve(&mut self, frames: &mut Vec<Frame>, count: usize) -> usize {
         self.inner.reserve(frames, count)
     }

@@ -162,9 +162,7 @@ pub trait FrameLink: Send {
 
     /// What keeps wanted frames from this link and what to do about it, in one sentence; `None`
     /// while nothing is known to.
-    fn explain(&mut self) -> Option<String> {
-        None
-    }
+    fn explain(&mut self) -> Option<String>;
 
     /// Where its frames are now.
     fn census(&self) -> Census;

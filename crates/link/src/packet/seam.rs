@@ -101,6 +101,10 @@ impl FrameLink for PacketLink {
         }
     }
 
+    fn explain(&mut self) -> Option<String> {
+        None
+    }
+
     fn census(&self) -> Census {
         self.count()
     }

@@ -2,16 +2,16 @@
 //! veth pair) makes the kernel show many datagrams as one frame. They are taken apart here, into
 //! the frames that a wire would have carried.
 
+use millstream_wire::checksum::Sum;
+use millstream_wire::{ethernet, ipv4, udp};
+
 use crate::buffers::Buffers;
 use crate::frame::{Frame, FrameMemory};
-use crate::inet::header_checksum;
 
 use super::mapped::VIRTIO_BYTES;
 
 /// `VIRTIO_NET_HDR_GSO_UDP_L4` of `linux/virtio_net.h`.
 const UDP_SEGMENTS: u8 = 5;
-/// Ethernet header, bytes.
-const ETHERNET: usize = 14;
 
 /// A train that is being taken apart.
 #[derive(Debug)]
@@ -70,22 +70,24 @@ impl Train {
 
 /// Bytes before the payload of an untagged IPv4 UDP datagram.
 fn headers(bytes: &[u8]) -> Option<usize> {
-    let ip = bytes.get(ETHERNET..)?;
-    let length = usize::from(ip.first()? & 0x0f) * 4;
-    let is_udp = bytes[12..14] == [8, 0] && ip[0] >> 4 == 4 && ip.get(9) == Some(&17);
-    (is_udp && (20..=60).contains(&length)).then_some(ETHERNET + length + 8)
+    let frame = ethernet::Frame::parse(bytes).ok()?;
+    let untagged = frame.tag().is_none() && frame.ether_type() == ethernet::ether_type::IPV4;
+    let ip = ipv4::Header::parse(bytes.get(ethernet::HEADER_LEN..)?).ok()?;
+    let is_udp = untagged && ip.protocol() == ipv4::protocol::UDP;
+    is_udp.then_some(ethernet::HEADER_LEN + ip.header_len() + udp::HEADER_LEN)
 }
 
 /// Makes the copied headers those of this segment: lengths, identification, header checksum
 /// (RFC 791). The UDP checksum is left out (RFC 768), as there was none yet.
 fn address(frame: &mut [u8], headers: usize, index: u16) {
-    let [ip_bytes, udp_bytes] = [ETHERNET, headers - 8].map(|at| (frame.len() - at) as u16);
-    let (ip, rest) = frame[ETHERNET..].split_at_mut(headers - 8 - ETHERNET);
+    let (ip_at, udp_at) = (ethernet::HEADER_LEN, headers - udp::HEADER_LEN);
+    let [ip_bytes, udp_bytes] = [ip_at, udp_at].map(|at| (frame.len() - at) as u16);
+    let (ip, rest) = frame[ip_at..].split_at_mut(udp_at - ip_at);
     ip[2..4].copy_from_slice(&ip_bytes.to_be_bytes());
     let id = u16::from_be_bytes([ip[4], ip[5]]).wrapping_add(index);
     ip[4..6].copy_from_slice(&id.to_be_bytes());
     ip[10..12].fill(0);
-    let sum = header_checksum(ip);
+    let sum = Sum::new().bytes(ip).checksum();
     ip[10..12].copy_from_slice(&sum.to_be_bytes());
     rest[4..6].copy_from_slice(&udp_bytes.to_be_bytes());
     rest[6..8].fill(0);

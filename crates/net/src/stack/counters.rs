@@ -1,88 +1,73 @@
 //! What a stack counts: every packet that it drops has a cause here.
 
-macro_rules! counters {
-    ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// Packets of one stack since it was made.
-        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-        #[non_exhaustive]
-        pub struct StackCounters {
-            $($(#[$doc])* pub $name: u64,)*
-        }
-
-        impl StackCounters {
-            /// Every counter with its name, in the order of declaration.
-            pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
-                [$((stringify!($name), self.$name),)*].into_iter()
-            }
-        }
-    };
-}
-
-counters! {
-    /// UDP datagrams handed on.
-    rx_datagrams,
-    /// Their payload, bytes.
-    rx_bytes,
-    /// UDP headers written.
-    tx_datagrams,
-    /// Their payload, bytes.
-    tx_bytes,
-    /// ARP packets received and understood.
-    rx_arp,
-    /// ARP packets written: requests, replies, probes, announcements.
-    tx_arp,
-    /// Echo requests received that are answered.
-    echo_requests,
-    /// "Port unreachable" written.
-    tx_unreachable,
-    /// ICMP error messages received about our datagrams.
-    rx_icmp_errors,
-    /// Received datagrams whose checksum was left to hardware by a sender on this machine.
-    partial_checksums,
-    /// Dropped: it ends before its headers or its stated length.
-    truncated,
-    /// Dropped: an IP header that contradicts itself, or of another version.
-    bad_header,
-    /// Dropped: the checksum of the IP header is wrong.
-    bad_ip_checksum,
-    /// Dropped: the checksum of the UDP datagram is wrong.
-    bad_udp_checksum,
-    /// Dropped: the checksum of the ICMP message is wrong.
-    bad_icmp_checksum,
-    /// Dropped: an ARP packet that is malformed, or says what cannot be.
-    bad_arp,
-    /// Dropped: part of a packet that was cut; nothing is put together here.
-    fragments,
-    /// Dropped: neither ARP nor IPv4.
-    other_ether_type,
-    /// Dropped: not UDP, and not ICMP that we answer.
-    other_protocol,
-    /// Dropped: in another VLAN than ours, or in one where we are in none.
-    other_vlan,
-    /// Dropped: for another station or address.
-    not_ours,
-    /// Dropped: from an address that no station has.
-    bad_source,
-    /// Dropped: for a UDP port that nobody has registered.
-    no_port,
-    /// Not written: "port unreachable" beyond the limit of their rate.
-    rate_limited,
-    /// Not written: an answer or request that does not fit the buffer for it.
-    too_long_to_answer,
-    /// Datagrams not sent because the next hop's Ethernet address was not known yet.
-    unresolved,
-    /// Datagrams not sent because there is no way to the destination.
-    unreachable,
-    /// Datagrams not sent because they are longer than the MTU.
-    too_long,
-    /// ARP packets in which another station used our address.
-    arp_conflicts,
-    /// Neighbours that changed their Ethernet address.
-    neighbours_moved,
-    /// Neighbours not remembered, because the table was full of ones in use.
-    neighbours_full,
-    /// Neighbours that did not answer.
-    neighbours_lost,
-    /// Events that nobody fetched in time.
-    events_lost,
+millstream_link::counters! {
+    /// Packets of one stack since it was made.
+    StackCounters {
+        /// UDP datagrams handed on.
+        rx_datagrams,
+        /// Their payload, bytes.
+        rx_bytes,
+        /// UDP headers written.
+        tx_datagrams,
+        /// Their payload, bytes.
+        tx_bytes,
+        /// ARP packets received and understood.
+        rx_arp,
+        /// ARP packets written: requests, replies, probes, announcements.
+        tx_arp,
+        /// Echo requests received that are answered.
+        echo_requests,
+        /// "Port unreachable" written.
+        tx_unreachable,
+        /// ICMP error messages received about our datagrams.
+        rx_icmp_errors,
+        /// Received datagrams whose checksum was left to hardware by a sender on this machine.
+        partial_checksums,
+        /// Dropped: it ends before its headers or its stated length.
+        truncated,
+        /// Dropped: an IP header that contradicts itself, or of another version.
+        bad_header,
+        /// Dropped: the checksum of the IP header is wrong.
+        bad_ip_checksum,
+        /// Dropped: the checksum of the UDP datagram is wrong.
+        bad_udp_checksum,
+        /// Dropped: the checksum of the ICMP message is wrong.
+        bad_icmp_checksum,
+        /// Dropped: an ARP packet that is malformed, or says what cannot be.
+        bad_arp,
+        /// Dropped: part of a packet that was cut; nothing is put together here.
+        fragments,
+        /// Dropped: neither ARP nor IPv4.
+        other_ether_type,
+        /// Dropped: not UDP, and not ICMP that we answer.
+        other_protocol,
+        /// Dropped: in another VLAN than ours, or in one where we are in none.
+        other_vlan,
+        /// Dropped: for another station or address.
+        not_ours,
+        /// Dropped: from an address that no station has.
+        bad_source,
+        /// Dropped: for a UDP port that nobody has registered.
+        no_port,
+        /// Not written: "port unreachable" beyond the limit of their rate.
+        rate_limited,
+        /// Not written: an answer or request that does not fit the buffer for it.
+        too_long_to_answer,
+        /// Datagrams not sent because the next hop's Ethernet address was not known yet.
+        unresolved,
+        /// Datagrams not sent because there is no way to the destination.
+        unreachable,
+        /// Datagrams not sent because they are longer than the MTU.
+        too_long,
+        /// ARP packets in which another station used our address.
+        arp_conflicts,
+        /// Neighbours that changed their Ethernet address.
+        neighbours_moved,
+        /// Neighbours not remembered, because the table was full of ones in use.
+        neighbours_full,
+        /// Neighbours that did not answer.
+        neighbours_lost,
+        /// Events that nobody fetched in time.
+        events_lost,
+    }
 }

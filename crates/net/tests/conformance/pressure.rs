@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use millstream_link::port::PortOptions;
+use millstream_link::port::{Port, PortOptions};
 
 use crate::rig::{PATIENCE, Rig, SETTLED, collect, drain, number, numbered};
 
@@ -22,16 +22,22 @@ fn accounted(rig: &Rig, sent: u64, got: &[u64], drops: u64) {
     }
 }
 
+/// Two ports of which the second has a small queue, and how many datagrams of 1000 bytes it holds.
+fn small_queue(rig: &Rig) -> (Port, Port, usize) {
+    let small = PortOptions { recv_queue_bytes: 64 << 10, ..rig.options() };
+    let (near, far) = rig.acquainted_with(&small);
+    let capabilities = far.rx.capabilities();
+    // By datagrams or by bytes (which the kernel may double), whatever the port counts in.
+    let room = capabilities.recv_queue_datagrams.unwrap_or(capabilities.recv_queue_bytes / 1000);
+    (near, far, room)
+}
+
 pub fn a_slow_receiver_loses_counted_datagrams(rig: &Rig) {
     if rig.single {
         // Who drives its own link has the link's ring as its queue: the link's rules are about it.
         return;
     }
-    let small = PortOptions { recv_queue_bytes: 64 << 10, ..rig.options() };
-    let (mut near, mut far) = rig.acquainted_with(&small);
-    let capabilities = far.rx.capabilities();
-    // By datagrams or by bytes (which the kernel may double), whatever the port counts in.
-    let room = capabilities.recv_queue_datagrams.unwrap_or(capabilities.recv_queue_bytes / 1000);
+    let (mut near, mut far, room) = small_queue(rig);
     let sent = 4 * room as u64 + 1000;
     for n in 0..sent {
         near.tx.send(&numbered(n, 1000), far.local).unwrap();
@@ -140,10 +146,7 @@ pub fn a_user_that_pauses_resumes_at_once(rig: &Rig) {
     if rig.single {
         return;
     }
-    let small = PortOptions { recv_queue_bytes: 64 << 10, ..rig.options() };
-    let (mut near, mut far) = rig.acquainted_with(&small);
-    let capabilities = far.rx.capabilities();
-    let room = capabilities.recv_queue_datagrams.unwrap_or(capabilities.recv_queue_bytes / 1000);
+    let (mut near, mut far, room) = small_queue(rig);
     let pause = 4 * room as u64 + 1000;
     let (to, sent) = (far.local, Arc::new(AtomicU64::new(0)));
     let sender = {

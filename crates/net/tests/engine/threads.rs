@@ -60,6 +60,10 @@ impl FrameLink for Defective {
     fn counters(&mut self) -> LinkCounters {
         self.link.counters()
     }
+    fn explain(&mut self) -> Option<String> {
+        None
+    }
+
     fn census(&self) -> Census {
         self.link.census()
     }

@@ -2,6 +2,8 @@
 
 use std::net::SocketAddrV4;
 
+use millstream_wire::checksum::Sum;
+
 use super::{Address, HEADER_BYTES, LOAD, number};
 
 /// The Ethernet type of measurements: local experimental 1 (IEEE 802).
@@ -80,7 +82,7 @@ impl Template {
             self.head[30..34].copy_from_slice(&to.udp.ip().octets());
             self.head[36..38].copy_from_slice(&to.udp.port().to_be_bytes());
             self.head[24..26].fill(0);
-            let sum = header_checksum(&self.head[14..34]);
+            let sum = Sum::new().bytes(&self.head[14..34]).checksum();
             self.head[24..26].copy_from_slice(&sum.to_be_bytes());
         }
     }
@@ -118,17 +120,6 @@ pub(super) fn reverse(frame: &mut [u8]) {
     }
 }
 
-/// RFC 1071 over an IPv4 header whose checksum field is zero.
-fn header_checksum(header: &[u8]) -> u16 {
-    let words =
-        header.chunks_exact(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
-    let mut sum: u32 = words.sum();
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !(sum as u16)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,13 +138,17 @@ mod tests {
         assert_eq!(&frame[..14], &[2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 1, 8, 0]);
         assert_eq!(u16::from_be_bytes([frame[16], frame[17]]), 50);
         assert_eq!(u16::from_be_bytes([frame[38], frame[39]]), 30);
-        assert_eq!(header_checksum(&frame[14..34]), 0, "with its sum a header adds up to nothing");
+        assert_eq!(
+            Sum::new().bytes(&frame[14..34]).checksum(),
+            0,
+            "with its sum a header adds up to nothing"
+        );
         assert_eq!(template.number_of(&frame), Some(7));
         let there = frame;
         reverse(&mut frame);
         assert_eq!(&frame[..12], &[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 9]);
         assert_eq!(&frame[26..38], &[10, 0, 0, 2, 10, 0, 0, 1, 0xb7, 0x99, 0xb7, 0x98]);
-        assert_eq!(header_checksum(&frame[14..34]), 0);
+        assert_eq!(Sum::new().bytes(&frame[14..34]).checksum(), 0);
         reverse(&mut frame);
         assert_eq!(frame, there);
     }
