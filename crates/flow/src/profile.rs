@@ -1,0 +1,133 @@
+//! What a graph costs, as measured: the one record that the runtime gives and the partitioner, the
+//! tuner and the live view take.
+//!
+//! Times are of the block alone on one core, in nanoseconds; items count each item once per port
+//! that it passes. A profile is a difference of two moments, so it describes a stretch of a run.
+
+use serde::{Deserialize, Serialize};
+
+/// Costs of every block and connection over a stretch of time.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct Profile {
+    /// Length of the stretch, seconds of wall clock.
+    pub elapsed_s: f64,
+    /// Blocks, in the order they were added to the graph.
+    pub blocks: Vec<BlockCost>,
+    /// Connections, in the order they were made.
+    pub edges: Vec<EdgeCost>,
+}
+
+/// What one block did and what that cost.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct BlockCost {
+    /// Name of the block.
+    pub name: String,
+    /// Calls of `work`.
+    pub calls: u64,
+    /// Items consumed, all inputs together.
+    pub items_in: u64,
+    /// Items produced, all outputs together.
+    pub items_out: u64,
+    /// Time in `work`, nanoseconds.
+    pub busy_ns: u64,
+    /// Bytes that one call touches, by estimate: its slices and what the block says it keeps.
+    pub working_set_bytes: u64,
+}
+
+/// What passed one connection and how full it was.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct EdgeCost {
+    /// Writing end, `block.port`.
+    pub from: String,
+    /// Reading end, `block.port`.
+    pub to: String,
+    /// Size of an item, bytes.
+    pub item_bytes: u64,
+    /// Items that the reader consumed.
+    pub items: u64,
+    /// Items that fit.
+    pub capacity_items: u64,
+    /// Mean share of the capacity that was filled when the reader looked, 0 to 1.
+    pub fill: f64,
+    /// Looks of the reader that found less than it wanted.
+    pub starved: u64,
+    /// Looks of the writer that found less room than it wanted.
+    pub blocked: u64,
+}
+
+impl Profile {
+    /// The block of this name.
+    #[must_use]
+    pub fn block(&self, name: &str) -> Option<&BlockCost> {
+        self.blocks.iter().find(|block| block.name == name)
+    }
+}
+
+impl BlockCost {
+    /// Items of the busier side: what the cost of a block is counted by.
+    #[must_use]
+    pub fn items(&self) -> u64 {
+        self.items_in.max(self.items_out)
+    }
+
+    /// Nanoseconds for one item; 0 when nothing passed.
+    #[must_use]
+    pub fn ns_per_item(&self) -> f64 {
+        ratio(self.busy_ns, self.items())
+    }
+
+    /// Items for one call; 0 when there was none.
+    #[must_use]
+    pub fn items_per_call(&self) -> f64 {
+        ratio(self.items(), self.calls)
+    }
+}
+
+impl EdgeCost {
+    /// The block that writes.
+    #[must_use]
+    pub fn writer(&self) -> &str {
+        block_of(&self.from)
+    }
+
+    /// The block that reads.
+    #[must_use]
+    pub fn reader(&self) -> &str {
+        block_of(&self.to)
+    }
+
+    /// Bytes that passed.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.items.saturating_mul(self.item_bytes)
+    }
+}
+
+fn block_of(end: &str) -> &str {
+    end.split_once('.').map_or(end, |(block, _)| block)
+}
+
+fn ratio(of: u64, to: u64) -> f64 {
+    if to == 0 { 0.0 } else { of as f64 / to as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_are_counted_by_the_busier_side() {
+        let (items_in, items_out) = (1000, 250);
+        let block =
+            BlockCost { calls: 10, items_in, items_out, busy_ns: 5000, ..BlockCost::default() };
+        assert_eq!((block.ns_per_item(), block.items_per_call()), (5.0, 100.0));
+        let source = BlockCost { items_out: 500, busy_ns: 1000, ..BlockCost::default() };
+        assert_eq!((source.ns_per_item(), source.items_per_call()), (2.0, 0.0));
+    }
+
+    #[test]
+    fn an_edge_names_its_blocks() {
+        let edge = EdgeCost { from: "a.out".into(), to: "b.in".into(), ..EdgeCost::default() };
+        assert_eq!((edge.writer(), edge.reader()), ("a", "b"));
+    }
+}
