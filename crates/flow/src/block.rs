@@ -1,7 +1,11 @@
 //! The seam between signal processing and the runtime: [`Block`].
 
+use crate::message::Message;
 use crate::metric::Metric;
 use crate::port::PortVisitor;
+use crate::rate::Rate;
+use crate::registry::Value;
+use crate::tag::TagRule;
 use std::time::{Duration, Instant};
 
 /// What stopped a block. Any error converts with `?`, and so does text: `Err("why".into())`.
@@ -72,6 +76,38 @@ pub trait Block: Send {
     fn metrics(&self) -> Vec<(&'static str, Metric)> {
         Vec::new()
     }
+
+    /// Items out for items in. Asked once before the start.
+    fn rate(&self) -> Rate {
+        Rate::ONE
+    }
+
+    /// What becomes of the tags on the inputs. Asked once before the start.
+    fn tag_rule(&self) -> TagRule {
+        TagRule::Forward
+    }
+
+    /// The most items, of the input, that the block keeps inside beyond a call: filter history
+    /// that delays, a frame being filled. The latency bound counts them. Asked once before the
+    /// start.
+    fn holds(&self) -> u64 {
+        0
+    }
+
+    /// The messages this block understands. Asked once before the start.
+    fn messages(&self) -> Vec<Message> {
+        Vec::new()
+    }
+
+    /// Takes a message, between two calls of `work` on the thread of `work`. The name is one of
+    /// [`messages`](Self::messages) and the value of its kind.
+    ///
+    /// # Errors
+    /// Why this value makes no sense. The block goes on as before, and the reason is counted
+    /// and shown.
+    fn message(&mut self, name: &str, _value: &Value) -> Result<(), BlockError> {
+        Err(format!("message `{name}` is declared and not handled").into())
+    }
 }
 
 impl Block for Box<dyn Block> {
@@ -93,6 +129,26 @@ impl Block for Box<dyn Block> {
 
     fn metrics(&self) -> Vec<(&'static str, Metric)> {
         (**self).metrics()
+    }
+
+    fn rate(&self) -> Rate {
+        (**self).rate()
+    }
+
+    fn tag_rule(&self) -> TagRule {
+        (**self).tag_rule()
+    }
+
+    fn holds(&self) -> u64 {
+        (**self).holds()
+    }
+
+    fn messages(&self) -> Vec<Message> {
+        (**self).messages()
+    }
+
+    fn message(&mut self, name: &str, value: &Value) -> Result<(), BlockError> {
+        (**self).message(name, value)
     }
 }
 

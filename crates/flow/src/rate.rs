@@ -1,0 +1,118 @@
+//! Items out for items in.
+
+use std::fmt;
+
+/// How many items a block produces for those it consumes: `interpolation` out for every
+/// `decimation` in, on every pair of an input and an output.
+///
+/// Tags are moved by it, and the latency bound and the partitioner count by it. A block whose
+/// rate is not a fraction (an arbitrary resampler) gives the nearest one and moves its tags
+/// itself ([`TagRule::Own`](crate::TagRule::Own)).
+///
+/// ```
+/// use millstream_flow::Rate;
+///
+/// let rate = Rate::new(3, 2); // a resampler
+/// assert_eq!([0, 1, 2, 3].map(|item| rate.map(item)), [0, 1, 3, 4]);
+/// ```
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct Rate {
+    interpolation: u32,
+    decimation: u32,
+}
+
+impl Rate {
+    /// As many items out as in.
+    pub const ONE: Self = Self { interpolation: 1, decimation: 1 };
+
+    /// `interpolation` items out for `decimation` items in, in lowest terms.
+    ///
+    /// # Panics
+    /// If either is zero.
+    #[must_use]
+    pub const fn new(interpolation: u32, decimation: u32) -> Self {
+        assert!(interpolation > 0 && decimation > 0, "a rate of zero or without end");
+        let (mut divisor, mut rest) = (interpolation, decimation);
+        while rest > 0 {
+            (divisor, rest) = (rest, divisor % rest);
+        }
+        Self { interpolation: interpolation / divisor, decimation: decimation / divisor }
+    }
+
+    /// One item out for `decimation` in.
+    ///
+    /// # Panics
+    /// If it is zero.
+    #[must_use]
+    pub const fn decimate(decimation: u32) -> Self {
+        Self::new(1, decimation)
+    }
+
+    /// `interpolation` items out for one in.
+    ///
+    /// # Panics
+    /// If it is zero.
+    #[must_use]
+    pub const fn interpolate(interpolation: u32) -> Self {
+        Self::new(interpolation, 1)
+    }
+
+    /// Items out of the fraction.
+    #[must_use]
+    pub const fn interpolation(self) -> u32 {
+        self.interpolation
+    }
+
+    /// Items in of the fraction.
+    #[must_use]
+    pub const fn decimation(self) -> u32 {
+        self.decimation
+    }
+
+    /// Items out for one in.
+    #[must_use]
+    pub fn ratio(self) -> f64 {
+        f64::from(self.interpolation) / f64::from(self.decimation)
+    }
+
+    /// The output item that begins where input item `item` does, or contains that place:
+    /// `⌊item × interpolation ÷ decimation⌋`, exactly. Saturates at the largest number.
+    #[must_use]
+    pub const fn map(self, item: u64) -> u64 {
+        let place = item as u128 * self.interpolation as u128 / self.decimation as u128;
+        if place > u64::MAX as u128 { u64::MAX } else { place as u64 }
+    }
+}
+
+impl Default for Rate {
+    fn default() -> Self {
+        Self::ONE
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.interpolation, self.decimation)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_in_lowest_terms() {
+        assert_eq!(Rate::new(160, 147), Rate { interpolation: 160, decimation: 147 });
+        assert_eq!(Rate::new(6, 4).to_string(), "3/2");
+        assert_eq!(Rate::new(u32::MAX, u32::MAX), Rate::ONE);
+    }
+
+    #[test]
+    fn offsets_stay_exact_where_floats_would_not() {
+        let late = (1u64 << 53) + 1;
+        assert_eq!(Rate::ONE.map(late), late);
+        assert_eq!(Rate::new(3, 2).map(late), (late / 2) * 3 + 1);
+        assert_eq!(Rate::decimate(10).map(u64::MAX), u64::MAX / 10);
+        assert_eq!(Rate::interpolate(2).map(u64::MAX), u64::MAX);
+    }
+}

@@ -1,0 +1,81 @@
+//! Names of tags.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+/// What a tag is about. Copied and compared without looking anything up.
+#[derive(Clone, Copy, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Key(&'static str);
+
+impl Key {
+    /// The key of this name.
+    #[must_use]
+    pub const fn new(name: &'static str) -> Self {
+        Self(name)
+    }
+
+    /// The key of a name that came from outside. Each name is kept for the life of the program,
+    /// so this is for names from files and command lines, before a graph runs.
+    #[must_use]
+    pub fn intern(name: &str) -> Self {
+        static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+        let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = names.get(name) {
+            return Self(known);
+        }
+        let name: &'static str = Box::leak(name.into());
+        names.insert(name);
+        Self(name)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.0
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.0)
+    }
+}
+
+/// Keys that more than one block knows.
+pub mod keys {
+    use super::Key;
+
+    /// When the item was received, by the radio's clock: a [`TagTime`](crate::TagTime). On the
+    /// first item of a stream and on the first after a gap.
+    pub const RX_TIME: Key = Key::new("rx_time");
+    /// Items per second from here on: a number.
+    pub const RX_RATE_HZ: Key = Key::new("rx_rate_hz");
+    /// Centre frequency from here on, Hz: a number.
+    pub const RX_FREQUENCY_HZ: Key = Key::new("rx_frequency_hz");
+    /// Why items are missing in front of this one: text, the name of the cause.
+    pub const LOSS_CAUSE: Key = Key::new("loss_cause");
+    /// How many items are missing in front of this one: a count. Beside every
+    /// [`LOSS_CAUSE`], in the same order.
+    pub const LOSS_ITEMS: Key = Key::new("loss_items");
+    /// When the item left a latency probe, nanoseconds of its clock: a count.
+    pub const PROBE_NS: Key = Key::new("probe_ns");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_from_outside_is_the_same_key() {
+        let name = String::from("rx_time");
+        assert_eq!(Key::intern(&name), keys::RX_TIME);
+        assert!(std::ptr::eq(Key::intern("other").name(), Key::intern("other").name()));
+    }
+}

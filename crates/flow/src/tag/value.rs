@@ -1,0 +1,224 @@
+//! What a tag says.
+
+use std::fmt;
+use std::time::Duration;
+
+/// The value of a tag: plain data, never on the heap.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum TagValue {
+    /// A count.
+    Count(u64),
+    /// A whole number.
+    Integer(i64),
+    /// A number.
+    Number(f64),
+    /// True or false.
+    Boolean(bool),
+    /// A moment.
+    Time(TagTime),
+    /// A few words.
+    Text(ShortText),
+}
+
+impl TagValue {
+    /// Text, cut at a character to what fits into a [`ShortText`].
+    #[must_use]
+    pub fn text(text: &str) -> Self {
+        Self::Text(ShortText::new(text))
+    }
+
+    /// The value as a number, if it is one.
+    #[must_use]
+    pub fn as_f64(self) -> Option<f64> {
+        match self {
+            Self::Count(n) => Some(n as f64),
+            Self::Integer(n) => Some(n as f64),
+            Self::Number(x) => Some(x),
+            Self::Time(time) => Some(time.as_secs_f64()),
+            Self::Boolean(_) | Self::Text(_) => None,
+        }
+    }
+
+    /// The count, if it is one.
+    #[must_use]
+    pub fn as_count(self) -> Option<u64> {
+        match self {
+            Self::Count(n) => Some(n),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for TagValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count(n) => n.fmt(f),
+            Self::Integer(n) => n.fmt(f),
+            Self::Number(x) => x.fmt(f),
+            Self::Boolean(b) => b.fmt(f),
+            Self::Time(time) => time.fmt(f),
+            Self::Text(text) => text.fmt(f),
+        }
+    }
+}
+
+impl From<u64> for TagValue {
+    fn from(n: u64) -> Self {
+        Self::Count(n)
+    }
+}
+
+impl From<i64> for TagValue {
+    fn from(n: i64) -> Self {
+        Self::Integer(n)
+    }
+}
+
+impl From<f64> for TagValue {
+    fn from(x: f64) -> Self {
+        Self::Number(x)
+    }
+}
+
+impl From<bool> for TagValue {
+    fn from(b: bool) -> Self {
+        Self::Boolean(b)
+    }
+}
+
+impl From<TagTime> for TagValue {
+    fn from(time: TagTime) -> Self {
+        Self::Time(time)
+    }
+}
+
+/// A moment: seconds since the epoch of whoever says it, and a binary fraction.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct TagTime {
+    /// Whole seconds.
+    pub seconds: u64,
+    /// The rest, in units of 2⁻⁶⁴ s.
+    pub fraction: u64,
+}
+
+impl TagTime {
+    /// The moment of tick `ticks` of a clock of `rate_hz`. With a whole number of hertz, as
+    /// clocks have, exact to the last bit of the fraction; else as good as a float.
+    #[must_use]
+    pub fn from_ticks(ticks: u64, rate_hz: f64) -> Self {
+        if rate_hz >= 1.0 && rate_hz.fract() == 0.0 && rate_hz < u64::MAX as f64 {
+            let rate = rate_hz as u64;
+            let rest = u128::from(ticks % rate);
+            // Below 2^64, because the rest is below the rate.
+            let fraction = (rest << 64) / u128::from(rate);
+            return Self { seconds: ticks / rate, fraction: fraction as u64 };
+        }
+        let seconds = ticks as f64 / rate_hz;
+        Self { seconds: seconds as u64, fraction: (seconds.fract() * 2f64.powi(64)) as u64 }
+    }
+
+    /// Seconds as a float: exact to a microsecond for some centuries.
+    #[must_use]
+    pub fn as_secs_f64(self) -> f64 {
+        self.seconds as f64 + self.fraction as f64 / 2f64.powi(64)
+    }
+
+    /// Nanoseconds of the fraction, rounded down.
+    #[must_use]
+    pub fn subsec_nanos(self) -> u32 {
+        ((u128::from(self.fraction) * 1_000_000_000) >> 64) as u32
+    }
+}
+
+impl From<Duration> for TagTime {
+    /// A time since the epoch.
+    fn from(time: Duration) -> Self {
+        let nanos = u128::from(time.subsec_nanos()) << 64;
+        // Rounded up, so that rounding down gives the same nanosecond back.
+        Self { seconds: time.as_secs(), fraction: nanos.div_ceil(1_000_000_000) as u64 }
+    }
+}
+
+impl fmt::Display for TagTime {
+    /// Seconds with nine digits behind the point.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{}.{:09} s", self.seconds, self.subsec_nanos()))
+    }
+}
+
+/// Text of up to 22 bytes, in place.
+#[derive(Clone, Copy, Eq, Hash, PartialEq)]
+pub struct ShortText {
+    bytes: u8,
+    text: [u8; Self::MAX_BYTES],
+}
+
+impl ShortText {
+    /// The longest.
+    pub const MAX_BYTES: usize = 22;
+
+    /// `text`, cut at a character to what fits.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        let ends = text.char_indices().map(|(start, c)| start + c.len_utf8());
+        let bytes = ends.take_while(|end| *end <= Self::MAX_BYTES).last().unwrap_or(0);
+        let mut short = Self { bytes: bytes as u8, text: [0; Self::MAX_BYTES] };
+        short.text[..bytes].copy_from_slice(&text.as_bytes()[..bytes]);
+        short
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        // Always whole characters, see `new`.
+        std::str::from_utf8(&self.text[..usize::from(self.bytes)]).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for ShortText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_str().fmt(f)
+    }
+}
+
+impl fmt::Display for ShortText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_is_less_than_a_cache_line() {
+        assert_eq!((size_of::<TagValue>(), size_of::<crate::Tag>()), (24, 48));
+    }
+
+    #[test]
+    fn ticks_become_times_exactly() {
+        let ticks = 7 * 122_880_000 + 61_440_000;
+        let time = TagTime::from_ticks(ticks, 122_880_000.0);
+        assert_eq!(time, TagTime { seconds: 7, fraction: 1 << 63 });
+        assert_eq!(TagTime::from_ticks(3, 2.0).to_string(), "1.500000000 s");
+        assert_eq!(TagTime::from_ticks(1, 0.5).as_secs_f64(), 2.0);
+        let last = TagTime::from_ticks(u64::MAX, 1.0);
+        assert_eq!((last.seconds, last.fraction), (u64::MAX, 0));
+    }
+
+    #[test]
+    fn nanoseconds_come_back() {
+        for nanos in [0, 1, 333_333_333, 999_999_999] {
+            assert_eq!(TagTime::from(Duration::new(5, nanos)).subsec_nanos(), nanos);
+        }
+    }
+
+    #[test]
+    fn text_is_cut_at_a_character() {
+        assert_eq!(ShortText::new("overrun").as_str(), "overrun");
+        assert_eq!(ShortText::new("ééééééééééé").as_str(), "ééééééééééé");
+        assert_eq!(ShortText::new("xééééééééééé").as_str(), "xéééééééééé");
+    }
+}
