@@ -4,12 +4,13 @@
 CARGO ?= cargo
 BIN   := target/release/millstream
 
-.PHONY: help demo build test test-peers fuzz lint clean rust
+.PHONY: help demo build test sanitize test-peers fuzz lint clean rust
 
 help:
 	@echo "make demo        emulated radio > kernel UDP > 8-VSB receiver > demo.ts and demo.png"
 	@echo "make test        all tests of our own, with loom models"
 	@echo "make test-peers  against programs that nobody here wrote: UHD, GNU Radio, ffprobe"
+	@echo "make sanitize    rings and runtime under the address and the thread sanitizer"
 	@echo "make fuzz        every fuzz target for FUZZ_SECONDS (10)"
 	@echo "make lint        rustfmt, clippy, rustdoc and tidy; warnings are errors"
 
@@ -31,6 +32,10 @@ test-peers: build
 	  iputils-ping iputils-arping netcat-openbsd tcpdump \
 	  python3-gevent python3-msgpack python3-pyroute2 python3-pyudev python3-netaddr python3-six python3-systemd
 	peers/run-all.sh
+
+sanitize: rust
+	@scripts/need.sh gcc libc6-dev
+	scripts/sanitize.sh
 
 fuzz: rust
 	@scripts/need.sh g++ libc6-dev
