@@ -6,12 +6,19 @@
 //! twice, so the two copies agree to a few units in the last place of the largest partial sum,
 //! not bit for bit; each kernel's tests state the bound.
 
+pub mod angle;
+pub mod arbitrary;
+pub mod design;
 pub mod fir;
+mod history;
 pub mod linear;
 pub mod loop_filter;
+pub mod nco;
+pub mod noise;
 pub mod planar;
 pub mod polyphase;
 pub mod pulse;
+pub mod resample;
 pub mod rotator;
 pub mod simd;
 pub mod spectrum;

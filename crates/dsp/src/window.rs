@@ -33,6 +33,87 @@ pub fn hann(len: usize) -> Vec<f32> {
     (0..len).map(|n| point(n) as f32).collect()
 }
 
+/// The shapes of windows for filters and spectra.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Window {
+    /// All ones.
+    Rectangular,
+    /// Cosine to the second, zero at the ends.
+    Hann,
+    /// Hamming's: 0.54 and 0.46.
+    Hamming,
+    /// Blackman's: 0.42, 0.5, 0.08.
+    Blackman,
+    /// The four-term window of Harris (1978), 92 dB.
+    BlackmanHarris,
+    /// Kaiser's, with its beta.
+    Kaiser(f64),
+}
+
+impl Window {
+    /// The names of [`named`](Self::named).
+    pub const NAMES: &[&str] =
+        &["rectangular", "hann", "hamming", "blackman", "blackman_harris", "kaiser"];
+
+    /// The window of a name; `beta` is Kaiser's.
+    #[must_use]
+    pub fn named(name: &str, beta: f64) -> Option<Self> {
+        Some(match name {
+            "rectangular" => Self::Rectangular,
+            "hann" => Self::Hann,
+            "hamming" => Self::Hamming,
+            "blackman" => Self::Blackman,
+            "blackman_harris" => Self::BlackmanHarris,
+            "kaiser" => Self::Kaiser(beta),
+            _ => return None,
+        })
+    }
+
+    /// Its value at `x` in -1..=1, 1 in the middle.
+    #[must_use]
+    pub fn at(self, x: f64) -> f64 {
+        let cosines = |terms: &[f64]| {
+            let sum = |(k, term): (usize, &f64)| term * (PI * k as f64 * x).cos();
+            terms.iter().enumerate().map(sum).sum()
+        };
+        match self {
+            Self::Rectangular => 1.0,
+            Self::Hann => cosines(&[0.5, 0.5]),
+            Self::Hamming => cosines(&[0.54, 0.46]),
+            Self::Blackman => cosines(&[0.42, 0.5, 0.08]),
+            Self::BlackmanHarris => cosines(&[0.358_75, 0.488_29, 0.141_28, 0.011_68]),
+            Self::Kaiser(beta) => kaiser(x, beta),
+        }
+    }
+
+    /// Its `len` points, symmetric about the middle (for filters).
+    #[must_use]
+    pub fn symmetric(self, len: usize) -> Vec<f64> {
+        let half = (len.max(2) - 1) as f64 / 2.0;
+        (0..len).map(|n| if len == 1 { 1.0 } else { self.at(n as f64 / half - 1.0) }).collect()
+    }
+
+    /// Its `len` points as one period (for spectra): the point behind the last is the first.
+    #[must_use]
+    pub fn periodic(self, len: usize) -> Vec<f64> {
+        (0..len).map(|n| self.at(2.0 * n as f64 / len as f64 - 1.0)).collect()
+    }
+
+    /// Attenuation of a filter cut with it, dB (Harris 1978; Kaiser 1974 for his).
+    #[must_use]
+    pub fn attenuation_db(self) -> f64 {
+        match self {
+            Self::Rectangular => 21.0,
+            Self::Hann => 44.0,
+            Self::Hamming => 53.0,
+            Self::Blackman => 74.0,
+            Self::BlackmanHarris => 92.0,
+            Self::Kaiser(beta) => beta / 0.1102 + 8.7,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,6 +131,23 @@ mod tests {
         assert!((kaiser(0.0, 2.0) - 1.0).abs() < 1e-15);
         assert!((kaiser(1.0, 2.0) - 1.0 / bessel_i0(2.0)).abs() < 1e-15);
         assert!(kaiser(1.01, 2.0) == 0.0);
+    }
+
+    #[test]
+    fn windows_are_symmetric_and_one_in_the_middle() {
+        for name in Window::NAMES {
+            let window = Window::named(name, 6.0).unwrap();
+            let points = window.symmetric(33);
+            assert!((points[16] - 1.0).abs() < 1e-12, "{name}");
+            assert!((0..16).all(|n| (points[n] - points[32 - n]).abs() < 1e-12), "{name}");
+            let periodic = window.periodic(32);
+            assert!((periodic[0] - points[0]).abs() < 1e-12 && (periodic[16] - 1.0).abs() < 1e-12);
+        }
+        assert!((Window::Hamming.at(1.0) - 0.08).abs() < 1e-12);
+        assert!(Window::Blackman.at(-1.0).abs() < 1e-12);
+        assert!((Window::BlackmanHarris.at(1.0) - 6e-5).abs() < 1e-12);
+        assert_eq!(Window::named("welch", 0.0), None);
+        assert_eq!(Window::Hann.symmetric(1), [1.0]);
     }
 
     #[test]
