@@ -3,7 +3,7 @@
 use crate::block::{Block, BlockError, Context, Work};
 use crate::item::Item;
 use crate::port::{Collector, Feeder, InputPort, OutputPort, PortVisitor};
-use crate::survey::{Survey, Totals};
+use crate::survey::Views;
 use millstream_ring::{Reader, Writer};
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
@@ -41,6 +41,7 @@ pub struct Mock<B> {
     pub block: B,
     inputs: BTreeMap<String, Box<dyn Feeder>>,
     outputs: BTreeMap<String, Box<dyn Collector>>,
+    views: Views,
     started: bool,
     finished: bool,
 }
@@ -59,7 +60,8 @@ impl<B: Block> Mock<B> {
         let mut open = Open { items, inputs: BTreeMap::new(), outputs: BTreeMap::new() };
         block.ports(&mut open);
         let Open { inputs, outputs, .. } = open;
-        Self { block, inputs, outputs, started: false, finished: false }
+        let views = Views::of(&mut block);
+        Self { block, inputs, outputs, views, started: false, finished: false }
     }
 
     /// Appends items to an input. What does not fit into the ring follows as room appears.
@@ -83,9 +85,9 @@ impl<B: Block> Mock<B> {
     /// The block's.
     pub fn run(&mut self) -> Result<(), BlockError> {
         loop {
-            let before = Totals::of(&mut self.block);
+            let before = self.views.progress();
             let work = self.call()?;
-            let moved = Totals::of(&mut self.block) != before;
+            let moved = self.views.progress() != before;
             let drained: usize = self.outputs.values_mut().map(|output| output.drain()).sum();
             let refilled: usize = self.inputs.values_mut().map(|input| input.refill()).sum();
             if work == Work::Finished || (!moved && drained == 0 && refilled == 0) {
@@ -106,11 +108,11 @@ impl<B: Block> Mock<B> {
         if self.finished {
             return Ok(Work::Finished);
         }
-        let survey = Survey::of(&mut self.block);
-        let before = Totals::of(&mut self.block);
+        let survey = self.views.survey();
+        let before = self.views.progress();
         let mut work = self.block.work(&mut Context::at(Instant::now()))?;
         let stuck = work == Work::Continue && survey.is_last_chance();
-        if stuck && Totals::of(&mut self.block) == before {
+        if stuck && self.views.progress() == before {
             work = Work::Finished;
         }
         if work == Work::Finished {

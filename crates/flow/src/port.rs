@@ -4,6 +4,7 @@
 //! seen without their item type, by the graph and the runtime.
 
 use crate::item::{Item, ItemType};
+use millstream_ring::cursor::{ConsumerView, ProducerView};
 use millstream_ring::{Reader, RingError, RingOptions, Writer, ring};
 use std::any::Any;
 
@@ -22,7 +23,6 @@ pub trait PortVisitor {
 pub struct In<T: Item> {
     reader: Option<Reader<T>>,
     min_items: usize,
-    items: u64,
 }
 
 impl<T: Item> Default for In<T> {
@@ -42,7 +42,7 @@ impl<T: Item> In<T> {
     /// block is called without any. At the end of the stream a call may see fewer.
     #[must_use]
     pub fn with_min_items(min_items: usize) -> Self {
-        Self { reader: None, min_items, items: 0 }
+        Self { reader: None, min_items }
     }
 
     /// The least number of items a call wants.
@@ -56,6 +56,7 @@ impl<T: Item> In<T> {
     pub fn set_min_items(&mut self, min_items: usize) {
         let capacity = self.reader.as_ref().map_or(usize::MAX, Reader::capacity);
         self.min_items = min_items.min(capacity);
+        self.tell_wanted();
     }
 
     /// Every item there is now, contiguous.
@@ -73,13 +74,19 @@ impl<T: Item> In<T> {
             Some(reader) => reader.consume(items),
             None => assert!(items == 0, "consumed items of a port that is not connected"),
         }
-        self.items += items as u64;
     }
 
     /// Whether the last [`slice`](Self::slice) holds all that will ever come.
     #[must_use]
     pub fn is_ended(&self) -> bool {
         self.reader.as_ref().is_some_and(Reader::is_ended)
+    }
+
+    /// The runtime looks at the ring, not at the port, to see whether a call makes sense.
+    fn tell_wanted(&mut self) {
+        if let Some(reader) = &mut self.reader {
+            reader.want(self.min_items);
+        }
     }
 }
 
@@ -90,7 +97,6 @@ impl<T: Item> In<T> {
 pub struct Out<T: Item> {
     writer: Option<Writer<T>>,
     min_items: usize,
-    items: u64,
 }
 
 impl<T: Item> Default for Out<T> {
@@ -109,7 +115,7 @@ impl<T: Item> Out<T> {
     /// An output that wants room for at least `min_items` items per call.
     #[must_use]
     pub fn with_min_items(min_items: usize) -> Self {
-        Self { writer: None, min_items, items: 0 }
+        Self { writer: None, min_items }
     }
 
     /// The least room a call wants, in items.
@@ -123,6 +129,7 @@ impl<T: Item> Out<T> {
     pub fn set_min_items(&mut self, min_items: usize) {
         let capacity = self.writer.as_ref().map_or(usize::MAX, Writer::capacity);
         self.min_items = min_items.min(capacity);
+        self.tell_wanted();
     }
 
     /// All the room there is now, contiguous. It holds old items: write before producing.
@@ -139,7 +146,13 @@ impl<T: Item> Out<T> {
             Some(writer) => writer.produce(items),
             None => assert!(items == 0, "produced items on a port that is not open"),
         }
-        self.items += items as u64;
+    }
+
+    /// As for [`In`].
+    fn tell_wanted(&mut self) {
+        if let Some(writer) = &mut self.writer {
+            writer.want(self.min_items);
+        }
     }
 }
 
@@ -149,12 +162,8 @@ pub trait InputPort {
     fn item_type(&self) -> ItemType;
     /// See [`In::min_items`].
     fn min_items(&self) -> usize;
-    /// Items consumed so far.
-    fn items(&self) -> u64;
-    /// Whether `items` are there; looks again only if they were not at the last look.
-    fn has(&self, items: usize) -> bool;
-    /// See [`In::is_ended`].
-    fn is_ended(&self) -> bool;
+    /// Where the reading end stands, in items; none before the port is connected.
+    fn view(&self) -> Option<ConsumerView>;
     /// Takes the reading end that [`OutputPort::open`] made; false if its type is another.
     fn attach(&mut self, reader: Box<dyn Any + Send>) -> bool;
     /// Attaches a ring of at least `items` items and hands out its writing end, untyped.
@@ -172,12 +181,8 @@ pub trait OutputPort {
     fn item_type(&self) -> ItemType;
     /// See [`Out::min_items`].
     fn min_items(&self) -> usize;
-    /// Items produced so far.
-    fn items(&self) -> u64;
-    /// Whether there is room for `items`; looks again only if there was not at the last look.
-    fn has_room(&mut self, items: usize) -> bool;
-    /// Whether it was connected and every reader is gone.
-    fn is_abandoned(&self) -> bool;
+    /// Where the writing end stands, in items; none before the port is open.
+    fn view(&self) -> Option<ProducerView>;
     /// Makes the ring and hands out its reading ends (`Reader<T>`), for
     /// [`InputPort::attach`].
     ///
@@ -220,28 +225,22 @@ impl<T: Item> InputPort for In<T> {
         self.min_items
     }
 
-    fn items(&self) -> u64 {
-        self.items
-    }
-
-    fn has(&self, items: usize) -> bool {
-        self.reader.as_ref().is_some_and(|reader| reader.has(items))
-    }
-
-    fn is_ended(&self) -> bool {
-        In::is_ended(self)
+    fn view(&self) -> Option<ConsumerView> {
+        self.reader.as_ref().map(Reader::view)
     }
 
     fn attach(&mut self, reader: Box<dyn Any + Send>) -> bool {
         let reader = reader.downcast::<Reader<T>>();
         let fits = reader.is_ok();
         self.reader = reader.ok().map(|reader| *reader);
+        self.tell_wanted();
         fits
     }
 
     fn attach_feeder(&mut self, items: usize) -> Result<Box<dyn Feeder>, RingError> {
         let (writer, mut readers) = ring::<T>(&RingOptions::items(items))?;
         self.reader = readers.pop();
+        self.tell_wanted();
         Ok(Box::new(crate::mock::Supply::new(writer)))
     }
 
@@ -261,27 +260,21 @@ impl<T: Item> OutputPort for Out<T> {
         self.min_items
     }
 
-    fn items(&self) -> u64 {
-        self.items
-    }
-
-    fn has_room(&mut self, items: usize) -> bool {
-        self.writer.as_mut().is_some_and(|writer| writer.has_room(items))
-    }
-
-    fn is_abandoned(&self) -> bool {
-        self.writer.as_ref().is_some_and(Writer::is_abandoned)
+    fn view(&self) -> Option<ProducerView> {
+        self.writer.as_ref().map(Writer::view)
     }
 
     fn open(&mut self, options: &RingOptions) -> Result<Vec<Box<dyn Any + Send>>, RingError> {
         let (writer, readers) = ring::<T>(options)?;
         self.writer = Some(writer);
+        self.tell_wanted();
         Ok(readers.into_iter().map(|reader| Box::new(reader) as Box<dyn Any + Send>).collect())
     }
 
     fn open_collector(&mut self, items: usize) -> Result<Box<dyn Collector>, RingError> {
         let (writer, mut readers) = ring::<T>(&RingOptions::items(items))?;
         self.writer = Some(writer);
+        self.tell_wanted();
         let reader = readers.pop().expect("a ring for one reader has one reader");
         Ok(Box::new(crate::mock::Collection::new(reader)))
     }

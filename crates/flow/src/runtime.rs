@@ -12,6 +12,7 @@
 mod control;
 mod error;
 mod partition;
+mod sampling;
 mod stats;
 mod task;
 mod wiring;
@@ -25,6 +26,7 @@ use crate::plan::Plan;
 use control::Control;
 use millstream_sys::CpuSet;
 use partition::PartitionThread;
+use sampling::Sampling;
 use stats::Board;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -42,7 +44,7 @@ impl Graph {
         wiring::open_rings(&mut self, &placement, &plan.buffers)?;
 
         let control = Arc::new(Control::new(placement.partitions.len()));
-        let board = Arc::new(Board::new(&self, &placement));
+        let board = Arc::new(Board::new(&mut self, &placement));
         let neighbours: Vec<_> = (0..self.nodes.len())
             .map(|node| control.waiters(wiring::neighbours(&self, &placement, node)))
             .collect();
@@ -70,6 +72,8 @@ impl Graph {
                 waiter: running.control.waiter(index),
                 control: Arc::clone(&running.control),
                 counters: running.board.partition_counters(index),
+                sampling: Sampling::new(true),
+                current: 0,
             };
             let handle = thread.spawn().map_err(|source| GraphError::Thread {
                 partition: partition.name.clone(),

@@ -27,11 +27,17 @@ use std::cell::Cell;
 struct Side {
     position: AtomicU64,
     closed: AtomicBool,
+    /// What its owner wants before it acts; for views only.
+    wanted: AtomicU64,
 }
 
 impl Side {
     fn new() -> Padded<Self> {
-        Padded(Self { position: AtomicU64::new(0), closed: AtomicBool::new(false) })
+        Padded(Self {
+            position: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
+            wanted: AtomicU64::new(1),
+        })
     }
 }
 
@@ -40,6 +46,26 @@ struct Shared {
     capacity: u64,
     producer: Padded<Side>,
     consumers: Box<[Padded<Side>]>,
+}
+
+impl Shared {
+    /// Up to where the producer at `position` may write.
+    fn limit(&self, position: u64) -> u64 {
+        let mut limit = u64::MAX;
+        for side in &self.consumers {
+            // Acquire: what a closing or advancing consumer still read, it read before this.
+            if !side.closed.load(Ordering::Acquire) {
+                limit = limit.min(side.position.load(Ordering::Acquire) + self.capacity);
+            }
+        }
+        // With nobody left to read, the whole buffer is room.
+        limit.min(position + self.capacity)
+    }
+
+    fn is_abandoned(&self) -> bool {
+        let sides = &self.consumers;
+        !sides.is_empty() && sides.iter().all(|side| side.closed.load(Ordering::Acquire))
+    }
 }
 
 /// Makes the producer and `consumers` consumers of a buffer of `capacity` bytes.
@@ -77,15 +103,7 @@ pub struct Producer {
 impl Producer {
     /// Bytes that may be written now, by the latest news from the consumers.
     pub fn room(&mut self) -> u64 {
-        let mut limit = u64::MAX;
-        for side in &self.shared.consumers {
-            // Acquire: what a closing or advancing consumer still read, it read before this.
-            if !side.closed.load(Ordering::Acquire) {
-                limit = limit.min(side.position.load(Ordering::Acquire) + self.shared.capacity);
-            }
-        }
-        // With nobody left to read, the whole buffer is room.
-        self.limit = limit.min(self.position + self.shared.capacity);
+        self.limit = self.shared.limit(self.position);
         self.limit - self.position
     }
 
@@ -124,8 +142,18 @@ impl Producer {
     /// on will be read.
     #[must_use]
     pub fn is_abandoned(&self) -> bool {
-        let sides = &self.shared.consumers;
-        !sides.is_empty() && sides.iter().all(|side| side.closed.load(Ordering::Acquire))
+        self.shared.is_abandoned()
+    }
+
+    /// What a [view](Self::view) tells as wanted.
+    pub fn want(&mut self, bytes: u64) {
+        self.shared.producer.wanted.store(bytes, Ordering::Relaxed);
+    }
+
+    /// A look at this side from outside.
+    #[must_use]
+    pub fn view(&self) -> ProducerView {
+        ProducerView { shared: Arc::clone(&self.shared) }
     }
 
     /// Says that nothing more will come.
@@ -197,6 +225,17 @@ impl Consumer {
         self.side().position.store(self.position, Ordering::Release);
     }
 
+    /// What a [view](Self::view) tells as wanted.
+    pub fn want(&mut self, bytes: u64) {
+        self.side().wanted.store(bytes, Ordering::Relaxed);
+    }
+
+    /// A look at this side from outside.
+    #[must_use]
+    pub fn view(&self) -> ConsumerView {
+        ConsumerView { shared: Arc::clone(&self.shared), index: self.index }
+    }
+
     /// Says that nothing more will be read; the producer no longer waits for this consumer.
     pub fn close(&mut self) {
         // Nothing is readable from here on: the producer may overwrite it.
@@ -213,5 +252,89 @@ impl Consumer {
 impl Drop for Consumer {
     fn drop(&mut self) {
         self.close();
+    }
+}
+
+/// Where a producer stands, seen without it: for whoever decides when its owner is called, and for
+/// whoever counts. It grants nothing.
+///
+/// On the producer's own thread the answers are at least as old as what the producer sees next.
+#[derive(Clone, Debug)]
+pub struct ProducerView {
+    shared: Arc<Shared>,
+}
+
+impl ProducerView {
+    /// Bytes produced so far.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        self.shared.producer.position.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that may be written.
+    #[must_use]
+    pub fn room(&self) -> u64 {
+        let position = self.position();
+        self.shared.limit(position) - position
+    }
+
+    /// What the producer said that it wants.
+    #[must_use]
+    pub fn wanted(&self) -> u64 {
+        self.shared.producer.wanted.load(Ordering::Relaxed)
+    }
+
+    /// See [`Producer::is_abandoned`].
+    #[must_use]
+    pub fn is_abandoned(&self) -> bool {
+        self.shared.is_abandoned()
+    }
+
+    /// Bytes that fit.
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        self.shared.capacity
+    }
+}
+
+/// Where a consumer stands, seen without it; as [`ProducerView`].
+#[derive(Clone, Debug)]
+pub struct ConsumerView {
+    shared: Arc<Shared>,
+    index: usize,
+}
+
+impl ConsumerView {
+    /// Bytes consumed so far.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        self.side().position.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that may be read, and whether they are all that will ever come.
+    #[must_use]
+    pub fn available(&self) -> (u64, bool) {
+        let producer = &self.shared.producer;
+        // Its own position first, so that it is never ahead of the producer's, from any thread;
+        // the close before the producer's position, which then is the final one.
+        let position = self.side().position.load(Ordering::Acquire);
+        let ended = producer.closed.load(Ordering::Acquire);
+        (producer.position.load(Ordering::Acquire) - position, ended)
+    }
+
+    /// What the consumer said that it wants.
+    #[must_use]
+    pub fn wanted(&self) -> u64 {
+        self.side().wanted.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that fit.
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        self.shared.capacity
+    }
+
+    fn side(&self) -> &Side {
+        &self.shared.consumers[self.index]
     }
 }

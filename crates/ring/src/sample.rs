@@ -3,7 +3,7 @@
 //! [`ring`] joins a [cursor](crate::cursor) to a [double mapping](crate::map). With several
 //! readers every reader sees every item, from the same memory.
 
-use crate::cursor::{Consumer, Producer, cursors};
+use crate::cursor::{Consumer, ConsumerView, Producer, ProducerView, cursors};
 use crate::map::{Backing, DoubleMap, MapError};
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ pub fn ring<T: Item>(options: &RingOptions) -> Result<(Writer<T>, Vec<Reader<T>>
     }
     let bytes = options.items.max(1).saturating_mul(size);
     let map = Arc::new(DoubleMap::new(bytes, options.huge_pages)?);
-    let (producer, consumers) = cursors(map.capacity_bytes() as u64, options.readers);
+    let (producer, consumers) = cursors((map.capacity_bytes() / size) as u64, options.readers);
     let readers = consumers
         .into_iter()
         .map(|cursor| Reader { cursor, place: Place::new(&map), items: PhantomData })
@@ -81,7 +81,7 @@ pub fn ring<T: Item>(options: &RingOptions) -> Result<(Writer<T>, Vec<Reader<T>>
 struct Place {
     map: Arc<DoubleMap>,
     /// Position modulo capacity, in bytes. Capacity is a multiple of the page and positions
-    /// are multiples of the item size, hence of its alignment: so is this.
+    /// are whole items, hence multiples of their alignment: so is this.
     offset: usize,
 }
 
@@ -114,8 +114,8 @@ pub struct Writer<T> {
 impl<T: Item> Writer<T> {
     /// All the room there is now. Holds old items or zeros; write, then [`produce`](Self::produce).
     pub fn slice_mut(&mut self) -> &mut [T] {
-        let items = self.cursor.room() as usize / size_of::<T>();
-        // SAFETY: the cursor grants `room` bytes from this position to the writer alone
+        let items = self.cursor.room() as usize;
+        // SAFETY: the cursor grants `room` items from this position to the writer alone
         // (ownership rule in `cursor`), they are contiguous in the double mapping, aligned
         // (see `Place::offset`), and hold zeros or earlier items, both valid (`Item`). The
         // borrow of `self` keeps the position where it is, and room is at most one capacity,
@@ -123,19 +123,13 @@ impl<T: Item> Writer<T> {
         unsafe { std::slice::from_raw_parts_mut(self.place.address(), items) }
     }
 
-    /// Whether there is room for `items`; cheap when the cached answer is yes.
-    pub fn has_room(&mut self, items: usize) -> bool {
-        self.cursor.has_room(items.saturating_mul(size_of::<T>()) as u64)
-    }
-
     /// Hands the first `items` of [`slice_mut`](Self::slice_mut) to the readers.
     ///
     /// # Panics
     /// If that slice was shorter.
     pub fn produce(&mut self, items: usize) {
-        let bytes = items.saturating_mul(size_of::<T>());
-        self.cursor.advance(bytes as u64);
-        self.place.advance(bytes);
+        self.cursor.advance(items as u64);
+        self.place.advance(items * size_of::<T>());
     }
 
     /// Items that fit when the ring is empty.
@@ -148,6 +142,17 @@ impl<T: Item> Writer<T> {
     #[must_use]
     pub fn is_abandoned(&self) -> bool {
         self.cursor.is_abandoned()
+    }
+
+    /// Says how much room the next call wants, for the [view](Self::view).
+    pub fn want(&mut self, items: usize) {
+        self.cursor.want(items as u64);
+    }
+
+    /// Where this end stands, seen from outside, in items.
+    #[must_use]
+    pub fn view(&self) -> ProducerView {
+        self.cursor.view()
     }
 
     /// Ends the stream: readers drain what is there.
@@ -174,17 +179,11 @@ impl<T: Item> Reader<T> {
     /// Every item there is now.
     #[must_use]
     pub fn slice(&self) -> &[T] {
-        let items = self.cursor.available() as usize / size_of::<T>();
-        // SAFETY: the cursor grants `available` bytes from this position for reading, the
+        let items = self.cursor.available() as usize;
+        // SAFETY: the cursor grants `available` items from this position for reading, the
         // writer does not touch them until they are consumed, which takes `&mut self`; they
         // are contiguous, aligned and valid items as in `Writer::slice_mut`.
         unsafe { std::slice::from_raw_parts(self.place.address(), items) }
-    }
-
-    /// Whether `items` are there; cheap when the cached answer is yes.
-    #[must_use]
-    pub fn has(&self, items: usize) -> bool {
-        self.cursor.has(items.saturating_mul(size_of::<T>()) as u64)
     }
 
     /// Gives the first `items` of [`slice`](Self::slice) back to the writer.
@@ -192,13 +191,12 @@ impl<T: Item> Reader<T> {
     /// # Panics
     /// If that slice was shorter.
     pub fn consume(&mut self, items: usize) {
-        let bytes = items.saturating_mul(size_of::<T>());
-        self.cursor.advance(bytes as u64);
-        self.place.advance(bytes);
+        self.cursor.advance(items as u64);
+        self.place.advance(items * size_of::<T>());
     }
 
-    /// Whether the last [`slice`](Self::slice) (or [`has`](Self::has)) showed all that will
-    /// ever come. It does not look again: true means that the slice in hand is the rest.
+    /// Whether the last [`slice`](Self::slice) showed all that will ever come. It does not look
+    /// again: true means that the slice in hand is the rest.
     #[must_use]
     pub fn is_ended(&self) -> bool {
         self.cursor.is_ended()
@@ -208,6 +206,17 @@ impl<T: Item> Reader<T> {
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.place.map.capacity_bytes() / size_of::<T>()
+    }
+
+    /// Says how many items the next call wants, for the [view](Self::view).
+    pub fn want(&mut self, items: usize) {
+        self.cursor.want(items as u64);
+    }
+
+    /// Where this end stands, seen from outside, in items.
+    #[must_use]
+    pub fn view(&self) -> ConsumerView {
+        self.cursor.view()
     }
 
     /// Stops reading: the writer no longer waits for this reader.

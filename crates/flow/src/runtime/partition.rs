@@ -1,12 +1,14 @@
 //! A partition's thread: sweep until nothing moves, then wait.
 
 use super::control::Control;
-use super::error::RunError;
+use super::error::{RunError, panic_message};
+use super::sampling::Sampling;
 use super::stats::PartitionCounters;
 use super::task::Task;
-use crate::block::Context;
+use crate::block::{BlockError, Context};
 use millstream_ring::{Padded, Wait, Waiter};
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
@@ -24,6 +26,9 @@ pub(super) struct PartitionThread {
     pub(super) waiter: Arc<Padded<Waiter>>,
     pub(super) control: Arc<Control>,
     pub(super) counters: Arc<Padded<PartitionCounters>>,
+    pub(super) sampling: Sampling,
+    /// The block at work, to be named when it fails.
+    pub(super) current: usize,
 }
 
 impl PartitionThread {
@@ -45,13 +50,11 @@ impl PartitionThread {
             millstream_sys::thread::pin_current_thread(cpu)
                 .map_err(|source| RunError::Pin { partition: self.name.clone(), source })?;
         }
-        for task in &mut self.tasks {
-            task.start()?;
-        }
+        self.guard(Self::start)?;
         let mut context = Context::at(Instant::now());
         while !self.control.is_aborted() {
             context.stopping = self.control.is_stopping();
-            let moved = self.sweep(&mut context)?;
+            let moved = self.guard(|partition| partition.sweep(&mut context))?;
             if moved {
                 context.may_block = Duration::ZERO;
             } else if self.tasks.iter().all(Task::is_finished) {
@@ -63,18 +66,71 @@ impl PartitionThread {
         Ok(())
     }
 
+    /// Runs a piece of the blocks' work and turns the error or panic of one into the run's.
+    fn guard<T>(
+        &mut self,
+        run: impl FnOnce(&mut Self) -> Result<T, BlockError>,
+    ) -> Result<T, RunError> {
+        // After a panic the blocks are only dropped, so a broken state harms nobody.
+        let outcome = catch_unwind(AssertUnwindSafe(|| run(self)));
+        let block = || self.tasks[self.current].name.clone();
+        match outcome {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(source)) => Err(RunError::Block { block: block(), source }),
+            Err(panic) => {
+                Err(RunError::BlockPanic { block: block(), message: panic_message(&*panic) })
+            }
+        }
+    }
+
+    fn start(&mut self) -> Result<(), BlockError> {
+        for (index, task) in self.tasks.iter_mut().enumerate() {
+            self.current = index;
+            task.start()?;
+        }
+        Ok(())
+    }
+
     /// Gives every block one chance. Says whether anything changed.
-    fn sweep(&mut self, context: &mut Context) -> Result<bool, RunError> {
+    fn sweep(&mut self, context: &mut Context) -> Result<bool, BlockError> {
         self.counters.sweeps.add(1);
+        context.now = Instant::now();
+        let may_wait = context.may_block > Duration::ZERO;
+        match self.sampling.weight(may_wait) {
+            None => self.sweep_by(context, Task::step),
+            Some(weight) => {
+                let (start, calls) = (context.now, self.calls());
+                let step =
+                    |task: &mut Task, context: &mut Context| task.timed_step(context, weight);
+                let moved = self.sweep_by(context, step)?;
+                let took = context.now.saturating_duration_since(start);
+                if !may_wait {
+                    self.sampling.learn(took, self.calls() - calls);
+                }
+                Ok(moved)
+            }
+        }
+    }
+
+    fn sweep_by(
+        &mut self,
+        context: &mut Context,
+        step: impl Fn(&mut Task, &mut Context) -> Result<bool, BlockError>,
+    ) -> Result<bool, BlockError> {
         let mut moved = false;
-        for task in &mut self.tasks {
-            if task.step(context)? {
+        for (index, task) in self.tasks.iter_mut().enumerate() {
+            self.current = index;
+            if step(task, context)? {
                 moved = true;
                 // There is work to do: nobody may hold it up.
                 context.may_block = Duration::ZERO;
             }
         }
         Ok(moved)
+    }
+
+    fn calls(&self) -> u64 {
+        self.tasks.iter().map(Task::calls).sum()
     }
 
     /// Waits for a neighbour's news or the next time a block asked for.

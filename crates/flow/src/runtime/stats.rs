@@ -3,6 +3,7 @@
 use crate::graph::Graph;
 use crate::metric::Metric;
 use crate::plan::Placement;
+use crate::survey::Views;
 use millstream_ring::Padded;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -13,9 +14,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug, Default)]
 pub(super) struct BlockCounters {
     pub(super) calls: Count,
-    pub(super) items_in: Count,
-    pub(super) items_out: Count,
+    /// An estimate where only some calls are timed.
     pub(super) busy_ns: Count,
+    /// Looks that found too few items.
+    pub(super) starved: Count,
+    /// Looks that found too little room.
+    pub(super) blocked: Count,
 }
 
 /// One partition's counters.
@@ -53,6 +57,7 @@ struct BlockEntry {
     name: String,
     partition: String,
     counters: Arc<Padded<BlockCounters>>,
+    views: Views,
     metrics: Vec<(&'static str, Metric)>,
 }
 
@@ -63,11 +68,13 @@ struct PartitionEntry {
 }
 
 impl Board {
-    pub(super) fn new(graph: &Graph, placement: &Placement) -> Self {
-        let blocks = graph.nodes.iter().zip(&placement.of_node).map(|(node, partition)| {
+    /// For a graph whose rings are open.
+    pub(super) fn new(graph: &mut Graph, placement: &Placement) -> Self {
+        let blocks = graph.nodes.iter_mut().zip(&placement.of_node).map(|(node, partition)| {
             let partition = placement.partitions[*partition].name.clone();
             let metrics = node.block.metrics();
-            BlockEntry { name: node.name.clone(), partition, counters: Arc::default(), metrics }
+            let (name, views) = (node.name.clone(), Views::of(&mut *node.block));
+            BlockEntry { name, partition, counters: Arc::default(), views, metrics }
         });
         let partitions = placement.partitions.iter().map(|partition| PartitionEntry {
             name: partition.name.clone(),
@@ -90,8 +97,8 @@ impl Board {
             name: entry.name.clone(),
             partition: entry.partition.clone(),
             calls: entry.counters.calls.get(),
-            items_in: entry.counters.items_in.get(),
-            items_out: entry.counters.items_out.get(),
+            items_in: entry.views.items_in(),
+            items_out: entry.views.items_out(),
             busy_ns: entry.counters.busy_ns.get(),
             metrics: entry
                 .metrics
@@ -140,7 +147,7 @@ pub struct BlockStats {
     /// Items produced, all outputs together.
     pub items_out: u64,
     /// Time in `work` (wall clock), in nanoseconds, with what the runtime spent since the
-    /// call before it.
+    /// call before it. Where calls are short it is an estimate from some of them.
     pub busy_ns: u64,
     /// What the block publishes itself.
     pub metrics: BTreeMap<String, MetricValue>,

@@ -1,12 +1,13 @@
 //! One block in its partition: when to call it, what to count, whom to tell.
+//!
+//! A task knows nothing of the thread that runs it, so it can be handed from one to another
+//! between two sweeps.
 
-use super::error::{RunError, panic_message};
 use super::stats::BlockCounters;
 use crate::block::{Block, BlockError, Context, Work};
 use crate::port::{InputPort, OutputPort, PortVisitor};
-use crate::survey::{Survey, Totals};
+use crate::survey::{Survey, Views};
 use millstream_ring::{Padded, Waiter};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,24 +16,38 @@ const SOURCE_POLL: Duration = Duration::from_millis(1);
 
 /// A block, its counters, and the waiters of the partitions it is connected to.
 pub(super) struct Task {
-    name: String,
+    pub(super) name: String,
     block: Box<dyn Block>,
+    views: Views,
     counters: Arc<Padded<BlockCounters>>,
     neighbours: Vec<Arc<Padded<Waiter>>>,
-    totals: Totals,
+    calls: u64,
+    progress: u64,
     wake_at: Option<Instant>,
     finished: bool,
 }
 
 impl Task {
+    /// Of a block whose ports are connected.
     pub(super) fn new(
         name: String,
-        block: Box<dyn Block>,
+        mut block: Box<dyn Block>,
         counters: Arc<Padded<BlockCounters>>,
         neighbours: Vec<Arc<Padded<Waiter>>>,
     ) -> Self {
-        let totals = Totals::default();
-        Self { name, block, counters, neighbours, totals, wake_at: None, finished: false }
+        let views = Views::of(&mut *block);
+        let progress = views.progress();
+        Self {
+            name,
+            block,
+            views,
+            counters,
+            neighbours,
+            calls: 0,
+            progress,
+            wake_at: None,
+            finished: false,
+        }
     }
 
     pub(super) fn is_finished(&self) -> bool {
@@ -44,34 +59,42 @@ impl Task {
         self.wake_at
     }
 
+    /// Calls of `work` so far.
+    pub(super) fn calls(&self) -> u64 {
+        self.calls
+    }
+
     /// Prepares the block.
-    pub(super) fn start(&mut self) -> Result<(), RunError> {
-        self.guard(|task| task.block.start())
+    pub(super) fn start(&mut self) -> Result<(), BlockError> {
+        self.block.start()
     }
 
-    /// Calls the block if it can work. Says whether anything changed: items moved, an input
-    /// was found to have ended, or the block finished. Advances `context.now`.
-    pub(super) fn step(&mut self, context: &mut Context) -> Result<bool, RunError> {
-        if self.finished { Ok(false) } else { self.guard(|task| task.try_step(context)) }
-    }
-
-    fn try_step(&mut self, context: &mut Context) -> Result<bool, BlockError> {
+    /// Calls the block if it can work. Says whether anything changed: items moved, or the block
+    /// finished.
+    pub(super) fn step(&mut self, context: &mut Context) -> Result<bool, BlockError> {
+        if self.finished {
+            return Ok(false);
+        }
         self.wake_at = None;
-        let survey = Survey::of(&mut *self.block);
-        if survey.is_abandoned() || (context.stopping && survey.is_source()) {
+        let survey = self.views.survey();
+        if survey.is_abandoned || (context.stopping && self.views.is_source()) {
             return self.finish();
         }
         if !survey.can_work() {
+            self.count_refusal(survey);
             return Ok(false);
         }
         let work = self.block.work(context)?;
-        let totals = Totals::of(&mut *self.block);
-        let moved = totals != self.totals;
-        self.count(context, totals);
+        let progress = self.views.progress();
+        let moved = progress != self.progress;
+        self.progress = progress;
+        self.calls += 1;
+        self.counters.calls.set(self.calls);
         match work {
             Work::Finished => return self.finish(),
-            Work::Continue if !moved && survey.is_last_chance() => return self.finish(),
-            Work::Continue if !moved && survey.is_source() => {
+            Work::Continue if moved => {}
+            Work::Continue if survey.is_last_chance() => return self.finish(),
+            Work::Continue if self.views.is_source() => {
                 self.wake_at = Some(context.now + SOURCE_POLL);
             }
             Work::Continue => {}
@@ -83,15 +106,27 @@ impl Task {
         Ok(moved)
     }
 
-    fn count(&mut self, context: &mut Context, totals: Totals) {
-        let now = Instant::now();
-        let busy = now.saturating_duration_since(context.now);
-        context.now = now;
-        self.totals = totals;
-        self.counters.calls.add(1);
-        self.counters.items_in.set(totals.items_in);
-        self.counters.items_out.set(totals.items_out);
-        self.counters.busy_ns.add(busy.as_nanos() as u64);
+    /// The same, and charges the time since `context.now`, which it advances, to the block:
+    /// `weight` times, because it stands for that many calls.
+    pub(super) fn timed_step(
+        &mut self,
+        context: &mut Context,
+        weight: u32,
+    ) -> Result<bool, BlockError> {
+        let calls = self.calls;
+        let moved = self.step(context)?;
+        if self.calls != calls {
+            let now = Instant::now();
+            let busy = now.saturating_duration_since(context.now);
+            self.counters.busy_ns.add(busy.as_nanos() as u64 * u64::from(weight));
+            context.now = now;
+        }
+        Ok(moved)
+    }
+
+    fn count_refusal(&self, survey: Survey) {
+        self.counters.starved.add(u64::from(!survey.inputs_ready));
+        self.counters.blocked.add(u64::from(!survey.outputs_ready));
     }
 
     /// Ends the block: last words first, so that a sink's data is safe before anyone upstream
@@ -106,22 +141,6 @@ impl Task {
 
     fn tell(&self) {
         self.neighbours.iter().for_each(|waiter| waiter.notify());
-    }
-
-    /// Runs a piece of the block and turns its error or panic into the run's.
-    fn guard<T>(
-        &mut self,
-        run: impl FnOnce(&mut Self) -> Result<T, BlockError>,
-    ) -> Result<T, RunError> {
-        // After a panic the block is only dropped, so a broken state harms nobody.
-        match catch_unwind(AssertUnwindSafe(|| run(self))) {
-            Ok(Ok(value)) => Ok(value),
-            Ok(Err(source)) => Err(RunError::Block { block: self.name.clone(), source }),
-            Err(panic) => Err(RunError::BlockPanic {
-                block: self.name.clone(),
-                message: panic_message(&*panic),
-            }),
-        }
     }
 }
 
