@@ -6,6 +6,7 @@
 //! - A [`Plan`] says which blocks share a partition, where it runs and how it waits.
 //! - A [`GraphFile`] is a graph, its parameters and its plan as TOML; a [`Registry`] holds the
 //!   block types that it may name.
+//! - [`place`] finds the best plan for measured costs on a machine.
 //! - [`Running::snapshot`] shows the counters of every block while it runs.
 //!
 //! # Adding a block
@@ -62,6 +63,7 @@ mod item;
 pub mod message;
 pub mod metric;
 mod mock;
+pub mod place;
 pub mod plan;
 pub mod port;
 pub mod profile;

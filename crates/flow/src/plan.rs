@@ -16,10 +16,9 @@
 //! "filter.out" = 1048576
 //! ```
 //!
-//! Blocks that the plan does not mention go where the automatic plan puts them: in the order
-//! that items pass, cut into as many runs of equal length as there are CPUs that the plan has
-//! not given to partitions (at least one). It does not pin, because it cannot know what else
-//! runs on the machine.
+//! Blocks that the plan does not mention go where the [partitioner](crate::place) puts them, in
+//! partitions of their own. Before anything has run it takes every block to cost the same. It does
+//! not pin then, because it cannot know what else runs on the machine.
 
 mod check;
 

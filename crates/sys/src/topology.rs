@@ -1,5 +1,9 @@
 //! Which CPUs share what, from sysfs (Documentation/ABI/stable/sysfs-devices-system-cpu).
 
+mod capacity;
+
+pub use capacity::FULL as FULL_CAPACITY;
+
 use crate::cpu_set::CpuSet;
 use serde::Serialize;
 use std::fs;
@@ -22,6 +26,8 @@ pub struct Core {
     pub package: usize,
     /// Number of the NUMA node; 0 on a machine without.
     pub node: usize,
+    /// Work in a time beside the fastest CPU of the machine, which has [`FULL_CAPACITY`].
+    pub capacity: u32,
     /// CPUs on the same physical core, itself included.
     pub smt_siblings: CpuSet,
     /// Data and unified caches, from the nearest.
@@ -72,8 +78,25 @@ impl Topology {
     pub fn read(root: &Path) -> Result<Self, TopologyError> {
         let cpus = root.join("sys/devices/system/cpu");
         let online = read_cpus(&cpus.join("online"))?;
-        let cores = online.iter().map(|cpu| Core::read(&cpus.join(format!("cpu{cpu}")), cpu));
+        let capacities = capacity::read(root, &online)?;
+        let cores = online
+            .iter()
+            .map(|cpu| Core::read(&cpus.join(format!("cpu{cpu}")), cpu, capacities[&cpu]));
         Ok(Self { cores: cores.collect::<Result<_, _>>()? })
+    }
+
+    /// CPUs of which nothing is known: equal cores of one node.
+    #[must_use]
+    pub fn flat(cpus: &CpuSet) -> Self {
+        Self { cores: cpus.iter().map(Core::unknown).collect() }
+    }
+
+    /// The same machine with only these CPUs, for a process that may use no others. Who shares a
+    /// cache stays as it is.
+    #[must_use]
+    pub fn only(&self, cpus: &CpuSet) -> Self {
+        let cores = self.cores.iter().filter(|core| cpus.contains(core.cpu));
+        Self { cores: cores.cloned().collect() }
     }
 
     /// Online CPUs.
@@ -91,7 +114,12 @@ impl Topology {
 }
 
 impl Core {
-    fn read(folder: &Path, cpu: usize) -> Result<Self, TopologyError> {
+    fn unknown(cpu: usize) -> Self {
+        let smt_siblings = CpuSet::from_iter([cpu]);
+        Self { cpu, package: 0, node: 0, capacity: FULL_CAPACITY, smt_siblings, caches: Vec::new() }
+    }
+
+    fn read(folder: &Path, cpu: usize, capacity: u32) -> Result<Self, TopologyError> {
         let itself = || CpuSet::from_iter([cpu]);
         let topology = folder.join("topology");
         let siblings = optional(read_cpus(&topology.join("core_cpus_list")))?;
@@ -108,6 +136,7 @@ impl Core {
             package: optional(read_number(&topology.join("physical_package_id")))?
                 .map_or(0, |id| usize::try_from(id).unwrap_or(0)),
             node: node(folder),
+            capacity,
             smt_siblings: siblings,
             caches: caches(&folder.join("cache"), &itself())?,
         })

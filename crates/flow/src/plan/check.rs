@@ -1,8 +1,11 @@
 //! A plan held against a graph and a machine.
 
-use super::{Partition, Plan, WaitMode};
+use super::{Partition, Plan};
 use crate::graph::{Direction, Graph, GraphError};
-use millstream_sys::CpuSet;
+use crate::place::{Hints, Shape};
+use crate::profile::Profile;
+use millstream_sys::{CpuSet, Topology};
+use std::path::Path;
 
 /// Why a plan cannot be obeyed.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -45,6 +48,24 @@ pub enum PlanError {
         /// CPUs that are allowed.
         allowed: CpuSet,
     },
+    /// A pin of no block.
+    #[error("CPU {cpu} is wanted for block `{block}`, which the graph does not have")]
+    PinnedBlock {
+        /// The block.
+        block: String,
+        /// The CPU.
+        cpu: usize,
+    },
+    /// A pin to a CPU that cannot be had.
+    #[error("block `{block}` wants CPU {cpu}; it may use CPUs {allowed}")]
+    PinnedCpu {
+        /// The block.
+        block: String,
+        /// The CPU.
+        cpu: usize,
+        /// CPUs that are allowed.
+        allowed: CpuSet,
+    },
     /// A buffer size for no output.
     #[error("buffers.outputs has `{name}`, which is no output: {reason}")]
     UnknownOutput {
@@ -68,40 +89,48 @@ pub(crate) struct Placement {
 impl Plan {
     /// Places every block of `graph`, on a machine that lends us the CPUs `allowed`.
     pub(crate) fn place(&self, graph: &Graph, allowed: &CpuSet) -> Result<Placement, GraphError> {
-        self.check_machine(allowed)?;
+        self.check_partitions(allowed)?;
         self.check_outputs(graph)?;
         let order = graph.topological_order()?;
-        let mut of_node: Vec<Option<usize>> = vec![None; graph.nodes.len()];
-        for (index, partition) in self.partitions.iter().enumerate() {
-            for block in &partition.blocks {
-                let node = graph.node_index(block).ok_or_else(|| PlanError::UnknownBlock {
-                    partition: partition.name.clone(),
-                    block: block.clone(),
-                })?;
-                if let Some(first) = of_node[node].replace(index) {
-                    return Err(PlanError::BlockTwice {
-                        block: block.clone(),
-                        first: self.partitions[first].name.clone(),
-                        second: partition.name.clone(),
-                    }
-                    .into());
-                }
-            }
-        }
-        let left: Vec<usize> = order.iter().copied().filter(|n| of_node[*n].is_none()).collect();
+        let blocks = graph.nodes.len();
+        let mut of_node = self.partition_of_each(blocks, |name| graph.node_index(name))?;
         let mut partitions = self.partitions.clone();
-        let free = allowed.len().saturating_sub(partitions.len()).max(1);
-        for run in left.chunks(left.len().div_ceil(free).max(1)) {
-            for node in run {
-                of_node[*node] = Some(partitions.len());
-            }
-            partitions.push(automatic(&partitions, graph, run));
+        if of_node.contains(&None) {
+            let placed = automatic(self, graph, allowed)?;
+            of_node = placed.partition_of_each(blocks, |name| graph.node_index(name))?;
+            partitions = placed.partitions;
         }
         let of_node = of_node.into_iter().map(|index| index.expect("every node placed"));
         Ok(Placement { partitions, of_node: of_node.collect(), order })
     }
 
-    fn check_machine(&self, allowed: &CpuSet) -> Result<(), PlanError> {
+    /// The partition of each of `blocks` blocks, of which `position` tells the number.
+    pub(crate) fn partition_of_each(
+        &self,
+        blocks: usize,
+        position: impl Fn(&str) -> Option<usize>,
+    ) -> Result<Vec<Option<usize>>, PlanError> {
+        let mut of_block: Vec<Option<usize>> = vec![None; blocks];
+        for (index, partition) in self.partitions.iter().enumerate() {
+            for block in &partition.blocks {
+                let number = position(block).ok_or_else(|| PlanError::UnknownBlock {
+                    partition: partition.name.clone(),
+                    block: block.clone(),
+                })?;
+                if let Some(first) = of_block[number].replace(index) {
+                    return Err(PlanError::BlockTwice {
+                        block: block.clone(),
+                        first: self.partitions[first].name.clone(),
+                        second: partition.name.clone(),
+                    });
+                }
+            }
+        }
+        Ok(of_block)
+    }
+
+    /// Checks names and CPUs of the partitions.
+    pub(crate) fn check_partitions(&self, allowed: &CpuSet) -> Result<(), PlanError> {
         for (index, partition) in self.partitions.iter().enumerate() {
             let name = &partition.name;
             if name.is_empty() || name.chars().any(char::is_control) {
@@ -127,12 +156,18 @@ impl Plan {
     }
 }
 
-/// A partition for a run of nodes, called after the first of them.
-fn automatic(others: &[Partition], graph: &Graph, run: &[usize]) -> Partition {
-    let mut name = graph.nodes[run[0]].name.clone();
-    while others.iter().any(|other| other.name == name) {
-        name.push('_');
-    }
-    let blocks = run.iter().map(|node| graph.nodes[*node].name.clone()).collect();
-    Partition { name, blocks, cpu: None, wait: WaitMode::Park }
+/// The plan with everything that it does not mention put where the partitioner wants it, as far
+/// as that is known before anything has run.
+fn automatic(plan: &Plan, graph: &Graph, allowed: &CpuSet) -> Result<Plan, PlanError> {
+    // A machine that does not tell has equal cores.
+    let topology =
+        Topology::read(Path::new("/")).unwrap_or_else(|_| Topology::flat(&CpuSet::default()));
+    let hints = Hints {
+        plan: plan.clone(),
+        allowed: Some(allowed.clone()),
+        unpinned: true,
+        ..Hints::default()
+    };
+    let placed = crate::place::plan(&Shape::of(graph), &Profile::default(), &topology, &hints)?;
+    Ok(placed.plan)
 }

@@ -1,0 +1,109 @@
+//! The partitioner: which blocks share a thread, and on which CPU it runs.
+//!
+//! [`plan`] takes the [`Shape`] of a graph, what its blocks cost (a [`Profile`]), the machine (a
+//! [`Topology`]) and what people decided already ([`Hints`]), and gives a [`Placed`]: a [`Plan`],
+//! the [`Prediction`] that made it the best, and both in words and as pictures. It reads no clock
+//! and no file.
+//!
+//! # The model
+//! The load of a CPU is the time it needs for the stretch that the profile covers:
+//!
+//! - the work of its blocks, divided by its capacity;
+//! - for each connection to another CPU, bytes and batches at the [prices](Costs) of the distance;
+//! - what the thread on a sibling (SMT) takes away while both are busy.
+//!
+//! The fullest CPU limits the graph (the bottleneck). Plans whose bottlenecks are equal within
+//! [`Costs::resolution`] are judged by the sum of all loads, and another CPU is used only when it
+//! brings [`Costs::worthwhile`] or more.
+//!
+//! # The search
+//! Small graphs are solved by branch and bound, which finds the optimum of the model
+//! ([`Prediction::exact`] says so). Larger ones are coarsened along their heaviest connections,
+//! cut, and refined level by level; the time is bounded by a count of steps.
+
+mod costs;
+mod exact;
+mod heuristic;
+mod machine;
+mod prediction;
+mod problem;
+mod shape;
+mod solve;
+mod state;
+mod write;
+
+pub use costs::{Costs, Distance, Price};
+pub use prediction::{Cut, PartitionLoad, Prediction, Step};
+pub use shape::{BlockShape, EdgeShape, Shape};
+
+use crate::plan::{Plan, PlanError};
+use crate::profile::Profile;
+use millstream_sys::{CpuSet, Topology};
+use problem::Problem;
+use std::collections::BTreeMap;
+
+/// What is decided already, and the prices of the model.
+#[derive(Clone, Debug, Default)]
+pub struct Hints {
+    /// A plan by hand. Its partitions stay as they are, and so does every buffer size that is not
+    /// the default.
+    pub plan: Plan,
+    /// Blocks that must run on a CPU; others may join them.
+    pub pins: BTreeMap<String, usize>,
+    /// CPUs that may be used; `None` for all of the topology.
+    pub allowed: Option<CpuSet>,
+    /// The most CPUs to use; `None` for as many as pay.
+    pub max_cpus: Option<usize>,
+    /// Whether the partitions that are made here get a `cpu`. A runtime that does not know what
+    /// else runs on the machine leaves that to the kernel.
+    pub unpinned: bool,
+    /// Prices of the model.
+    pub costs: Costs,
+}
+
+/// A plan, why it is the best, and how it looks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Placed {
+    /// The plan: the partitions by hand first, every block in exactly one.
+    pub plan: Plan,
+    /// What the model expects of it.
+    pub prediction: Prediction,
+}
+
+/// Finds the best plan.
+///
+/// Without measurement (`profile` has no blocks) every block is taken to cost the same, and items
+/// to flow as the shape says.
+///
+/// # Errors
+/// [`PlanError`]: the hints name a block or a CPU that does not exist, or a block twice.
+pub fn plan(
+    shape: &Shape,
+    profile: &Profile,
+    topology: &Topology,
+    hints: &Hints,
+) -> Result<Placed, PlanError> {
+    let problem = Problem::new(shape, profile, topology, hints)?;
+    let solution = solve::solve(&problem);
+    let plan = write::plan(&problem, &solution.places, hints);
+    let prediction = prediction::of(&problem, &plan, &solution);
+    Ok(Placed { plan, prediction })
+}
+
+/// What the model expects of a plan that exists, with the same profile and machine: compare its
+/// [`Prediction::ns_per_item`] with that of [`plan()`] before a graph is moved.
+///
+/// Blocks that `plan` leaves out and partitions without `cpu` are put where they fit best.
+///
+/// # Errors
+/// As [`plan()`].
+pub fn predict(
+    shape: &Shape,
+    profile: &Profile,
+    topology: &Topology,
+    hints: &Hints,
+    plan: &Plan,
+) -> Result<Prediction, PlanError> {
+    let hints = Hints { plan: plan.clone(), ..hints.clone() };
+    self::plan(shape, profile, topology, &hints).map(|placed| placed.prediction)
+}
