@@ -1,8 +1,8 @@
-//! A real block filter.
+//! A block filter with real taps: bare sums, and [`Fir`] for a stream.
 
-use crate::{multiversion, simd::madd};
+use crate::{Sample, multiversion, simd::madd};
 
-/// Outputs computed together.
+/// Outputs computed together, in real numbers.
 const BLOCK: usize = 32;
 
 multiversion! {
@@ -12,19 +12,40 @@ multiversion! {
     ///
     /// # Panics
     /// If `x` is shorter than that.
-    pub fn correlate(taps: &[f32], x: &[f32], out: &mut [f32]) = correlate_body;
+    pub fn correlate(taps: &[f32], x: &[f32], out: &mut [f32]) = correlate_real;
+}
+
+multiversion! {
+    /// [`correlate`] for complex samples, with real taps.
+    ///
+    /// # Panics
+    /// If `x` is shorter than `out.len() + taps.len() - 1`.
+    pub fn correlate_complex(taps: &[f32], x: &[Sample], out: &mut [Sample]) = correlate_pairs;
 }
 
 #[inline(always)]
-fn correlate_body<const FMA: bool>(taps: &[f32], x: &[f32], out: &mut [f32]) {
-    assert!(x.len() + 1 >= out.len() + taps.len(), "a filter needs its history");
+fn correlate_real<const FMA: bool>(taps: &[f32], x: &[f32], out: &mut [f32]) {
+    correlate_body::<FMA, 1>(taps, x, out);
+}
+
+/// Complex samples with real taps are two real streams, interleaved.
+#[inline(always)]
+fn correlate_pairs<const FMA: bool>(taps: &[f32], x: &[Sample], out: &mut [Sample]) {
+    correlate_body::<FMA, 2>(taps, bytemuck::cast_slice(x), bytemuck::cast_slice_mut(out));
+}
+
+/// Of `STRIDE` interleaved streams, each for itself.
+#[inline(always)]
+fn correlate_body<const FMA: bool, const STRIDE: usize>(taps: &[f32], x: &[f32], out: &mut [f32]) {
+    assert!(x.len() + STRIDE >= out.len() + taps.len() * STRIDE, "a filter needs its history");
     let (blocks, tail) = out.as_chunks_mut::<BLOCK>();
     let tail_start = blocks.len() * BLOCK;
+    let history = taps.len().saturating_sub(1) * STRIDE;
     for (b, block) in blocks.iter_mut().enumerate() {
         let mut sums = [0.0; BLOCK];
         let start = b * BLOCK;
-        let x = &x[start..start + BLOCK + taps.len() - 1];
-        for (tap, x) in taps.iter().zip(x.windows(BLOCK)) {
+        let x = &x[start..start + BLOCK + history];
+        for (tap, x) in taps.iter().zip(x.windows(BLOCK).step_by(STRIDE)) {
             for lane in 0..BLOCK {
                 sums[lane] = madd::<FMA>(*tap, x[lane], sums[lane]);
             }
@@ -32,8 +53,90 @@ fn correlate_body<const FMA: bool>(taps: &[f32], x: &[f32], out: &mut [f32]) {
         *block = sums;
     }
     for (n, out) in tail.iter_mut().enumerate() {
-        let x = &x[tail_start + n..];
+        let x = x[tail_start + n..].iter().step_by(STRIDE);
         *out = taps.iter().zip(x).fold(0.0, |sum, (tap, x)| madd::<FMA>(*tap, *x, sum));
+    }
+}
+
+/// What a [`Fir`] filters: `f32` or [`Sample`].
+pub trait Filtered: Copy + Default {
+    /// [`correlate`] for this type.
+    fn correlate(taps: &[f32], x: &[Self], out: &mut [Self]);
+}
+
+impl Filtered for f32 {
+    fn correlate(taps: &[f32], x: &[Self], out: &mut [Self]) {
+        correlate(taps, x, out);
+    }
+}
+
+impl Filtered for Sample {
+    fn correlate(taps: &[f32], x: &[Self], out: &mut [Self]) {
+        correlate_complex(taps, x, out);
+    }
+}
+
+/// A filter for a stream that comes in pieces: `y[n] = sum over k of taps[k] * x[n - k]`, where
+/// samples before the first are zero.
+///
+/// The result does not depend on how the stream is cut, but for rounding.
+///
+/// ```
+/// let mut fir = millstream_dsp::fir::Fir::new(&[1.0, 0.5]);
+/// let mut y = [0.0; 3];
+/// fir.process(&[2.0f32, 0.0, 4.0], &mut y);
+/// assert_eq!(y, [2.0, 1.0, 4.0]);
+/// fir.process(&[0.0], &mut y[..1]);
+/// assert_eq!(y[0], 2.0);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Fir<T> {
+    /// Last tap first.
+    taps: Vec<f32>,
+    /// The last samples of what came before, then room for the first of what comes.
+    seam: Vec<T>,
+    /// Outputs that are computed in the seam: all that reach back, and whole blocks of them.
+    seam_outputs: usize,
+}
+
+impl<T: Filtered> Fir<T> {
+    /// A filter that has seen nothing. No taps make silence.
+    #[must_use]
+    pub fn new(taps: &[f32]) -> Self {
+        let taps: Vec<f32> = if taps.is_empty() { vec![0.0] } else { taps.to_vec() };
+        let history = taps.len() - 1;
+        let seam_outputs = history.next_multiple_of(BLOCK);
+        Self {
+            taps: taps.into_iter().rev().collect(),
+            seam: vec![T::default(); history + seam_outputs],
+            seam_outputs,
+        }
+    }
+
+    /// Filters the next `input` into `output`.
+    ///
+    /// # Panics
+    /// If they differ in length.
+    pub fn process(&mut self, input: &[T], output: &mut [T]) {
+        assert_eq!(input.len(), output.len(), "a filter gives one output for each input");
+        let history = self.taps.len() - 1;
+        let first = self.seam_outputs.min(input.len());
+        self.seam[history..history + first].copy_from_slice(&input[..first]);
+        let (near, far) = output.split_at_mut(first);
+        T::correlate(&self.taps, &self.seam[..history + first], near);
+        if !far.is_empty() {
+            T::correlate(&self.taps, &input[first - history..], far);
+        }
+        if input.len() >= history {
+            self.seam[..history].copy_from_slice(&input[input.len() - history..]);
+        } else {
+            self.seam.copy_within(input.len()..input.len() + history, 0);
+        }
+    }
+
+    /// Forgets what it has seen.
+    pub fn reset(&mut self) {
+        self.seam.fill(T::default());
     }
 }
 
@@ -52,7 +155,7 @@ mod tests {
             let mut out = vec![0.0; count];
             correlate(&taps, &x, &mut out);
             let mut plain = out.clone();
-            correlate_body::<false>(&taps, &x, &mut plain);
+            correlate_body::<false, 1>(&taps, &x, &mut plain);
             for n in 0..count {
                 let exact: f64 = (0..len).map(|j| f64::from(taps[j]) * f64::from(x[n + j])).sum();
                 let scale: f64 =
@@ -61,6 +164,55 @@ mod tests {
                 assert!((f64::from(out[n]) - exact).abs() < bound, "{count} {len} {n}");
                 assert!((f64::from(plain[n]) - exact).abs() < bound, "{count} {len} {n}");
             }
+        }
+    }
+
+    #[test]
+    fn complex_samples_are_two_real_streams() {
+        for (count, len) in [(1, 1), (7, 5), (16, 3), (17, 16), (500, 64)] {
+            let (taps, re, im) = (data(len), data(count + len - 1), data(count + len + 6));
+            let x: Vec<Sample> =
+                re.iter().zip(&im[7..]).map(|(i, q)| Sample::new(*i, *q)).collect();
+            let mut out = vec![Sample::default(); count];
+            correlate_complex(&taps, &x, &mut out);
+            let (mut i, mut q) = (vec![0.0; count], vec![0.0; count]);
+            correlate(&taps, &re, &mut i);
+            correlate(&taps, &im[7..], &mut q);
+            for n in 0..count {
+                assert!((out[n] - Sample::new(i[n], q[n])).norm() < 1e-4, "{count} {len} {n}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_stream_may_be_cut_anywhere() {
+        let x = data(1000);
+        for len in [0, 1, 2, 16, 33, 100] {
+            let taps = data(len);
+            let mut whole = Fir::new(&taps);
+            let mut expected = vec![0.0; x.len()];
+            whole.process(&x, &mut expected);
+            for cut in [1, 2, 15, 31, 32, 33, 999] {
+                let mut fir = Fir::new(&taps);
+                let mut y = vec![0.0; x.len()];
+                for (x, y) in x.chunks(cut).zip(y.chunks_mut(cut)) {
+                    fir.process(x, y);
+                }
+                let near = |(a, b): (&f32, &f32)| (a - b).abs() < 1e-4;
+                assert!(y.iter().zip(&expected).all(near), "{len} taps, pieces of {cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_impulse_shows_the_taps() {
+        let mut fir = Fir::new(&[1.0, 2.0, 3.0]);
+        let mut y = [0.0; 5];
+        for _ in 0..2 {
+            fir.process(&[1.0, 0.0, 0.0, 0.0, 0.0], &mut y);
+            assert_eq!(y, [1.0, 2.0, 3.0, 0.0, 0.0]);
+            fir.process(&[7.0], &mut [0.0]);
+            fir.reset();
         }
     }
 }
