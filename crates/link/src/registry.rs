@@ -1,6 +1,7 @@
 //! The links of this build, by name: those that open ports, and those that carry frames.
 //!
-//! Every link understands one option that is not its own: [`capture`]`=FILE.pcapng`.
+//! Every link understands two options that are not its own: [`capture`]`=FILE.pcapng` and
+//! [`fault`]`=ACTION rx|tx …`. A capture shows what the faults have left.
 
 use std::net::SocketAddrV4;
 
@@ -8,7 +9,7 @@ use crate::LinkError;
 use crate::frame::{FrameLink, FrameOptions};
 use crate::port::{Port, PortOptions};
 use crate::spec::{Spec, split_name};
-use crate::{capture, loopback, null, packet, replay, udp, xdp};
+use crate::{capture, fault, loopback, null, packet, replay, udp, xdp};
 
 /// Opens a port of one link: options, address to bind, sizes.
 pub type Factory = fn(&Spec, SocketAddrV4, &PortOptions) -> Result<Port, LinkError>;
@@ -60,8 +61,12 @@ pub fn open(link: &str, bind: SocketAddrV4, options: &PortOptions) -> Result<Por
     let found = LINKS.iter().find(|candidate| candidate.name == name);
     let found = found.ok_or_else(|| unknown(name))?;
     let mut spec = Spec::parse(link, found.options_help)?;
-    let captured = spec.take(capture::OPTION);
-    let port = (found.factory)(&spec, bind, options)?;
+    let (captured, faults) = (spec.take(capture::OPTION), spec.take_all(fault::OPTION));
+    fault::check(&faults)?;
+    let mut port = (found.factory)(&spec, bind, options)?;
+    if !faults.is_empty() {
+        port = fault::port(port, &faults)?;
+    }
     match captured {
         Some(path) => capture::port(port, &path, name),
         None => Ok(port),
@@ -84,8 +89,12 @@ pub fn open_frames(link: &str, options: &FrameOptions) -> Result<Box<dyn FrameLi
     let found = FRAME_LINKS.iter().find(|candidate| candidate.name == name);
     let found = found.ok_or_else(|| unknown(name))?;
     let mut spec = Spec::parse(link, found.options_help)?;
-    let captured = spec.take(capture::OPTION);
-    let opened = (found.factory)(&spec, options)?;
+    let (captured, faults) = (spec.take(capture::OPTION), spec.take_all(fault::OPTION));
+    fault::check(&faults)?;
+    let mut opened = (found.factory)(&spec, options)?;
+    if !faults.is_empty() {
+        opened = fault::frames(opened, &faults)?;
+    }
     match captured {
         Some(path) => capture::frames(opened, &path),
         None => Ok(opened),
@@ -103,6 +112,7 @@ pub fn check_options(link: &str) -> Result<(), LinkError> {
     let found = found.ok_or_else(|| unknown(name))?;
     let mut spec = Spec::parse(link, found.options_help)?;
     drop(spec.take(capture::OPTION));
+    fault::check(&spec.take_all(fault::OPTION))?;
     match name {
         "xdp" => xdp::check(&spec),
         "packet" => packet::check(&spec),

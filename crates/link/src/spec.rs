@@ -45,6 +45,12 @@ impl Spec {
         taken.map(|(_, value)| value)
     }
 
+    /// Takes every option of that name out, in the order written.
+    pub(crate) fn take_all(&mut self, name: &str) -> Vec<String> {
+        let taken = self.options.extract_if(.., |(key, _)| key == name);
+        taken.map(|(_, value)| value).collect()
+    }
+
     /// That the link was given nothing to work on.
     ///
     /// # Errors

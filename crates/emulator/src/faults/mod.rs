@@ -25,7 +25,6 @@
 
 mod class;
 mod device;
-mod keys;
 mod machine;
 mod spec;
 

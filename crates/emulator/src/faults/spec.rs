@@ -2,9 +2,9 @@
 
 use super::FaultError;
 use super::class::{Class, Direction};
-use super::keys::Keys;
 use super::machine::Kind;
-use millstream_link::fault::{Effect, HELD_MAX, Rule, Select};
+use millstream_link::fault::text::{ACTIONS, Keys, choose, effect, needed, select};
+use millstream_link::fault::{Effect, Rule, Select};
 
 /// The accepted forms, for error texts and help.
 pub const FAULT_FORMS: &str = "ACTION DIRECTION CLASS [KEY=VALUE ...], where ACTION is lose, \
@@ -17,13 +17,6 @@ pub const FAULT_FORMS: &str = "ACTION DIRECTION CLASS [KEY=VALUE ...], where ACT
 
 /// Silence of a reboot that does not say how long it takes, nanoseconds.
 const REBOOT_NS: u64 = 1_000_000_000;
-
-/// Bounds of what one packet may cost.
-const COPIES_MAX: u32 = 100;
-const BITS_MAX: u32 = 10_000;
-
-/// Packets that may overtake another: as many as are kept back.
-const PACKETS_MAX: u32 = HELD_MAX as u32;
 
 /// A fault, understood.
 #[derive(Debug, PartialEq)]
@@ -75,7 +68,7 @@ fn understand(text: &str) -> Result<Fault, String> {
         keys.finish()?;
         return Ok(fault);
     }
-    if !PACKET_ACTIONS.contains(&action) {
+    if !ACTIONS.contains(&action) {
         return Err(format!("`{action}` is no action"));
     }
     let direction = choose("direction", words.next(), &Direction::NAMES)?;
@@ -84,7 +77,7 @@ fn understand(text: &str) -> Result<Fault, String> {
     let packets = Packets {
         direction,
         class,
-        epid: keys.id("epid")?,
+        epid: keys.take("epid", "an endpoint id, 0 to 65535", |value| value.parse().ok())?,
         effect: effect(action, &mut keys)?,
         select: select(&mut keys)?,
         after_ns: keys.ms("after_ms")?.unwrap_or(0),
@@ -104,55 +97,13 @@ fn device_action(action: &str) -> Option<ReadKind> {
             |keys| Ok(Kind::Reboot { silent_ns: keys.ms("silent_ms")?.unwrap_or(REBOOT_NS) })
         }
         "rpc_down" => |keys| Ok(Kind::RpcDown { ns: needed("ms", keys.ms("ms")?)? }),
-        "clock_jump" => |keys| Ok(Kind::Jump { ticks: needed("ticks", keys.signed("ticks")?)? }),
+        "clock_jump" => |keys| {
+            let wants = "a whole number, which may be negative";
+            let ticks = keys.take("ticks", wants, |value| value.parse().ok())?;
+            Ok(Kind::Jump { ticks: needed("ticks", ticks)? })
+        },
         _ => return None,
     })
-}
-
-const PACKET_ACTIONS: [&str; 6] = ["lose", "duplicate", "reorder", "delay", "corrupt", "truncate"];
-
-fn effect(action: &str, keys: &mut Keys<'_>) -> Result<Effect, String> {
-    let place = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-    Ok(match action {
-        "duplicate" => Effect::Duplicate { copies: keys.small("copies", COPIES_MAX)?.unwrap_or(1) },
-        "reorder" => {
-            Effect::Reorder { datagrams: keys.small("packets", PACKETS_MAX)?.unwrap_or(1) }
-        }
-        "delay" => Effect::Delay { ns: needed("ms", keys.ms("ms")?)? },
-        "truncate" => Effect::Truncate { bytes: place(needed("bytes", keys.number("bytes", 0)?)?) },
-        "corrupt" => {
-            let bits = keys.small("bits", BITS_MAX)?.unwrap_or(1);
-            let from = keys.number("from", 0)?.map_or(0, place);
-            let to = keys.number("to", 1)?.map_or(usize::MAX, place);
-            if from >= to {
-                return Err(format!("from={from} is not before to={to}"));
-            }
-            Effect::Corrupt { bits, bytes: from..to }
-        }
-        _ => Effect::Lose,
-    })
-}
-
-fn select(keys: &mut Keys<'_>) -> Result<Select, String> {
-    let all = Select::default();
-    Ok(Select {
-        skip: keys.number("skip", 0)?.unwrap_or(all.skip),
-        every: keys.number("every", 1)?.unwrap_or(all.every),
-        count: keys.number("count", 1)?,
-        probability: keys.chance("p")?.unwrap_or(all.probability),
-        seed: keys.number("seed", 0)?.unwrap_or(all.seed),
-        ..all
-    })
-}
-
-fn needed<T>(key: &str, value: Option<T>) -> Result<T, String> {
-    value.ok_or_else(|| format!("it needs `{key}=`"))
-}
-
-fn choose<T: Copy>(what: &str, word: Option<&str>, names: &[(&str, T)]) -> Result<T, String> {
-    let word = word.ok_or_else(|| format!("the {what} is missing"))?;
-    let found = names.iter().find(|(name, _)| *name == word);
-    found.map(|(_, value)| *value).ok_or_else(|| format!("`{word}` is no {what}"))
 }
 
 #[cfg(test)]
@@ -204,7 +155,7 @@ mod tests {
                 assert!(FAULT_FORMS.contains(name) && FAULT_FORMS.contains(way));
             }
         }
-        assert!(PACKET_ACTIONS.iter().all(|action| FAULT_FORMS.contains(action)));
+        assert!(ACTIONS.iter().all(|action| FAULT_FORMS.contains(action)));
     }
 
     #[test]

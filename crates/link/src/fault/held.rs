@@ -1,25 +1,14 @@
-//! Datagrams that are kept back: bounded queues, released by time or by what overtook them.
+//! What is kept back: bounded queues, released by time or by what overtook them.
 
 use std::collections::VecDeque;
-use std::net::SocketAddrV4;
 
 use super::switch::{RuleId, Switch};
 
-/// Datagrams that one half keeps back at most; one more is lost, and counted.
+/// Datagrams or frames that one half keeps back at most; one more is lost, and counted.
 pub const HELD_MAX: usize = 4096;
 
-/// A reordered datagram comes after this long even if nothing overtakes it, nanoseconds.
+/// What is reordered comes after this long even if nothing overtakes it, nanoseconds.
 pub const REORDER_NS_MAX: u64 = 100_000_000;
-
-/// Buffers kept for reuse.
-const SPARE_MAX: usize = 64;
-
-/// A datagram of ours.
-#[derive(Debug)]
-pub(super) struct Kept {
-    pub bytes: Vec<u8>,
-    pub peer: SocketAddrV4,
-}
 
 /// When a datagram may go: at a time, or when its rule has taken so many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,42 +22,46 @@ impl Due {
     pub const NEXT: Self = Self { ns: 0, matched: u64::MAX };
 }
 
-/// The datagrams that one half keeps back, and buffers for more.
-#[derive(Debug, Default)]
-pub(super) struct Held {
+/// What one half keeps back: datagrams of a port, or frames of a link.
+#[derive(Debug)]
+pub(super) struct Held<T> {
     /// A queue for each rule: what one rule keeps comes out in the order it went in.
-    queues: Vec<(RuleId, VecDeque<(Due, Kept)>)>,
+    queues: Vec<(RuleId, VecDeque<(Due, T)>)>,
     count: usize,
-    spare: Vec<Vec<u8>>,
+    most: usize,
 }
 
-impl Held {
+impl<T> Held<T> {
+    /// Room for so many, or [`HELD_MAX`] if that is less.
+    pub fn new(most: usize) -> Self {
+        Self { queues: Vec::new(), count: 0, most: most.min(HELD_MAX) }
+    }
+
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Keeps a copy of a datagram back for `rule`.
-    pub fn keep(
-        &mut self,
-        switch: &Switch,
-        rule: RuleId,
-        due: Due,
-        (bytes, peer): (&[u8], SocketAddrV4),
-    ) {
-        if self.count == HELD_MAX {
-            return switch.note_overflow(rule);
+    /// Keeps `item` back for `rule`.
+    ///
+    /// # Errors
+    /// The item, where there is no room: it is lost, and the rule has counted it.
+    pub fn keep(&mut self, switch: &Switch, rule: RuleId, due: Due, item: T) -> Result<(), T> {
+        if self.count >= self.most {
+            switch.note_overflow(rule);
+            return Err(item);
         }
         self.count += 1;
         switch.note_held(rule);
-        let entry = (due, self.copy(bytes, peer));
+        let entry = (due, item);
         match self.queues.iter_mut().find(|(id, _)| *id == rule) {
             Some((_, queue)) => queue.push_back(entry),
             None => self.queues.push((rule, VecDeque::from([entry]))),
         }
+        Ok(())
     }
 
-    /// A datagram that is due, and the rule that kept it.
-    pub fn pop_due(&mut self, switch: &Switch, now_ns: u64) -> Option<(Kept, RuleId)> {
+    /// What is due, and the rule that kept it.
+    pub fn pop_due(&mut self, switch: &Switch, now_ns: u64) -> Option<(T, RuleId)> {
         if self.count == 0 {
             return None;
         }
@@ -77,36 +70,21 @@ impl Held {
             let rule = *rule;
             let is_due = |due: &Due| due.ns <= now_ns || switch.has_taken(rule, due.matched);
             if queue.front().is_some_and(|(due, _)| is_due(due)) {
-                let (_, kept) = queue.pop_front()?;
+                let (_, item) = queue.pop_front()?;
                 if queue.is_empty() {
                     self.queues.swap_remove(index);
                 }
                 self.count -= 1;
                 switch.note_released(rule);
-                return Some((kept, rule));
+                return Some((item, rule));
             }
         }
         None
     }
 
-    /// When the next datagram is due by time.
+    /// When the next one is due by time.
     pub fn next_ns(&self) -> Option<u64> {
         let fronts = self.queues.iter().filter_map(|(_, queue)| queue.front());
         fronts.map(|(due, _)| due.ns).min()
-    }
-
-    /// A copy in a buffer of ours.
-    pub fn copy(&mut self, bytes: &[u8], peer: SocketAddrV4) -> Kept {
-        let mut buffer = self.spare.pop().unwrap_or_default();
-        buffer.clear();
-        buffer.extend_from_slice(bytes);
-        Kept { bytes: buffer, peer }
-    }
-
-    /// Takes a buffer back.
-    pub fn give_back(&mut self, kept: Kept) {
-        if self.spare.len() < SPARE_MAX {
-            self.spare.push(kept.bytes);
-        }
     }
 }

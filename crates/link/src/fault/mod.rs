@@ -1,9 +1,10 @@
-//! Faults on demand: middleware that wraps either half of any port and loses, repeats, delays or
-//! damages the datagrams that rules choose.
+//! Faults on demand: middleware that wraps either half of any port, or any frame link, and loses,
+//! repeats, delays or damages the datagrams or frames that rules choose.
 //!
 //! A [`Switch`] holds the rules of one direction. Rules come and go while traffic flows, from any
 //! thread. While none can act, a wrapped half costs two relaxed loads per call and copies nothing;
-//! otherwise only what a rule changes or keeps back is copied.
+//! otherwise only what a rule changes or keeps back is copied; of a frame link only duplicates are,
+//! for frames are kept back where they lie.
 //!
 //! ```
 //! use millstream_link::fault::{Effect, Rule, Select, Switch};
@@ -30,17 +31,26 @@
 //! | --- | --- |
 //! | `rule` | which datagrams, and what happens to them: pure, time is an argument |
 //! | `switch` | the rules of one direction, shared with the halves |
-//! | `held` | datagrams that come later, bounded |
-//! | `rx`, `tx` | the wrapped halves |
+//! | `held` | what comes later, bounded |
+//! | `kept`, `rx`, `tx` | the wrapped halves of a port |
+//! | `side`, `link` | a direction of a frame link, and the link |
+//! | `text`, `option` | faults as text, and `fault=` in link strings |
 
 mod held;
+mod kept;
+mod link;
+mod option;
 mod random;
 mod rule;
 mod rx;
+mod side;
 mod switch;
+pub mod text;
 mod tx;
 
 pub use held::{HELD_MAX, REORDER_NS_MAX};
+pub use option::OPTION;
+pub(crate) use option::{check, frames, port};
 pub use rule::{Effect, Predicate, Rule, Select, Tally};
 pub use switch::{RULES_MAX, RuleId, Switch, TooManyRules};
 

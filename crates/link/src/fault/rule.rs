@@ -163,22 +163,29 @@ pub(super) enum Change {
 }
 
 impl Change {
+    /// Changes a datagram.
     pub fn apply(&self, datagram: &mut Vec<u8>) {
         match self {
             Self::Cut { bytes } => datagram.truncate(*bytes),
-            Self::Flip { seed, bits, bytes } => {
-                let end = bytes.end.min(datagram.len());
-                let Some(part) = datagram.get_mut(bytes.start..end) else { return };
-                if part.is_empty() {
-                    return;
-                }
-                let mut random = Random::new(*seed);
-                for _ in 0..*bits {
-                    let bit = random.below(part.len() as u64 * 8);
-                    part[(bit / 8) as usize] ^= 1 << (bit % 8);
-                }
+            Self::Flip { .. } => {
+                self.flips(datagram.len()).for_each(|(at, bit)| datagram[at] ^= 1 << bit);
             }
         }
+    }
+
+    /// The bits that it flips in so many bytes: which byte, and which bit of it.
+    pub fn flips(&self, length: usize) -> impl Iterator<Item = (usize, u32)> + use<> {
+        let (seed, bits, bytes) = match self {
+            Self::Cut { .. } => (0, 0, 0..0),
+            Self::Flip { seed, bits, bytes } => (*seed, *bits, bytes.clone()),
+        };
+        let (from, room) = (bytes.start, bytes.end.min(length).saturating_sub(bytes.start));
+        let mut random = Random::new(seed);
+        let bits = if room == 0 { 0 } else { bits };
+        (0..bits).map(move |_| {
+            let bit = random.below(room as u64 * 8);
+            (from + (bit / 8) as usize, (bit % 8) as u32)
+        })
     }
 }
 

@@ -3,7 +3,8 @@
 use std::io;
 use std::time::Duration;
 
-use super::held::{Due, Held, Kept};
+use super::held::Due;
+use super::kept::{Datagrams, Kept};
 use super::switch::{Switch, Verdict};
 use crate::port::{Capabilities, Datagram, PortRx};
 
@@ -17,7 +18,7 @@ enum Lent {
 pub(super) struct FaultRx {
     inner: Box<dyn PortRx>,
     switch: Switch,
-    held: Held,
+    kept: Datagrams,
     /// Nothing stands between the inner half and its user in the current batch.
     direct: bool,
     lent: Vec<Lent>,
@@ -30,8 +31,8 @@ pub(super) struct FaultRx {
 impl FaultRx {
     pub fn new(inner: Box<dyn PortRx>, switch: Switch) -> Self {
         let lent = Vec::with_capacity(inner.capabilities().batch_max);
-        let (held, own) = (Held::default(), Vec::new());
-        Self { inner, switch, held, direct: true, lent, own, next: 0, count: 0 }
+        let (kept, own) = (Datagrams::default(), Vec::new());
+        Self { inner, switch, kept, direct: true, lent, own, next: 0, count: 0 }
     }
 
     fn recv_judged(&mut self, timeout: Duration) -> io::Result<usize> {
@@ -44,7 +45,7 @@ impl FaultRx {
             if !self.lent.is_empty() || (polled && now_ns >= until_ns) {
                 return Ok(self.lent.len());
             }
-            let wake_ns = self.held.next_ns().map_or(until_ns, |due_ns| due_ns.min(until_ns));
+            let wake_ns = self.kept.held.next_ns().map_or(until_ns, |due_ns| due_ns.min(until_ns));
             let wait = Duration::from_nanos(wake_ns.saturating_sub(now_ns));
             (self.next, self.count) = (0, 0);
             self.count = self.inner.recv_batch(wait)?;
@@ -57,7 +58,7 @@ impl FaultRx {
         let room = self.inner.capabilities().batch_max;
         while self.lent.len() < room {
             let now_ns = self.switch.now_ns();
-            if let Some((kept, _)) = self.held.pop_due(&self.switch, now_ns) {
+            if let Some((kept, _)) = self.kept.held.pop_due(&self.switch, now_ns) {
                 self.lend_own(kept);
             } else if self.next < self.count {
                 self.next += 1;
@@ -77,15 +78,15 @@ impl FaultRx {
             Verdict::Lose => {}
             Verdict::Copies(copies, rule) => {
                 for _ in 0..copies {
-                    self.held.keep(&self.switch, rule, Due::NEXT, datagram);
+                    self.kept.keep(&self.switch, rule, Due::NEXT, datagram);
                 }
                 self.lent.push(Lent::Inner(index));
             }
             Verdict::Later(due, rule) => {
-                self.held.keep(&self.switch, rule, due, datagram);
+                self.kept.keep(&self.switch, rule, due, datagram);
             }
             Verdict::Change(change) => {
-                let mut kept = self.held.copy(payload, source);
+                let mut kept = self.kept.copy(payload, source);
                 change.apply(&mut kept.bytes);
                 self.lend_own(kept);
             }
@@ -105,8 +106,8 @@ impl PortRx for FaultRx {
 
     fn recv_batch(&mut self, timeout: Duration) -> io::Result<usize> {
         self.lent.clear();
-        self.own.drain(..).for_each(|kept| self.held.give_back(kept));
-        let busy = self.next < self.count || !self.held.is_empty();
+        self.own.drain(..).for_each(|kept| self.kept.give_back(kept));
+        let busy = self.next < self.count || !self.kept.held.is_empty();
         if busy || self.switch.is_live() {
             self.direct = false;
             return self.recv_judged(timeout);

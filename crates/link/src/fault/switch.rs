@@ -5,9 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::held::{Due, REORDER_NS_MAX};
+use super::link::FaultLink;
 use super::rule::{Change, Effect, Rule, Tally};
 use super::rx::FaultRx;
 use super::tx::FaultTx;
+use crate::frame::FrameLink;
 use crate::port::{PortRx, PortTx};
 
 /// Rules that one switch holds at most, those that are done included.
@@ -74,6 +76,18 @@ impl Switch {
     #[must_use]
     pub fn wrap_tx(&self, inner: Box<dyn PortTx>) -> Box<dyn PortTx> {
         Box::new(FaultTx::new(inner, self.clone()))
+    }
+
+    /// Puts rules between a frame link and its user: `received` for what comes, `sent` for what
+    /// leaves. Of a frame in parts predicates see the first one. Whoever keeps sent frames back
+    /// must call the link regularly, as everybody does who receives.
+    #[must_use]
+    pub fn wrap_frames(
+        inner: Box<dyn FrameLink>,
+        received: &Self,
+        sent: &Self,
+    ) -> Box<dyn FrameLink> {
+        Box::new(FaultLink::new(inner, received.clone(), sent.clone()))
     }
 
     /// Adds a rule; it acts from the next datagram on.

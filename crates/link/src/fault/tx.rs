@@ -4,23 +4,24 @@ use std::io;
 use std::net::SocketAddrV4;
 use std::time::Duration;
 
-use super::held::{Due, Held};
+use super::held::Due;
+use super::kept::Datagrams;
 use super::switch::{Switch, Verdict};
 use crate::port::{Capabilities, PortTx};
 
 pub(super) struct FaultTx {
     inner: Box<dyn PortTx>,
     switch: Switch,
-    held: Held,
+    kept: Datagrams,
 }
 
 impl FaultTx {
     pub fn new(inner: Box<dyn PortTx>, switch: Switch) -> Self {
-        Self { inner, switch, held: Held::default() }
+        Self { inner, switch, kept: Datagrams::default() }
     }
 
     fn is_idle(&self) -> bool {
-        self.held.is_empty() && !self.switch.is_live()
+        self.kept.held.is_empty() && !self.switch.is_live()
     }
 
     /// Judges the datagrams of a train one by one; what passes leaves in trains again.
@@ -46,27 +47,27 @@ impl FaultTx {
                 Verdict::Pass | Verdict::Lose => {}
                 Verdict::Copies(copies, rule) => {
                     for _ in 0..copies {
-                        self.held.keep(&self.switch, rule, Due::NEXT, (datagram, to));
+                        self.kept.keep(&self.switch, rule, Due::NEXT, (datagram, to));
                     }
                 }
                 Verdict::Later(due, rule) => {
-                    self.held.keep(&self.switch, rule, due, (datagram, to));
+                    self.kept.keep(&self.switch, rule, due, (datagram, to));
                 }
                 Verdict::Change(change) => {
-                    let mut kept = self.held.copy(datagram, to);
+                    let mut kept = self.kept.copy(datagram, to);
                     change.apply(&mut kept.bytes);
                     let outcome = self.inner.send(&kept.bytes, to);
-                    self.held.give_back(kept);
+                    self.kept.give_back(kept);
                     outcome?;
                 }
             }
-            while let Some((kept, rule)) = self.held.pop_due(&self.switch, now_ns) {
+            while let Some((kept, rule)) = self.kept.held.pop_due(&self.switch, now_ns) {
                 self.send_run(&train[sent..end], segment_bytes, to)?;
                 sent = end;
                 if self.inner.send(&kept.bytes, kept.peer).is_err() {
                     self.switch.note_overflow(rule);
                 }
-                self.held.give_back(kept);
+                self.kept.give_back(kept);
             }
         }
         self.send_run(&train[sent..], segment_bytes, to)
@@ -110,17 +111,17 @@ impl PortTx for FaultTx {
     }
 
     fn release(&mut self) -> Option<Duration> {
-        if self.held.is_empty() {
+        if self.kept.held.is_empty() {
             return None;
         }
         let now_ns = self.switch.now_ns();
-        while let Some((kept, rule)) = self.held.pop_due(&self.switch, now_ns) {
+        while let Some((kept, rule)) = self.kept.held.pop_due(&self.switch, now_ns) {
             if self.inner.send(&kept.bytes, kept.peer).is_err() {
                 self.switch.note_overflow(rule);
             }
-            self.held.give_back(kept);
+            self.kept.give_back(kept);
         }
-        let due_ns = self.held.next_ns()?;
+        let due_ns = self.kept.held.next_ns()?;
         Some(Duration::from_nanos(due_ns.saturating_sub(now_ns)))
     }
 }

@@ -54,6 +54,10 @@ counters! {
         recoveries,
         /// Frames that passed and are missing in the link's capture: the disk was slow, or failed.
         uncaptured,
+        /// Frames that faults on demand took away, received ones and sent ones.
+        fault_lost,
+        /// Copies of frames that faults on demand added.
+        fault_added,
     }
 }
 

@@ -42,12 +42,16 @@ pub fn no_frame_is_lost_from_the_pool(wire: &mut Wire) {
     wire.tx().flush().unwrap();
     wire.at_rest();
     let (tx, rx) = (wire.tx().counters(), wire.rx().counters());
-    println!("{sent} sent, {received} received in {:?}, {rx:?}", started.elapsed());
+    println!("{sent} sent, {received} received in {:?}", started.elapsed());
+    println!("sender {tx:?}\nreceiver {rx:?}");
     assert_eq!(tx.tx_frames, sent);
     assert!(received > 0 && received <= sent);
+    let lost = rx.rx_ring_full + rx.rx_starved + rx.rx_dropped + tx.tx_dropped + tx.tx_invalid;
     if wire.exact {
-        assert_eq!(received + rx.rx_ring_full + rx.rx_starved + rx.rx_dropped, sent);
+        assert_eq!(received + lost, sent);
     }
+    // What the kernel sends of its own may be among those lost.
+    assert!(received + lost >= sent, "{} lost unheard", sent - received - lost);
 }
 
 /// A batch of the shortest frames, numbered from `first`; how many.

@@ -8,6 +8,7 @@
 
 mod delivery;
 mod endurance;
+mod faults;
 mod interface;
 mod ownership;
 mod pressure;
@@ -50,6 +51,10 @@ macro_rules! links {
                 interface: only_what_is_wanted_comes, a_sleeper_wakes_when_frames_come,
                     an_interface_that_was_down_carries_again, an_interface_that_is_gone_says_so,
                     a_closed_link_opens_again_at_once;
+                faults: rules_that_hit_nothing_change_nothing,
+                    what_is_missing_is_what_faults_took, copies_come_directly_behind,
+                    what_is_kept_back_comes_later_and_stays_in_the_census,
+                    damage_is_done_where_frames_lie;
                 endurance: no_frame_is_lost_from_the_pool;
             }
         })*

@@ -104,6 +104,22 @@ impl Wire {
         &mut **self.ends.last_mut().expect("there is one")
     }
 
+    /// Puts middleware around the sending end, or else the receiving one.
+    pub fn wrap(
+        &mut self,
+        sender: bool,
+        wrap: impl FnOnce(Box<dyn FrameLink>) -> Box<dyn FrameLink>,
+    ) {
+        let index = if sender { 0 } else { self.ends.len() - 1 };
+        let end = self.ends.remove(index);
+        self.ends.insert(index, wrap(end));
+    }
+
+    /// Frames that faults took away at either end.
+    pub fn fault_lost(&mut self) -> u64 {
+        self.ends.iter_mut().map(|end| end.counters().fault_lost).sum()
+    }
+
     /// The longest frame that the network carries, bytes.
     pub fn frame_bytes_max(&mut self) -> usize {
         self.tx().info().mtu + ETHERNET_BYTES

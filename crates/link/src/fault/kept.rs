@@ -1,0 +1,60 @@
+//! Datagrams of ours: copies of what a port lends, or is given, in buffers that are used again.
+
+use std::net::SocketAddrV4;
+
+use super::held::{Due, HELD_MAX, Held};
+use super::switch::{RuleId, Switch};
+
+/// Buffers kept for reuse.
+const SPARE_MAX: usize = 64;
+
+/// A datagram of ours.
+#[derive(Debug)]
+pub(super) struct Kept {
+    pub bytes: Vec<u8>,
+    pub peer: SocketAddrV4,
+}
+
+/// The datagrams that one half of a port keeps back, and buffers for more.
+#[derive(Debug)]
+pub(super) struct Datagrams {
+    pub held: Held<Kept>,
+    spare: Vec<Vec<u8>>,
+}
+
+impl Default for Datagrams {
+    fn default() -> Self {
+        Self { held: Held::new(HELD_MAX), spare: Vec::new() }
+    }
+}
+
+impl Datagrams {
+    /// Keeps a copy of a datagram back for `rule`.
+    pub fn keep(
+        &mut self,
+        switch: &Switch,
+        rule: RuleId,
+        due: Due,
+        (bytes, peer): (&[u8], SocketAddrV4),
+    ) {
+        let copy = self.copy(bytes, peer);
+        if let Err(kept) = self.held.keep(switch, rule, due, copy) {
+            self.give_back(kept);
+        }
+    }
+
+    /// A copy in a buffer of ours.
+    pub fn copy(&mut self, bytes: &[u8], peer: SocketAddrV4) -> Kept {
+        let mut buffer = self.spare.pop().unwrap_or_default();
+        buffer.clear();
+        buffer.extend_from_slice(bytes);
+        Kept { bytes: buffer, peer }
+    }
+
+    /// Takes a buffer back.
+    pub fn give_back(&mut self, kept: Kept) {
+        if self.spare.len() < SPARE_MAX {
+            self.spare.push(kept.bytes);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! A frame link behind switches, one for each direction.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use super::side::Side;
+use super::switch::Switch;
+use crate::LinkError;
+use crate::frame::{Census, Frame, FrameLink, FrameMemory, LinkCounters, LinkInfo, Steer};
+
+/// The link. What it keeps back counts as being with the kernel.
+pub(super) struct FaultLink {
+    inner: Box<dyn FrameLink>,
+    received: Side,
+    sent: Side,
+    incoming: Vec<Frame>,
+}
+
+impl FaultLink {
+    pub fn new(inner: Box<dyn FrameLink>, received: Switch, sent: Switch) -> Self {
+        let batch = inner.info().batch_max;
+        // What is kept back is missing to the link, which needs some to go on.
+        let held = inner.census().total() / 4;
+        let side = |switch| Side::new(switch, batch, held);
+        let (received, sent) = (side(received), side(sent));
+        Self { inner, received, sent, incoming: Vec::with_capacity(batch) }
+    }
+
+    /// Sends what is due, as far as the link takes it.
+    fn push(&mut self) -> io::Result<()> {
+        if self.sent.is_empty() {
+            return Ok(());
+        }
+        self.sent.release(self.sent.switch.now_ns());
+        while !self.sent.ready.is_empty() && self.inner.transmit(&mut self.sent.ready)? > 0 {}
+        Ok(())
+    }
+
+    /// Moves whole frames that are ready to `frames`, a batch at most; how many parts.
+    fn lend(&mut self, frames: &mut Vec<Frame>) -> usize {
+        let ready = &mut self.received.ready;
+        let mut count = ready.len().min(self.inner.info().batch_max);
+        while count > 0 && ready[count - 1].continues() {
+            count -= 1;
+        }
+        frames.extend(ready.drain(..count));
+        count
+    }
+}
+
+impl FrameLink for FaultLink {
+    fn info(&self) -> &LinkInfo {
+        self.inner.info()
+    }
+
+    fn memory(&self) -> &Arc<FrameMemory> {
+        self.inner.memory()
+    }
+
+    fn steer(&mut self, steer: &Steer) -> Result<(), LinkError> {
+        self.inner.steer(steer)
+    }
+
+    fn receive(&mut self, frames: &mut Vec<Frame>) -> io::Result<usize> {
+        if !self.sent.is_empty() {
+            // Nobody else may call before something comes. Trouble shows at the next transmit.
+            let _ = self.flush();
+        }
+        if self.received.is_idle() {
+            return self.inner.receive(frames);
+        }
+        self.received.release(self.received.switch.now_ns());
+        // A link whose frames are all kept back or ready is looked at all the same: it may be down.
+        let looked = self.inner.receive(&mut self.incoming);
+        self.received.judge(&mut *self.inner, self.incoming.drain(..));
+        let count = self.lend(frames);
+        match looked {
+            Err(error) if count == 0 => Err(error),
+            _ => Ok(count),
+        }
+    }
+
+    fn give_back(&mut self, frames: &mut Vec<Frame>) {
+        self.inner.give_back(frames);
+    }
+
+    fn reserve(&mut self, frames: &mut Vec<Frame>, count: usize) -> usize {
+        self.inner.reserve(frames, count)
+    }
+
+    fn transmit(&mut self, frames: &mut Vec<Frame>) -> io::Result<usize> {
+        if self.sent.is_idle() {
+            return self.inner.transmit(frames);
+        }
+        self.push()?;
+        let (batch, mut taken) = (self.inner.info().batch_max, 0);
+        while self.sent.ready.is_empty() && !frames.is_empty() {
+            let mut count = frames.len().min(batch);
+            // Whole frames only, unless the end of the last one is missing.
+            count += frames[count - 1..].iter().take_while(|part| part.continues()).count();
+            let count = count.min(frames.len());
+            self.sent.judge(&mut *self.inner, frames.drain(..count));
+            taken += count;
+            self.push()?;
+        }
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        loop {
+            self.push()?;
+            self.inner.flush()?;
+            // What the link had no room for before; or it cannot take more now.
+            let left = self.sent.ready.len();
+            if left == 0 {
+                return Ok(());
+            }
+            self.push()?;
+            if self.sent.ready.len() == left {
+                return Ok(());
+            }
+        }
+    }
+
+    fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
+        // What is kept back comes by the clock, which no descriptor tells.
+        let quiet = self.received.is_empty() && self.sent.is_empty();
+        self.inner.poll_fd().filter(|_| quiet)
+    }
+
+    fn counters(&mut self) -> LinkCounters {
+        let (received, sent) = (self.received.done, self.sent.done);
+        let mut counters = self.inner.counters();
+        counters.fault_lost += received.lost + sent.lost;
+        counters.fault_added += received.added + sent.added;
+        counters
+    }
+
+    fn explain(&mut self) -> Option<String> {
+        let lost = self.received.done.lost + self.sent.done.lost;
+        let faults = (lost > 0).then(|| format!("faults on demand took {lost} frames away"));
+        let told: Vec<_> = faults.into_iter().chain(self.inner.explain()).collect();
+        (!told.is_empty()).then(|| told.join("; "))
+    }
+
+    fn census(&self) -> Census {
+        let inner = self.inner.census();
+        let (receiving, transmitting) = (self.received.parts(), self.sent.parts());
+        Census {
+            receiving: inner.receiving + receiving,
+            transmitting: inner.transmitting + transmitting,
+            lent: inner.lent - receiving - transmitting,
+            ..inner
+        }
+    }
+}

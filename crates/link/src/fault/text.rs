@@ -1,0 +1,173 @@
+//! Faults as text: `ACTION … [KEY=VALUE …]`, for whoever lets people write them.
+
+use super::held::HELD_MAX;
+use super::rule::{Effect, Select};
+
+/// The actions and their keys.
+pub const ACTION_FORMS: &str = "lose, duplicate [copies=1], reorder [packets=1], delay ms=N, \
+    corrupt [bits=1] [from=BYTE] [to=BYTE] or truncate bytes=N";
+
+/// Words that begin a fault.
+pub const ACTIONS: [&str; 6] = ["lose", "duplicate", "reorder", "delay", "corrupt", "truncate"];
+
+/// Bounds of what one packet may cost.
+const COPIES_MAX: u32 = 100;
+const BITS_MAX: u32 = 10_000;
+
+/// Packets that may overtake another: as many as are kept back.
+const PACKETS_MAX: u32 = HELD_MAX as u32;
+
+/// What one of [`ACTIONS`] does.
+///
+/// # Errors
+/// What is wrong with its keys.
+pub fn effect(action: &str, keys: &mut Keys<'_>) -> Result<Effect, String> {
+    let place = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    Ok(match action {
+        "duplicate" => Effect::Duplicate { copies: keys.small("copies", COPIES_MAX)?.unwrap_or(1) },
+        "reorder" => {
+            Effect::Reorder { datagrams: keys.small("packets", PACKETS_MAX)?.unwrap_or(1) }
+        }
+        "delay" => Effect::Delay { ns: needed("ms", keys.ms("ms")?)? },
+        "truncate" => Effect::Truncate { bytes: place(needed("bytes", keys.number("bytes", 0)?)?) },
+        "corrupt" => {
+            let bits = keys.small("bits", BITS_MAX)?.unwrap_or(1);
+            let from = keys.number("from", 0)?.map_or(0, place);
+            let to = keys.number("to", 1)?.map_or(usize::MAX, place);
+            if from >= to {
+                return Err(format!("from={from} is not before to={to}"));
+            }
+            Effect::Corrupt { bits, bytes: from..to }
+        }
+        "lose" => Effect::Lose,
+        _ => return Err(format!("`{action}` is no action")),
+    })
+}
+
+/// Which packets are hit: `skip`, `every`, `count`, `p` and `seed`. Times are the caller's.
+///
+/// # Errors
+/// What is wrong with these keys.
+pub fn select(keys: &mut Keys<'_>) -> Result<Select, String> {
+    let all = Select::default();
+    Ok(Select {
+        skip: keys.number("skip", 0)?.unwrap_or(all.skip),
+        every: keys.number("every", 1)?.unwrap_or(all.every),
+        count: keys.number("count", 1)?,
+        probability: keys.chance("p")?.unwrap_or(all.probability),
+        seed: keys.number("seed", 0)?.unwrap_or(all.seed),
+        ..all
+    })
+}
+
+/// A value that has to be there.
+///
+/// # Errors
+/// That it is not.
+pub fn needed<T>(key: &str, value: Option<T>) -> Result<T, String> {
+    value.ok_or_else(|| format!("it needs `{key}=`"))
+}
+
+/// One of several words.
+///
+/// # Errors
+/// That it is missing, or none of them.
+pub fn choose<T: Copy>(what: &str, word: Option<&str>, names: &[(&str, T)]) -> Result<T, String> {
+    let word = word.ok_or_else(|| format!("the {what} is missing"))?;
+    let found = names.iter().find(|(name, _)| *name == word);
+    found.map(|(_, value)| *value).ok_or_else(|| format!("`{word}` is no {what}"))
+}
+
+/// Longest time that can be given, milliseconds: an hour.
+const MS_MAX: f64 = 3_600_000.0;
+
+/// Keys and their values; each may be asked for once, and none may be left over.
+#[derive(Debug)]
+pub struct Keys<'a>(Vec<(&'a str, &'a str)>);
+
+impl<'a> Keys<'a> {
+    /// The keys in `words`.
+    ///
+    /// # Errors
+    /// What is wrong with the first word that is no `key=value`, or comes twice.
+    pub fn new(words: impl Iterator<Item = &'a str>) -> Result<Self, String> {
+        let mut keys: Vec<(&str, &str)> = Vec::new();
+        for word in words {
+            let (key, value) = word
+                .split_once('=')
+                .ok_or_else(|| format!("`{word}` is not of the form key=value"))?;
+            if keys.iter().any(|(other, _)| *other == key) {
+                return Err(format!("`{key}` is there twice"));
+            }
+            keys.push((key, value));
+        }
+        Ok(Self(keys))
+    }
+
+    /// A value that `accept` understands, if the key is there; `wants` says what that is.
+    ///
+    /// # Errors
+    /// That it does not.
+    pub fn take<T>(
+        &mut self,
+        key: &str,
+        wants: &str,
+        accept: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<Option<T>, String> {
+        let Some(index) = self.0.iter().position(|(other, _)| *other == key) else {
+            return Ok(None);
+        };
+        let (_, value) = self.0.remove(index);
+        accept(value).map(Some).ok_or_else(|| format!("`{key}={value}` wants {wants}"))
+    }
+
+    /// A whole number from `least` on.
+    ///
+    /// # Errors
+    /// As [`Keys::take`].
+    pub fn number(&mut self, key: &str, least: u64) -> Result<Option<u64>, String> {
+        let wants = format!("a whole number from {least} on");
+        self.take(key, &wants, |value| value.parse().ok().filter(|&number| number >= least))
+    }
+
+    /// A whole number from 1 to `most`.
+    ///
+    /// # Errors
+    /// As [`Keys::take`].
+    pub fn small(&mut self, key: &str, most: u32) -> Result<Option<u32>, String> {
+        let wants = format!("a whole number from 1 to {most}");
+        self.take(key, &wants, |value| value.parse().ok().filter(|n| (1..=most).contains(n)))
+    }
+
+    /// A probability.
+    ///
+    /// # Errors
+    /// As [`Keys::take`].
+    pub fn chance(&mut self, key: &str) -> Result<Option<f64>, String> {
+        let accept = |value: &str| value.parse().ok().filter(|p| (0.0..=1.0).contains(p));
+        self.take(key, "a probability from 0 to 1", accept)
+    }
+
+    /// A time in milliseconds, as nanoseconds.
+    ///
+    /// # Errors
+    /// As [`Keys::take`].
+    pub fn ms(&mut self, key: &str) -> Result<Option<u64>, String> {
+        let accept = |value: &str| {
+            let ms = value.parse().ok().filter(|ms| (0.0..=MS_MAX).contains(ms))?;
+            Some((ms * 1e6).round() as u64)
+        };
+        self.take(key, "milliseconds from 0 to 3600000", accept)
+    }
+
+    /// That nothing is left.
+    ///
+    /// # Errors
+    /// The first key that nobody asked for.
+    pub fn finish(self) -> Result<(), String> {
+        match self.0.first() {
+            Some((key, _)) => Err(format!("`{key}` is no key of this fault")),
+            None => Ok(()),
+        }
+    }
+}
