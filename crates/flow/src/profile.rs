@@ -49,6 +49,9 @@ pub struct EdgeCost {
     pub capacity_items: u64,
     /// Mean share of the capacity that was filled when the reader looked, 0 to 1.
     pub fill: f64,
+    /// Looks that this is the mean of: those before calls that were timed.
+    #[serde(default)]
+    pub looks: u64,
     /// Looks of the reader that found less than it wanted.
     pub starved: u64,
     /// Looks of the writer that found less room than it wanted.
@@ -61,9 +64,38 @@ impl Profile {
     pub fn block(&self, name: &str) -> Option<&BlockCost> {
         self.blocks.iter().find(|block| block.name == name)
     }
+
+    /// What came to this since `earlier`, a profile of the same run.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let blocks = self.blocks.iter().map(|block| {
+            earlier.block(&block.name).map_or_else(|| block.clone(), |before| block.since(before))
+        });
+        let edges = self.edges.iter().map(|edge| {
+            let before = earlier.edges.iter().find(|before| before.to == edge.to);
+            before.map_or_else(|| edge.clone(), |before| edge.since(before))
+        });
+        Self {
+            elapsed_s: self.elapsed_s - earlier.elapsed_s,
+            blocks: blocks.collect(),
+            edges: edges.collect(),
+        }
+    }
 }
 
 impl BlockCost {
+    /// The working set remains the mean of the whole run.
+    fn since(&self, earlier: &Self) -> Self {
+        Self {
+            name: self.name.clone(),
+            calls: self.calls.saturating_sub(earlier.calls),
+            items_in: self.items_in.saturating_sub(earlier.items_in),
+            items_out: self.items_out.saturating_sub(earlier.items_out),
+            busy_ns: self.busy_ns.saturating_sub(earlier.busy_ns),
+            working_set_bytes: self.working_set_bytes,
+        }
+    }
+
     /// Items of the busier side: what the cost of a block is counted by.
     #[must_use]
     pub fn items(&self) -> u64 {
@@ -84,6 +116,19 @@ impl BlockCost {
 }
 
 impl EdgeCost {
+    fn since(&self, earlier: &Self) -> Self {
+        let looks = self.looks.saturating_sub(earlier.looks);
+        let filled = self.fill * self.looks as f64 - earlier.fill * earlier.looks as f64;
+        Self {
+            items: self.items.saturating_sub(earlier.items),
+            fill: if looks == 0 { self.fill } else { (filled / looks as f64).clamp(0.0, 1.0) },
+            looks,
+            starved: self.starved.saturating_sub(earlier.starved),
+            blocked: self.blocked.saturating_sub(earlier.blocked),
+            ..self.clone()
+        }
+    }
+
     /// The block that writes.
     #[must_use]
     pub fn writer(&self) -> &str {
@@ -123,6 +168,35 @@ mod tests {
         assert_eq!((block.ns_per_item(), block.items_per_call()), (5.0, 100.0));
         let source = BlockCost { items_out: 500, busy_ns: 1000, ..BlockCost::default() };
         assert_eq!((source.ns_per_item(), source.items_per_call()), (2.0, 0.0));
+    }
+
+    #[test]
+    fn a_stretch_is_the_difference_of_two_moments() {
+        let at = |n: u64, fill: f64| Profile {
+            elapsed_s: n as f64,
+            blocks: vec![BlockCost {
+                name: "a".into(),
+                calls: n,
+                items_in: 10 * n,
+                busy_ns: 7 * n,
+                ..BlockCost::default()
+            }],
+            edges: vec![EdgeCost {
+                from: "s.out".into(),
+                to: "a.in".into(),
+                items: 10 * n,
+                fill,
+                looks: n,
+                starved: 3 * n,
+                ..EdgeCost::default()
+            }],
+        };
+        // Ten looks with a mean of 0.4, then ten with 0.8.
+        let stretch = at(20, 0.6).since(&at(10, 0.4));
+        let (block, edge) = (&stretch.blocks[0], &stretch.edges[0]);
+        assert_eq!((stretch.elapsed_s, block.calls, block.items_in), (10.0, 10, 100));
+        assert_eq!((block.busy_ns, edge.items, edge.starved), (70, 100, 30));
+        assert!((edge.fill - 0.8).abs() < 1e-9, "{}", edge.fill);
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! joined in each case.
 
 mod control;
+mod costs;
 mod error;
 mod partition;
 mod sampling;

@@ -17,9 +17,9 @@ pub(crate) struct Views {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Survey {
     /// No input is short of its wanted items, unless it has ended.
-    pub(crate) inputs_ready: bool,
+    inputs_ready: bool,
     /// Every output has its wanted room.
-    pub(crate) outputs_ready: bool,
+    outputs_ready: bool,
     /// Every input has ended or has something to read.
     nothing_to_wait_for: bool,
     /// Some input has ended.

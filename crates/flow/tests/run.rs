@@ -312,3 +312,30 @@ fn a_partition_runs_where_the_plan_says_under_its_name() {
     let error = graph.run(&plan).unwrap_err().to_string();
     assert_eq!(error, format!("block `where` failed: all on {cpu}"));
 }
+
+#[test]
+fn the_profile_counts_what_passed_and_what_it_cost() {
+    let mut graph = Graph::new();
+    graph.add("source", NullSource::<u32>::new()).unwrap();
+    graph.add("head", Head::<u32>::new(100_000)).unwrap();
+    graph.add("sink", NullSink::<u32>::new()).unwrap();
+    graph.chain(&["source", "head", "sink"]).unwrap();
+    let plan = Plan::single(&graph, WaitMode::Park);
+    let running = graph.start(&plan).unwrap();
+    while !running.is_finished() {
+        std::thread::yield_now();
+    }
+    let profile = running.profile();
+    let head = profile.block("head").unwrap();
+    assert_eq!((head.items_in, head.items_out), (100_000, 100_000));
+    assert!(head.calls > 0 && head.busy_ns > 0, "{head:?}");
+    let bytes = 2 * 4 * 100_000 / head.calls;
+    assert_eq!(head.working_set_bytes, bytes, "what a call reads and writes");
+    let edge = &profile.edges[1];
+    assert_eq!((edge.from.as_str(), edge.to.as_str()), ("head.out", "sink.in"));
+    assert_eq!((edge.items, edge.item_bytes), (100_000, 4));
+    assert!(edge.fill > 0.0 && edge.fill <= 1.0 && edge.looks > 0, "{edge:?}");
+    let nothing = running.profile().since(&profile);
+    assert_eq!(nothing.block("head").unwrap().items_in, 0);
+    running.wait().unwrap();
+}

@@ -1,6 +1,7 @@
 //! Counters that are always on, and their snapshots.
 
-use crate::graph::Graph;
+use super::costs::EdgeEntry;
+use crate::graph::{Graph, Node};
 use crate::metric::Metric;
 use crate::plan::Placement;
 use crate::survey::Views;
@@ -9,6 +10,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 /// One block's counters. One thread writes, anyone reads.
 #[derive(Debug, Default)]
@@ -16,10 +18,31 @@ pub(super) struct BlockCounters {
     pub(super) calls: Count,
     /// An estimate where only some calls are timed.
     pub(super) busy_ns: Count,
+    pub(super) inputs: Box<[InputCounters]>,
+    /// Looks that found too little room, by output.
+    pub(super) blocked: Box<[Count]>,
+}
+
+/// One input's counters.
+#[derive(Debug, Default)]
+pub(super) struct InputCounters {
     /// Looks that found too few items.
     pub(super) starved: Count,
-    /// Looks that found too little room.
-    pub(super) blocked: Count,
+    /// Looks before timed calls.
+    pub(super) looks: Count,
+    /// What they found, in [`FILL_ONE`]ths of the capacity, summed.
+    pub(super) fill: Count,
+}
+
+/// A full ring.
+pub(super) const FILL_ONE: u64 = 1 << 10;
+
+impl BlockCounters {
+    fn new(node: &Node) -> Self {
+        let inputs = node.inputs.iter().map(|_| InputCounters::default()).collect();
+        let blocked = node.outputs.iter().map(|_| Count::default()).collect();
+        Self { inputs, blocked, ..Self::default() }
+    }
 }
 
 /// One partition's counters.
@@ -42,22 +65,26 @@ impl Count {
         self.0.store(n, Ordering::Relaxed);
     }
 
-    fn get(&self) -> u64 {
+    pub(super) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
 /// Every counter of a run, with names.
 pub(super) struct Board {
-    blocks: Vec<BlockEntry>,
+    pub(super) began: Instant,
+    pub(super) blocks: Vec<BlockEntry>,
+    pub(super) edges: Vec<EdgeEntry>,
     partitions: Vec<PartitionEntry>,
 }
 
-struct BlockEntry {
-    name: String,
+pub(super) struct BlockEntry {
+    pub(super) name: String,
     partition: String,
-    counters: Arc<Padded<BlockCounters>>,
-    views: Views,
+    pub(super) counters: Arc<Padded<BlockCounters>>,
+    pub(super) views: Views,
+    /// Bytes that the block keeps between calls.
+    pub(super) held_bytes: u64,
     metrics: Vec<(&'static str, Metric)>,
 }
 
@@ -73,15 +100,24 @@ impl Board {
         let blocks = graph.nodes.iter_mut().zip(&placement.of_node).map(|(node, partition)| {
             let partition = placement.partitions[*partition].name.clone();
             let metrics = node.block.metrics();
-            let (name, views) = (node.name.clone(), Views::of(&mut *node.block));
-            BlockEntry { name, partition, counters: Arc::default(), views, metrics }
+            let input_bytes = node.inputs.first().map_or(0, |port| port.item.size_bytes() as u64);
+            BlockEntry {
+                name: node.name.clone(),
+                partition,
+                counters: Arc::new(Padded(BlockCounters::new(node))),
+                views: Views::of(&mut *node.block),
+                held_bytes: node.block.holds().saturating_mul(input_bytes),
+                metrics,
+            }
         });
+        let blocks = blocks.collect();
         let partitions = placement.partitions.iter().map(|partition| PartitionEntry {
             name: partition.name.clone(),
             cpu: partition.cpu,
             counters: Arc::default(),
         });
-        Self { blocks: blocks.collect(), partitions: partitions.collect() }
+        let edges = EdgeEntry::of(graph);
+        Self { began: Instant::now(), blocks, edges, partitions: partitions.collect() }
     }
 
     pub(super) fn block_counters(&self, node: usize) -> Arc<Padded<BlockCounters>> {

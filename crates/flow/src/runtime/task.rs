@@ -3,10 +3,10 @@
 //! A task knows nothing of the thread that runs it, so it can be handed from one to another
 //! between two sweeps.
 
-use super::stats::BlockCounters;
+use super::stats::{BlockCounters, FILL_ONE};
 use crate::block::{Block, BlockError, Context, Work};
 use crate::port::{InputPort, OutputPort, PortVisitor};
-use crate::survey::{Survey, Views};
+use crate::survey::Views;
 use millstream_ring::{Padded, Waiter};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -81,7 +81,7 @@ impl Task {
             return self.finish();
         }
         if !survey.can_work() {
-            self.count_refusal(survey);
+            self.count_refusal();
             return Ok(false);
         }
         let work = self.block.work(context)?;
@@ -114,6 +114,7 @@ impl Task {
         weight: u32,
     ) -> Result<bool, BlockError> {
         let calls = self.calls;
+        self.count_fill();
         let moved = self.step(context)?;
         if self.calls != calls {
             let now = Instant::now();
@@ -124,9 +125,24 @@ impl Task {
         Ok(moved)
     }
 
-    fn count_refusal(&self, survey: Survey) {
-        self.counters.starved.add(u64::from(!survey.inputs_ready));
-        self.counters.blocked.add(u64::from(!survey.outputs_ready));
+    /// Out of the way of calls that are made.
+    #[cold]
+    fn count_refusal(&self) {
+        for (input, counters) in self.views.inputs.iter().zip(&self.counters.inputs) {
+            let (available, ended) = input.available();
+            counters.starved.add(u64::from(available < input.wanted() && !ended));
+        }
+        for (output, blocked) in self.views.outputs.iter().zip(&self.counters.blocked) {
+            blocked.add(u64::from(output.room() < output.wanted()));
+        }
+    }
+
+    fn count_fill(&self) {
+        for (input, counters) in self.views.inputs.iter().zip(&self.counters.inputs) {
+            let (available, _) = input.available();
+            counters.looks.add(1);
+            counters.fill.add(available.saturating_mul(FILL_ONE) / input.capacity().max(1));
+        }
     }
 
     /// Ends the block: last words first, so that a sink's data is safe before anyone upstream
