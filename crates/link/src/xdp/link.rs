@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::bpf::{self, Counts};
+use super::outgoing::Outgoing;
 use super::pool::Pool;
 use super::queue::Queue;
 use super::ring::Mapping;
@@ -28,6 +29,8 @@ pub struct XdpLink {
     pub(super) memory: Arc<FrameMemory>,
     pub(super) pool: Pool,
     pub(super) queues: Vec<Queue>,
+    /// The way to the queues that transmit: the first ones.
+    pub(super) outgoing: Outgoing,
     pub(super) watchdogs: Vec<Watchdog>,
     /// Readable when any of the sockets is.
     pub(super) poll: OwnedFd,
@@ -101,6 +104,12 @@ impl XdpLink {
         let (mapping, cpus) = &self.counted;
         // SAFETY: the mapping is the counters' value for that many processors (`open`).
         unsafe { bpf::read_counts(mapping.base(), *cpus, row) }
+    }
+
+    /// Frames that left on each queue that transmits: queue and frames.
+    pub fn sent(&self) -> impl Iterator<Item = (u32, u64)> {
+        let transmit = &self.queues[..self.outgoing.queues()];
+        transmit.iter().map(|queue| (queue.number, queue.sent))
     }
 
     /// The stalls that the watchdog saw last, at most one a queue.
@@ -184,7 +193,10 @@ impl XdpLink {
     }
 
     fn harvest(&mut self) {
-        self.queues[0].harvest(&mut self.pool);
+        let transmit = self.outgoing.queues();
+        for queue in &mut self.queues[..transmit] {
+            queue.harvest(&mut self.pool);
+        }
     }
 }
 
@@ -255,9 +267,9 @@ impl FrameLink for XdpLink {
     }
 
     fn transmit(&mut self, frames: &mut Vec<Frame>) -> io::Result<usize> {
-        let Self { queues, pool, memory, state, .. } = self;
+        let Self { queues, outgoing, pool, memory, state, .. } = self;
         let wanted = frames.len();
-        let taken = queues[0].transmit(memory, pool, frames, &mut state.counters);
+        let taken = outgoing.transmit(queues, memory, pool, frames, &mut state.counters);
         if taken == 0 && wanted > 0 {
             state.counters.tx_ring_full += 1;
             self.harvest();
@@ -266,8 +278,11 @@ impl FrameLink for XdpLink {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let Self { queues, pool, state, .. } = self;
-        let done = queues[0].flush(pool, &mut state.counters);
+        let Self { queues, outgoing, pool, state, .. } = self;
+        let mut done = Ok(());
+        for queue in &mut queues[..outgoing.queues()] {
+            done = done.and(queue.flush(pool, &mut state.counters));
+        }
         self.refill();
         done
     }

@@ -23,12 +23,14 @@ mod bpf;
 mod link;
 mod open;
 mod options;
+mod outgoing;
 mod plan;
 mod pool;
 pub mod privileged;
 mod queue;
 mod ring;
 mod sockopt;
+mod transmit;
 #[cfg(test)]
 mod vectors;
 mod watchdog;

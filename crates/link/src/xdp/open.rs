@@ -10,6 +10,7 @@ use rustix::net::xdp::SocketAddrXdpFlags as Flags;
 
 use super::link::{Attachment, State, XdpLink};
 use super::options::{OPTIONS_HELP, Wanted, XdpOptions};
+use super::outgoing::Outgoing;
 use super::plan::Plan;
 use super::pool::Pool;
 use super::privileged::occupied;
@@ -67,7 +68,7 @@ impl Opening {
         let attached = self.attach(&mut plan)?;
         self.fit(&mut plan);
         let memory = self.memory(&plan)?;
-        let mut pool = Pool::new(plan.geometry, plan.chunks(), plan.transmit as usize);
+        let mut pool = Pool::new(plan.geometry, plan.chunks(), plan.transmitting());
         let queues = self.queues(&plan, attached.hook, &numbers, &memory, &mut pool)?;
         let mode = self.mode(attached.hook, &queues[0])?;
         let poll = poll_all(&queues).map_err(|e| self.failed("epoll", e))?;
@@ -77,9 +78,9 @@ impl Opening {
         let counted = counted.map_err(|e| self.failed("map the program's counters", e))?;
         let info = self.info(&plan, mode, numbers.len());
         Ok(XdpLink {
-            info,
             memory,
             pool,
+            outgoing: Outgoing::new(self.options.tx_queues, info.batch_max),
             watchdogs: numbers.iter().map(|number| Watchdog::new(*number)).collect(),
             queues,
             poll,
@@ -89,6 +90,7 @@ impl Opening {
             state: State::default(),
             rights: self.rights,
             _attached: Attachment(attached.link),
+            info,
         })
     }
 
@@ -98,6 +100,19 @@ impl Opening {
 
     /// The queues to serve: those asked for, which must exist, or all.
     fn queue_numbers(&self) -> Result<Vec<u32>, LinkError> {
+        let numbers = self.queues_asked_for()?;
+        if self.options.tx_queues > numbers.len() {
+            let option = format!("tx_queues={}", self.options.tx_queues);
+            let reason = format!(
+                "is more than the {} that are served; `channels=N` gives the interface more",
+                numbers.len()
+            );
+            return Err(bad(&option, &reason, OPTIONS_HELP));
+        }
+        Ok(numbers)
+    }
+
+    fn queues_asked_for(&self) -> Result<Vec<u32>, LinkError> {
         let there = self.device.receive_queues.filter(|count| *count > 0);
         match (self.options.queues, there) {
             (None, there) => Ok((0..there.unwrap_or(1)).collect()),
@@ -207,7 +222,7 @@ impl Opening {
                 let registered = register(socket.as_fd(), memory, plan.geometry);
                 registered.map_err(|e| advice::memory(&self.device, memory.len(), e))?;
             }
-            let queue = Queue::new(socket, *number, plan.sizes(index == 0));
+            let queue = Queue::new(socket, *number, plan.sizes(index));
             let mut queue = queue.map_err(|e| self.failed("map the rings", e))?;
             queue.refill(pool, &mut counters);
             let flags = self.flags(plan, hook);
@@ -263,6 +278,9 @@ impl Opening {
         let asked = if self.options.mode == Wanted::Auto { "probed" } else { "as asked" };
         let mut detail = format!("{} ({asked}), driver {}", mode.name(), device.driver);
         detail += &format!(", {queues} of {} queues", device.receive_queues.unwrap_or(1));
+        if self.options.tx_queues > 1 {
+            detail += &format!(", {} of them transmit", self.options.tx_queues);
+        }
         detail += &format!(", chunks of {}", plan.geometry.chunk);
         if plan.parts {
             detail += ", frames in parts";

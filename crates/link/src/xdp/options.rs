@@ -7,6 +7,7 @@ use crate::{LinkError, Spec};
 /// What a link string may say behind `xdp:`.
 pub const OPTIONS_HELP: &str = "INTERFACE first, then mode=auto|zero-copy|native|generic, \
      queues=all|0-3|0 (those to serve), channels=N (queues that the interface shall have), \
+     tx_queues=N (of those served, to transmit on; a flow keeps to one), \
      chunk=auto|2048|4096 (bytes of a buffer; any multiple of 64 from 2048 to 4096 with \
      unaligned=on), unaligned=on|off, wakeup=on|off (need_wakeup), busy_poll_us=N (preferred \
      busy polling), busy_poll_budget=N, rate_max_pps=N (frames per second and queue; more are \
@@ -31,6 +32,8 @@ pub(super) struct XdpOptions {
     pub queues: Option<(u32, u32)>,
     /// How many the interface shall have; none: as it has.
     pub channels: Option<u32>,
+    /// How many of them transmit.
+    pub tx_queues: usize,
     /// Bytes; none: by the MTU.
     pub chunk: Option<u32>,
     pub unaligned: bool,
@@ -52,6 +55,7 @@ impl XdpOptions {
             mode: Wanted::Auto,
             queues: None,
             channels: None,
+            tx_queues: 1,
             chunk: None,
             unaligned: false,
             wakeup: true,
@@ -73,6 +77,7 @@ impl XdpOptions {
             "mode" => self.mode = field.one_of(&MODES)?,
             "queues" => self.queues = queues(field)?,
             "channels" => self.channels = Some(field.number("queues", 1..=256)?),
+            "tx_queues" => self.tx_queues = field.number("queues", 1..=64)?,
             "chunk" if field.value == "auto" => self.chunk = None,
             "chunk" => self.chunk = Some(field.number("bytes", 2048..=4096)?),
             "unaligned" => self.unaligned = field.on_off()?,
@@ -138,13 +143,14 @@ mod tests {
 
     #[test]
     fn every_option_is_read() {
-        let text = "xdp:eth1,mode=native,queues=1-3,channels=4,chunk=3008,unaligned=on,\
+        let text = "xdp:eth1,mode=native,queues=1-3,channels=4,tx_queues=2,chunk=3008,unaligned=on,\
                     wakeup=off,huge=on,busy_poll_us=20,busy_poll_budget=16,rate_max_pps=1000";
         let expected = XdpOptions {
             interface: "eth1".to_owned(),
             mode: Wanted::Native,
             queues: Some((1, 3)),
             channels: Some(4),
+            tx_queues: 2,
             chunk: Some(3008),
             unaligned: true,
             wakeup: false,
@@ -161,6 +167,7 @@ mod tests {
     fn a_bad_option_names_itself_and_what_is_wanted() {
         for (text, reason) in [
             ("mode=skb", "\"mode=skb\": wants one of: auto, zero-copy, native, generic"),
+            ("tx_queues=0", "\"tx_queues=0\": wants queues from 1 to 64"),
             ("queues=3-1", "\"queues=3-1\": wants all, one queue"),
             ("chunk=8192", "\"chunk=8192\": wants bytes from 2048 to 4096"),
             ("chunk=3000", "\"chunk=3000\": wants 2048 or 4096"),

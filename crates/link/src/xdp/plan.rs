@@ -30,6 +30,8 @@ pub struct Plan {
     /// Entries of the transmit and completion rings.
     pub transmit: u32,
     queues: u32,
+    /// The first of these, which transmit.
+    transmit_queues: u32,
 }
 
 impl Plan {
@@ -51,6 +53,7 @@ impl Plan {
             receive: entries(sizes.receive_frames).min(most),
             transmit: entries(sizes.transmit_frames),
             queues,
+            transmit_queues: options.tx_queues as u32,
         }
     }
 
@@ -59,9 +62,14 @@ impl Plan {
         (self.receive / 4).max(32)
     }
 
+    /// Chunks to transmit from.
+    pub fn transmitting(&self) -> usize {
+        (self.transmit * self.transmit_queues) as usize
+    }
+
     /// All chunks.
     pub fn chunks(&self) -> usize {
-        ((self.receive + self.spare()) * self.queues + self.transmit) as usize
+        ((self.receive + self.spare()) * self.queues) as usize + self.transmitting()
     }
 
     /// Bytes of the frame memory, whole pages.
@@ -88,11 +96,11 @@ impl Plan {
         Some(self)
     }
 
-    /// Entries of a queue's rings: the first queue is the one that transmits, which keeps the
-    /// order of frames.
-    pub fn sizes(&self, first: bool) -> Sizes {
-        let Self { receive, transmit, .. } = *self;
-        Sizes { receive, spare: self.spare(), transmit: if first { transmit } else { 2 } }
+    /// Entries of the rings of the queue at `index`.
+    pub fn sizes(&self, index: usize) -> Sizes {
+        let transmits = index < self.transmit_queues as usize;
+        let transmit = if transmits { self.transmit } else { 2 };
+        Sizes { receive: self.receive, spare: self.spare(), transmit }
     }
 }
 
@@ -140,6 +148,7 @@ mod tests {
         assert_eq!((one.receive, one.transmit, one.chunks()), (1024, 128, 1408));
         let jumbo = plan("xdp:veth0", 9000, 4);
         assert_eq!((jumbo.receive, jumbo.transmit, jumbo.chunks()), (1024, 128, 5248));
+        assert_eq!(plan("xdp:veth0,tx_queues=3", 9000, 4).chunks(), 5248 + 2 * 128);
         assert_eq!(plan("xdp:veth0", 9000, 128).receive, 512);
         assert_eq!(jumbo.bytes(false) % PAGE_BYTES, 0);
         assert_eq!(jumbo.bytes(true) % HUGE_PAGE_BYTES, 0);

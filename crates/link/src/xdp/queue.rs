@@ -57,15 +57,26 @@ pub struct Binding {
 #[derive(Debug)]
 pub struct Queue {
     pub number: u32,
-    socket: OwnedFd,
+    /// Frames that left here.
+    pub sent: u64,
+    pub(super) socket: OwnedFd,
     fill: OutRing<u64>,
-    completion: InRing<u64>,
+    pub(super) completion: InRing<u64>,
     rx: InRing<Descriptor>,
-    tx: OutRing<Descriptor>,
+    pub(super) tx: OutRing<Descriptor>,
+    pub(super) staged: Staged,
     /// Chunks in the fill and receive rings together.
     receiving: u32,
     sizes: Sizes,
-    wakeup: bool,
+    pub(super) wakeup: bool,
+}
+
+/// Descriptors to transmit that are written and not yet handed over.
+#[derive(Debug, Default)]
+pub(super) struct Staged {
+    pub count: u32,
+    /// The last one, if its frame goes on.
+    pub open: Option<Descriptor>,
 }
 
 /// Makes `memory` the frame memory of a socket.
@@ -109,6 +120,8 @@ impl Queue {
         let tx = place(libc::XDP_PGOFF_TX_RING as u64, offsets.tx, transmit);
         Ok(Self {
             number,
+            sent: 0,
+            staged: Staged::default(),
             fill: OutRing::map(fd, fill)?,
             completion: InRing::map(fd, completion)?,
             rx: InRing::map(fd, rx)?,
@@ -244,94 +257,6 @@ impl Queue {
         check(done)
     }
 
-    /// Queues parts of whole frames off the front of `frames`; how many.
-    pub fn transmit(
-        &mut self,
-        memory: &FrameMemory,
-        pool: &mut Pool,
-        frames: &mut Vec<Frame>,
-        counters: &mut LinkCounters,
-    ) -> usize {
-        let room = self.tx.room(u32::try_from(frames.len()).unwrap_or(u32::MAX)) as usize;
-        let mut fit = frames.len().min(room);
-        // A frame that does not fit whole waits.
-        while fit > 0 && frames[fit - 1].continues() {
-            fit -= 1;
-        }
-        let mut put = 0;
-        // The part before, if its frame goes on.
-        let mut open: Option<Descriptor> = None;
-        for frame in frames.drain(..fit) {
-            let (length, continues) = (frame.len() as u32, frame.continues());
-            // The kernel skips an empty descriptor and never gives its chunk back.
-            if length == 0 {
-                pool.put(memory, frame);
-                counters.tx_invalid += 1;
-                // Without its empty end a frame must not run on into the next one.
-                if let Some(last) = open.take_if(|_| !continues) {
-                    self.tx.put(put - 1, Descriptor { options: 0, ..last });
-                    counters.tx_frames += 1;
-                }
-                continue;
-            }
-            let options = if continues { CONTINUES } else { 0 };
-            let address = pool.transmit(memory, frame);
-            let descriptor = Descriptor { address, length, options };
-            self.tx.put(put, descriptor);
-            open = continues.then_some(descriptor);
-            counters.tx_frames += u64::from(!continues);
-            counters.tx_bytes += u64::from(length);
-            put += 1;
-        }
-        if put > 0 {
-            self.tx.advance(put);
-        }
-        fit
-    }
-
-    /// Takes back what has been transmitted.
-    #[inline]
-    pub fn harvest(&mut self, pool: &mut Pool) {
-        let count = self.completion.available(1);
-        if count > 0 {
-            (0..count).for_each(|ahead| pool.complete(self.completion.get(ahead)));
-            self.completion.advance(count);
-        }
-    }
-
-    /// Has the kernel transmit what is queued, as far as it will now.
-    pub fn flush(&mut self, pool: &mut Pool, counters: &mut LinkCounters) -> io::Result<()> {
-        loop {
-            let pending = self.tx.pending();
-            if pending == 0 || (self.wakeup && !self.tx.needs_wakeup()) {
-                break;
-            }
-            let done = self.kick_transmitter(counters);
-            self.harvest(pool);
-            done?;
-            if self.tx.pending() == pending {
-                break;
-            }
-        }
-        self.harvest(pool);
-        Ok(())
-    }
-
-    fn kick_transmitter(&self, counters: &mut LinkCounters) -> io::Result<()> {
-        counters.syscalls += 1;
-        let (fd, flags) = (self.socket.as_raw_fd(), libc::MSG_DONTWAIT);
-        // SAFETY: nothing is read: the length is 0 and there is no address.
-        let done = unsafe { libc::sendto(fd, std::ptr::null(), 0, flags, std::ptr::null(), 0) };
-        match check(done) {
-            // The kernel took a frame and could not pass it on.
-            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
-                counters.tx_dropped += 1;
-                Ok(())
-            }
-            done => done,
-        }
-    }
-
     /// Where the rings stand.
     pub fn seen(&self) -> super::watchdog::Seen {
         super::watchdog::Seen {
@@ -356,7 +281,7 @@ impl AsFd for Queue {
 }
 
 /// The outcome of a kick: to have nothing to do, or to be called again, is no error.
-fn check(done: isize) -> io::Result<()> {
+pub(super) fn check(done: isize) -> io::Result<()> {
     if done >= 0 {
         return Ok(());
     }

@@ -80,22 +80,29 @@ impl Bench {
 
     /// Sends a datagram to the kernel's socket.
     pub fn send(&mut self, payload: &[u8]) {
+        let mut frames: Vec<Frame> = Vec::new();
+        let parts = self.write(&mut frames, payload);
+        assert_eq!(self.link.transmit(&mut frames).unwrap(), parts);
+    }
+
+    /// Appends a datagram to the kernel's socket; how many parts it has.
+    pub fn write(&mut self, frames: &mut Vec<Frame>, payload: &[u8]) -> usize {
         let frame = self.datagram_to_peer(payload);
         let room = self.link.info().part_bytes_max;
-        let parts = frame.len().div_ceil(room);
-        let mut frames: Vec<Frame> = Vec::new();
+        let (first, parts) = (frames.len(), frame.len().div_ceil(room));
         let until = Instant::now() + PATIENCE;
-        while frames.len() < parts {
+        while frames.len() < first + parts {
             assert!(Instant::now() < until, "no buffers: {:?}", self.link.census());
-            let missing = parts - frames.len();
-            self.link.reserve(&mut frames, missing);
+            let missing = first + parts - frames.len();
+            self.link.reserve(frames, missing);
         }
         for (index, piece) in frame.chunks(room).enumerate() {
-            frames[index].set_len(piece.len());
-            frames[index].set_continues(index + 1 < parts);
-            self.link.memory().bytes_mut(&mut frames[index]).copy_from_slice(piece);
+            let part = &mut frames[first + index];
+            part.set_len(piece.len());
+            part.set_continues(index + 1 < parts);
+            self.link.memory().bytes_mut(part).copy_from_slice(piece);
         }
-        assert_eq!(self.link.transmit(&mut frames).unwrap(), parts);
+        parts
     }
 
     /// The frame of a datagram to the link, as the left would send it.

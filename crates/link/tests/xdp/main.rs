@@ -8,3 +8,4 @@ mod modes;
 mod refuse;
 mod starve;
 mod trains;
+mod transmit;

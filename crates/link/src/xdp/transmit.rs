@@ -1,0 +1,101 @@
+//! The way out of one queue: its transmit and completion rings.
+
+use std::io;
+use std::os::fd::AsRawFd;
+
+use super::pool::Pool;
+use super::queue::{Queue, Staged, check};
+use super::ring::{CONTINUES, Descriptor};
+use crate::frame::{Frame, FrameMemory, LinkCounters};
+
+impl Queue {
+    /// Descriptors that can be [staged](Self::stage); looks anew only if fewer than `want` are
+    /// known.
+    pub fn room(&mut self, want: usize) -> usize {
+        self.tx.room(u32::try_from(want).unwrap_or(u32::MAX)) as usize
+    }
+
+    /// Writes a part of a frame behind those that are staged; there must be room.
+    #[inline]
+    pub fn stage(
+        &mut self,
+        memory: &FrameMemory,
+        pool: &mut Pool,
+        frame: Frame,
+        counters: &mut LinkCounters,
+    ) {
+        let (length, continues) = (frame.len() as u32, frame.continues());
+        // The kernel skips an empty descriptor and never gives its chunk back.
+        if length == 0 {
+            pool.put(memory, frame);
+            counters.tx_invalid += 1;
+            // Without its empty end a frame must not run on into the next one.
+            if let Some(last) = self.staged.open.take_if(|_| !continues) {
+                self.tx.put(self.staged.count - 1, Descriptor { options: 0, ..last });
+                counters.tx_frames += 1;
+                self.sent += 1;
+            }
+            return;
+        }
+        let options = if continues { CONTINUES } else { 0 };
+        let address = pool.transmit(memory, frame);
+        let descriptor = Descriptor { address, length, options };
+        self.tx.put(self.staged.count, descriptor);
+        self.staged.open = continues.then_some(descriptor);
+        self.staged.count += 1;
+        counters.tx_frames += u64::from(!continues);
+        counters.tx_bytes += u64::from(length);
+        self.sent += u64::from(!continues);
+    }
+
+    /// Hands what is staged to the kernel.
+    pub fn commit(&mut self) {
+        let Staged { count, .. } = std::mem::take(&mut self.staged);
+        if count > 0 {
+            self.tx.advance(count);
+        }
+    }
+
+    /// Takes back what has been transmitted.
+    #[inline]
+    pub fn harvest(&mut self, pool: &mut Pool) {
+        let count = self.completion.available(1);
+        if count > 0 {
+            (0..count).for_each(|ahead| pool.complete(self.completion.get(ahead)));
+            self.completion.advance(count);
+        }
+    }
+
+    /// Has the kernel transmit what is queued, as far as it will now.
+    pub fn flush(&mut self, pool: &mut Pool, counters: &mut LinkCounters) -> io::Result<()> {
+        loop {
+            let pending = self.tx.pending();
+            if pending == 0 || (self.wakeup && !self.tx.needs_wakeup()) {
+                break;
+            }
+            let done = self.kick_transmitter(counters);
+            self.harvest(pool);
+            done?;
+            if self.tx.pending() == pending {
+                break;
+            }
+        }
+        self.harvest(pool);
+        Ok(())
+    }
+
+    fn kick_transmitter(&self, counters: &mut LinkCounters) -> io::Result<()> {
+        counters.syscalls += 1;
+        let (fd, flags) = (self.socket.as_raw_fd(), libc::MSG_DONTWAIT);
+        // SAFETY: nothing is read: the length is 0 and there is no address.
+        let done = unsafe { libc::sendto(fd, std::ptr::null(), 0, flags, std::ptr::null(), 0) };
+        match check(done) {
+            // The kernel took a frame and could not pass it on.
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+                counters.tx_dropped += 1;
+                Ok(())
+            }
+            done => done,
+        }
+    }
+}
