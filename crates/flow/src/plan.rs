@@ -21,9 +21,11 @@
 //! not pin then, because it cannot know what else runs on the machine.
 
 mod check;
+mod preset;
 
 pub(crate) use check::Placement;
 pub use check::PlanError;
+pub use preset::{ParsePresetError, Preset};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -6,7 +6,7 @@ use common::{Add, Kind, Nibble, Ticker, Trouble};
 use millstream_flow::blocks::{FileSource, Head, NullSink, NullSource, SampleFormat};
 use millstream_flow::blocks::{Throttle, VectorSink, VectorSource};
 use millstream_flow::{Block, BlockError, Context, Out, PortVisitor, Work};
-use millstream_flow::{Graph, Partition, Plan, RunError, WaitMode};
+use millstream_flow::{Buffers, Graph, Plan, Preset, RunError, WaitMode};
 use num_complex::Complex;
 use std::io::Write;
 use std::path::Path;
@@ -14,22 +14,16 @@ use std::time::Duration;
 
 /// Each block on a thread of its own: the plan with the most to go wrong.
 fn spread(graph: &Graph) -> Plan {
-    let alone = |name: &str| Partition {
-        name: format!("t-{name}"),
-        blocks: vec![name.to_owned()],
-        cpu: None,
-        wait: WaitMode::Park,
-    };
-    Plan { partitions: graph.block_names().map(alone).collect(), ..Plan::default() }
+    Plan::per_block(graph, WaitMode::Park)
 }
 
-fn both_plans(build: impl Fn() -> Graph, check: impl Fn(Graph, Plan)) {
-    let graph = build();
-    let plan = Plan::single(&graph, WaitMode::Park);
-    check(graph, plan);
-    let graph = build();
-    let plan = spread(&graph);
-    check(graph, plan);
+fn every_preset(build: impl Fn() -> Graph, check: impl Fn(Graph, Plan)) {
+    for preset in Preset::ALL {
+        println!("{}", preset.name());
+        let graph = build();
+        let plan = preset.plan(&graph, WaitMode::Park, &Buffers::default());
+        check(graph, plan);
+    }
 }
 
 #[test]
@@ -92,7 +86,7 @@ fn the_shorter_of_two_streams_ends_a_join() {
         graph.connect("add", "sink").unwrap();
         graph
     };
-    both_plans(build, |graph, plan| {
+    every_preset(build, |graph, plan| {
         let snapshot = graph.run(&plan).unwrap();
         assert_eq!(snapshot.block("sink").unwrap().items_in, 3);
     });
@@ -113,7 +107,7 @@ fn a_diamond_of_unequal_branches_does_not_stick() {
         graph.connect("add", "sink").unwrap();
         graph
     };
-    both_plans(build, |graph, plan| {
+    every_preset(build, |graph, plan| {
         let snapshot = graph.run(&plan).unwrap();
         assert_eq!(snapshot.block("sink").unwrap().items_in, 200_000);
     });
@@ -144,7 +138,7 @@ fn trouble(kind: Kind) -> Graph {
 
 #[test]
 fn an_error_ends_the_graph_and_names_the_block() {
-    both_plans(
+    every_preset(
         || trouble(Kind::Error),
         |graph, plan| {
             let error = graph.run(&plan).unwrap_err();
@@ -155,7 +149,7 @@ fn an_error_ends_the_graph_and_names_the_block() {
 
 #[test]
 fn a_panic_ends_the_graph_and_names_the_block() {
-    both_plans(
+    every_preset(
         || trouble(Kind::Panic),
         |graph, plan| {
             let error = graph.run(&plan).unwrap_err();
@@ -166,7 +160,7 @@ fn a_panic_ends_the_graph_and_names_the_block() {
 
 #[test]
 fn consuming_too_much_is_the_blocks_own_fault() {
-    both_plans(
+    every_preset(
         || trouble(Kind::Overconsume),
         |graph, plan| {
             let error = graph.run(&plan).unwrap_err().to_string();
@@ -177,7 +171,7 @@ fn consuming_too_much_is_the_blocks_own_fault() {
 
 #[test]
 fn a_panic_in_a_drop_does_not_hang_the_others() {
-    both_plans(
+    every_preset(
         || trouble(Kind::PanicInDrop),
         |graph, plan| {
             let error = graph.run(&plan).unwrap_err();
@@ -197,7 +191,7 @@ fn stop_drains_what_is_under_way() {
         graph.chain(&["source", "a", "sink"]).unwrap();
         graph
     };
-    both_plans(build, |graph, plan| {
+    every_preset(build, |graph, plan| {
         let running = graph.start(&plan).unwrap();
         while running.snapshot().block("sink").unwrap().items_in < 100_000 {
             std::thread::yield_now();

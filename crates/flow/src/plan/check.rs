@@ -77,7 +77,7 @@ pub enum PlanError {
 }
 
 /// A plan with every block placed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Placement {
     pub(crate) partitions: Vec<Partition>,
     /// Partition of each node.
