@@ -11,27 +11,35 @@
 
 mod control;
 mod costs;
+mod crew;
 mod error;
+mod exchange;
 mod partition;
+mod repartition;
 mod sampling;
+mod seating;
 mod stats;
 mod task;
+mod watchdog;
 mod wiring;
 
 pub use control::Stopper;
-pub use error::RunError;
+pub use error::{MoveError, RunError};
+pub use repartition::Moved;
 pub use stats::{BlockStats, MetricValue, PartitionStats, Snapshot};
+pub use watchdog::{Reason, Stall, Why};
 
 use crate::graph::{Graph, GraphError};
-use crate::plan::Plan;
+use crate::plan::{Placement, Plan};
 use control::Control;
+use crew::Crew;
+use millstream_ring::{Padded, Waiter};
 use millstream_sys::CpuSet;
-use partition::PartitionThread;
-use sampling::Sampling;
 use stats::Board;
 use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 use task::Task;
+use watchdog::Watch;
 
 impl Graph {
     /// Starts every partition on its own thread.
@@ -44,43 +52,36 @@ impl Graph {
         let placement = plan.place(&self, &allowed_cpus())?;
         wiring::open_rings(&mut self, &placement, &plan.buffers)?;
 
-        let control = Arc::new(Control::new(placement.partitions.len()));
-        let board = Arc::new(Board::new(&mut self, &placement));
-        let neighbours: Vec<_> = (0..self.nodes.len())
-            .map(|node| control.waiters(wiring::neighbours(&self, &placement, node)))
-            .collect();
-        let mut tasks: Vec<Option<Task>> = self
-            .nodes
-            .into_iter()
-            .zip(neighbours)
-            .enumerate()
-            .map(|(node, (parts, neighbours))| {
-                let counters = board.block_counters(node);
-                Some(Task::new(parts.name, parts.block, counters, neighbours))
-            })
-            .collect();
-
-        // Dropping `running` on an early return ends the threads started so far.
-        let mut running = Running { threads: Vec::new(), control, board };
+        // As many as there may ever be threads, whatever the plan becomes.
+        let seats = self.nodes.len().max(placement.partitions.len());
+        let control = Arc::new(Control::new(seats));
+        let board = Board::new(&mut self, &placement);
+        let blocks = self.take_blocks();
+        // Dropping it on an early return ends the threads started so far.
+        let mut running = Running {
+            seat_of_node: placement.of_node.clone(),
+            crew: Crew::new(&control, seats),
+            shape: self,
+            plan: Plan { partitions: placement.partitions.clone(), ..plan.clone() },
+            placement: placement.clone(),
+            control,
+            board,
+            watch: Watch::default(),
+        };
+        let tasks = blocks.into_iter().enumerate().map(|(node, block)| {
+            let name = running.shape.nodes[node].name.clone();
+            let counters = running.board.block_counters(node);
+            Some(Task::new(node, name, block, counters, running.neighbours(node)))
+        });
+        let mut tasks: Vec<Option<Task>> = tasks.collect();
         for (index, partition) in placement.partitions.iter().enumerate() {
             let nodes = placement.order.iter().filter(|node| placement.of_node[**node] == index);
             let tasks = nodes.map(|node| tasks[*node].take().expect("placed once")).collect();
-            let thread = PartitionThread {
-                name: partition.name.clone(),
-                cpu: partition.cpu,
-                wait: partition.wait.into(),
-                tasks,
-                waiter: running.control.waiter(index),
-                control: Arc::clone(&running.control),
-                counters: running.board.partition_counters(index),
-                sampling: Sampling::new(true),
-                current: 0,
-            };
-            let handle = thread.spawn().map_err(|source| GraphError::Thread {
+            let role = running.role(&placement, index);
+            running.crew.start(index, role, tasks).map_err(|source| GraphError::Thread {
                 partition: partition.name.clone(),
                 source,
             })?;
-            running.threads.push((partition.name.clone(), handle));
         }
         Ok(running)
     }
@@ -99,11 +100,21 @@ fn allowed_cpus() -> CpuSet {
     millstream_sys::thread::allowed_cpus().unwrap_or_else(|_| (0..1024).collect())
 }
 
+/// How often a graph that was given up is looked at.
+const ABANDON_STEP: Duration = Duration::from_millis(5);
+
 /// A graph at work. Dropping it aborts the graph and joins its threads.
 pub struct Running {
-    threads: Vec<(String, JoinHandle<()>)>,
+    /// The graph without its blocks.
+    shape: Graph,
+    plan: Plan,
+    placement: Placement,
+    /// Who runs each block.
+    seat_of_node: Vec<usize>,
+    crew: Crew,
     control: Arc<Control>,
-    board: Arc<Board>,
+    board: Board,
+    watch: Watch,
 }
 
 impl Running {
@@ -122,7 +133,7 @@ impl Running {
     /// Whether every thread has ended.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        self.threads.iter().all(|(_, thread)| thread.is_finished())
+        self.crew.is_finished()
     }
 
     /// Waits for the end and gives the last counters.
@@ -130,26 +141,35 @@ impl Running {
     /// # Errors
     /// [`RunError`]: the first block that failed or panicked.
     pub fn wait(mut self) -> Result<Snapshot, RunError> {
-        self.join();
+        self.crew.join_all();
         match self.control.take_error() {
             Some(error) => Err(error),
             None => Ok(self.board.snapshot()),
         }
     }
 
-    fn join(&mut self) {
-        for (partition, thread) in self.threads.drain(..) {
-            if let Err(panic) = thread.join() {
-                let message = error::panic_message(&*panic);
-                self.control.abort(RunError::PartitionPanic { partition, message });
-            }
+    /// Gives a graph up whose blocks may not come back: aborts it, waits for `limit`, and leaves
+    /// the threads behind that have not ended by then, with their blocks. For a program that is
+    /// about to end, or would rather lose a thread than wait for ever.
+    pub fn abandon(mut self, limit: Duration) {
+        self.control.cancel();
+        let deadline = Instant::now() + limit;
+        while !self.is_finished() && Instant::now() < deadline {
+            std::thread::sleep(ABANDON_STEP);
         }
+        self.crew.leave_behind();
+    }
+
+    /// The waiters of the threads at the other ends of a block's rings, its own left out.
+    fn neighbours(&self, node: usize) -> Vec<Arc<Padded<Waiter>>> {
+        let seats = wiring::neighbours(&self.shape, &self.seat_of_node, node);
+        seats.into_iter().map(|seat| self.control.waiter(seat)).collect()
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
         self.control.cancel();
-        self.join();
+        self.crew.join_all();
     }
 }

@@ -1,14 +1,21 @@
-//! What partitions share besides rings: their waiters, the wish to stop, and the first error.
+//! What partitions share besides rings: their waiters, the wish to stop or to meet, and the
+//! first error.
 
 use super::error::RunError;
+use super::exchange::Exchange;
 use millstream_ring::{Padded, Waiter};
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Shared by the partitions of one run.
-#[derive(Debug)]
 pub(super) struct Control {
+    /// One for each seat, that is, for each thread that there may ever be. They stay, so that
+    /// waking all needs no lock and works from a signal handler.
     waiters: Vec<Arc<Padded<Waiter>>>,
+    exchange: Exchange,
+    /// Somebody wants every thread at the exchange.
+    meeting: AtomicBool,
     stopping: AtomicBool,
     aborted: AtomicBool,
     /// Locked only when something has gone wrong.
@@ -16,24 +23,44 @@ pub(super) struct Control {
 }
 
 impl Control {
-    pub(super) fn new(partitions: usize) -> Self {
+    pub(super) fn new(seats: usize) -> Self {
         Self {
-            waiters: (0..partitions).map(|_| Arc::default()).collect(),
+            waiters: (0..seats).map(|_| Arc::default()).collect(),
+            exchange: Exchange::new(seats),
+            meeting: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             aborted: AtomicBool::new(false),
             error: Mutex::new(None),
         }
     }
 
-    pub(super) fn waiter(&self, partition: usize) -> Arc<Padded<Waiter>> {
-        Arc::clone(&self.waiters[partition])
+    pub(super) fn waiter(&self, seat: usize) -> Arc<Padded<Waiter>> {
+        Arc::clone(&self.waiters[seat])
     }
 
-    pub(super) fn waiters(
-        &self,
-        partitions: impl IntoIterator<Item = usize>,
-    ) -> Vec<Arc<Padded<Waiter>>> {
-        partitions.into_iter().map(|partition| self.waiter(partition)).collect()
+    /// How many threads there may ever be.
+    pub(super) fn seats(&self) -> usize {
+        self.waiters.len()
+    }
+
+    pub(super) fn exchange(&self) -> &Exchange {
+        &self.exchange
+    }
+
+    /// Whether threads are to visit the exchange before they go on.
+    pub(super) fn is_meeting(&self) -> bool {
+        self.meeting.load(Ordering::Relaxed)
+    }
+
+    /// Sends every thread to the exchange.
+    pub(super) fn call(&self) {
+        self.meeting.store(true, Ordering::Relaxed);
+        self.notify_all();
+    }
+
+    /// Sends no thread to the exchange any more.
+    pub(super) fn dismiss(&self) {
+        self.meeting.store(false, Ordering::Relaxed);
     }
 
     pub(super) fn is_stopping(&self) -> bool {
@@ -68,9 +95,15 @@ impl Control {
 }
 
 /// Stops a running graph: sources finish, what is under way is drained, then the graph ends.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Stopper {
     control: Arc<Control>,
+}
+
+impl fmt::Debug for Stopper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stopper").finish_non_exhaustive()
+    }
 }
 
 impl Stopper {

@@ -2,6 +2,7 @@
 
 use super::control::Control;
 use super::error::{RunError, panic_message};
+use super::exchange::{Deal, Visit};
 use super::sampling::Sampling;
 use super::stats::PartitionCounters;
 use super::task::Task;
@@ -18,41 +19,56 @@ const MAY_BLOCK: Duration = Duration::from_millis(5);
 
 /// Everything a partition's thread owns.
 pub(super) struct PartitionThread {
-    pub(super) name: String,
-    pub(super) cpu: Option<usize>,
-    pub(super) wait: Wait,
-    /// In the order that items pass.
+    /// Its place at the exchange, and its waiter's among the waiters.
+    pub(super) seat: usize,
+    pub(super) role: Role,
+    /// In the order that items pass. A thread that starts without any asks the exchange.
     pub(super) tasks: Vec<Task>,
     pub(super) waiter: Arc<Padded<Waiter>>,
     pub(super) control: Arc<Control>,
-    pub(super) counters: Arc<Padded<PartitionCounters>>,
     pub(super) sampling: Sampling,
     /// The block at work, to be named when it fails.
     pub(super) current: usize,
 }
 
+/// What a partition is to its thread, which may change when blocks are dealt anew.
+pub(super) struct Role {
+    pub(super) name: String,
+    pub(super) cpu: Option<usize>,
+    pub(super) wait: Wait,
+    pub(super) counters: Arc<Padded<PartitionCounters>>,
+}
+
 impl PartitionThread {
     pub(super) fn spawn(self) -> io::Result<JoinHandle<()>> {
-        Builder::new().name(self.name.clone()).spawn(move || {
+        Builder::new().name(self.role.name.clone()).spawn(move || {
             // Declared before the partition, hence dropped after its blocks.
-            let alarm = Alarm(Arc::clone(&self.control));
+            let alarm = Alarm { control: Arc::clone(&self.control), seat: self.seat };
             let mut partition = self;
             if let Err(error) = partition.run() {
                 partition.control.abort(error);
             }
+            partition.role.counters.turn.set(0);
             drop(partition);
             drop(alarm);
         })
     }
 
     fn run(&mut self) -> Result<(), RunError> {
-        if let Some(cpu) = self.cpu {
-            millstream_sys::thread::pin_current_thread(cpu)
-                .map_err(|source| RunError::Pin { partition: self.name.clone(), source })?;
+        if self.tasks.is_empty() {
+            // Started for a move, or for a partition without blocks.
+            if !self.visit()? {
+                return Ok(());
+            }
+        } else {
+            self.pin()?;
+            self.guard(Self::start)?;
         }
-        self.guard(Self::start)?;
         let mut context = Context::at(Instant::now());
         while !self.control.is_aborted() {
+            if self.control.is_meeting() && !self.visit()? {
+                break;
+            }
             context.stopping = self.control.is_stopping();
             let moved = self.guard(|partition| partition.sweep(&mut context))?;
             if moved {
@@ -64,6 +80,44 @@ impl PartitionThread {
             }
         }
         Ok(())
+    }
+
+    /// Hands the blocks in at the exchange and takes what comes of it. False: that is the end.
+    fn visit(&mut self) -> Result<bool, RunError> {
+        self.role.counters.turn.set(0);
+        // Blocks that have finished end here, on their thread.
+        self.tasks.retain(|task| !task.is_finished());
+        match self.control.exchange().visit(self.seat, std::mem::take(&mut self.tasks)) {
+            Visit::Same(tasks) => self.tasks = tasks,
+            Visit::Dealt(Deal::Dismissed) => {}
+            Visit::Dealt(Deal::Work(role, tasks)) => {
+                let before = std::mem::replace(&mut self.role, role);
+                self.tasks = tasks;
+                self.sampling = Sampling::new(true);
+                self.change(&before)?;
+            }
+        }
+        Ok(!self.tasks.is_empty())
+    }
+
+    /// Becomes another partition.
+    fn change(&self, before: &Role) -> Result<(), RunError> {
+        let Role { name, cpu, .. } = &self.role;
+        if *name != before.name {
+            // Only for people who look with `top`.
+            let _ = millstream_sys::thread::name_current_thread(name);
+        }
+        if cpu.is_none() && before.cpu.is_some() {
+            // It stays where it is if the kernel will not have it: that is slower at worst.
+            let _ = millstream_sys::thread::unpin_current_thread();
+        }
+        self.pin()
+    }
+
+    fn pin(&self) -> Result<(), RunError> {
+        let Some(cpu) = self.role.cpu else { return Ok(()) };
+        let failed = |source| RunError::Pin { partition: self.role.name.clone(), source };
+        millstream_sys::thread::pin_current_thread(cpu).map_err(failed)
     }
 
     /// Runs a piece of the blocks' work and turns the error or panic of one into the run's.
@@ -86,6 +140,7 @@ impl PartitionThread {
     fn start(&mut self) -> Result<(), BlockError> {
         for (index, task) in self.tasks.iter_mut().enumerate() {
             self.current = index;
+            self.role.counters.turn.set(task.node() as u64 + 1);
             task.start()?;
         }
         Ok(())
@@ -93,7 +148,7 @@ impl PartitionThread {
 
     /// Gives every block one chance. Says whether anything changed.
     fn sweep(&mut self, context: &mut Context) -> Result<bool, BlockError> {
-        self.counters.sweeps.add(1);
+        self.role.counters.sweeps.add(1);
         context.now = Instant::now();
         let may_wait = context.may_block > Duration::ZERO;
         match self.sampling.weight(may_wait) {
@@ -120,6 +175,7 @@ impl PartitionThread {
         let mut moved = false;
         for (index, task) in self.tasks.iter_mut().enumerate() {
             self.current = index;
+            self.role.counters.turn.set(task.node() as u64 + 1);
             if step(task, context)? {
                 moved = true;
                 // There is work to do: nobody may hold it up.
@@ -140,25 +196,31 @@ impl PartitionThread {
         let timeout = next.map(|at| at.saturating_duration_since(context.now));
         if timeout == Some(Duration::ZERO) {
             // A block wants to be called at once: rather let it do the waiting.
-            let may_wait = self.wait != Wait::Spin && !self.waiter.take();
+            let may_wait = self.role.wait != Wait::Spin && !self.waiter.take();
             context.may_block = if may_wait { MAY_BLOCK } else { Duration::ZERO };
         } else {
             context.may_block = Duration::ZERO;
-            self.counters.waits.add(1);
-            self.waiter.wait(self.wait, timeout);
+            self.role.counters.waits.add(1);
+            self.role.counters.turn.set(0);
+            self.waiter.wait(self.role.wait, timeout);
             context.now = Instant::now();
         }
     }
 }
 
-/// Ends the other partitions if this thread panics outside of a block's work (a block whose
-/// drop panics, say): their rings close, but nobody would wake them.
-struct Alarm(Arc<Control>);
+/// Leaves the exchange when the thread ends, and ends the other partitions if it panics outside
+/// of a block's work (a block whose drop panics, say): their rings close, but nobody would wake
+/// them.
+struct Alarm {
+    control: Arc<Control>,
+    seat: usize,
+}
 
 impl Drop for Alarm {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.cancel();
+            self.control.cancel();
         }
+        self.control.exchange().leave(self.seat);
     }
 }

@@ -1,6 +1,7 @@
 //! Counters that are always on, and their snapshots.
 
 use super::costs::EdgeEntry;
+use super::watchdog::{BlockScene, Turn};
 use crate::graph::{Graph, Node};
 use crate::metric::Metric;
 use crate::plan::Placement;
@@ -21,6 +22,8 @@ pub(super) struct BlockCounters {
     pub(super) inputs: Box<[InputCounters]>,
     /// Looks that found too little room, by output.
     pub(super) blocked: Box<[Count]>,
+    /// Whether it has finished, 0 or 1.
+    pub(super) finished: Count,
 }
 
 /// One input's counters.
@@ -50,6 +53,8 @@ impl BlockCounters {
 pub(super) struct PartitionCounters {
     pub(super) sweeps: Count,
     pub(super) waits: Count,
+    /// The block that has its turn: its place in the graph and one; 0 for none.
+    pub(super) turn: Count,
 }
 
 /// A number with one writing thread, so that no atomic read-modify-write is needed.
@@ -118,6 +123,63 @@ impl Board {
         });
         let edges = EdgeEntry::of(graph);
         Self { began: Instant::now(), blocks, edges, partitions: partitions.collect() }
+    }
+
+    /// Places the blocks anew. Partitions that keep their names keep their counters.
+    pub(super) fn assign(&mut self, placement: &Placement) {
+        for (entry, partition) in self.blocks.iter_mut().zip(&placement.of_node) {
+            placement.partitions[*partition].name.clone_into(&mut entry.partition);
+        }
+        let before = std::mem::take(&mut self.partitions);
+        let counters = |name: &str| {
+            let kept = before.iter().find(|entry| entry.name == name);
+            kept.map(|entry| Arc::clone(&entry.counters)).unwrap_or_default()
+        };
+        let partitions = placement.partitions.iter().map(|partition| PartitionEntry {
+            name: partition.name.clone(),
+            cpu: partition.cpu,
+            counters: counters(&partition.name),
+        });
+        self.partitions = partitions.collect();
+    }
+
+    /// The block that has its turn in a partition.
+    pub(super) fn at_work(&self, partition: &str) -> Option<&str> {
+        let entry = self.partitions.iter().find(|entry| entry.name == partition)?;
+        self.with_turn(entry).map(|block| block.name.as_str())
+    }
+
+    /// Whose turn it is in every partition.
+    pub(super) fn turns(&self) -> Vec<Turn> {
+        let turn = |entry: &PartitionEntry| Turn {
+            partition: entry.name.clone(),
+            block: self
+                .with_turn(entry)
+                .map(|block| (block.name.clone(), block.counters.calls.get())),
+            sweeps: entry.counters.sweeps.get(),
+        };
+        self.partitions.iter().map(turn).collect()
+    }
+
+    /// What the watchdog sees of a block, but for its hindrance.
+    pub(super) fn block_scene(&self, node: usize) -> BlockScene {
+        let entry = &self.blocks[node];
+        BlockScene {
+            name: entry.name.clone(),
+            finished: entry.counters.finished.get() > 0,
+            calls: entry.counters.calls.get(),
+            progress: entry.views.progress(),
+            hindrance: None,
+        }
+    }
+
+    pub(super) fn views(&self, node: usize) -> &Views {
+        &self.blocks[node].views
+    }
+
+    fn with_turn(&self, partition: &PartitionEntry) -> Option<&BlockEntry> {
+        let turn = usize::try_from(partition.counters.turn.get()).ok()?;
+        self.blocks.get(turn.checked_sub(1)?)
     }
 
     pub(super) fn block_counters(&self, node: usize) -> Arc<Padded<BlockCounters>> {

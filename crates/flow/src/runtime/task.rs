@@ -16,6 +16,8 @@ const SOURCE_POLL: Duration = Duration::from_millis(1);
 
 /// A block, its counters, and the waiters of the partitions it is connected to.
 pub(super) struct Task {
+    /// Its place among the graph's blocks.
+    node: usize,
     pub(super) name: String,
     block: Box<dyn Block>,
     views: Views,
@@ -30,6 +32,7 @@ pub(super) struct Task {
 impl Task {
     /// Of a block whose ports are connected.
     pub(super) fn new(
+        node: usize,
         name: String,
         mut block: Box<dyn Block>,
         counters: Arc<Padded<BlockCounters>>,
@@ -38,6 +41,7 @@ impl Task {
         let views = Views::of(&mut *block);
         let progress = views.progress();
         Self {
+            node,
             name,
             block,
             views,
@@ -48,6 +52,15 @@ impl Task {
             wake_at: None,
             finished: false,
         }
+    }
+
+    pub(super) fn node(&self) -> usize {
+        self.node
+    }
+
+    /// Says who is to be told from now on.
+    pub(super) fn set_neighbours(&mut self, neighbours: Vec<Arc<Padded<Waiter>>>) {
+        self.neighbours = neighbours;
     }
 
     pub(super) fn is_finished(&self) -> bool {
@@ -151,6 +164,7 @@ impl Task {
         self.block.finish()?;
         self.block.ports(&mut Close);
         self.finished = true;
+        self.counters.finished.set(1);
         self.tell();
         Ok(true)
     }

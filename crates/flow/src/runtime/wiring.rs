@@ -32,15 +32,16 @@ pub(super) fn open_rings(
     Ok(())
 }
 
-/// The partitions on the other side of a node's rings, its own left out.
-pub(super) fn neighbours(graph: &Graph, placement: &Placement, node: usize) -> BTreeSet<usize> {
+/// The threads on the other side of a node's rings, its own left out; `thread_of` says whose each
+/// node is.
+pub(super) fn neighbours(graph: &Graph, thread_of: &[usize], node: usize) -> BTreeSet<usize> {
     let others = graph.edges.iter().flat_map(|Edge { from, to }| match node {
         node if node == from.node => Some(to.node),
         node if node == to.node => Some(from.node),
         _ => None,
     });
-    let own = placement.of_node[node];
-    others.map(|other| placement.of_node[other]).filter(|other| *other != own).collect()
+    let own = thread_of[node];
+    others.map(|other| thread_of[other]).filter(|other| *other != own).collect()
 }
 
 fn ring_options(graph: &Graph, placement: &Placement, buffers: &Buffers, from: End) -> RingOptions {

@@ -1,6 +1,8 @@
 //! Blocks that misbehave on purpose, shared by the tests.
 #![allow(dead_code, reason = "each test program uses some of them")]
 
+pub mod moving;
+
 use millstream_flow::{Block, BlockError, Context, In, Out, PortVisitor, Work};
 
 /// Passes items on in bites of changing size, as real blocks do.

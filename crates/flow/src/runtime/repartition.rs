@@ -1,0 +1,156 @@
+//! Moving a running graph to another plan.
+
+use super::error::MoveError;
+use super::exchange::{Absent, Deal, Meeting};
+use super::partition::Role;
+use super::seating::Seating;
+use super::task::Task;
+use super::{Running, allowed_cpus};
+use crate::plan::{Placement, Plan};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long a move waits for a block that is at work.
+const LIMIT: Duration = Duration::from_secs(2);
+
+/// What a move did.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Moved {
+    /// Blocks that another thread runs now.
+    pub blocks: usize,
+    /// Threads that were started.
+    pub started: usize,
+    /// Threads that were ended.
+    pub ended: usize,
+    /// Until the last partition had finished its sweep.
+    pub waited: Duration,
+    /// How long the whole graph stood still after that.
+    pub pause: Duration,
+}
+
+impl Running {
+    /// Moves the graph to another plan while it runs, and waits up to two seconds for blocks
+    /// that are at work.
+    ///
+    /// Every partition finishes its sweep and hands its blocks in; they are dealt out anew, and
+    /// the graph goes on where it was. No item is lost, repeated or reordered. Threads whose
+    /// partitions keep their names stay; there are never more of them than the larger plan has.
+    ///
+    /// Rings stay what they were at the start, so the plan's `buffers` have no effect: every
+    /// ring is large enough for its ports wherever they run.
+    ///
+    /// # Errors
+    /// [`MoveError`]; the graph goes on as before then, unless it has ended.
+    pub fn repartition(&mut self, plan: &Plan) -> Result<Moved, MoveError> {
+        self.repartition_within(plan, LIMIT)
+    }
+
+    /// The same, with the time to wait for blocks that are at work.
+    ///
+    /// # Errors
+    /// As [`repartition`](Self::repartition).
+    pub fn repartition_within(&mut self, plan: &Plan, limit: Duration) -> Result<Moved, MoveError> {
+        let asked = Instant::now();
+        let placement = plan.place(&self.shape, &allowed_cpus())?;
+        let control = Arc::clone(&self.control);
+        let meeting = Meeting::gather(&control, asked + limit)
+            .map_err(|absent| self.explain_absence(&absent, limit))?;
+        let met = Instant::now();
+        let mut alive = vec![false; placement.partitions.len()];
+        meeting.inspect(|task| alive[placement.of_node[task.node()]] = true);
+        let names = placement.partitions.iter().map(|partition| partition.name.as_str());
+        let present = meeting.present().into_iter().map(|seat| {
+            let name = self.crew.partition(seat).unwrap_or_default().to_owned();
+            (seat, name)
+        });
+        let seating = Seating::new(names.zip(alive), present, control.seats());
+        self.board.assign(&placement);
+        if let Err(error) = self.recruit(&placement, &seating) {
+            self.board.assign(&self.placement);
+            return Err(error);
+        }
+        let blocks = self.deal(&meeting, &placement, &seating);
+        drop(meeting);
+        self.plan.partitions.clone_from(&placement.partitions);
+        self.placement = placement;
+        Ok(Moved {
+            blocks,
+            started: seating.recruits.len(),
+            ended: seating.dismissed.len(),
+            waited: met.duration_since(asked),
+            pause: met.elapsed(),
+        })
+    }
+
+    /// The plan that is obeyed now, with the partitions that were made for blocks which the
+    /// given one did not mention.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Starts the threads that the placement needs beyond those that are there. They wait at
+    /// the exchange; if one cannot be had, those before it end there.
+    fn recruit(&mut self, placement: &Placement, seating: &Seating) -> Result<(), MoveError> {
+        for &partition in &seating.recruits {
+            let role = self.role(placement, partition);
+            let seat = seating.seat_of[partition].expect("a recruit has a seat");
+            self.crew.start(seat, role, Vec::new()).map_err(|source| MoveError::Thread {
+                partition: placement.partitions[partition].name.clone(),
+                source,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Gives every thread its blocks; how many of them have come to another.
+    fn deal(&mut self, meeting: &Meeting<'_>, placement: &Placement, seating: &Seating) -> usize {
+        let mut tasks: Vec<Option<Task>> = placement.of_node.iter().map(|_| None).collect();
+        for task in meeting.collect() {
+            let node = task.node();
+            tasks[node] = Some(task);
+        }
+        for seat in &seating.dismissed {
+            meeting.deal(*seat, Deal::Dismissed);
+            // Not one thread too many, not even now.
+            self.crew.join(*seat);
+        }
+        let before = std::mem::take(&mut self.seat_of_node);
+        self.seat_of_node = seating.of_nodes(placement, &before);
+        let changed = |node: &usize| before[*node] != self.seat_of_node[*node];
+        let blocks = (0..tasks.len()).filter(changed).filter(|node| tasks[*node].is_some()).count();
+        for (node, task) in tasks.iter_mut().enumerate() {
+            if let Some(task) = task {
+                task.set_neighbours(self.neighbours(node));
+            }
+        }
+        for (partition, seat) in seating.seat_of.iter().enumerate() {
+            let Some(seat) = *seat else { continue };
+            let nodes = placement.order.iter().filter(|n| placement.of_node[**n] == partition);
+            let tasks = nodes.filter_map(|node| tasks[*node].take()).collect();
+            self.crew.rename(seat, &placement.partitions[partition].name);
+            meeting.deal(seat, Deal::Work(self.role(placement, partition), tasks));
+        }
+        blocks
+    }
+
+    pub(super) fn role(&self, placement: &Placement, partition: usize) -> Role {
+        let plan = &placement.partitions[partition];
+        Role {
+            name: plan.name.clone(),
+            cpu: plan.cpu,
+            wait: plan.wait.into(),
+            counters: self.board.partition_counters(partition),
+        }
+    }
+
+    fn explain_absence(&self, absent: &Absent, limit: Duration) -> MoveError {
+        let Absent::Late(seat) = absent else { return MoveError::Ended };
+        let partition = self.crew.partition(*seat).unwrap_or_default().to_owned();
+        let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+        match self.board.at_work(&partition) {
+            Some(block) => MoveError::Busy { block: block.to_owned(), partition, limit_ms },
+            None => MoveError::Late { partition, limit_ms },
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! Who stands still, and why: found by whoever waits for the graph, without a thread of its own.
+//!
+//! Partitions say which block has its turn (one relaxed store); all else is read from the rings.
+//! A block that has its turn and whose counters stand still from one look to the next is inside
+//! one call. A graph whose rings have not moved is explained block by block.
+
+use super::Running;
+use super::stats::Board;
+use crate::graph::{End, Graph};
+use std::fmt;
+use std::time::{Duration, Instant};
+
+/// Something that has not moved for longer than it should.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Stall {
+    /// A block has not come back from one call of its `work`, `start` or `finish`.
+    Busy {
+        /// The block.
+        block: String,
+        /// Its partition, whose other blocks wait for it.
+        partition: String,
+        /// For how long at least.
+        lasted: Duration,
+    },
+    /// No block has moved an item.
+    Still {
+        /// For how long at least.
+        lasted: Duration,
+        /// What each block waits for, in the order that items pass; those that wait for nobody
+        /// first.
+        reasons: Vec<Reason>,
+    },
+}
+
+/// Why a block does not move.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Reason {
+    /// The block.
+    pub block: String,
+    /// What it waits for.
+    pub why: Why,
+}
+
+/// What a block waits for.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Why {
+    /// Too few items have come.
+    Starved {
+        /// Items that it wants.
+        wanted: u64,
+        /// Items that are there.
+        available: u64,
+        /// The block that writes them.
+        writer: String,
+    },
+    /// There is too little room for what it makes.
+    Blocked {
+        /// The output.
+        output: String,
+        /// Room that it wants, items.
+        wanted: u64,
+        /// Room that is there.
+        room: u64,
+        /// Items that fit.
+        capacity: u64,
+        /// The blocks that read them.
+        readers: Vec<String>,
+    },
+    /// It is inside a call.
+    Busy,
+    /// It could work, but is not called: it asked to be called later.
+    Later,
+    /// It is called and moves nothing; a source has nothing to give.
+    Nothing,
+}
+
+impl fmt::Display for Stall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Busy { block, partition, lasted } => write!(
+                f,
+                "block `{block}` of partition `{partition}` has been in one call for {:.1} s",
+                lasted.as_secs_f64()
+            ),
+            Self::Still { lasted, reasons } => {
+                write!(f, "nothing has moved for {:.1} s", lasted.as_secs_f64())?;
+                let mut separator = ": ";
+                reasons.iter().try_for_each(|reason| {
+                    write!(f, "{separator}{reason}")?;
+                    separator = "; ";
+                    Ok(())
+                })
+            }
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let block = &self.block;
+        match &self.why {
+            Why::Starved { wanted, available, writer } => {
+                write!(f, "`{block}` waits for {} of `{writer}`, has {available}", items(*wanted))
+            }
+            Why::Blocked { output, wanted, room, capacity, readers } => write!(
+                f,
+                "`{block}` waits for room for {} in `{output}` ({room} of {capacity} \
+                 free), which {} not emptied",
+                items(*wanted),
+                emptier(readers)
+            ),
+            Why::Busy => write!(f, "`{block}` is in a call"),
+            Why::Later => write!(f, "`{block}` has asked to be called later"),
+            Why::Nothing => write!(f, "`{block}` is called and gives nothing"),
+        }
+    }
+}
+
+fn items(count: u64) -> String {
+    if count == 1 { "1 item".to_owned() } else { format!("{count} items") }
+}
+
+/// Who ought to empty a ring.
+fn emptier(readers: &[String]) -> String {
+    match readers {
+        [reader] => format!("`{reader}` has"),
+        readers => format!("`{}` have", readers.join("`, `")),
+    }
+}
+
+impl Running {
+    /// What has not moved for `limit`, as far as looks until `now` can tell: look now and then,
+    /// several times in a limit. Empty for a graph that flows or has ended.
+    pub fn stalls(&mut self, now: Instant, limit: Duration) -> Vec<Stall> {
+        if self.is_finished() {
+            return Vec::new();
+        }
+        let scene = Scene::of(&self.shape, &self.board);
+        self.watch.look(now, limit, &scene)
+    }
+}
+
+/// A graph at one moment.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Scene {
+    /// In the order that items pass.
+    pub(super) blocks: Vec<BlockScene>,
+    pub(super) turns: Vec<Turn>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct BlockScene {
+    pub(super) name: String,
+    pub(super) finished: bool,
+    pub(super) calls: u64,
+    /// Items that passed its ports so far.
+    pub(super) progress: u64,
+    /// The first thing that keeps it from being called.
+    pub(super) hindrance: Option<Why>,
+}
+
+/// Whose turn it is in a partition.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(super) struct Turn {
+    pub(super) partition: String,
+    /// The block, with its calls so far; none while the thread waits or has ended.
+    pub(super) block: Option<(String, u64)>,
+    pub(super) sweeps: u64,
+}
+
+impl Scene {
+    fn of(shape: &Graph, board: &Board) -> Self {
+        let order = shape.topological_order().unwrap_or_default();
+        let blocks = order.into_iter().map(|node| BlockScene {
+            hindrance: hindrance(shape, board, node),
+            ..board.block_scene(node)
+        });
+        Self { blocks: blocks.collect(), turns: board.turns() }
+    }
+}
+
+/// What keeps a block from being called, if anything does.
+fn hindrance(shape: &Graph, board: &Board, node: usize) -> Option<Why> {
+    let name = |node: usize| shape.nodes[node].name.clone();
+    let views = board.views(node);
+    for (port, input) in views.inputs.iter().enumerate() {
+        let ((available, ended), wanted) = (input.available(), input.wanted());
+        let edge = shape.edges.iter().find(|edge| edge.to == End { node, port });
+        if available < wanted && !ended {
+            let writer = edge.map(|edge| name(edge.from.node)).unwrap_or_default();
+            return Some(Why::Starved { wanted, available, writer });
+        }
+    }
+    for (port, output) in views.outputs.iter().enumerate() {
+        let (room, wanted, capacity) = (output.room(), output.wanted(), output.capacity());
+        if room < wanted {
+            let from = End { node, port };
+            let edges = shape.edges.iter().filter(|edge| edge.from == from);
+            let readers = edges.map(|edge| name(edge.to.node)).collect();
+            let output = shape.output_name(from);
+            return Some(Why::Blocked { output, wanted, room, capacity, readers });
+        }
+    }
+    None
+}
+
+/// What earlier looks have seen.
+#[derive(Debug, Default)]
+pub(super) struct Watch {
+    /// Since when nothing has moved, and the calls at that time.
+    still: Option<(Instant, u64, Vec<u64>)>,
+    turns: Vec<(Instant, Turn)>,
+}
+
+impl Watch {
+    pub(super) fn look(&mut self, now: Instant, limit: Duration, scene: &Scene) -> Vec<Stall> {
+        let mut stalls = self.look_at_turns(now, limit, &scene.turns);
+        stalls.extend(self.look_at_progress(now, limit, scene));
+        stalls
+    }
+
+    fn look_at_turns(&mut self, now: Instant, limit: Duration, turns: &[Turn]) -> Vec<Stall> {
+        let before = std::mem::take(&mut self.turns);
+        let since = |turn: &Turn| {
+            let same = before.iter().find(|(_, other)| other == turn);
+            same.map_or(now, |(since, _)| *since)
+        };
+        self.turns = turns.iter().map(|turn| (since(turn), turn.clone())).collect();
+        let stalls = self.turns.iter().filter_map(|(since, turn)| {
+            let (block, _) = turn.block.clone()?;
+            let lasted = now.saturating_duration_since(*since);
+            let partition = turn.partition.clone();
+            (lasted >= limit).then_some(Stall::Busy { block, partition, lasted })
+        });
+        stalls.collect()
+    }
+
+    fn look_at_progress(&mut self, now: Instant, limit: Duration, scene: &Scene) -> Option<Stall> {
+        let blocks = scene.blocks.iter();
+        let progress = blocks.map(|block| block.progress + u64::from(block.finished)).sum();
+        let calls = || scene.blocks.iter().map(|block| block.calls).collect();
+        let (since, _, calls_then) = match &mut self.still {
+            Some(still) if still.1 == progress => still,
+            moved => moved.insert((now, progress, calls())),
+        };
+        let lasted = now.saturating_duration_since(*since);
+        if lasted < limit {
+            return None;
+        }
+        let mut reasons: Vec<Reason> = Vec::new();
+        for (block, calls_then) in scene.blocks.iter().zip(calls_then) {
+            if block.finished {
+                continue;
+            }
+            let why = match &block.hindrance {
+                _ if scene.turns.iter().any(|turn| turn.is_of(&block.name)) => Why::Busy,
+                Some(why) => why.clone(),
+                None if block.calls == *calls_then => Why::Later,
+                None => Why::Nothing,
+            };
+            reasons.push(Reason { block: block.name.clone(), why });
+        }
+        // The order within either kind stays.
+        reasons
+            .sort_by_key(|reason| matches!(reason.why, Why::Starved { .. } | Why::Blocked { .. }));
+        Some(Stall::Still { lasted, reasons })
+    }
+}
+
+impl Turn {
+    fn is_of(&self, block: &str) -> bool {
+        self.block.as_ref().is_some_and(|(name, _)| name == block)
+    }
+}
+
+#[cfg(test)]
+mod tests;
