@@ -21,6 +21,7 @@
 //! ([`Prediction::exact`] says so). Larger ones are coarsened along their heaviest connections,
 //! cut, and refined level by level; the time is bounded by a count of steps.
 
+mod case;
 mod costs;
 mod exact;
 mod heuristic;
@@ -30,6 +31,8 @@ mod problem;
 mod shape;
 mod solve;
 mod state;
+#[cfg(test)]
+mod tests;
 mod write;
 
 pub use costs::{Costs, Distance, Price};
@@ -38,8 +41,8 @@ pub use shape::{BlockShape, EdgeShape, Shape};
 
 use crate::plan::{Plan, PlanError};
 use crate::profile::Profile;
+use case::Case;
 use millstream_sys::{CpuSet, Topology};
-use problem::Problem;
 use std::collections::BTreeMap;
 
 /// What is decided already, and the prices of the model.
@@ -83,10 +86,10 @@ pub fn plan(
     topology: &Topology,
     hints: &Hints,
 ) -> Result<Placed, PlanError> {
-    let problem = Problem::new(shape, profile, topology, hints)?;
-    let solution = solve::solve(&problem);
-    let plan = write::plan(&problem, &solution.places, hints);
-    let prediction = prediction::of(&problem, &plan, &solution);
+    let case = Case::new(shape, profile, topology, hints)?;
+    let solution = solve::solve(&case.problem);
+    let plan = write::plan(&case, &solution.places, hints);
+    let prediction = prediction::of(&case, &plan, &solution);
     Ok(Placed { plan, prediction })
 }
 

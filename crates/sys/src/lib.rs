@@ -18,4 +18,4 @@ pub mod usage;
 
 pub use cpu_set::{CpuSet, ParseCpuSetError};
 pub use environment::{CacheSize, Environment};
-pub use topology::{Cache, Core, FULL_CAPACITY, Topology, TopologyError};
+pub use topology::{Cache, Core, FULL_CAPACITY, Recorded, RecordedError, Topology, TopologyError};

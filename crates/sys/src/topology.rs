@@ -1,8 +1,10 @@
 //! Which CPUs share what, from sysfs (Documentation/ABI/stable/sysfs-devices-system-cpu).
 
 mod capacity;
+mod recorded;
 
 pub use capacity::FULL as FULL_CAPACITY;
+pub use recorded::{Recorded, RecordedError};
 
 use crate::cpu_set::CpuSet;
 use serde::Serialize;
@@ -214,17 +216,19 @@ fn read_number(path: &Path) -> Result<i64, TopologyError> {
     read_as(path, "a number", |text| text.parse().ok())
 }
 
-/// `48K` or `2M`, in bytes.
 fn read_size(path: &Path) -> Result<u64, TopologyError> {
-    read_as(path, "a size like 48K", |text| {
-        let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
-        let unit = match &text[digits.len()..] {
-            "" => 1,
-            "K" => 1 << 10,
-            "M" => 1 << 20,
-            "G" => 1 << 30,
-            _ => return None,
-        };
-        digits.parse::<u64>().ok()?.checked_mul(unit)
-    })
+    read_as(path, "a size like 48K", parse_size)
+}
+
+/// `48K` or `2M`, in bytes.
+fn parse_size(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let unit = match &text[digits.len()..] {
+        "" => 1,
+        "K" => 1 << 10,
+        "M" => 1 << 20,
+        "G" => 1 << 30,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(unit)
 }

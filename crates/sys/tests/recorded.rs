@@ -1,6 +1,6 @@
 //! Topology and environment from trees as other machines show them.
 
-use millstream_sys::{Environment, Topology};
+use millstream_sys::{Environment, Recorded, Topology};
 use std::fs;
 use std::path::Path;
 
@@ -140,4 +140,99 @@ fn this_machine_can_be_read() {
     assert!(record.kernel_release.is_some());
     assert!(!record.cpus_allowed.is_empty());
     assert_eq!(Topology::read(Path::new("/")).unwrap().cpus(), record.cpus_online);
+}
+
+/// A hybrid: CPU 0 and 1 are threads of a fast core, 2 and 3 small cores with one L2.
+fn hybrid(root: &Path) {
+    write(root, "sys/devices/system/cpu/online", "0-3");
+    for (cpu, siblings) in [(0, "0-1"), (1, "0-1"), (2, "2"), (3, "3")] {
+        let path = format!("sys/devices/system/cpu/cpu{cpu}/topology/core_cpus_list");
+        write(root, &path, siblings);
+    }
+}
+
+fn capacities(root: &Path) -> Vec<u32> {
+    Topology::read(root).unwrap().cores.iter().map(|core| core.capacity).collect()
+}
+
+#[test]
+fn capacity_comes_from_what_the_kernel_tells_best() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
+    hybrid(root);
+    assert_eq!(capacities(root), [1024; 4], "nothing is told");
+    write(root, "sys/devices/cpu_core/cpus", "0-1");
+    write(root, "sys/devices/cpu_atom/cpus", "2-3");
+    assert_eq!(capacities(root), [1024, 1024, 768, 768], "only the types are told");
+    for (cpu, khz) in [(0, "5200000"), (1, "5200000"), (2, "3900000"), (3, "3900000")] {
+        let path = format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/cpuinfo_max_freq");
+        write(root, &path, khz);
+    }
+    assert_eq!(capacities(root), [1024, 1024, 576, 576], "types and clocks");
+    for (cpu, capacity) in [(0, "1024"), (1, "1024"), (2, "446"), (3, "446")] {
+        write(root, &format!("sys/devices/system/cpu/cpu{cpu}/cpu_capacity"), capacity);
+    }
+    assert_eq!(capacities(root), [1024, 1024, 446, 446], "what the scheduler goes by");
+}
+
+#[test]
+fn a_part_of_a_machine_keeps_its_numbers() {
+    let topology = Recorded::named("i7-6950x").unwrap().topology;
+    let some = topology.only(&"3,13,40".parse().unwrap());
+    assert_eq!(some.cpus().to_string(), "3,13");
+    assert_eq!(some.cores[0].smt_siblings.to_string(), "3,13");
+    let flat = Topology::flat(&"2,5".parse().unwrap());
+    assert_eq!((flat.physical_cores(), flat.cores[1].cpu), (2, 5));
+}
+
+#[test]
+fn every_machine_that_comes_with_the_program_can_be_read() {
+    for (name, cpus, cores, nodes, l2) in [
+        ("i7-6950x", 20, 10, 1, 256 << 10),
+        ("ryzen-7-1700", 16, 8, 1, 512 << 10),
+        ("i9-12900k", 24, 16, 1, 1280 << 10),
+        ("2x-xeon-gold-6130", 64, 32, 2, 1 << 20),
+        ("vm-2", 2, 2, 1, 2 << 20),
+        ("cortex-a53", 4, 4, 1, 512 << 10),
+        ("ryzen-9-7950x", 32, 16, 1, 1 << 20),
+        ("graviton-3", 64, 64, 1, 1 << 20),
+        ("apple-m1", 8, 8, 1, 4 << 20),
+        ("rk3588", 8, 8, 1, 128 << 10),
+    ] {
+        let topology = Recorded::named(name).unwrap().topology;
+        assert_eq!((topology.cores.len(), topology.physical_cores()), (cpus, cores), "{name}");
+        assert_eq!(topology.cores.iter().map(|core| core.node).max(), Some(nodes - 1), "{name}");
+        assert_eq!(topology.cores[0].cache(2).unwrap().size_bytes, l2, "{name}");
+    }
+    assert_eq!(Recorded::names().count(), 10);
+    let l3 = |cpu: usize| {
+        let topology = Recorded::named("ryzen-7-1700").unwrap().topology;
+        topology.cores[cpu].cache(3).unwrap().shared_by.to_string()
+    };
+    assert_eq!((l3(3), l3(8)), ("0-7".to_owned(), "8-15".to_owned()));
+}
+
+#[test]
+fn what_is_wrong_with_a_machine_is_said() {
+    let error = |text: &str| Recorded::from_toml(text).unwrap_err().to_string();
+    let unknown = Recorded::named("pdp-11").unwrap_err().to_string();
+    assert!(unknown.starts_with("no machine is called `pdp-11`; there are: 2x-xeon"), "{unknown}");
+    assert!(error("cpus = 3").starts_with("the machine cannot be read: "));
+    let with = |text: &str| format!("description = \"x\"\ncpus = \"0-1\"\n{text}");
+    assert_eq!(error(&with("cores = [\"0,7\"]")), "cores has CPUs 0,7; the machine has 0-1");
+    let cache = |text: &str| error(&with(&format!("[[cache]]\nlevel = 2\n{text}")));
+    assert_eq!(
+        cache("size = \"2X\"\nper = \"core\""),
+        "size of cache 1 is 2X; write a size like 48K"
+    );
+    assert_eq!(
+        cache("size = \"2K\"\nper = \"socket\""),
+        "per of cache 1 is socket; write \"core\", \"package\" or a list of CPU lists"
+    );
+    assert_eq!(
+        error(&with("[capacity]\n\"0\" = 2000")),
+        "capacity of \"0\" is 2000; write 1 to 1024, which the fastest CPU has"
+    );
+    let none = error("description = \"x\"\ncpus = \"\"");
+    assert_eq!(none, "cpus is empty; write at least one CPU");
 }

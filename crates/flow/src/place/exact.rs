@@ -61,7 +61,7 @@ impl Search<'_, '_> {
         }
         let unit = self.order[depth];
         let mut ways: Vec<(Score, usize)> = Vec::new();
-        for cpu in self.candidates(unit) {
+        for cpu in self.state.ways(unit, self.cpus) {
             self.state.put(unit, cpu);
             let bound = self.bound(depth + 1);
             self.state.take(unit);
@@ -83,18 +83,6 @@ impl Search<'_, '_> {
             self.descend(depth + 1);
             self.state.take(unit);
         }
-    }
-
-    fn candidates(&self, unit: usize) -> Vec<usize> {
-        let mut candidates = match self.state.problem.units[unit].pinned {
-            Some(cpu) => vec![cpu],
-            None => self.state.used.clone(),
-        };
-        if self.state.problem.units[unit].pinned.is_none() && self.state.used.len() < self.cpus {
-            candidates.extend(self.state.fresh());
-        }
-        candidates.retain(|cpu| self.state.fits(unit, *cpu));
-        candidates
     }
 
     /// No placement that continues the present one is better.

@@ -1,7 +1,8 @@
 //! What the model expects of a plan.
 
+use super::case::Case;
 use super::costs::Distance;
-use super::problem::{Problem, Time};
+use super::problem::Time;
 use super::solve::Solution;
 use super::state::State;
 use crate::plan::Plan;
@@ -82,16 +83,17 @@ pub struct Step {
     pub ns_per_item: f64,
 }
 
-pub(super) fn of(problem: &Problem, plan: &Plan, solution: &Solution) -> Prediction {
-    let (per_item_of, items) = reference(problem);
+pub(super) fn of(case: &Case, plan: &Plan, solution: &Solution) -> Prediction {
+    let (per_item_of, items) = reference(case);
     let ns = |time: Time| time as f64 / 1e3 / items.max(1) as f64;
-    let state = State::with(problem, &solution.places);
-    let partitions = partitions(problem, plan, &state, &ns);
+    let state = State::with(&case.problem, &solution.places);
+    let partitions = partitions(case, plan, &state, &ns);
     let fullest = partitions.iter().max_by(|a, b| a.total_ns().total_cmp(&b.total_ns()));
-    let fastest = |cpu: usize| problem.units.iter().map(|unit| unit.work_on[cpu]).sum::<Time>();
-    let single = (0..problem.machine.len()).map(fastest).min().unwrap_or(0);
+    let fastest =
+        |cpu: usize| case.problem.units.iter().map(|unit| unit.work_on[cpu]).sum::<Time>();
+    let single = (0..case.problem.machine.len()).map(fastest).min().unwrap_or(0);
     Prediction {
-        measured: problem.measured,
+        measured: case.measured,
         exact: solution.exact,
         per_item_of,
         items,
@@ -100,7 +102,7 @@ pub(super) fn of(problem: &Problem, plan: &Plan, solution: &Solution) -> Predict
         cpu_ns_per_item: ns(solution.score.total),
         bottleneck: fullest.map(|load| load.name.clone()).unwrap_or_default(),
         partitions,
-        cuts: cuts(problem, &state, &ns),
+        cuts: cuts(case, &state, &ns),
         ladder: solution
             .ladder
             .iter()
@@ -110,34 +112,34 @@ pub(super) fn of(problem: &Problem, plan: &Plan, solution: &Solution) -> Predict
 }
 
 /// The source with the most items; without sources, the busiest block.
-fn reference(problem: &Problem) -> (String, u64) {
+fn reference(case: &Case) -> (String, u64) {
     let reads = |name: &str| {
-        let node = problem.shape.position(name);
-        problem.shape.edges.iter().any(|edge| Some(edge.to) == node)
+        let node = case.shape.position(name);
+        case.shape.edges.iter().any(|edge| Some(edge.to) == node)
     };
-    let blocks = problem.profile.blocks.iter();
+    let blocks = case.profile.blocks.iter();
     let best = blocks.max_by_key(|block| (!reads(&block.name), block.items()));
     best.map_or_else(Default::default, |block| (block.name.clone(), block.items()))
 }
 
 fn partitions(
-    problem: &Problem,
+    case: &Case,
     plan: &Plan,
     state: &State<'_>,
     ns: &impl Fn(Time) -> f64,
 ) -> Vec<PartitionLoad> {
     let load = |partition: &crate::plan::Partition| {
-        let first = partition.blocks.first().and_then(|name| problem.shape.position(name))?;
-        let cpu = state.places[problem.unit_of[first]];
-        let blocks = partition.blocks.iter().filter_map(|name| problem.shape.position(name));
-        let mut units: Vec<usize> = blocks.map(|block| problem.unit_of[block]).collect();
+        let first = partition.blocks.first().and_then(|name| case.shape.position(name))?;
+        let cpu = state.places[case.unit_of[first]];
+        let blocks = partition.blocks.iter().filter_map(|name| case.shape.position(name));
+        let mut units: Vec<usize> = blocks.map(|block| case.unit_of[block]).collect();
         units.sort_unstable();
         units.dedup();
-        let work: Time = units.iter().map(|unit| problem.units[*unit].work_on[cpu]).sum();
-        let talk: Time = units.iter().map(|unit| talk_of(problem, state, *unit)).sum();
+        let work: Time = units.iter().map(|unit| case.problem.units[*unit].work_on[cpu]).sum();
+        let talk: Time = units.iter().map(|unit| talk_of(case, state, *unit)).sum();
         Some(PartitionLoad {
             name: partition.name.clone(),
-            cpu: problem.machine.cpus[cpu].number,
+            cpu: case.problem.machine.cpus[cpu].number,
             work_ns: ns(work),
             talk_ns: ns(talk),
             shared_ns: ns(state.load(cpu).saturating_sub(work + talk)),
@@ -147,32 +149,32 @@ fn partitions(
 }
 
 /// What a unit pays for its links.
-fn talk_of(problem: &Problem, state: &State<'_>, unit: usize) -> Time {
-    let links = problem.links_of[unit].iter().map(|link| &problem.links[*link]);
+fn talk_of(case: &Case, state: &State<'_>, unit: usize) -> Time {
+    let links = case.problem.links_of[unit].iter().map(|link| &case.problem.links[*link]);
     links
         .map(|link| {
             let (from, to) = (state.places[link.from], state.places[link.to]);
-            let (writes, reads) = link.price(problem, from, to);
+            let (writes, reads) = link.price(&case.problem, from, to);
             if link.from == unit { writes } else { reads }
         })
         .sum()
 }
 
-fn cuts(problem: &Problem, state: &State<'_>, ns: &impl Fn(Time) -> f64) -> Vec<Cut> {
-    let items = reference(problem).1.max(1) as f64;
+fn cuts(case: &Case, state: &State<'_>, ns: &impl Fn(Time) -> f64) -> Vec<Cut> {
+    let items = reference(case).1.max(1) as f64;
     let cut = |edge: &super::EdgeShape| {
-        let ends = (problem.unit_of[edge.from], problem.unit_of[edge.to]);
-        let link = problem.links.iter().find(|link| (link.from, link.to) == ends)?;
+        let ends = (case.unit_of[edge.from], case.unit_of[edge.to]);
+        let link = case.problem.links.iter().find(|link| (link.from, link.to) == ends)?;
         let (from, to) = (state.places[ends.0], state.places[ends.1]);
-        let (writes, reads) = link.price(problem, from, to);
+        let (writes, reads) = link.price(&case.problem, from, to);
         let cut = Cut {
             from: edge.output.clone(),
             to: edge.input.clone(),
-            bytes: problem.traffic(edge).bytes / items,
-            distance: problem.machine.distance(from, to),
+            bytes: case.traffic(edge).bytes / items,
+            distance: case.problem.machine.distance(from, to),
             ns: ns(writes + reads),
         };
         (writes + reads > 0).then_some(cut)
     };
-    problem.shape.edges.iter().filter_map(cut).collect()
+    case.shape.edges.iter().filter_map(cut).collect()
 }

@@ -82,6 +82,26 @@ impl Shape {
         self.blocks.iter().position(|block| block.name == name)
     }
 
+    /// Where each block stands in the order that items pass: more than every block before it.
+    #[must_use]
+    pub fn ranks(&self) -> Vec<usize> {
+        let mut ranks = vec![0; self.blocks.len()];
+        // A shape without cycles settles after as many rounds as its longest way.
+        for _ in 0..self.blocks.len() {
+            let mut settled = true;
+            for edge in &self.edges {
+                if ranks[edge.to] <= ranks[edge.from] && edge.to != edge.from {
+                    ranks[edge.to] = ranks[edge.from] + 1;
+                    settled = false;
+                }
+            }
+            if settled {
+                break;
+            }
+        }
+        ranks
+    }
+
     /// The profile for a graph that was never measured: every block costs the same.
     #[must_use]
     pub fn nominal(&self) -> Profile {

@@ -6,9 +6,13 @@ use super::problem::Problem;
 use super::state::Score;
 
 /// Steps of the exact search, all numbers of CPUs together.
-const BUDGET: u64 = 400_000;
+const EXACT_STEPS: u64 = 400_000;
 /// More units are not tried: the search would only spend its budget.
 const EXACT_UNITS: usize = 24;
+/// CPUs of placements that the heuristic looks at, all numbers of CPUs together: about a second.
+const HEURISTIC_STEPS: u64 = 10_000_000;
+/// From here on not every number of CPUs is tried, but about each that is a quarter more.
+const FINE_CPUS: usize = 4;
 
 /// The placement that was chosen, and what it was chosen from.
 #[derive(Clone, Debug)]
@@ -25,15 +29,20 @@ pub(super) struct Solution {
 /// Finds the best placement for 1, 2, … CPUs, and takes the one with the fewest that is not worse
 /// than the best by more than what another CPU must bring.
 pub(super) fn solve(problem: &Problem) -> Solution {
-    let least = problem.least_cpus().min(problem.machine.len());
-    let most = problem.max_cpus.min(problem.units.len()).max(least);
+    let small = problem.units.len() <= EXACT_UNITS;
+    let numbers = numbers(problem, small);
     let reachable = Score::new(problem, problem.least_bottleneck(), 0).step;
-    let mut budget = BUDGET;
+    let mut exact_steps = EXACT_STEPS;
     let mut found: Vec<(usize, Found)> = Vec::new();
-    for cpus in least..=most {
-        let mut best = heuristic::search(problem, cpus, found.last().map(|(_, found)| found));
-        if problem.units.len() <= EXACT_UNITS {
-            best = exact::search(problem, cpus, best, &mut budget);
+    for (index, cpus) in numbers.iter().copied().enumerate() {
+        let known = found.last().map_or_else(Found::none, |(_, found)| found.clone());
+        let mut steps = HEURISTIC_STEPS / (numbers.len() - index).max(4) as u64;
+        let mut best = heuristic::search(problem, cpus, &known, &mut steps);
+        if small {
+            best = exact::search(problem, cpus, best, &mut exact_steps);
+        }
+        if best.score == Score::WORST {
+            continue;
         }
         let done = best.score.step <= reachable;
         found.push((cpus, best));
@@ -42,6 +51,18 @@ pub(super) fn solve(problem: &Problem) -> Solution {
         }
     }
     choose(problem, &found)
+}
+
+/// Numbers of CPUs to try.
+fn numbers(problem: &Problem, small: bool) -> Vec<usize> {
+    let least = problem.least_cpus().min(problem.machine.len());
+    let most = problem.max_cpus.min(problem.units.len()).max(least);
+    let mut numbers = vec![least];
+    while let Some(last) = numbers.last().copied().filter(|last| *last < most) {
+        let more = if small { 1 } else { (last / FINE_CPUS).max(1) };
+        numbers.push((last + more).min(most));
+    }
+    numbers
 }
 
 fn choose(problem: &Problem, found: &[(usize, Found)]) -> Solution {

@@ -150,6 +150,20 @@ impl<'a> State<'a> {
         Score::new(self.problem, bottleneck, total)
     }
 
+    /// Where a unit may go: CPUs in use, and one of every kind of unused ones if there may be more
+    /// than are in use.
+    pub(super) fn ways(&self, unit: usize, cpus: usize) -> Vec<usize> {
+        let mut ways = match self.problem.units[unit].pinned {
+            Some(cpu) => return vec![cpu],
+            None => self.used.clone(),
+        };
+        if self.used.len() < cpus {
+            ways.extend(self.fresh());
+        }
+        ways.retain(|cpu| self.fits(unit, *cpu));
+        ways
+    }
+
     /// One CPU of every kind among those that are unused: exchanging two of a kind would change
     /// nothing. They are of a kind when they are built alike and hang alike on what is used.
     pub(super) fn fresh(&self) -> Vec<usize> {
@@ -176,7 +190,7 @@ impl<'a> State<'a> {
 impl super::problem::Link {
     /// What writer and reader pay when they are on these CPUs.
     pub(super) fn price(&self, problem: &Problem, from: usize, to: usize) -> (Time, Time) {
-        let open = |unit: usize| problem.units[unit].by_hand.is_none();
+        let open = |unit: usize| !problem.units[unit].by_hand;
         if from == to && open(self.from) && open(self.to) {
             return (0, 0);
         }

@@ -1,0 +1,102 @@
+//! Merges units along their heaviest links, so that a small problem stands for a large one.
+
+use crate::place::Distance;
+use crate::place::problem::{Link, Problem, Time, Unit};
+use std::collections::BTreeMap;
+
+/// A coarser problem.
+pub(super) struct Level {
+    pub(super) problem: Problem,
+    /// Unit of this level for each unit of the finer one.
+    pub(super) unit_of: Vec<usize>,
+}
+
+/// Ever coarser problems, until one has few units or nothing can be merged.
+pub(super) fn levels(problem: &Problem, cpus: usize, few: usize) -> Vec<Level> {
+    let few = few.max(3 * cpus);
+    let total: Time = problem.units.iter().map(|unit| unit.work).sum();
+    let heaviest = problem.units.iter().map(|unit| unit.work).max().unwrap_or(0);
+    // Lumps that are still small beside what a CPU gets.
+    let most = (total / (3 * cpus as Time).max(1)).max(heaviest);
+    let mut levels: Vec<Level> = Vec::new();
+    loop {
+        let finer = levels.last().map_or(problem, |level| &level.problem);
+        if finer.units.len() <= few {
+            return levels;
+        }
+        let level = merge(finer, most);
+        // Less than a tenth fewer: what is left resists.
+        if level.problem.units.len() * 10 > finer.units.len() * 9 {
+            return levels;
+        }
+        levels.push(level);
+    }
+}
+
+/// Merges pairs of units, each with the neighbour of its heaviest link.
+fn merge(finer: &Problem, most: Time) -> Level {
+    let count = finer.units.len();
+    let mut partner: Vec<Option<usize>> = vec![None; count];
+    let mut links: Vec<&Link> = finer.links.iter().collect();
+    links.sort_by_key(|link| std::cmp::Reverse(weight(link)));
+    for link in links {
+        let (a, b) = (&finer.units[link.from], &finer.units[link.to]);
+        let free = partner[link.from].is_none() && partner[link.to].is_none();
+        if free && mergeable(a) && mergeable(b) && a.work + b.work <= most {
+            partner[link.from] = Some(link.to);
+            partner[link.to] = Some(link.from);
+        }
+    }
+    let mut unit_of = vec![usize::MAX; count];
+    let mut units: Vec<Unit> = Vec::new();
+    for unit in 0..count {
+        match partner[unit].filter(|other| *other < unit) {
+            Some(other) => {
+                unit_of[unit] = unit_of[other];
+                absorb(&mut units[unit_of[other]], &finer.units[unit]);
+            }
+            None => {
+                unit_of[unit] = units.len();
+                units.push(finer.units[unit].clone());
+            }
+        }
+    }
+    let links = merged_links(finer, &unit_of);
+    Level { problem: finer.with(units, links), unit_of }
+}
+
+fn mergeable(unit: &Unit) -> bool {
+    !unit.by_hand && unit.pinned.is_none()
+}
+
+fn absorb(into: &mut Unit, other: &Unit) {
+    into.rank = into.rank.midpoint(other.rank);
+    into.work += other.work;
+    into.work_on.iter_mut().zip(&other.work_on).for_each(|(sum, work)| *sum += work);
+}
+
+fn weight(link: &Link) -> Time {
+    let (writes, reads) = link.prices[Distance::SharedL3 as usize];
+    writes + reads
+}
+
+fn merged_links(finer: &Problem, unit_of: &[usize]) -> Vec<Link> {
+    let mut between: BTreeMap<(usize, usize), Link> = BTreeMap::new();
+    for link in &finer.links {
+        let (from, to) = (unit_of[link.from], unit_of[link.to]);
+        if from == to {
+            continue;
+        }
+        match between.get_mut(&(from, to)) {
+            None => {
+                between.insert((from, to), Link { from, to, prices: link.prices });
+            }
+            Some(sum) => {
+                for (sum, price) in sum.prices.iter_mut().zip(link.prices) {
+                    *sum = (sum.0 + price.0, sum.1 + price.1);
+                }
+            }
+        }
+    }
+    between.into_values().collect()
+}

@@ -1,0 +1,68 @@
+//! Placements to begin with.
+
+use crate::place::problem::{Problem, Time};
+use crate::place::state::State;
+use std::cmp::Reverse;
+
+/// Units by falling work, each where the score is best at that moment.
+pub(super) fn greedy(problem: &Problem, cpus: usize) -> Option<Vec<usize>> {
+    let mut state = State::new(problem);
+    let mut order: Vec<usize> = (0..problem.units.len()).collect();
+    order.sort_by_key(|unit| {
+        let is = &problem.units[*unit];
+        (is.pinned.is_none(), !is.spins, Reverse(is.work))
+    });
+    for unit in order {
+        let best = state.ways(unit, cpus).into_iter().min_by_key(|cpu| {
+            state.put(unit, *cpu);
+            let score = state.score();
+            state.take(unit);
+            score
+        });
+        state.put(unit, best?);
+    }
+    (state.used.len() <= cpus).then_some(state.places)
+}
+
+/// Units in the order that items pass, cut into runs of equal work: few cuts where the graph is a
+/// chain. Only where nothing is fixed.
+pub(super) fn strips(problem: &Problem, cpus: usize) -> Option<Vec<usize>> {
+    if problem.units.iter().any(|unit| unit.pinned.is_some() || unit.spins) {
+        return None;
+    }
+    let mut order: Vec<usize> = (0..problem.units.len()).collect();
+    order.sort_by(|a, b| problem.units[*a].rank.total_cmp(&problem.units[*b].rank));
+    let cpus: Vec<usize> = cpus_in_order(problem).into_iter().take(cpus).collect();
+    let capacity = |cpu: usize| problem.machine.cpus[cpu].capacity;
+    let mut spare: f64 = cpus.iter().map(|cpu| capacity(*cpu)).sum();
+    let mut left: Time = problem.units.iter().map(|unit| unit.work).sum();
+    let (mut on, mut load) = (0, 0);
+    let mut places = vec![0; problem.units.len()];
+    for unit in order {
+        let work = problem.units[unit].work;
+        let share = (left as f64 * capacity(cpus[on]) / spare) as Time;
+        // Over the share by more than half of the unit: the next CPU takes it.
+        if load > 0 && load + work / 2 > share && on + 1 < cpus.len() {
+            left -= load;
+            spare -= capacity(cpus[on]);
+            (on, load) = (on + 1, 0);
+        }
+        places[unit] = cpus[on];
+        load += work;
+    }
+    Some(places)
+}
+
+/// One thread of each core before the second ones, the strong before the weak, and neighbours in
+/// a cache beside each other.
+fn cpus_in_order(problem: &Problem) -> Vec<usize> {
+    let machine = &problem.machine;
+    let mut cpus: Vec<usize> = (0..machine.len()).collect();
+    cpus.sort_by_key(|cpu| {
+        let is = &machine.cpus[*cpu];
+        let thread = machine.siblings(*cpu).filter(|other| other < cpu).count();
+        let [core, l2, l3, node] = is.groups;
+        (thread, Reverse((is.capacity * 1e6) as u64), node, l3, l2, core)
+    });
+    cpus
+}
