@@ -182,6 +182,9 @@ pub fn round_trip(path: Path) -> Vec<Row> {
         ));
         rows.push(Row::both(&format!("{label}, spin"), half(path, &link, Spin)));
     }
+    // A ring that stays in the caches.
+    let link = format!("packet:ring=v2,slots=64{inline}");
+    rows.push(Row::both("packet V2 of 64 slots, spin", half(path, &link, Spin)));
     let link = format!("xdp:mode=native{inline}{park}");
     rows.push(Row::both("xdp native, adaptive", half(path, &link, Adaptive)));
     let link = format!("xdp:mode=native,busy_poll_us=20{inline}");

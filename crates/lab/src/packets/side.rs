@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use millstream_sys::usage::process_cpu_time;
 
-use super::end::{BATCH, End, Look, Turn};
+use super::end::{End, Look, Turn};
 use super::job::{Outcome, Role};
 use super::pace::{Governor, Pace};
 use super::plan::{Span, Wait};
@@ -92,7 +92,8 @@ impl Side<'_> {
     /// Sends until the time is up.
     fn transmit(&mut self, span: Span, pace: Option<Pace>, drain: bool) -> io::Result<Outcome> {
         // The first packets may wait for a neighbour's address, which is no part of the span.
-        let first = if pace.is_none() { self.end.send(BATCH)? as u64 } else { 0 };
+        let batch = self.end.batch();
+        let first = if pace.is_none() { self.end.send(batch)? as u64 } else { 0 };
         let start = Instant::now();
         let (mut window, mut idle) = (Window::new(span), Idle::default());
         let (mut sent, mut returned) = (first, 0u64);
@@ -102,7 +103,7 @@ impl Side<'_> {
                 break;
             }
             let due = pace.map_or(u64::MAX, |pace| pace.due(now_ns));
-            let count = (due - sent).min(BATCH as u64) as usize;
+            let count = (due - sent).min(batch as u64) as usize;
             if count > 0 {
                 let took = self.end.send(count)?;
                 sent += took as u64;

@@ -14,6 +14,9 @@
 //!   beside spinning threads or on a busy machine hundreds of milliseconds were seen. It is for
 //!   full streams of small frames, which are received up to twice as fast. A block is not read
 //!   before the kernel hands it over: no other rule is documented.
+//! - The kernel walks round the whole ring. One that stays in the caches (`slots=64` for jumbo
+//!   frames) halves a round trip; a long one, the default, outlasts pauses of the reader. Rings of
+//!   blocks are limited to 8 MiB unless `blocks=` says otherwise.
 //! - A frame that is kept keeps its slot, or its whole block: once the kernel has come round to it,
 //!   frames are lost (`rx_ring_full`) until it is given back.
 //! - `tx=auto` is `batch`. A ring costs a copy more (two where the receiver is this machine).
@@ -221,7 +224,7 @@ struct Plan {
 
 impl Plan {
     fn new(options: &PacketOptions, sizes: &FrameOptions, longest: usize) -> Self {
-        let v2 = ring2::Shape::new(sizes.receive_frames, longest);
+        let v2 = ring2::Shape::new(options.slots.unwrap_or(sizes.receive_frames), longest);
         let v3 = (options.ring == RingKind::V3).then(|| {
             let (bytes, retire_ms) = (options.block_bytes, options.retire_ms);
             let mut shape = ring3::Shape::new(sizes.receive_frames, longest, bytes, retire_ms);

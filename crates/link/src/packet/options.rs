@@ -5,7 +5,8 @@ use crate::{LinkError, Spec};
 
 /// What a link string may say behind `packet:INTERFACE`.
 pub const OPTIONS_HELP: &str = "ring=auto|v2|v3 (receive ring: slots for latency, blocks for \
-     memory), block_bytes=N, blocks=N, retire_ms=N (of ring=v3), tx=auto|ring|batch (mmap ring or \
+     memory), slots=N (of ring=v2: few stay in the caches, many outlast pauses), block_bytes=N, \
+     blocks=N, retire_ms=N (of ring=v3), tx=auto|ring|batch (mmap ring or \
      sendmmsg), qdisc_bypass=on|off, fanout=ID:hash|lb|cpu|qm (share the interface with other \
      links of this ID), rights=auto|direct|broker (who opens sockets), broker=PATH";
 
@@ -37,6 +38,7 @@ pub(super) struct Fanout {
 pub(super) struct PacketOptions {
     pub interface: String,
     pub ring: RingKind,
+    pub slots: Option<usize>,
     pub block_bytes: Option<usize>,
     pub blocks: Option<usize>,
     pub retire_ms: u32,
@@ -56,6 +58,7 @@ impl PacketOptions {
         let mut parsed = Self {
             interface,
             ring: RingKind::Auto,
+            slots: None,
             block_bytes: None,
             blocks: None,
             retire_ms: 1,
@@ -71,6 +74,7 @@ impl PacketOptions {
                         [("auto", RingKind::Auto), ("v2", RingKind::V2), ("v3", RingKind::V3)];
                     parsed.ring = field.one_of(&kinds)?;
                 }
+                "slots" => parsed.slots = Some(field.number("slots", 2..=65_536)?),
                 "block_bytes" => {
                     let bytes = field.number("bytes", 1 << 17..=1 << 26)?;
                     if !usize::is_power_of_two(bytes) {
@@ -102,15 +106,14 @@ impl PacketOptions {
     }
 
     fn check(self) -> Result<Self, LinkError> {
-        let shaped = self.block_bytes.is_some() || self.blocks.is_some();
-        if shaped && self.ring != RingKind::V3 {
-            return Err(LinkError::BadOption {
-                option: "block_bytes, blocks".to_owned(),
-                reason: "belong to ring=v3".to_owned(),
-                help: OPTIONS_HELP,
-            });
-        }
-        Ok(self)
+        let blocks = self.block_bytes.is_some() || self.blocks.is_some();
+        let (option, reason) = match self.ring {
+            RingKind::V3 if self.slots.is_some() => ("slots", "belong to ring=v2"),
+            RingKind::Auto | RingKind::V2 if blocks => ("block_bytes, blocks", "belong to ring=v3"),
+            _ => return Ok(self),
+        };
+        let (option, reason) = (option.to_owned(), reason.to_owned());
+        Err(LinkError::BadOption { option, reason, help: OPTIONS_HELP })
     }
 }
 
@@ -144,6 +147,7 @@ mod tests {
         assert_eq!((full.block_bytes, full.blocks, full.retire_ms), (Some(262_144), Some(8), 5));
         assert_eq!(full.fanout, Some(Fanout { id: 7, mode: libc::PACKET_FANOUT_CPU as u16 }));
         assert!(!full.qdisc_bypass && full.transmit == TransmitKind::Ring);
+        assert_eq!(parse("packet:eth1,slots=64").unwrap().slots, Some(64));
     }
 
     #[test]
@@ -153,6 +157,8 @@ mod tests {
             ("packet:eth1,ring=v1", "\"ring=v1\": wants one of: auto, v2, v3"),
             ("packet:eth1,block_bytes=200000,ring=v3", "wants a power of two"),
             ("packet:eth1,blocks=9", "belong to ring=v3"),
+            ("packet:eth1,slots=64,ring=v3", "belong to ring=v2"),
+            ("packet:eth1,slots=1", "wants slots"),
             ("packet:eth1,fanout=hash", "wants a number from 0 to 65535 and a way: 7:hash"),
             ("packet:eth1,rights=root", "wants auto, direct or broker"),
             ("packet:eth1,warp=9", "\"warp=9\": is not known"),

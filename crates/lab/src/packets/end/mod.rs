@@ -21,7 +21,7 @@ pub use template::{ETHERTYPE, Template};
 /// Bytes of Ethernet, IPv4 and UDP headers in front of a payload.
 pub const HEADER_BYTES: usize = 14 + 20 + 8;
 
-/// Packets handed over in one go.
+/// Packets handed over in one go, unless an end says otherwise.
 pub const BATCH: usize = 64;
 
 /// The number of a packet that is load and nothing else.
@@ -64,6 +64,11 @@ pub trait End {
 
     /// Sends to `peer` from now on.
     fn aim(&mut self, peer: &Address);
+
+    /// Packets that one call sends at most.
+    fn batch(&self) -> usize {
+        BATCH
+    }
 
     /// Sends up to `count` packets of load (a batch at most); how many were taken.
     ///
