@@ -55,6 +55,7 @@
 //! numbers from it, keep a [`Counter`] or [`Gauge`] and list it in [`Block::metrics`]. The files
 //! in [`blocks`] are examples to copy.
 
+pub mod adapt;
 pub mod block;
 pub mod blocks;
 pub mod file;

@@ -29,6 +29,8 @@ pub struct Thread {
     pub sleeps: u64,
     /// Times that it had to give up its CPU.
     pub preemptions: u64,
+    /// Times that it came to another CPU, on kernels that tell.
+    pub migrations: Option<u64>,
 }
 
 /// What a thread did between two looks.
@@ -106,7 +108,15 @@ fn read(folder: &Path) -> Option<Thread> {
         }),
         sleeps: status("voluntary_ctxt_switches")?.parse().ok()?,
         preemptions: status("nonvoluntary_ctxt_switches")?.parse().ok()?,
+        migrations: migrations(folder),
     })
+}
+
+/// Kernels with `CONFIG_SCHED_DEBUG` tell.
+fn migrations(folder: &Path) -> Option<u64> {
+    let sched = fs::read_to_string(folder.join("sched")).ok()?;
+    let line = sched.lines().find(|line| line.starts_with("se.nr_migrations"))?;
+    line.split_once(':')?.1.trim().parse().ok()
 }
 
 /// The exact time, on kernels that keep it (Documentation/scheduler/sched-stats.rst).

@@ -61,7 +61,7 @@ impl PartitionThread {
                 return Ok(());
             }
         } else {
-            self.pin()?;
+            self.settle_in()?;
             self.guard(Self::start)?;
         }
         let mut context = Context::at(Instant::now());
@@ -111,10 +111,13 @@ impl PartitionThread {
             // It stays where it is if the kernel will not have it: that is slower at worst.
             let _ = millstream_sys::thread::unpin_current_thread();
         }
-        self.pin()
+        self.settle_in()
     }
 
-    fn pin(&self) -> Result<(), RunError> {
+    /// Tells where the thread is to be found, and binds it to its CPU.
+    fn settle_in(&self) -> Result<(), RunError> {
+        let tid = rustix::thread::gettid().as_raw_nonzero().get();
+        self.role.counters.tid.set(u64::from(tid.unsigned_abs()));
         let Some(cpu) = self.role.cpu else { return Ok(()) };
         let failed = |source| RunError::Pin { partition: self.role.name.clone(), source };
         millstream_sys::thread::pin_current_thread(cpu).map_err(failed)

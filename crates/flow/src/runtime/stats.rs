@@ -53,6 +53,8 @@ impl BlockCounters {
 pub(super) struct PartitionCounters {
     pub(super) sweeps: Count,
     pub(super) waits: Count,
+    /// The thread's number; 0 before it runs.
+    pub(super) tid: Count,
     /// The block that has its turn: its place in the graph and one; 0 for none.
     pub(super) turn: Count,
 }
@@ -207,6 +209,7 @@ impl Board {
         let partitions = self.partitions.iter().map(|entry| PartitionStats {
             name: entry.name.clone(),
             cpu: entry.cpu,
+            tid: u32::try_from(entry.counters.tid.get()).unwrap_or(0),
             sweeps: entry.counters.sweeps.get(),
             waits: entry.counters.waits.get(),
         });
@@ -288,6 +291,8 @@ pub struct PartitionStats {
     pub name: String,
     /// CPU to which it is pinned.
     pub cpu: Option<usize>,
+    /// Number of its thread, as `ps -L` shows it; 0 before it runs.
+    pub tid: u32,
     /// Sweeps over its blocks.
     pub sweeps: u64,
     /// Times it had nothing to do and waited.

@@ -1,0 +1,162 @@
+//! Moving a running graph when its load has shifted, and not otherwise.
+//!
+//! Time is cut into windows, each with the [`Profile`] of what the graph did in it. An
+//! [`Advisor`] (the partitioner, as a rule) says which plan would suit a window best and what any
+//! plan would cost in it. [`Adaptation`] decides by that:
+//!
+//! - A plan becomes a candidate when it beats the present one by [`Policy::gain_min`]; it must do
+//!   so in [`Policy::windows`] windows in a row, each by its own measurements.
+//! - Between two moves lies at least [`Policy::interval`]. A move that undoes the one before it
+//!   doubles that, up to [`Policy::interval_max`], so a load that goes to and fro is left alone
+//!   more and more; any other move halves it again.
+//!
+//! Nothing here reads a clock. [`Adapter`] does the work for a [`Running`](crate::Running) graph,
+//! in the thread that waits for it.
+
+mod adapter;
+mod advisor;
+
+pub use adapter::{Adapter, Event};
+pub use advisor::{Advisor, Partitioner};
+
+use crate::plan::{Partition, Plan};
+use crate::profile::Profile;
+use std::time::{Duration, Instant};
+
+/// When a graph is moved.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Policy {
+    /// Length of a window.
+    pub window: Duration,
+    /// Windows in a row that must speak for a plan; at least 1.
+    pub windows: u32,
+    /// Share of the time that a plan must save, 0 to 1.
+    pub gain_min: f64,
+    /// Least time between two moves.
+    pub interval: Duration,
+    /// What that grows to while moves undo each other.
+    pub interval_max: Duration,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            window: Duration::from_millis(500),
+            windows: 4,
+            gain_min: 0.1,
+            interval: Duration::from_secs(5),
+            interval_max: Duration::from_secs(320),
+        }
+    }
+}
+
+/// A plan that has been better long enough.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Proposal {
+    /// Where to move.
+    pub plan: Plan,
+    /// Share of the time that it saves by prediction, in the worst of the windows.
+    pub gain: f64,
+}
+
+/// Decides window by window.
+#[derive(Clone, Debug)]
+pub struct Adaptation {
+    policy: Policy,
+    candidate: Option<Candidate>,
+    /// When the graph was moved last, and from which plan.
+    last: Option<(Instant, Plan)>,
+    interval: Duration,
+}
+
+#[derive(Clone, Debug)]
+struct Candidate {
+    plan: Plan,
+    windows: u32,
+    gain: f64,
+}
+
+impl Adaptation {
+    /// By this policy, with nothing learnt yet.
+    #[must_use]
+    pub fn new(policy: Policy) -> Self {
+        let interval = policy.interval;
+        Self { policy, candidate: None, last: None, interval }
+    }
+
+    /// The policy.
+    #[must_use]
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// Looks at a window that ended `now`, during which the graph ran by `current`. A window in
+    /// which nothing passed says nothing and changes nothing.
+    pub fn observe(
+        &mut self,
+        now: Instant,
+        load: &Profile,
+        current: &Plan,
+        advisor: &mut dyn Advisor,
+    ) -> Option<Proposal> {
+        if load.blocks.iter().all(|block| block.busy_ns == 0) {
+            return None;
+        }
+        let gain_min = self.policy.gain_min;
+        let present = advisor.cost(load, current)?;
+        let mut gain = |plan: &Plan| {
+            let gain = 1.0 - advisor.cost(load, plan)? / present;
+            (gain >= gain_min && !is_same(plan, current)).then_some(gain)
+        };
+        self.candidate = self.candidate.take().and_then(|mut candidate| {
+            candidate.gain = candidate.gain.min(gain(&candidate.plan)?);
+            candidate.windows += 1;
+            Some(candidate)
+        });
+        if self.candidate.is_none() {
+            let plan = advisor.propose(load)?;
+            let gain = 1.0 - advisor.cost(load, &plan)? / present;
+            let worth = gain >= gain_min && !is_same(&plan, current);
+            self.candidate = worth.then_some(Candidate { plan, windows: 1, gain });
+        }
+        let candidate = self.candidate.as_ref()?;
+        let due = self
+            .last
+            .as_ref()
+            .is_none_or(|(at, _)| now.saturating_duration_since(*at) >= self.interval);
+        (due && candidate.windows >= self.policy.windows.max(1))
+            .then(|| Proposal { plan: candidate.plan.clone(), gain: candidate.gain })
+    }
+
+    /// Notes that the graph was moved `from` one plan `to` another.
+    pub fn moved(&mut self, now: Instant, from: &Plan, to: &Plan) {
+        let undoes = self.last.as_ref().is_some_and(|(_, before)| is_same(before, to));
+        let interval = if undoes { self.interval * 2 } else { self.interval / 2 };
+        self.interval = interval.min(self.policy.interval_max).max(self.policy.interval);
+        self.last = Some((now, from.clone()));
+        self.candidate = None;
+    }
+
+    /// Notes that a move was refused: the evidence has to be gathered again.
+    pub fn refused(&mut self) {
+        self.candidate = None;
+    }
+}
+
+/// Whether two plans put the same blocks together on the same CPUs, whatever they call it.
+fn is_same(one: &Plan, other: &Plan) -> bool {
+    let sorted = |plan: &Plan| {
+        let place = |partition: &Partition| {
+            let mut blocks = partition.blocks.clone();
+            blocks.sort_unstable();
+            (blocks, partition.cpu)
+        };
+        let mut places: Vec<_> = plan.partitions.iter().map(place).collect();
+        places.sort_unstable();
+        places
+    };
+    sorted(one) == sorted(other)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,44 @@
+//! Whose advice is taken.
+
+use crate::place::{self, Hints, Shape};
+use crate::plan::Plan;
+use crate::profile::Profile;
+use millstream_sys::Topology;
+
+/// Somebody who knows what a plan would cost.
+pub trait Advisor {
+    /// What the load of a window would cost by `plan`, in any unit as long as it is always the
+    /// same; less is better. `None` if it cannot be said.
+    fn cost(&mut self, load: &Profile, plan: &Plan) -> Option<f64>;
+
+    /// The plan that suits the load best. `None` if there is none.
+    fn propose(&mut self, load: &Profile) -> Option<Plan>;
+}
+
+/// The [partitioner](crate::place) for one graph on one machine.
+#[derive(Clone, Debug)]
+pub struct Partitioner {
+    shape: Shape,
+    topology: Topology,
+    hints: Hints,
+}
+
+impl Partitioner {
+    /// For a graph of this shape; what the hints decide stays decided.
+    #[must_use]
+    pub fn new(shape: Shape, topology: Topology, hints: Hints) -> Self {
+        Self { shape, topology, hints }
+    }
+}
+
+impl Advisor for Partitioner {
+    fn cost(&mut self, load: &Profile, plan: &Plan) -> Option<f64> {
+        let found = place::predict(&self.shape, load, &self.topology, &self.hints, plan);
+        found.ok().map(|prediction| prediction.ns_per_item).filter(|ns| *ns > 0.0)
+    }
+
+    fn propose(&mut self, load: &Profile) -> Option<Plan> {
+        let placed = place::plan(&self.shape, load, &self.topology, &self.hints);
+        placed.ok().map(|placed| placed.plan)
+    }
+}
