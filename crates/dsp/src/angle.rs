@@ -83,7 +83,7 @@ mod tests {
     fn angles_agree_with_the_library_all_around() {
         let mut input = vec![Sample::default(), Sample::new(-1.0, 0.0), Sample::new(0.0, -2.0)];
         for n in 0..10_000 {
-            let (angle, radius) = (f64::from(n) * 0.000_628_4 - 3.14, 1e-15 * 1.007f64.powi(n));
+            let (angle, radius) = (f64::from(n) * 0.000_628_4 - 3.2, 1e-15 * 1.007f64.powi(n));
             input.push(Sample::new((radius * angle.cos()) as f32, (radius * angle.sin()) as f32));
         }
         let mut out = vec![0.0; input.len()];

@@ -38,12 +38,14 @@
 //! blocks = ["source"]
 //! ```
 //!
+//! A value is text, a number, `true` or `false`, or a list of numbers.
 //! `${NAME}` inside longer text is replaced too. In a chain `a -> b -> c` a block without port
 //! name must have only one such port.
 
 mod build;
 mod error;
 mod raw;
+mod similar;
 
 pub use error::{GraphFileError, Problem};
 

@@ -74,6 +74,9 @@ pub mod runtime;
 mod survey;
 pub mod tag;
 
+/// The item type `cf32`.
+pub use num_complex::Complex;
+
 pub use block::{Block, BlockError, Context, Work};
 pub use file::{GraphFile, GraphFileError};
 pub use graph::{Graph, GraphError};

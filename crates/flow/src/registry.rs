@@ -1,11 +1,13 @@
 //! Block types by name, with the parameters they declare: what graph files can use.
 
 mod builtin;
+mod items;
 mod parameter;
 
 pub use parameter::{Kind, Parameter, Parameters, Value};
 
 use crate::block::{Block, BlockError};
+use crate::file::{GraphFile, GraphFileError};
 use std::collections::BTreeMap;
 
 type Factory = Box<dyn Fn(&Parameters) -> Result<Box<dyn Block>, BlockError> + Send + Sync>;
@@ -31,6 +33,8 @@ pub struct BlockType {
     name: String,
     summary: String,
     parameters: Vec<Parameter>,
+    example: &'static str,
+    ports: &'static [&'static str],
     factory: Option<Factory>,
 }
 
@@ -39,13 +43,13 @@ impl BlockType {
     #[must_use]
     pub fn new(name: &str, summary: &str) -> Self {
         let (name, summary) = (name.to_owned(), summary.to_owned());
-        Self { name, summary, parameters: Vec::new(), factory: None }
+        Self { name, summary, parameters: Vec::new(), example: "", ports: &[], factory: None }
     }
 
     /// Declares a parameter that must be given.
     #[must_use]
     pub fn required(mut self, name: &'static str, kind: Kind, help: &'static str) -> Self {
-        self.parameters.push(Parameter { name, kind, help, default: None });
+        self.parameters.push(Parameter { name, kind, help, default: None, choices: &[] });
         self
     }
 
@@ -59,7 +63,39 @@ impl BlockType {
     ) -> Self {
         let default = default.into();
         let (kind, default) = (default.kind(), Some(default));
-        self.parameters.push(Parameter { name, kind, help, default });
+        self.parameters.push(Parameter { name, kind, help, default, choices: &[] });
+        self
+    }
+
+    /// Declares a text that can only be one of `choices`, the first of them unless given.
+    ///
+    /// # Panics
+    /// If there are no choices.
+    #[must_use]
+    pub fn choice(
+        mut self,
+        name: &'static str,
+        choices: &'static [&'static str],
+        help: &'static str,
+    ) -> Self {
+        let default = Some(Value::from(choices[0]));
+        self.parameters.push(Parameter { name, kind: Kind::Text, help, default, choices });
+        self
+    }
+
+    /// Values for an example, as a graph file has them: `count = 1000`. Every required parameter
+    /// needs one; what is listed of a type comes from a block made with them.
+    #[must_use]
+    pub fn example(mut self, values: &'static str) -> Self {
+        self.example = values;
+        self
+    }
+
+    /// Says that making a block needs something outside of this program (a file, a device), and
+    /// what ports it has, as they are listed: `out: Complex<f32>`. Such examples are not made.
+    #[must_use]
+    pub fn outside(mut self, ports: &'static [&'static str]) -> Self {
+        self.ports = ports;
         self
     }
 
@@ -91,6 +127,18 @@ impl BlockType {
     #[must_use]
     pub fn parameters(&self) -> &[Parameter] {
         &self.parameters
+    }
+
+    /// The values of its example, see [`example`](Self::example).
+    #[must_use]
+    pub fn example_values(&self) -> &'static str {
+        self.example
+    }
+
+    /// The ports of a type whose example cannot be made, see [`outside`](Self::outside).
+    #[must_use]
+    pub fn outside_ports(&self) -> Option<&'static [&'static str]> {
+        Some(self.ports).filter(|ports| !ports.is_empty())
     }
 
     pub(crate) fn make(&self, parameters: &Parameters) -> Result<Box<dyn Block>, BlockError> {
@@ -135,6 +183,24 @@ impl Registry {
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&BlockType> {
         self.types.get(name)
+    }
+
+    /// Makes the block of a type's [`example`](BlockType::example).
+    ///
+    /// # Errors
+    /// [`GraphFileError`] for a type that is not there, and for what the factory says.
+    pub fn make_example(&self, name: &str) -> Result<Box<dyn Block>, GraphFileError> {
+        let values = self.get(name).map_or("", BlockType::example_values);
+        self.make(name, values)
+    }
+
+    /// Makes a block of type `name` with `values`, as a graph file has them under `[[block]]`.
+    ///
+    /// # Errors
+    /// [`GraphFileError`], as for a graph file.
+    pub fn make(&self, name: &str, values: &str) -> Result<Box<dyn Block>, GraphFileError> {
+        let text = format!("[[block]]\nname = \"block\"\ntype = \"{name}\"\n{values}");
+        GraphFile::parse("example", &text)?.make_only_block(self)
     }
 
     /// Every type, by name.

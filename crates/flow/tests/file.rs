@@ -146,12 +146,26 @@ fn blocks_that_cannot_be_made() {
     );
     assert_eq!(
         refuse("count = \"${count}\"", "count = [1]"),
-        "g.toml: block `first`, count: expected text, a number, or true or false, found array"
+        "g.toml: block `first`, count: expected a whole number, found `[1.0]`"
+    );
+    assert_eq!(
+        refuse("count = \"${count}\"", "count = [1, \"x\"]"),
+        "g.toml: block `first`, count: expected a list of numbers: every element must be one"
+    );
+    assert_eq!(
+        refuse("count = \"${count}\"", "count = { of = 3 }"),
+        "g.toml: block `first`, count: expected text, a number, true or false, or numbers, \
+         found table"
+    );
+    assert_eq!(
+        refuse("item = \"cf32\"", "item = \"c32\""),
+        "g.toml: block `sink`: item = `c32`: expected u8, cf32, f32 or sc16; \
+         did you mean `cf32`?"
     );
     assert_eq!(
         refuse("${count}", "${counts}"),
         "g.toml: block `first`, count: there is no parameter `counts`; \
-         there are: count, factor, in, out"
+         there are: count, factor, in, out; did you mean `count`?"
     );
     assert_eq!(refuse("${count}", "${count"), "g.toml: block `first`, count: `${` without `}`");
     assert_eq!(

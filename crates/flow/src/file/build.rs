@@ -3,7 +3,7 @@
 use super::{BlockEntry, GraphFile, GraphFileError, Problem};
 use crate::block::Block;
 use crate::graph::{Graph, GraphError};
-use crate::registry::{BlockType, Kind, Parameters, Registry, Value};
+use crate::registry::{BlockType, Kind, Parameter, Parameters, Registry, Value};
 use std::collections::BTreeMap;
 
 /// Where a value comes from decides how strictly it is read.
@@ -47,6 +47,18 @@ impl GraphFile {
         }
         graph.check()?;
         Ok(graph)
+    }
+
+    /// Makes the block of a file that has one.
+    pub(crate) fn make_only_block(
+        &self,
+        registry: &Registry,
+    ) -> Result<Box<dyn Block>, GraphFileError> {
+        let made = match &self.blocks[..] {
+            [entry] => entry.make(registry, &BTreeMap::new()),
+            _ => Err(GraphError::Empty.into()),
+        };
+        made.map_err(|problem| problem.of(&self.name))
     }
 
     /// Every parameter's value: set, or its default.
@@ -148,9 +160,26 @@ impl BlockEntry {
                     });
                 }
             };
+            self.check_choice(parameter, &value)?;
             parameters.insert(parameter.name, value);
         }
         Ok(parameters)
+    }
+
+    fn check_choice(&self, parameter: &Parameter, value: &Value) -> Result<(), Problem> {
+        match value {
+            Value::Text(text)
+                if !parameter.choices.is_empty() && !parameter.choices.contains(&text.as_str()) =>
+            {
+                Err(Problem::NoChoice {
+                    block: self.name.clone(),
+                    key: parameter.name,
+                    found: text.clone(),
+                    choices: parameter.choices,
+                })
+            }
+            _ => Ok(()),
+        }
     }
 }
 

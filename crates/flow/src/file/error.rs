@@ -1,5 +1,6 @@
 //! What can be wrong with a graph file.
 
+use super::similar::closest;
 use crate::block::BlockError;
 use crate::graph::GraphError;
 
@@ -24,12 +25,33 @@ pub enum Problem {
     #[error("{0}")]
     Syntax(String),
     /// A value that is neither text, number nor boolean.
-    #[error("{key}: expected text, a number, or true or false, found {found}")]
+    #[error("{key}: expected text, a number, true or false, or numbers, found {found}")]
     NoValue {
         /// Where.
         key: String,
         /// What is there.
         found: &'static str,
+    },
+    /// A list that has something else in it than numbers.
+    #[error("{key}: expected a list of numbers: every element must be one")]
+    NoNumbers {
+        /// Where.
+        key: String,
+    },
+    /// A text that is none of those possible.
+    #[error(
+        "block `{block}`: {key} = `{found}`: expected {}{}",
+        either(choices), suggestion(found, choices.iter().copied())
+    )]
+    NoChoice {
+        /// The block.
+        block: String,
+        /// The key.
+        key: &'static str,
+        /// The text.
+        found: String,
+        /// What it can be.
+        choices: &'static [&'static str],
     },
     /// A parameter without value.
     #[error("parameter `{name}`{} has no value; give one with `--set {name}=VALUE`", about(help))]
@@ -40,7 +62,7 @@ pub enum Problem {
         help: String,
     },
     /// Setting a parameter that is not there.
-    #[error("there is no parameter `{name}` to set; there are: {}", list(known))]
+    #[error("there is no parameter `{name}` to set; there are: {}", list(name, known))]
     UnknownParameter {
         /// The name.
         name: String,
@@ -51,7 +73,7 @@ pub enum Problem {
     #[error("`{0}` sets nothing; write `NAME=VALUE`")]
     NoAssignment(String),
     /// `${…}` of a parameter that is not there.
-    #[error("{key}: there is no parameter `{name}`; there are: {}", list(known))]
+    #[error("{key}: there is no parameter `{name}`; there are: {}", list(name, known))]
     UnknownReference {
         /// Where.
         key: String,
@@ -67,7 +89,10 @@ pub enum Problem {
         key: String,
     },
     /// A block type that is not registered.
-    #[error("block `{block}`: there is no type `{type_name}`; there are: {}", list(known))]
+    #[error(
+        "block `{block}`: there is no type `{type_name}`; there are: {}",
+        list(type_name, known)
+    )]
     UnknownType {
         /// The block.
         block: String,
@@ -77,7 +102,7 @@ pub enum Problem {
         known: Vec<String>,
     },
     /// A key that the block type does not declare.
-    #[error("block `{block}`: type `{type_name}` has no `{key}`; it has: {}", list(known))]
+    #[error("block `{block}`: type `{type_name}` has no `{key}`; it has: {}", list(key, known))]
     UnknownKey {
         /// The block.
         block: String,
@@ -132,8 +157,28 @@ impl Problem {
     }
 }
 
-fn list(names: &[String]) -> String {
-    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+/// Every name, and which of them may have been meant.
+fn list(wrong: &str, names: &[String]) -> String {
+    let all = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    all + &suggestion(wrong, names.iter().map(String::as_str))
+}
+
+/// "a, b or c".
+fn either(choices: &[&str]) -> String {
+    match choices {
+        [rest @ .., before, last] => {
+            let rest: String = rest.iter().map(|choice| format!("{choice}, ")).collect();
+            format!("{rest}{before} or {last}")
+        }
+        _ => choices.concat(),
+    }
+}
+
+fn suggestion<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> String {
+    match closest(wrong, names) {
+        Some(name) => format!("; did you mean `{name}`?"),
+        None => String::new(),
+    }
 }
 
 fn about(help: &str) -> String {

@@ -89,6 +89,16 @@ fn value(key: &str, toml: toml::Value) -> Result<Value, Problem> {
         toml::Value::Integer(n) => Value::Integer(n),
         toml::Value::Float(x) => Value::Number(x),
         toml::Value::Boolean(b) => Value::Boolean(b),
+        toml::Value::Array(list) => {
+            let number = |value: &toml::Value| match value {
+                toml::Value::Integer(n) => Some(*n as f64),
+                toml::Value::Float(x) => Some(*x),
+                _ => None,
+            };
+            let numbers = list.iter().map(number).collect::<Option<_>>();
+            let key = || key.to_owned();
+            return numbers.map(Value::Numbers).ok_or_else(|| Problem::NoNumbers { key: key() });
+        }
         other => {
             return Err(Problem::NoValue { key: key.to_owned(), found: other.type_str() });
         }

@@ -5,75 +5,69 @@ use crate::block::{Block, BlockError};
 use crate::blocks::{
     Copy, FileSink, FileSource, Head, MultiplyConst, NullSink, NullSource, SampleFormat, Throttle,
 };
+use crate::for_item;
 use num_complex::Complex;
 use std::path::Path;
 
 type Made = Result<Box<dyn Block>, BlockError>;
 
-const ITEM: &str = "type of the items: u8, sc16, f32 or cf32";
+const ITEM: &str = "type of the items";
 
-/// Evaluates `$make` with `$T` standing for the item type that parameter `item` names.
-macro_rules! for_item {
-    ($parameters:ident, $T:ident => $make:expr) => {
-        match $parameters.text("item") {
-            "u8" => for_item!(@ u8, $T => $make),
-            "sc16" => for_item!(@ [i16; 2], $T => $make),
-            "f32" => for_item!(@ f32, $T => $make),
-            "cf32" => for_item!(@ Complex<f32>, $T => $make),
-            _ => Err($parameters.wrong("item", "u8, sc16, f32 or cf32")),
-        }
-    };
-    (@ $Item:ty, $T:ident => $make:expr) => {{
-        type $T = $Item;
-        let block: Box<dyn Block> = Box::new($make);
-        Ok(block)
-    }};
-}
+/// Types of items, the usual one first.
+const ITEMS: &[&str] = &["cf32", "f32", "sc16", "u8"];
+const ITEMS_BYTES: &[&str] = &["u8", "cf32", "f32", "sc16"];
 
 pub(super) fn register(registry: &mut Registry) {
     registry.register(
         BlockType::new("file_source", "Reads complex samples from a raw I/Q file.")
             .required("path", Kind::Text, "the file")
             .optional("format", "auto", "sc16, cf32, or auto: by the file's extension")
+            .example("path = \"in.sc16\"")
+            .outside(&["out: Complex<f32>"])
             .factory(file_source),
     );
     registry.register(
         BlockType::new("file_sink", "Writes items to a file, which appears when it is whole.")
             .required("path", Kind::Text, "the file")
-            .optional("item", "u8", ITEM)
+            .choice("item", ITEMS_BYTES, ITEM)
+            .example("path = \"out.u8\"")
+            .outside(&["in: u8"])
             .factory(file_sink),
     );
     registry.register(
-        BlockType::new("null_source", "Zeros without end.")
-            .optional("item", "cf32", ITEM)
-            .factory(|parameters| for_item!(parameters, T => NullSource::<T>::new())),
+        BlockType::new("null_source", "Zeros without end.").choice("item", ITEMS, ITEM).factory(
+            |parameters| for_item!(parameters, T: u8 | sc16 | f32 | cf32 => NullSource::<T>::new()),
+        ),
     );
     registry.register(
         BlockType::new("null_sink", "Takes everything and keeps nothing.")
-            .optional("item", "cf32", ITEM)
-            .factory(|parameters| for_item!(parameters, T => NullSink::<T>::new())),
+            .choice("item", ITEMS, ITEM)
+            .factory(|parameters| for_item!(parameters, T: u8 | sc16 | f32 | cf32 => NullSink::<T>::new())),
     );
     registry.register(
-        BlockType::new("copy", "Passes items on.")
-            .optional("item", "cf32", ITEM)
-            .factory(|parameters| for_item!(parameters, T => Copy::<T>::new())),
+        BlockType::new("copy", "Passes items on.").choice("item", ITEMS, ITEM).factory(
+            |parameters| for_item!(parameters, T: u8 | sc16 | f32 | cf32 => Copy::<T>::new()),
+        ),
     );
     registry.register(
         BlockType::new("head", "Passes the first items on, then ends.")
             .required("count", Kind::Integer, "number of items")
-            .optional("item", "cf32", ITEM)
+            .choice("item", ITEMS, ITEM)
+            .example("count = 1000")
             .factory(head),
     );
     registry.register(
         BlockType::new("throttle", "Lets items pass at a rate.")
             .required("rate_hz", Kind::Number, "items per second")
-            .optional("item", "cf32", ITEM)
+            .choice("item", ITEMS, ITEM)
+            .example("rate_hz = 1e6")
             .factory(throttle),
     );
     registry.register(
         BlockType::new("multiply_const", "Multiplies by a real constant.")
             .required("factor", Kind::Number, "the constant")
-            .optional("item", "cf32", "type of the items: f32 or cf32")
+            .choice("item", &["cf32", "f32"], ITEM)
+            .example("factor = 0.5")
             .factory(multiply_const),
     );
 }
@@ -91,13 +85,13 @@ fn file_source(parameters: &Parameters) -> Made {
 
 fn file_sink(parameters: &Parameters) -> Made {
     let path = Path::new(parameters.text("path"));
-    for_item!(parameters, T => FileSink::<T>::new(path))
+    for_item!(parameters, T: u8 | sc16 | f32 | cf32 => FileSink::<T>::new(path))
 }
 
 fn head(parameters: &Parameters) -> Made {
     let count = u64::try_from(parameters.integer("count"))
         .map_err(|_| parameters.wrong("count", "zero or more"))?;
-    for_item!(parameters, T => Head::<T>::new(count))
+    for_item!(parameters, T: u8 | sc16 | f32 | cf32 => Head::<T>::new(count))
 }
 
 fn throttle(parameters: &Parameters) -> Made {
@@ -105,7 +99,7 @@ fn throttle(parameters: &Parameters) -> Made {
     if rate_hz <= 0.0 {
         return Err(parameters.wrong("rate_hz", "more than zero"));
     }
-    for_item!(parameters, T => Throttle::<T>::new(rate_hz)?)
+    for_item!(parameters, T: u8 | sc16 | f32 | cf32 => Throttle::<T>::new(rate_hz)?)
 }
 
 fn multiply_const(parameters: &Parameters) -> Made {

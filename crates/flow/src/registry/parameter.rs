@@ -16,6 +16,8 @@ pub enum Kind {
     Number,
     /// `true` or `false`.
     Boolean,
+    /// A list of finite numbers.
+    Numbers,
 }
 
 impl fmt::Display for Kind {
@@ -25,6 +27,7 @@ impl fmt::Display for Kind {
             Self::Integer => "a whole number",
             Self::Number => "a number",
             Self::Boolean => "true or false",
+            Self::Numbers => "a list of numbers",
         })
     }
 }
@@ -40,6 +43,8 @@ pub struct Parameter {
     pub help: &'static str,
     /// Its value when none is given; `None` if one must be.
     pub default: Option<Value>,
+    /// The only values a text can have; empty when it can have any.
+    pub choices: &'static [&'static str],
 }
 
 /// A parameter's value.
@@ -54,6 +59,8 @@ pub enum Value {
     Number(f64),
     /// True or false.
     Boolean(bool),
+    /// Numbers, such as a filter's taps.
+    Numbers(Vec<f64>),
 }
 
 impl Value {
@@ -65,6 +72,7 @@ impl Value {
             Self::Integer(_) => Kind::Integer,
             Self::Number(_) => Kind::Number,
             Self::Boolean(_) => Kind::Boolean,
+            Self::Numbers(_) => Kind::Numbers,
         }
     }
 
@@ -79,17 +87,23 @@ impl Value {
                 whole.then_some(Self::Integer(x as i64))
             }
             (Self::Number(x), Kind::Number) if !x.is_finite() => None,
+            (Self::Numbers(list), _) if list.iter().any(|x| !x.is_finite()) => None,
             (value, kind) => (value.kind() == kind).then_some(value),
         }
     }
 
-    /// Reads what somebody typed: as `kind`.
+    /// Reads what somebody typed: as `kind`. Numbers of a list are separated by commas.
     pub(crate) fn from_text(text: &str, kind: Kind) -> Option<Self> {
         let number = || text.parse::<f64>().ok().map(Self::Number);
         match kind {
             Kind::Text => Some(Self::Text(text.to_owned())),
             Kind::Boolean => text.parse().ok().map(Self::Boolean),
             Kind::Number => number()?.into_kind(kind),
+            Kind::Numbers => {
+                let list = text.trim().trim_start_matches('[').trim_end_matches(']');
+                let numbers = list.split(',').map(|number| number.trim().parse().ok());
+                Self::Numbers(numbers.collect::<Option<_>>()?).into_kind(kind)
+            }
             Kind::Integer => {
                 let integer = text.parse().ok().map(Self::Integer);
                 integer.or_else(|| number()?.into_kind(kind))
@@ -105,6 +119,7 @@ impl fmt::Display for Value {
             Self::Integer(n) => write!(f, "{n}"),
             Self::Number(x) => write!(f, "{x}"),
             Self::Boolean(b) => write!(f, "{b}"),
+            Self::Numbers(list) => write!(f, "{list:?}"),
         }
     }
 }
@@ -130,6 +145,12 @@ impl From<f64> for Value {
 impl From<bool> for Value {
     fn from(b: bool) -> Self {
         Self::Boolean(b)
+    }
+}
+
+impl From<&[f64]> for Value {
+    fn from(list: &[f64]) -> Self {
+        Self::Numbers(list.to_vec())
     }
 }
 
@@ -184,6 +205,25 @@ impl Parameters {
         }
     }
 
+    /// A list of numbers; finite.
+    #[must_use]
+    pub fn numbers(&self, name: &str) -> &[f64] {
+        match self.get(name) {
+            Value::Numbers(list) => list,
+            other => panic!("parameter {name} is {other:?}"),
+        }
+    }
+
+    /// A whole number of type `T`, at least `least`.
+    ///
+    /// # Errors
+    /// What the parameter should have been.
+    pub fn count<T: TryFrom<i64>>(&self, name: &str, least: i64) -> Result<T, BlockError> {
+        let value = self.integer(name);
+        let count = if value < least { None } else { T::try_from(value).ok() };
+        count.ok_or_else(|| self.wrong(name, &format!("a whole number from {least}")))
+    }
+
     /// An error that says what parameter `name` should have been: for values that have the
     /// right kind and still make no sense.
     #[must_use]
@@ -215,6 +255,10 @@ mod tests {
             ("true", Kind::Boolean, Some(Value::Boolean(true))),
             ("yes", Kind::Boolean, None),
             ("7", Kind::Text, Some(Value::from("7"))),
+            ("[1, -2.5]", Kind::Numbers, Some(Value::from(&[1.0, -2.5][..]))),
+            ("3", Kind::Numbers, Some(Value::from(&[3.0][..]))),
+            ("1,,2", Kind::Numbers, None),
+            ("1,nan", Kind::Numbers, None),
         ] {
             assert_eq!(Value::from_text(text, kind), expected, "{text} as {kind}");
         }
