@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 /// Every type of block that this program knows, and where its receivers report.
 pub fn registry() -> (Registry, Monitors) {
     let mut registry = Registry::builtin();
+    millstream_blocks::register(&mut registry);
     millstream_radio::block::register(&mut registry);
     let monitors = millstream_atsc::blocks::register(&mut registry);
     (registry, monitors)

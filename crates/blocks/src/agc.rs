@@ -1,0 +1,151 @@
+//! Automatic gain control.
+
+use crate::through::{each, number};
+use crate::{ITEM, Process, Sample, Through};
+use millstream_flow::registry::BlockType;
+use millstream_flow::{BlockError, Gauge, Kind, Message, Metric, Registry, Value, for_item};
+
+/// What has a magnitude.
+pub trait Magnitude: millstream_flow::Item + Default {
+    /// `|x|`.
+    fn magnitude(self) -> f32;
+    /// `gain · x`.
+    fn scaled(self, gain: f32) -> Self;
+}
+
+impl Magnitude for f32 {
+    fn magnitude(self) -> f32 {
+        self.abs()
+    }
+    fn scaled(self, gain: f32) -> Self {
+        self * gain
+    }
+}
+
+impl Magnitude for Sample {
+    fn magnitude(self) -> f32 {
+        self.norm_sqr().sqrt()
+    }
+    fn scaled(self, gain: f32) -> Self {
+        self * gain
+    }
+}
+
+/// Brings the magnitude to `reference`: `y = g · x`, then `g += speed · (reference - |y|)`, kept
+/// between 0 and `gain_max`. It settles in about `1 / (speed · |x|)` samples.
+///
+/// # Messages
+/// `reference`, `gain`.
+///
+/// # Metrics
+/// `gain`.
+#[derive(Debug)]
+pub struct Agc<T> {
+    reference: f32,
+    speed: f32,
+    gain_max: f32,
+    gain: f32,
+    shown: Gauge,
+    items: std::marker::PhantomData<T>,
+}
+
+impl<T> Agc<T> {
+    /// A control that begins with a gain of 1.
+    #[must_use]
+    pub fn new(reference: f32, speed: f32, gain_max: f32) -> Self {
+        let (gain, shown) = (gain_max.min(1.0), Gauge::new());
+        Self { reference, speed, gain_max, gain, shown, items: std::marker::PhantomData }
+    }
+}
+
+impl<T: Magnitude> Process for Agc<T> {
+    type Input = T;
+    type Output = T;
+
+    fn process(&mut self, input: &[T], output: &mut [T]) -> (usize, usize) {
+        let (mut gain, reference, speed) = (self.gain, self.reference, self.speed);
+        let moved = each(input, output, |x: T| {
+            let y = x.scaled(gain);
+            let next = (gain + speed * (reference - y.magnitude())).clamp(0.0, self.gain_max);
+            // A sample that is no number must not stay in the loop.
+            gain = if next.is_finite() { next } else { gain };
+            y
+        });
+        self.gain = gain;
+        self.shown.set(f64::from(gain));
+        moved
+    }
+
+    fn metrics(&self) -> Vec<(&'static str, Metric)> {
+        vec![("gain", Metric::from(&self.shown))]
+    }
+
+    fn messages(&self) -> Vec<Message> {
+        vec![
+            Message::new("reference", Kind::Number, "magnitude to reach"),
+            Message::new("gain", Kind::Number, "gain to go on from"),
+        ]
+    }
+
+    fn message(&mut self, name: &str, value: &Value) -> Result<(), BlockError> {
+        let x = number(value)? as f32;
+        if !(x >= 0.0 && x.is_finite()) {
+            return Err(format!("{name} = {x}: expected zero or more").into());
+        }
+        match name {
+            "reference" => self.reference = x,
+            _ => self.gain = x.min(self.gain_max),
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn register(registry: &mut Registry) {
+    registry.register(
+        BlockType::new("agc", "Brings the magnitude to a reference by feedback.")
+            .choice("item", &["cf32", "f32"], ITEM)
+            .optional("reference", 1.0, "magnitude to reach")
+            .optional("speed", 1e-4, "share of the error that the gain takes on per sample")
+            .optional("gain_max", 65_536.0, "the largest gain")
+            .factory(|parameters| {
+                for name in ["reference", "speed", "gain_max"] {
+                    if parameters.number(name) <= 0.0 {
+                        return Err(parameters.wrong(name, "more than zero"));
+                    }
+                }
+                let number = |name| parameters.number(name) as f32;
+                let (reference, speed) = (number("reference"), number("speed"));
+                for_item!(parameters, T: cf32 | f32 => {
+                    Through::new(Agc::<T>::new(reference, speed, number("gain_max")))
+                })
+            }),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_flow::Mock;
+
+    #[test]
+    fn the_loop_follows_its_equation_to_the_reference() {
+        let mut mock = Mock::new(Through::new(Agc::<Sample>::new(0.5, 1e-2, 100.0)));
+        let x = Sample::new(0.03, 0.04);
+        mock.feed("in", &vec![x; 20_000]);
+        mock.run().unwrap();
+        let out = mock.take::<Sample>("out");
+        // |x| = 0.05: the gain tends to 10 with a time constant of 1 / (0.01 · 0.05) = 2000.
+        for n in [0, 500, 2000, 6000, 19_999] {
+            let gain = 10.0 - 9.0 * (1.0 - 0.01 * 0.05f64).powi(n as i32);
+            assert!((f64::from(out[n].norm()) - 0.05 * gain).abs() < 1e-4, "{n}: {}", out[n]);
+        }
+    }
+
+    #[test]
+    fn a_sample_that_is_no_number_does_not_stay() {
+        let mut mock = Mock::new(Through::new(Agc::<f32>::new(1.0, 0.1, 10.0)));
+        mock.feed("in", &[f32::NAN, f32::INFINITY, 1.0, 1.0]);
+        mock.run().unwrap();
+        assert!(mock.take::<f32>("out")[2..].iter().all(|x| x.is_finite()));
+    }
+}

@@ -1,0 +1,155 @@
+//! Resampling by any ratio.
+
+use crate::through::number;
+use crate::{ITEM, Process, Sample, Through};
+use millstream_dsp::arbitrary::{ArbitraryResampler, RATIOS};
+use millstream_flow::registry::BlockType;
+use millstream_flow::{BlockError, Item, Kind, Message, Rate, Registry, Value, for_item};
+use std::marker::PhantomData;
+
+/// What the resampler's rows hold.
+pub trait Resampled: Item {
+    /// Rows of one stream.
+    const ROWS: usize;
+    /// Runs the kernel.
+    fn run(kernel: &mut ArbitraryResampler, input: &[Self], out: &mut [Self]) -> (usize, usize);
+}
+
+impl Resampled for f32 {
+    const ROWS: usize = 1;
+    fn run(kernel: &mut ArbitraryResampler, input: &[Self], out: &mut [Self]) -> (usize, usize) {
+        kernel.process_real(input, out)
+    }
+}
+
+impl Resampled for Sample {
+    const ROWS: usize = 2;
+    fn run(kernel: &mut ArbitraryResampler, input: &[Self], out: &mut [Self]) -> (usize, usize) {
+        kernel.process(input, out)
+    }
+}
+
+/// Makes `ratio` items of one, with a bank of 128 filter phases and linear interpolation between
+/// them. What lies beyond 0.9 of half the lower rate is suppressed by 80 dB; the delay is 16 items
+/// of the lower rate.
+///
+/// # Messages
+/// `ratio`: a small change follows a clock without a jump. The filter stays that of the start.
+#[derive(Debug)]
+pub struct Arbitrary<T> {
+    kernel: ArbitraryResampler,
+    ratio: f64,
+    items: PhantomData<T>,
+}
+
+impl<T: Resampled> Arbitrary<T> {
+    /// A resampler.
+    ///
+    /// # Errors
+    /// A ratio outside 1/256 to 256.
+    pub fn new(ratio: f64) -> Result<Self, BlockError> {
+        check(ratio)?;
+        Ok(Self { kernel: ArbitraryResampler::new(ratio, T::ROWS), ratio, items: PhantomData })
+    }
+}
+
+fn check(ratio: f64) -> Result<(), BlockError> {
+    if RATIOS.contains(&ratio) {
+        return Ok(());
+    }
+    Err(format!("ratio = {ratio}: expected a number from 1/256 to 256").into())
+}
+
+impl<T: Resampled> Process for Arbitrary<T> {
+    type Input = T;
+    type Output = T;
+
+    fn process(&mut self, input: &[T], output: &mut [T]) -> (usize, usize) {
+        T::run(&mut self.kernel, input, output)
+    }
+
+    fn rate(&self) -> Rate {
+        nearest(self.ratio)
+    }
+
+    fn holds(&self) -> u64 {
+        self.kernel.delay() as u64
+    }
+
+    fn messages(&self) -> Vec<Message> {
+        vec![Message::new("ratio", Kind::Number, "items out for one in")]
+    }
+
+    fn message(&mut self, _: &str, value: &Value) -> Result<(), BlockError> {
+        let ratio = number(value)?;
+        check(ratio)?;
+        // The filter is that of the first ratio: lower ones would alias.
+        if ratio < 0.95 * self.ratio || ratio > 1.05 * self.ratio {
+            let start = self.ratio;
+            return Err(format!("ratio = {ratio}: expected {start} within 5 %").into());
+        }
+        self.kernel.set_ratio(ratio);
+        Ok(())
+    }
+}
+
+/// The fraction next to `ratio` with terms of at most 2²⁴ (Euclid's continued fraction).
+fn nearest(ratio: f64) -> Rate {
+    const TERM_MAX: f64 = 16_777_216.0;
+    let (mut a, mut b) = ((0.0, 1.0), (1.0, 0.0));
+    let mut rest = ratio;
+    for _ in 0..32 {
+        let whole = rest.floor();
+        let next = (whole * b.0 + a.0, whole * b.1 + a.1);
+        if next.0 > TERM_MAX || next.1 > TERM_MAX {
+            break;
+        }
+        (a, b) = (b, next);
+        if rest - whole < 1e-12 {
+            break;
+        }
+        rest = 1.0 / (rest - whole);
+    }
+    Rate::new((b.0 as u32).max(1), (b.1 as u32).max(1))
+}
+
+pub(crate) fn register(registry: &mut Registry) {
+    registry.register(
+        BlockType::new("arbitrary_resampler", "Changes the rate by any ratio.")
+            .required("ratio", Kind::Number, "items out for one in, 1/256 to 256")
+            .choice("item", &["cf32", "f32"], ITEM)
+            .example("ratio = 1.0884")
+            .factory(|parameters| {
+                let ratio = parameters.number("ratio");
+                for_item!(parameters, T: cf32 | f32 => Through::new(Arbitrary::<T>::new(ratio)?))
+            }),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_flow::Mock;
+
+    #[test]
+    fn the_rate_is_the_nearest_fraction() {
+        assert_eq!(nearest(1.5), Rate::new(3, 2));
+        assert_eq!(nearest(1.0 / 3.0), Rate::new(1, 3));
+        assert_eq!(nearest(160.0 / 147.0), Rate::new(160, 147));
+        assert!((nearest(std::f64::consts::PI).ratio() - std::f64::consts::PI).abs() < 1e-10);
+    }
+
+    #[test]
+    fn a_new_ratio_holds_from_the_next_item_on() {
+        let mut mock = Mock::new(Through::new(Arbitrary::<f32>::new(2.0).unwrap()));
+        mock.feed("in", &[1.0f32; 10_000]);
+        mock.run().unwrap();
+        assert_eq!(mock.take::<f32>("out").len(), 20_000);
+        mock.block.process.message("ratio", &Value::Number(1.92)).unwrap();
+        mock.feed("in", &[1.0f32; 10_000]);
+        mock.run().unwrap();
+        assert!((19_199..=19_201).contains(&mock.take::<f32>("out").len()));
+        let error = mock.block.process.message("ratio", &Value::Number(1.0)).unwrap_err();
+        assert_eq!(error.to_string(), "ratio = 1: expected 2 within 5 %");
+    }
+}

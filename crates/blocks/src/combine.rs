@@ -1,0 +1,128 @@
+//! Sums, differences and products of several streams.
+
+use crate::{ITEM, Made};
+use millstream_flow::registry::{BlockType, Parameters};
+use millstream_flow::{
+    Block, BlockError, Context, In, Item, Out, PortVisitor, Registry, Work, for_item,
+};
+use std::ops::{Add, Mul, Sub};
+
+/// How streams are put together.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Operation {
+    /// The sum of all.
+    Add,
+    /// The first less all others.
+    Subtract,
+    /// The product of all.
+    Multiply,
+}
+
+/// Puts streams together item by item.
+///
+/// Ports: `in0`, `in1`, …; `out`. It ends when one of its inputs has.
+#[derive(Debug)]
+pub struct Combine<T: Item> {
+    /// Items.
+    pub inputs: Vec<In<T>>,
+    /// Items put together.
+    pub output: Out<T>,
+    names: Vec<String>,
+    operation: Operation,
+}
+
+impl<T: Item> Combine<T> {
+    /// A block with this many inputs.
+    #[must_use]
+    pub fn new(operation: Operation, inputs: usize) -> Self {
+        Self {
+            inputs: (0..inputs).map(|_| In::new()).collect(),
+            output: Out::new(),
+            names: (0..inputs).map(|n| format!("in{n}")).collect(),
+            operation,
+        }
+    }
+}
+
+impl<T> Block for Combine<T>
+where
+    T: Item + Add<Output = T> + Sub<Output = T> + Mul<Output = T>,
+{
+    fn ports(&mut self, ports: &mut dyn PortVisitor) {
+        for (name, input) in self.names.iter().zip(&mut self.inputs) {
+            ports.input(name, input);
+        }
+        ports.output("out", &mut self.output);
+    }
+
+    fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
+        let output = self.output.slice_mut();
+        let there = self.inputs.iter().map(|input| input.slice().len()).min().unwrap_or(0);
+        let items = there.min(output.len());
+        let output = &mut output[..items];
+        for (n, input) in self.inputs.iter().enumerate() {
+            let pairs = output.iter_mut().zip(&input.slice()[..items]);
+            match (n, self.operation) {
+                (0, _) => pairs.for_each(|(to, from)| *to = *from),
+                (_, Operation::Add) => pairs.for_each(|(to, from)| *to = *to + *from),
+                (_, Operation::Subtract) => pairs.for_each(|(to, from)| *to = *to - *from),
+                (_, Operation::Multiply) => pairs.for_each(|(to, from)| *to = *to * *from),
+            }
+        }
+        self.inputs.iter_mut().for_each(|input| input.consume(items));
+        self.output.produce(items);
+        Ok(Work::Continue)
+    }
+}
+
+/// Inputs that a block may have.
+const INPUTS_MAX: i64 = 64;
+
+pub(crate) fn register(registry: &mut Registry) {
+    for (name, summary, operation) in [
+        ("add", "Adds streams item by item.", Operation::Add),
+        ("subtract", "Takes the other streams off the first.", Operation::Subtract),
+        ("multiply", "Multiplies streams item by item.", Operation::Multiply),
+    ] {
+        registry.register(
+            BlockType::new(name, summary)
+                .choice("item", &["cf32", "f32"], ITEM)
+                .optional("inputs", 2i64, "number of inputs, 1 to 64")
+                .factory(move |parameters| make(operation, parameters)),
+        );
+    }
+}
+
+fn make(operation: Operation, parameters: &Parameters) -> Made {
+    let inputs = parameters.integer("inputs");
+    if !(1..=INPUTS_MAX).contains(&inputs) {
+        return Err(parameters.wrong("inputs", "1 to 64"));
+    }
+    for_item!(parameters, T: cf32 | f32 => Combine::<T>::new(operation, inputs as usize))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_flow::Mock;
+
+    #[test]
+    fn streams_are_put_together_as_far_as_all_are_there() {
+        for (operation, expected) in [
+            (Operation::Add, [111.0, 222.0]),
+            (Operation::Subtract, [89.0, 178.0]),
+            (Operation::Multiply, [1000.0, 8000.0]),
+        ] {
+            let mut mock = Mock::new(Combine::<f32>::new(operation, 3));
+            mock.feed("in0", &[100.0f32, 200.0, 300.0]);
+            mock.feed("in1", &[10.0f32, 20.0]);
+            mock.feed("in2", &[1.0f32, 2.0, 3.0]);
+            mock.run().unwrap();
+            assert_eq!(mock.take::<f32>("out"), expected, "{operation:?}");
+            assert!(!mock.is_finished());
+            mock.end("in1");
+            mock.run().unwrap();
+            assert!(mock.is_finished());
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! A delay by whole items.
+
+use crate::{ITEM, Process, Through};
+use millstream_flow::registry::BlockType;
+use millstream_flow::{Item, Kind, Registry, TagRule, for_item};
+use std::marker::PhantomData;
+
+/// Puts zeros in front of a stream, so that every item comes so much later. Tags
+/// end here.
+#[derive(Debug)]
+pub struct Delay<T> {
+    left: u64,
+    items: PhantomData<T>,
+}
+
+impl<T: Item> Delay<T> {
+    /// A delay by `count` items.
+    #[must_use]
+    pub fn new(count: u64) -> Self {
+        Self { left: count, items: PhantomData }
+    }
+}
+
+impl<T: Item> Process for Delay<T> {
+    type Input = T;
+    type Output = T;
+
+    fn process(&mut self, input: &[T], output: &mut [T]) -> (usize, usize) {
+        let zeros = usize::try_from(self.left).unwrap_or(usize::MAX).min(output.len());
+        output[..zeros].fill(T::zeroed());
+        self.left -= zeros as u64;
+        let output = &mut output[zeros..];
+        let items = input.len().min(output.len());
+        output[..items].copy_from_slice(&input[..items]);
+        (items, zeros + items)
+    }
+
+    fn tag_rule(&self) -> TagRule {
+        TagRule::Drop
+    }
+}
+
+pub(crate) fn register(registry: &mut Registry) {
+    registry.register(
+        BlockType::new("delay", "Puts zeros in front of a stream.")
+            .required("count", Kind::Integer, "number of zeros")
+            .choice("item", &["cf32", "f32", "sc16", "u8"], ITEM)
+            .example("count = 100")
+            .factory(|parameters| {
+                let count = parameters.count("count", 0)?;
+                for_item!(parameters, T: cf32 | f32 | sc16 | u8 => {
+                    Through::new(Delay::<T>::new(count))
+                })
+            }),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_flow::Mock;
+
+    #[test]
+    fn zeros_come_first() {
+        let mut mock = Mock::new(Through::new(Delay::<u8>::new(3)));
+        mock.feed("in", &[7u8, 8]);
+        mock.end("in");
+        mock.run().unwrap();
+        assert_eq!(mock.take::<u8>("out"), [0, 0, 0, 7, 8]);
+        assert!(mock.is_finished());
+    }
+}

@@ -1,0 +1,195 @@
+//! Spectra, frame by frame.
+
+use crate::taps::{WINDOWS, window};
+use crate::{Process, Sample, Through};
+use millstream_flow::registry::BlockType;
+use millstream_flow::{BlockError, Kind, Registry};
+use rustfft::{Fft, FftDirection, FftPlanner};
+use std::sync::Arc;
+
+/// The longest frame.
+pub(crate) const SIZE_MAX: i64 = 1 << 20;
+
+/// A planned transform with its window and its memory.
+pub(crate) struct Frame {
+    fft: Arc<dyn Fft<f32>>,
+    window: Vec<f32>,
+    scratch: Vec<Sample>,
+}
+
+impl Frame {
+    pub(crate) fn new(direction: FftDirection, window: Vec<f32>) -> Self {
+        let fft = FftPlanner::new().plan_fft(window.len(), direction);
+        let scratch = vec![Sample::default(); fft.get_inplace_scratch_len()];
+        Self { fft, window, scratch }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.window.len()
+    }
+
+    /// Transforms a windowed frame.
+    pub(crate) fn transform(&mut self, input: &[Sample], out: &mut [Sample]) {
+        for ((to, from), weight) in out.iter_mut().zip(input).zip(&self.window) {
+            *to = from * weight;
+        }
+        self.fft.process_with_scratch(out, &mut self.scratch);
+    }
+}
+
+impl std::fmt::Debug for Frame {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Frame").field("len", &self.len()).finish()
+    }
+}
+
+/// Transforms frames of `size` items each into as many: `X[k] = Σₙ w[n] x[n] exp(∓j 2π k n / size)`,
+/// without a factor. `shift` puts frequency zero in the middle: behind a forward transform the
+/// result is turned, in front of a backward one the input. The window is for forward transforms.
+#[derive(Debug)]
+pub struct Transform {
+    frame: Frame,
+    turned: Vec<Sample>,
+    forward: bool,
+    shift: bool,
+}
+
+impl Transform {
+    /// A forward transform with this window, of its length.
+    ///
+    /// # Panics
+    /// If the window is empty.
+    #[must_use]
+    pub fn forward(window: Vec<f32>, shift: bool) -> Self {
+        Self::new(FftDirection::Forward, window, shift)
+    }
+
+    /// A backward transform of `size` items.
+    ///
+    /// # Panics
+    /// If the size is zero.
+    #[must_use]
+    pub fn backward(size: usize, shift: bool) -> Self {
+        Self::new(FftDirection::Inverse, vec![1.0; size], shift)
+    }
+
+    fn new(direction: FftDirection, window: Vec<f32>, shift: bool) -> Self {
+        assert!(!window.is_empty(), "a transform of nothing");
+        let turned = vec![Sample::default(); window.len()];
+        let forward = direction == FftDirection::Forward;
+        Self { frame: Frame::new(direction, window), turned, forward, shift }
+    }
+}
+
+impl Process for Transform {
+    type Input = Sample;
+    type Output = Sample;
+
+    fn process(&mut self, input: &[Sample], output: &mut [Sample]) -> (usize, usize) {
+        let size = self.frame.len();
+        let frames = (input.len() / size).min(output.len() / size);
+        for (input, output) in input.chunks(size).zip(output.chunks_mut(size)).take(frames) {
+            match (self.shift, self.forward) {
+                (false, _) => self.frame.transform(input, output),
+                (true, true) => {
+                    self.frame.transform(input, output);
+                    output.rotate_right(size / 2);
+                }
+                (true, false) => {
+                    self.turned.copy_from_slice(input);
+                    self.turned.rotate_left(size / 2);
+                    self.frame.transform(&self.turned, output);
+                }
+            }
+        }
+        (frames * size, frames * size)
+    }
+
+    fn least(&self) -> (usize, usize) {
+        (self.frame.len(), self.frame.len())
+    }
+
+    fn holds(&self) -> u64 {
+        self.frame.len() as u64 - 1
+    }
+}
+
+pub(crate) fn register(registry: &mut Registry) {
+    registry.register(
+        BlockType::new("fft", "Transforms frames of samples; what is no whole frame is dropped.")
+            .required("size", Kind::Integer, "samples of a frame, any number to 1048576")
+            .choice("direction", &["forward", "backward"], "backward: without the factor 1/size")
+            .optional("shift", false, "frequency zero in the middle of the frame")
+            .choice("window", WINDOWS, "forward: window over each frame (periodic)")
+            .optional("beta", 7.0, "of the Kaiser window")
+            .example("size = 1024\nwindow = \"hann\"")
+            .factory(|parameters| {
+                let size = frame_size(parameters.count::<i64>("size", 1)?)?;
+                let shift = parameters.boolean("shift");
+                let transform = match parameters.text("direction") {
+                    "backward" => Transform::backward(size, shift),
+                    _ => Transform::forward(narrow(window(parameters)?.periodic(size)), shift),
+                };
+                Ok(Box::new(Through::new(transform)))
+            }),
+    );
+}
+
+pub(crate) fn narrow(window: Vec<f64>) -> Vec<f32> {
+    window.into_iter().map(|x| x as f32).collect()
+}
+
+pub(crate) fn frame_size(size: i64) -> Result<usize, BlockError> {
+    if size > SIZE_MAX {
+        return Err(format!("size = {size}: expected at most {SIZE_MAX}").into());
+    }
+    Ok(size as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_flow::Mock;
+    use std::f64::consts::TAU;
+
+    fn run(transform: Transform, input: &[Sample]) -> Vec<Sample> {
+        let mut mock = Mock::new(Through::new(transform));
+        mock.feed("in", input);
+        mock.end("in");
+        mock.run().unwrap();
+        assert!(mock.is_finished());
+        mock.take("out")
+    }
+
+    #[test]
+    fn frames_follow_the_sum_of_the_definition() {
+        let size = 60;
+        let x: Vec<Sample> =
+            (0..130).map(|n| Sample::new((n as f32).sin(), (0.3 * n as f32).cos())).collect();
+        let window: Vec<f32> = (0..size).map(|n| 0.5 + n as f32 / 60.0).collect();
+        let out = run(Transform::forward(window.clone(), true), &x);
+        assert_eq!(out.len(), 2 * size, "the last ten are no frame");
+        for (i, y) in out.iter().enumerate() {
+            let (frame, k) = (i / size, i % size + size / 2);
+            let mut sum = [0.0; 2];
+            for n in 0..size {
+                let (sin, cos) = (-TAU * (k * n) as f64 / size as f64).sin_cos();
+                let (x, w) = (x[frame * size + n], f64::from(window[n]));
+                sum[0] += w * (f64::from(x.re) * cos - f64::from(x.im) * sin);
+                sum[1] += w * (f64::from(x.re) * sin + f64::from(x.im) * cos);
+            }
+            assert!((f64::from(y.re) - sum[0]).hypot(f64::from(y.im) - sum[1]) < 1e-4, "{i}");
+        }
+    }
+
+    #[test]
+    fn back_and_forth_is_the_frame_times_its_size() {
+        for (size, shift) in [(64, true), (63, true), (64, false)] {
+            let x: Vec<Sample> = (0..size).map(|n| Sample::new(n as f32, 1.0)).collect();
+            let there = run(Transform::forward(vec![1.0; size], shift), &x);
+            let back = run(Transform::backward(size, shift), &there);
+            let close = |(x, y): (&Sample, &Sample)| (y / size as f32 - x).norm() < 1e-3;
+            assert!(x.iter().zip(&back).all(close), "{size} {shift}");
+        }
+    }
+}

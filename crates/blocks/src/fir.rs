@@ -1,0 +1,169 @@
+//! Filters with a finite impulse response, at the input's rate or below.
+
+use crate::taps::{declare, from_message, imaginary_taps, real_taps};
+use crate::{ITEM, Made, Process, Sample, Through};
+use millstream_dsp::resample::{Resampler, Signal};
+use millstream_flow::registry::{BlockType, Parameters};
+use millstream_flow::{BlockError, Item, Kind, Message, Rate, Registry, Value};
+
+/// `y[m] = Σₖ taps[k] · x[m · decimation - k]`; what was before the first item counts as zero. The
+/// delay of a symmetric filter is (taps - 1) / 2 items of the input.
+///
+/// # Messages
+/// `taps`: real taps, in force from the next item on; what came before is forgotten.
+#[derive(Debug)]
+pub struct Fir<T> {
+    kernel: Resampler<T>,
+    decimation: u32,
+    taps: usize,
+}
+
+impl<T: Signal> Fir<T> {
+    /// A filter with real taps that keeps one of `decimation` results.
+    ///
+    /// # Panics
+    /// Without taps, or if `decimation` is zero.
+    #[must_use]
+    pub fn new(taps: &[f32], decimation: u32) -> Self {
+        let kernel = Resampler::new(taps, 1, decimation as usize);
+        Self { kernel, decimation, taps: taps.len() }
+    }
+}
+
+impl Fir<Sample> {
+    /// A filter with complex taps.
+    ///
+    /// # Panics
+    /// As [`new`](Self::new).
+    #[must_use]
+    pub fn with_complex_taps(taps: &[Sample], decimation: u32) -> Self {
+        let kernel = Resampler::with_complex_taps(taps, 1, decimation as usize);
+        Self { kernel, decimation, taps: taps.len() }
+    }
+}
+
+impl<T: Signal + Item> Process for Fir<T> {
+    type Input = T;
+    type Output = T;
+
+    fn process(&mut self, input: &[T], output: &mut [T]) -> (usize, usize) {
+        self.kernel.process(input, output)
+    }
+
+    fn rate(&self) -> Rate {
+        Rate::decimate(self.decimation)
+    }
+
+    fn holds(&self) -> u64 {
+        self.taps as u64 / 2 + u64::from(self.decimation) - 1
+    }
+
+    fn messages(&self) -> Vec<Message> {
+        vec![Message::new("taps", Kind::Numbers, "real taps from the next item on")]
+    }
+
+    fn message(&mut self, _: &str, value: &Value) -> Result<(), BlockError> {
+        *self = Self::new(&from_message(value)?, self.decimation);
+        Ok(())
+    }
+}
+
+fn make(parameters: &Parameters) -> Made {
+    let taps = real_taps(parameters)?;
+    let decimation = parameters.count("decimation", 1)?;
+    let im = imaginary_taps(parameters, taps.len())?;
+    match (parameters.text("item"), im) {
+        ("cf32", Some(im)) => {
+            let taps: Vec<Sample> =
+                taps.iter().zip(im).map(|(re, im)| Sample::new(*re, im)).collect();
+            Ok(Box::new(Through::new(Fir::with_complex_taps(&taps, decimation))))
+        }
+        ("cf32", None) => Ok(Box::new(Through::new(Fir::<Sample>::new(&taps, decimation)))),
+        (_, Some(_)) => Err("taps_im: real items have real taps; use item = \"cf32\"".into()),
+        (_, None) => Ok(Box::new(Through::new(Fir::<f32>::new(&taps, decimation)))),
+    }
+}
+
+pub(crate) fn register(registry: &mut Registry) {
+    let block_type = BlockType::new("fir", "Filters by taps, given or designed, and decimates.")
+        .choice("item", &["cf32", "f32"], ITEM)
+        .optional("decimation", 1i64, "items in for one out");
+    registry.register(
+        declare(block_type)
+            .example(
+                "design = \"low_pass\"\nrate_hz = 1e6\ncutoff_hz = 100e3\ntransition_hz = 20e3\n\
+                 decimation = 4",
+            )
+            .factory(make),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_flow::{Block, Mock};
+
+    fn registry() -> Registry {
+        let mut registry = Registry::new();
+        register(&mut registry);
+        registry
+    }
+
+    fn run(values: &str, input: &[Sample]) -> Vec<Sample> {
+        let mut mock = Mock::new(registry().make("fir", values).unwrap());
+        mock.feed("in", input);
+        mock.run().unwrap();
+        mock.take("out")
+    }
+
+    #[test]
+    fn an_impulse_shows_the_taps() {
+        let mut impulse = vec![Sample::default(); 8];
+        impulse[1] = Sample::new(0.0, 2.0);
+        let j = |x: f32| Sample::new(0.0, x);
+        let out = run("taps = [1, -0.5, 0.25]", &impulse);
+        assert_eq!(out[..5], [j(0.0), j(2.0), j(-1.0), j(0.5), j(0.0)]);
+        let out = run("taps = [1, 2, 3]\ndecimation = 2", &impulse);
+        assert_eq!(out, [j(0.0), j(4.0), j(0.0), j(0.0)]);
+        let out = run("taps = [0, 1]\ntaps_im = [1, 0]\ngain = 3", &impulse);
+        assert_eq!(out[1..3], [Sample::new(-6.0, 0.0), j(6.0)]);
+    }
+
+    #[test]
+    fn a_designed_filter_passes_its_band() {
+        let tone = |hz: f64| -> Vec<Sample> {
+            let angle = |n| (std::f64::consts::TAU * hz * f64::from(n) / 1e6) as f32;
+            (0..4000).map(|n| Sample::from_polar(1.0, angle(n))).collect()
+        };
+        let values = "design = \"low_pass\"\nrate_hz = 1e6\ncutoff_hz = 100e3\n\
+                      transition_hz = 20e3\ndecimation = 4";
+        assert!((run(values, &tone(50e3)).last().unwrap().norm() - 1.0).abs() < 0.01);
+        assert!(run(values, &tone(150e3)).last().unwrap().norm() < 0.01);
+    }
+
+    #[test]
+    fn new_taps_hold_from_the_next_item_on() {
+        let mut mock = Mock::new(Through::new(Fir::<f32>::new(&[1.0], 1)));
+        mock.feed("in", &[1.0f32]);
+        mock.run().unwrap();
+        mock.block.message("taps", &Value::from(&[0.0, 5.0][..])).unwrap();
+        mock.feed("in", &[2.0f32, 3.0]);
+        mock.run().unwrap();
+        assert_eq!(mock.take::<f32>("out"), [1.0, 0.0, 10.0]);
+        assert!(mock.block.message("taps", &Value::from(&[][..])).is_err());
+    }
+
+    #[test]
+    fn filters_that_cannot_be_say_what_is_missing() {
+        let refused = |values: &str| match registry().make("fir", values) {
+            Err(error) => error.to_string(),
+            Ok(_) => panic!("{values} is accepted"),
+        };
+        assert!(refused("").contains("taps = `[]`: expected taps of the filter, or another"));
+        assert!(refused("taps = [1]\nitem = \"f32\"\ntaps_im = [1]").contains("real items"));
+        assert!(refused("taps = [1]\ntaps_im = [1, 2]").contains("expected as many as in taps"));
+        assert!(refused("design = \"low_pass\"").contains("cutoff_hz = 0 Hz: it must lie"));
+        assert!(refused("design = \"lowpass\"").contains("did you mean `low_pass`?"));
+        assert!(refused("taps = [1]\ndecimation = 0").contains("a whole number from 1"));
+    }
+}

@@ -1,0 +1,89 @@
+//! One item of every few.
+
+use crate::{ITEM, Process, Through};
+use millstream_flow::registry::BlockType;
+use millstream_flow::{Item, Kind, Rate, Registry, for_item};
+use std::marker::PhantomData;
+
+/// Keeps the last of every `n` items, without a filter: what lies beyond the new rate folds down.
+#[derive(Debug)]
+pub struct KeepOneInN<T> {
+    n: u32,
+    /// Items until the next one that is kept.
+    skip: usize,
+    items: PhantomData<T>,
+}
+
+impl<T: Item> KeepOneInN<T> {
+    /// Keeps one of `n`.
+    ///
+    /// # Panics
+    /// If `n` is zero.
+    #[must_use]
+    pub fn new(n: u32) -> Self {
+        assert!(n > 0, "one of none");
+        Self { n, skip: n as usize - 1, items: PhantomData }
+    }
+}
+
+impl<T: Item> Process for KeepOneInN<T> {
+    type Input = T;
+    type Output = T;
+
+    fn process(&mut self, input: &[T], output: &mut [T]) -> (usize, usize) {
+        let n = self.n as usize;
+        let kept = input.get(self.skip..).unwrap_or(&[]).iter().step_by(n);
+        let mut made = 0;
+        for (to, from) in output.iter_mut().zip(kept) {
+            *to = *from;
+            made += 1;
+        }
+        // All of them, unless the room ended it.
+        let next = self.skip + made * n;
+        let taken = if made < output.len() { input.len() } else { next.min(input.len()) };
+        self.skip = next - taken;
+        (taken, made)
+    }
+
+    fn rate(&self) -> Rate {
+        Rate::decimate(self.n)
+    }
+
+    fn holds(&self) -> u64 {
+        u64::from(self.n) - 1
+    }
+}
+
+pub(crate) fn register(registry: &mut Registry) {
+    registry.register(
+        BlockType::new("keep_one_in_n", "Keeps the last of every n items, without a filter.")
+            .required("n", Kind::Integer, "how many items one is kept of")
+            .choice("item", &["cf32", "f32", "sc16", "u8"], ITEM)
+            .example("n = 8")
+            .factory(|parameters| {
+                let n = parameters.count("n", 1)?;
+                for_item!(parameters, T: cf32 | f32 | sc16 | u8 => {
+                    Through::new(KeepOneInN::<T>::new(n))
+                })
+            }),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_flow::Mock;
+
+    #[test]
+    fn the_last_of_every_n_remains() {
+        let mut mock = Mock::new(Through::new(KeepOneInN::<u8>::new(3)));
+        mock.feed("in", &[1u8, 2, 3, 4]);
+        mock.run().unwrap();
+        mock.feed("in", &[5u8, 6, 7, 8]);
+        mock.run().unwrap();
+        assert_eq!(mock.take::<u8>("out"), [3, 6]);
+        mock.feed("in", &[9u8]);
+        mock.run().unwrap();
+        assert_eq!(mock.take::<u8>("out"), [9]);
+    }
+}

@@ -1,0 +1,102 @@
+//! The starting library of blocks.
+//!
+//! One file per block, each a thin layer over a kernel of `millstream-dsp` that is tested against a
+//! formula of its own. [`register`] makes them all known to graph files; `millstream blocks` lists
+//! them. Blocks with one input and one output are a [`Process`] inside a [`Through`]; the others
+//! implement [`Block`](millstream_flow::Block) themselves.
+//!
+//! ```
+//! use millstream_flow::{GraphFile, Plan, Registry};
+//!
+//! let mut registry = Registry::builtin();
+//! millstream_blocks::register(&mut registry);
+//! let text = r#"
+//!     [[block]]
+//!     name = "tone"
+//!     type = "signal_source"
+//!     rate_hz = 48e3
+//!     frequency_hz = 1e3
+//!     [[block]]
+//!     name = "first"
+//!     type = "head"
+//!     count = 48000
+//!     [[block]]
+//!     name = "level"
+//!     type = "probe"
+//!     [graph]
+//!     connections = ["tone -> first -> level"]
+//! "#;
+//! let graph = GraphFile::parse("tone", text)?.build(&registry, &[])?;
+//! let end = graph.run(&Plan::default())?;
+//! assert!((end.block("level").unwrap().metric("rms").unwrap() - 1.0).abs() < 1e-6);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod agc;
+pub mod arbitrary_resampler;
+pub mod combine;
+pub mod complex;
+pub mod convert;
+pub mod deemphasis;
+pub mod delay;
+pub mod fft;
+pub mod fir;
+pub mod keep_one_in_n;
+pub mod noise_source;
+pub mod parts;
+pub mod power_spectrum;
+pub mod probe;
+pub mod quadrature_demod;
+pub mod rational_resampler;
+pub mod rotator;
+pub mod signal_source;
+pub mod single_pole;
+pub mod squelch;
+mod taps;
+pub mod through;
+pub mod vector;
+
+pub use through::{Process, Through};
+
+use millstream_flow::Registry;
+
+/// A complex sample.
+pub type Sample = millstream_flow::Complex<f32>;
+
+/// What a factory gives.
+type Made = Result<Box<dyn millstream_flow::Block>, millstream_flow::BlockError>;
+
+/// How a parameter `item` is explained.
+const ITEM: &str = "type of the items";
+
+/// Adds every block of this library to a registry.
+///
+/// # Panics
+/// If the registry has one of them already.
+pub fn register(registry: &mut Registry) {
+    for register in [
+        agc::register,
+        arbitrary_resampler::register,
+        combine::register,
+        complex::register,
+        convert::register,
+        deemphasis::register,
+        delay::register,
+        fft::register,
+        fir::register,
+        keep_one_in_n::register,
+        noise_source::register,
+        parts::register,
+        power_spectrum::register,
+        probe::register,
+        quadrature_demod::register,
+        rational_resampler::register,
+        rotator::register,
+        signal_source::register,
+        single_pole::register,
+        squelch::register,
+        vector::register,
+    ] {
+        register(registry);
+    }
+}

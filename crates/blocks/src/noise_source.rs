@@ -1,0 +1,130 @@
+//! Noise.
+
+use crate::{ITEM, Sample};
+use millstream_dsp::noise::Noise;
+use millstream_flow::registry::BlockType;
+use millstream_flow::{
+    Block, BlockError, Context, Item, Out, PortVisitor, Registry, Work, for_item,
+};
+
+/// How values are distributed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Distribution {
+    /// Normal, standard deviation 1; of complex samples each part has half the power.
+    Gaussian,
+    /// Evenly from -1 to 1, each part of complex samples.
+    Uniform,
+}
+
+/// What noise can be made of.
+pub trait Noisy: Item {
+    /// The next value.
+    fn next(noise: &mut Noise, distribution: Distribution) -> Self;
+    /// `amplitude · self`.
+    fn times(self, amplitude: f32) -> Self;
+}
+
+impl Noisy for f32 {
+    fn next(noise: &mut Noise, distribution: Distribution) -> Self {
+        match distribution {
+            Distribution::Gaussian => noise.gaussian(),
+            Distribution::Uniform => 2.0 * noise.unit() - 1.0,
+        }
+    }
+    fn times(self, amplitude: f32) -> Self {
+        self * amplitude
+    }
+}
+
+impl Noisy for Sample {
+    fn next(noise: &mut Noise, distribution: Distribution) -> Self {
+        match distribution {
+            Distribution::Gaussian => noise.gaussian_pair() * std::f32::consts::FRAC_1_SQRT_2,
+            Distribution::Uniform => {
+                let re = 2.0 * noise.unit() - 1.0;
+                Self::new(re, 2.0 * noise.unit() - 1.0)
+            }
+        }
+    }
+    fn times(self, amplitude: f32) -> Self {
+        self * amplitude
+    }
+}
+
+/// White noise without end, the same for the same seed. Gaussian noise has the power amplitude².
+///
+/// Ports: `out`.
+#[derive(Debug)]
+pub struct NoiseSource<T: Noisy> {
+    /// Noise.
+    pub output: Out<T>,
+    noise: Noise,
+    distribution: Distribution,
+    amplitude: f32,
+}
+
+impl<T: Noisy> NoiseSource<T> {
+    /// The noise of a seed.
+    #[must_use]
+    pub fn new(distribution: Distribution, amplitude: f32, seed: u64) -> Self {
+        Self { output: Out::new(), noise: Noise::new(seed), distribution, amplitude }
+    }
+}
+
+impl<T: Noisy> Block for NoiseSource<T> {
+    fn ports(&mut self, ports: &mut dyn PortVisitor) {
+        ports.output("out", &mut self.output);
+    }
+
+    fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
+        let output = self.output.slice_mut();
+        let items = output.len();
+        for x in output {
+            *x = T::next(&mut self.noise, self.distribution).times(self.amplitude);
+        }
+        self.output.produce(items);
+        Ok(Work::Continue)
+    }
+}
+
+pub(crate) fn register(registry: &mut Registry) {
+    registry.register(
+        BlockType::new("noise_source", "White noise without end, the same for the same seed.")
+            .choice("distribution", &["gaussian", "uniform"], "gaussian: of power amplitude²")
+            .choice("item", &["cf32", "f32"], ITEM)
+            .optional("amplitude", 1.0, "standard deviation, or the largest value of uniform")
+            .optional("seed", 1i64, "which noise")
+            .factory(|parameters| {
+                let distribution = match parameters.text("distribution") {
+                    "uniform" => Distribution::Uniform,
+                    _ => Distribution::Gaussian,
+                };
+                let amplitude = parameters.number("amplitude") as f32;
+                let seed = parameters.integer("seed") as u64;
+                for_item!(parameters, T: cf32 | f32 => {
+                    NoiseSource::<T>::new(distribution, amplitude, seed)
+                })
+            }),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_flow::Mock;
+
+    #[test]
+    fn noise_has_the_power_of_its_amplitude() {
+        for (distribution, expected) in
+            [(Distribution::Gaussian, 4.0), (Distribution::Uniform, 8.0 / 3.0)]
+        {
+            let source = NoiseSource::<Sample>::new(distribution, 2.0, 5);
+            let mut mock = Mock::with_room(source, 100_000);
+            mock.call().unwrap();
+            let out = mock.take::<Sample>("out");
+            let power: f64 = out.iter().map(|x| f64::from(x.norm_sqr())).sum();
+            let mean = power / out.len() as f64;
+            assert!((mean / expected - 1.0).abs() < 0.02, "{distribution:?}: {mean}");
+        }
+    }
+}

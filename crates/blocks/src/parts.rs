@@ -1,0 +1,80 @@
+//! One number of each complex sample.
+
+use crate::through::each;
+use crate::{Process, Sample, Through};
+use millstream_dsp::angle::arg;
+use millstream_flow::Registry;
+use millstream_flow::registry::BlockType;
+
+/// Which number.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Part {
+    /// Real part.
+    Real,
+    /// Imaginary part.
+    Imaginary,
+    /// `|x|`.
+    Magnitude,
+    /// `|x|²`.
+    MagnitudeSquared,
+    /// Angle in radians, -π to π, within 5e-7.
+    Argument,
+}
+
+impl Process for Part {
+    type Input = Sample;
+    type Output = f32;
+
+    fn process(&mut self, input: &[Sample], output: &mut [f32]) -> (usize, usize) {
+        match self {
+            Self::Real => each(input, output, |x| x.re),
+            Self::Imaginary => each(input, output, |x| x.im),
+            Self::Magnitude => each(input, output, |x| x.norm_sqr().sqrt()),
+            Self::MagnitudeSquared => each(input, output, |x| x.norm_sqr()),
+            Self::Argument => {
+                let items = input.len().min(output.len());
+                arg(&input[..items], &mut output[..items]);
+                (items, items)
+            }
+        }
+    }
+}
+
+pub(crate) fn register(registry: &mut Registry) {
+    for (name, summary, part) in [
+        ("complex_to_real", "Real parts.", Part::Real),
+        ("complex_to_imag", "Imaginary parts.", Part::Imaginary),
+        ("complex_to_mag", "Magnitudes.", Part::Magnitude),
+        ("complex_to_mag_squared", "Squares of the magnitudes.", Part::MagnitudeSquared),
+        ("complex_to_arg", "Angles, radians in -π to π.", Part::Argument),
+    ] {
+        registry.register(
+            BlockType::new(name, summary).factory(move |_| Ok(Box::new(Through::new(part)))),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_flow::Mock;
+
+    #[test]
+    fn each_part_is_what_its_name_says() {
+        let x = [Sample::new(3.0, 4.0), Sample::new(-1.0, 0.0), Sample::new(0.0, -2.0)];
+        for (part, expected) in [
+            (Part::Real, [3.0, -1.0, 0.0]),
+            (Part::Imaginary, [4.0, 0.0, -2.0]),
+            (Part::Magnitude, [5.0, 1.0, 2.0]),
+            (Part::MagnitudeSquared, [25.0, 1.0, 4.0]),
+            (Part::Argument, [0.927_295_2, std::f32::consts::PI, -std::f32::consts::FRAC_PI_2]),
+        ] {
+            let mut mock = Mock::new(Through::new(part));
+            mock.feed("in", &x);
+            mock.run().unwrap();
+            let out = mock.take::<f32>("out");
+            let close = |(a, b): (&f32, &f32)| (a - b).abs() < 1e-6;
+            assert!(out.iter().zip(&expected).all(close), "{part:?}: {out:?}");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Power over frequency.
+
+use crate::fft::{Frame, frame_size, narrow};
+use crate::taps::window;
+use crate::{Process, Sample, Through};
+use millstream_flow::registry::BlockType;
+use millstream_flow::{Kind, Rate, Registry, TagRule};
+use rustfft::FftDirection;
+
+/// Averages the power of `average` frames and puts out one of `size` decibels, frequency zero in the
+/// middle: `10 log₁₀(mean |X[k]|² / (Σ w)²)`. So a tone of amplitude 1 in the middle of a bin is at
+/// 0 dB whatever the window. Below -200 dB it says -200.
+#[derive(Debug)]
+pub struct PowerSpectrum {
+    frame: Frame,
+    work: Vec<Sample>,
+    sums: Vec<f32>,
+    frames: u32,
+    average: u32,
+    scale: f32,
+}
+
+impl PowerSpectrum {
+    /// Spectra with this window, of its length.
+    ///
+    /// # Panics
+    /// If the window is empty or `average` is zero.
+    #[must_use]
+    pub fn new(window: Vec<f32>, average: u32) -> Self {
+        assert!(!window.is_empty() && average > 0, "a spectrum of nothing");
+        let (size, sum) = (window.len(), window.iter().sum::<f32>());
+        Self {
+            frame: Frame::new(FftDirection::Forward, window),
+            work: vec![Sample::default(); size],
+            sums: vec![0.0; size],
+            frames: 0,
+            average,
+            scale: 1.0 / (sum * sum * average as f32),
+        }
+    }
+
+    fn add(&mut self, input: &[Sample]) {
+        self.frame.transform(input, &mut self.work);
+        for (sum, x) in self.sums.iter_mut().zip(&self.work) {
+            *sum += x.norm_sqr();
+        }
+        self.frames += 1;
+    }
+
+    fn put(&mut self, output: &mut [f32]) {
+        const LEAST: f32 = 1e-20;
+        for (to, sum) in output.iter_mut().zip(&mut self.sums) {
+            *to = 10.0 * (*sum * self.scale).max(LEAST).log10();
+            *sum = 0.0;
+        }
+        output.rotate_right(self.frame.len() / 2);
+        self.frames = 0;
+    }
+}
+
+impl Process for PowerSpectrum {
+    type Input = Sample;
+    type Output = f32;
+
+    fn process(&mut self, input: &[Sample], output: &mut [f32]) -> (usize, usize) {
+        let size = self.frame.len();
+        let (mut taken, mut made) = (0, 0);
+        for input in input.chunks_exact(size) {
+            if self.frames + 1 == self.average && output.len() - made < size {
+                break;
+            }
+            self.add(input);
+            taken += size;
+            if self.frames == self.average {
+                self.put(&mut output[made..made + size]);
+                made += size;
+            }
+        }
+        (taken, made)
+    }
+
+    fn least(&self) -> (usize, usize) {
+        (self.frame.len(), self.frame.len())
+    }
+
+    fn rate(&self) -> Rate {
+        Rate::decimate(self.average)
+    }
+
+    fn tag_rule(&self) -> TagRule {
+        TagRule::Drop
+    }
+
+    fn holds(&self) -> u64 {
+        self.frame.len() as u64 * u64::from(self.average) - 1
+    }
+}
+
+pub(crate) fn register(registry: &mut Registry) {
+    registry.register(
+        BlockType::new("power_spectrum", "Averaged power in decibels, frame by frame.")
+            .required("size", Kind::Integer, "samples of a frame, any number to 1048576")
+            .optional("average", 1i64, "frames that are averaged")
+            .choice(
+                "window",
+                &["hann", "hamming", "blackman", "blackman_harris", "kaiser", "rectangular"],
+                "window over each frame (periodic)",
+            )
+            .optional("beta", 7.0, "of the Kaiser window")
+            .example("size = 1024\naverage = 16")
+            .factory(|parameters| {
+                let size = frame_size(parameters.count::<i64>("size", 1)?)?;
+                let window = narrow(window(parameters)?.periodic(size));
+                let average = parameters.count("average", 1)?;
+                Ok(Box::new(Through::new(PowerSpectrum::new(window, average))))
+            }),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_dsp::noise::Noise;
+    use millstream_dsp::window::Window;
+    use millstream_flow::Mock;
+
+    #[test]
+    fn a_full_tone_is_at_zero_decibels_and_noise_spreads() {
+        let (size, average) = (256, 64);
+        let mut noise = Noise::new(3);
+        let tone =
+            |n: usize| Sample::from_polar(1.0, std::f32::consts::TAU * (n * 3 % 8) as f32 / 8.0);
+        let x: Vec<Sample> =
+            (0..size * average).map(|n| tone(n) + noise.gaussian_pair() * 0.01).collect();
+        let window = narrow(Window::Hann.periodic(size));
+        let mut mock = Mock::new(Through::new(PowerSpectrum::new(window, average as u32)));
+        mock.feed("in", &x);
+        mock.run().unwrap();
+        let out = mock.take::<f32>("out");
+        assert_eq!(out.len(), size);
+        let peak = 128 + 96;
+        assert!(out[peak].abs() < 0.05, "{}", out[peak]);
+        // Each part has 1e-4; the window makes a bin 1.5 bins wide.
+        let floor: f64 = out[..200].iter().map(|db| 10f64.powf(f64::from(*db) / 10.0)).sum::<f64>();
+        let expected = 2e-4 * 1.5 / size as f64;
+        assert!((floor / 200.0 / expected - 1.0).abs() < 0.1, "{} {expected}", floor / 200.0);
+    }
+
+    #[test]
+    fn silence_is_at_the_bottom() {
+        let mut mock = Mock::new(Through::new(PowerSpectrum::new(vec![1.0; 8], 1)));
+        mock.feed("in", &[Sample::default(); 8]);
+        mock.run().unwrap();
+        assert_eq!(mock.take::<f32>("out"), [-200.0; 8]);
+    }
+}

@@ -1,0 +1,154 @@
+//! Numbers about a passing stream.
+
+use crate::ITEM;
+use crate::agc::Magnitude;
+use millstream_flow::registry::BlockType;
+use millstream_flow::{
+    Block, BlockError, Context, Gauge, In, Metric, Out, PortVisitor, Registry, Work, for_item,
+};
+use std::time::{Duration, Instant};
+
+/// How often the rate is told.
+const RATE_EVERY: Duration = Duration::from_millis(200);
+
+/// Passes a stream on and tells about it. What leads nowhere may stay unconnected: a probe is a
+/// sink too.
+///
+/// Ports: `in`, `out`.
+///
+/// # Metrics
+/// Of the last stretch of `window` items (at the end: of what there was): `rms`, `peak`;
+/// `rate_hz`, items per second.
+#[derive(Debug)]
+pub struct Probe<T: Magnitude> {
+    /// Items.
+    pub input: In<T>,
+    /// The same items.
+    pub output: Out<T>,
+    window: u64,
+    count: u64,
+    power: f64,
+    largest: f32,
+    since: Option<(Instant, u64)>,
+    passed: u64,
+    rms: Gauge,
+    peak: Gauge,
+    rate_hz: Gauge,
+}
+
+impl<T: Magnitude> Probe<T> {
+    /// A probe of stretches of `window` items.
+    #[must_use]
+    pub fn new(window: u64) -> Self {
+        Self {
+            input: In::new(),
+            output: Out::new(),
+            window: window.max(1),
+            count: 0,
+            power: 0.0,
+            largest: 0.0,
+            since: None,
+            passed: 0,
+            rms: Gauge::new(),
+            peak: Gauge::new(),
+            rate_hz: Gauge::new(),
+        }
+    }
+
+    fn note(&mut self, items: usize) {
+        let mut at = 0;
+        while at < items {
+            let left = usize::try_from(self.window - self.count).unwrap_or(usize::MAX);
+            let end = items.min(at.saturating_add(left));
+            for x in &self.input.slice()[at..end] {
+                let magnitude = x.magnitude();
+                self.power += f64::from(magnitude) * f64::from(magnitude);
+                self.largest = self.largest.max(magnitude);
+            }
+            self.count += (end - at) as u64;
+            at = end;
+            if self.count == self.window {
+                self.tell();
+            }
+        }
+    }
+
+    fn tell(&mut self) {
+        if self.count > 0 {
+            self.rms.set((self.power / self.count as f64).sqrt());
+            self.peak.set(f64::from(self.largest));
+        }
+        (self.count, self.power, self.largest) = (0, 0.0, 0.0);
+    }
+
+    fn tell_rate(&mut self, now: Instant) {
+        let (start, before) = *self.since.get_or_insert((now, self.passed));
+        let elapsed = now.saturating_duration_since(start);
+        if elapsed >= RATE_EVERY {
+            self.rate_hz.set((self.passed - before) as f64 / elapsed.as_secs_f64());
+            self.since = Some((now, self.passed));
+        }
+    }
+}
+
+impl<T: Magnitude> Block for Probe<T> {
+    fn ports(&mut self, ports: &mut dyn PortVisitor) {
+        ports.input("in", &mut self.input);
+        ports.output("out", &mut self.output);
+    }
+
+    fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
+        let (input, output) = (self.input.slice(), self.output.slice_mut());
+        let items = input.len().min(output.len());
+        output[..items].copy_from_slice(&input[..items]);
+        self.tell_rate(context.now);
+        self.note(items);
+        self.passed += items as u64;
+        self.input.consume(items);
+        self.output.produce(items);
+        Ok(Work::Continue)
+    }
+
+    fn finish(&mut self) -> Result<(), BlockError> {
+        self.tell();
+        Ok(())
+    }
+
+    fn metrics(&self) -> Vec<(&'static str, Metric)> {
+        [("rms", &self.rms), ("peak", &self.peak), ("rate_hz", &self.rate_hz)]
+            .map(|(name, gauge)| (name, Metric::from(gauge)))
+            .to_vec()
+    }
+}
+
+pub(crate) fn register(registry: &mut Registry) {
+    registry.register(
+        BlockType::new("probe", "Tells rms, peak and rate of a passing stream.")
+            .choice("item", &["cf32", "f32"], ITEM)
+            .optional("window", 65_536i64, "items of a stretch that is told about")
+            .factory(|parameters| {
+                let window = parameters.count("window", 1)?;
+                for_item!(parameters, T: cf32 | f32 => Probe::<T>::new(window))
+            }),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_flow::Mock;
+
+    #[test]
+    fn each_stretch_is_told_about() {
+        let mut mock = Mock::new(Probe::<f32>::new(4));
+        let (rms, peak) = (mock.block.rms.clone(), mock.block.peak.clone());
+        mock.feed("in", &[3.0f32, -4.0, 3.0, -4.0, 100.0]);
+        mock.run().unwrap();
+        assert!((rms.get() - 12.5f64.sqrt()).abs() < 1e-12);
+        assert_eq!(peak.get(), 4.0);
+        mock.end("in");
+        mock.run().unwrap();
+        assert_eq!((rms.get(), peak.get()), (100.0, 100.0));
+        assert_eq!(mock.take::<f32>("out").len(), 5);
+    }
+}

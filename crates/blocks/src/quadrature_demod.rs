@@ -1,0 +1,90 @@
+//! FM demodulation.
+
+use crate::through::number;
+use crate::{Process, Sample, Through};
+use millstream_dsp::angle::turns;
+use millstream_flow::registry::BlockType;
+use millstream_flow::{BlockError, Kind, Message, Registry, Value};
+
+/// `y[n] = gain · arg(x[n] · conj(x[n - 1]))`: the frequency of the signal. With
+/// `gain = rate / (2π · deviation)` full deviation gives ±1. The first sample is compared with zero,
+/// which gives 0.
+///
+/// # Messages
+/// `gain`.
+#[derive(Debug)]
+pub struct QuadratureDemod {
+    gain: f32,
+    last: Sample,
+}
+
+impl QuadratureDemod {
+    /// A demodulator.
+    #[must_use]
+    pub fn new(gain: f32) -> Self {
+        Self { gain, last: Sample::default() }
+    }
+}
+
+impl Process for QuadratureDemod {
+    type Input = Sample;
+    type Output = f32;
+
+    fn process(&mut self, input: &[Sample], output: &mut [f32]) -> (usize, usize) {
+        let items = input.len().min(output.len());
+        turns(self.last, &input[..items], self.gain, &mut output[..items]);
+        self.last = input[..items].last().copied().unwrap_or(self.last);
+        (items, items)
+    }
+
+    fn messages(&self) -> Vec<Message> {
+        vec![Message::new("gain", Kind::Number, "gain from the next item on")]
+    }
+
+    fn message(&mut self, _: &str, value: &Value) -> Result<(), BlockError> {
+        self.gain = number(value)? as f32;
+        Ok(())
+    }
+}
+
+pub(crate) fn register(registry: &mut Registry) {
+    registry.register(
+        BlockType::new("quadrature_demod", "Demodulates FM: the frequency of the signal.")
+            .optional("gain", 1.0, "output for one radian per sample, unless a deviation is given")
+            .optional("rate_hz", 1.0, "samples per second, for the deviation")
+            .optional("deviation_hz", 0.0, "deviation that gives 1; 0: the gain counts")
+            .example("rate_hz = 240e3\ndeviation_hz = 75e3")
+            .factory(|parameters| {
+                let number = |name| parameters.number(name);
+                let gain = match number("deviation_hz") {
+                    0.0 => number("gain"),
+                    hz if hz > 0.0 => number("rate_hz") / (std::f64::consts::TAU * hz),
+                    _ => return Err(parameters.wrong("deviation_hz", "zero or more")),
+                };
+                Ok(Box::new(Through::new(QuadratureDemod::new(gain as f32))))
+            }),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_flow::Mock;
+
+    #[test]
+    fn what_was_modulated_comes_back() {
+        let message = |n: i32| 0.3 * (0.01 * f64::from(n)).sin();
+        let mut phase = 0.0;
+        let mut modulate = |n| {
+            phase += message(n);
+            Sample::new(phase.cos() as f32, phase.sin() as f32)
+        };
+        let x: Vec<Sample> = (0..5000).map(&mut modulate).collect();
+        let mut mock = Mock::new(Through::new(QuadratureDemod::new(2.0)));
+        mock.feed("in", &x);
+        mock.run().unwrap();
+        for (n, y) in mock.take::<f32>("out").into_iter().enumerate().skip(1) {
+            assert!((f64::from(y) - 2.0 * message(n as i32)).abs() < 2e-6, "{n}: {y}");
+        }
+    }
+}

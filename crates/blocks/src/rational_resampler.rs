@@ -1,0 +1,122 @@
+//! Resampling by a fraction.
+
+use crate::{ITEM, Process, Through};
+use millstream_dsp::design::{Band, design};
+use millstream_dsp::resample::{Resampler, Signal};
+use millstream_dsp::window::Window;
+use millstream_flow::registry::{BlockType, Parameters};
+use millstream_flow::{BlockError, Item, Kind, Rate, Registry, for_item};
+
+/// Makes `interpolation` items of `decimation`, with one filter at `interpolation` times the input
+/// rate. What was before the first item counts as zero; the delay is (taps - 1) / 2 items of that
+/// higher rate.
+#[derive(Debug)]
+pub struct Rational<T> {
+    kernel: Resampler<T>,
+    rate: Rate,
+    taps: usize,
+}
+
+impl<T: Signal> Rational<T> {
+    /// A resampler with these taps at `interpolation` times the input rate. Their sum is the gain
+    /// times `interpolation`.
+    ///
+    /// # Panics
+    /// Without taps.
+    #[must_use]
+    pub fn new(taps: &[f32], rate: Rate) -> Self {
+        let (up, down) = (rate.interpolation() as usize, rate.decimation() as usize);
+        Self { kernel: Resampler::new(taps, up, down), rate, taps: taps.len() }
+    }
+}
+
+impl<T: Signal + Item> Process for Rational<T> {
+    type Input = T;
+    type Output = T;
+
+    fn process(&mut self, input: &[T], output: &mut [T]) -> (usize, usize) {
+        self.kernel.process(input, output)
+    }
+
+    fn rate(&self) -> Rate {
+        self.rate
+    }
+
+    fn holds(&self) -> u64 {
+        let (up, down) = (self.rate.interpolation(), self.rate.decimation());
+        self.taps as u64 / (2 * u64::from(up)) + u64::from(down.div_ceil(up))
+    }
+}
+
+/// Taps for a change of rate: what lies below `pass` of half the lower rate passes, what lies above
+/// that half is 80 dB down (Kaiser).
+///
+/// # Errors
+/// A filter that would be too long.
+pub fn taps_for(rate: Rate, pass: f64) -> Result<Vec<f32>, BlockError> {
+    let up = f64::from(rate.interpolation());
+    // In units of the input rate; the filter runs at `up`.
+    let edge = 0.5 * rate.ratio().min(1.0);
+    let band = Band::Low { cutoff_hz: edge * (1.0 + pass) / 2.0 };
+    let taps = design(band, up, up, edge * (1.0 - pass), Window::Kaiser(7.857))?;
+    Ok(taps.iter().map(|tap| *tap as f32).collect())
+}
+
+fn taps(parameters: &Parameters, rate: Rate) -> Result<Vec<f32>, BlockError> {
+    let given = parameters.numbers("taps");
+    if !given.is_empty() {
+        return Ok(given.iter().map(|tap| *tap as f32).collect());
+    }
+    let pass = parameters.number("pass");
+    if !(pass > 0.0 && pass < 1.0) {
+        return Err(parameters.wrong("pass", "a number between 0 and 1"));
+    }
+    taps_for(rate, pass)
+}
+
+const NONE: &[f64] = &[];
+
+pub(crate) fn register(registry: &mut Registry) {
+    registry.register(
+        BlockType::new("rational_resampler", "Changes the rate by a fraction.")
+            .required("interpolation", Kind::Integer, "items out")
+            .required("decimation", Kind::Integer, "for so many in")
+            .choice("item", &["cf32", "f32"], ITEM)
+            .optional("pass", 0.8, "share of half the lower rate that passes")
+            .optional("taps", NONE, "taps at `interpolation` times the input rate, instead")
+            .example("interpolation = 3\ndecimation = 2")
+            .factory(|parameters| {
+                let up = parameters.count("interpolation", 1)?;
+                let rate = Rate::new(up, parameters.count("decimation", 1)?);
+                let taps = taps(parameters, rate)?;
+                for_item!(parameters, T: cf32 | f32 => Through::new(Rational::<T>::new(&taps, rate)))
+            }),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_flow::Mock;
+    use std::f64::consts::TAU;
+
+    #[test]
+    fn a_tone_keeps_its_frequency_and_comes_out_late() {
+        for (up, down) in [(3, 2), (2, 3), (48, 250), (1, 10), (160, 147)] {
+            let rate = Rate::new(up, down);
+            let taps = taps_for(rate, 0.8).unwrap();
+            let delay = (taps.len() - 1) as f64 / 2.0 / f64::from(rate.interpolation());
+            let frequency = 0.5 * 0.75 * rate.ratio().min(1.0);
+            let tone = |n: f64| (TAU * (frequency * n).rem_euclid(1.0)).sin();
+            let mut mock = Mock::new(Through::new(Rational::<f32>::new(&taps, rate)));
+            mock.feed("in", &(0..20_000).map(|n| tone(f64::from(n)) as f32).collect::<Vec<_>>());
+            mock.run().unwrap();
+            let out = mock.take::<f32>("out");
+            assert_eq!(out.len(), (20_000.0 * rate.ratio()).ceil() as usize, "{rate}");
+            for (m, y) in out.iter().enumerate().skip((2.0 * delay * rate.ratio()) as usize + 1) {
+                let exact = tone(m as f64 / rate.ratio() - delay);
+                assert!((f64::from(*y) - exact).abs() < 1e-3, "{rate} {m}: {y} {exact}");
+            }
+        }
+    }
+}

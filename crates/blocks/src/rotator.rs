@@ -1,0 +1,87 @@
+//! Shifts in frequency.
+
+use crate::through::number;
+use crate::{Process, Sample, Through};
+use millstream_dsp::nco::Nco;
+use millstream_flow::registry::BlockType;
+use millstream_flow::{BlockError, Kind, Message, Registry, Value};
+
+/// Multiplies by `exp(j 2π shift n / rate)`. The phase is an integer, so hours change nothing.
+///
+/// # Messages
+/// `shift_hz`: from the next item on, without a jump in phase.
+#[derive(Debug)]
+pub struct Rotator {
+    nco: Nco,
+    rate_hz: f64,
+}
+
+impl Rotator {
+    /// Shifts samples at `rate_hz` up by `shift_hz`, from phase zero.
+    ///
+    /// # Errors
+    /// A rate that is not positive.
+    pub fn new(shift_hz: f64, rate_hz: f64) -> Result<Self, BlockError> {
+        if rate_hz <= 0.0 {
+            return Err(format!("rate_hz = {rate_hz}: expected more than zero").into());
+        }
+        Ok(Self { nco: Nco::from_hz(shift_hz, rate_hz), rate_hz })
+    }
+}
+
+impl Process for Rotator {
+    type Input = Sample;
+    type Output = Sample;
+
+    fn process(&mut self, input: &[Sample], output: &mut [Sample]) -> (usize, usize) {
+        let items = input.len().min(output.len());
+        self.nco.rotate(&input[..items], &mut output[..items]);
+        (items, items)
+    }
+
+    fn messages(&self) -> Vec<Message> {
+        vec![Message::new("shift_hz", Kind::Number, "shift from the next item on, Hz")]
+    }
+
+    fn message(&mut self, _: &str, value: &Value) -> Result<(), BlockError> {
+        self.nco.retune_hz(number(value)?, self.rate_hz);
+        Ok(())
+    }
+}
+
+pub(crate) fn register(registry: &mut Registry) {
+    registry.register(
+        BlockType::new("rotator", "Shifts complex samples in frequency.")
+            .required("shift_hz", Kind::Number, "shift, up if positive, Hz")
+            .required("rate_hz", Kind::Number, "samples per second")
+            .example("shift_hz = -250e3\nrate_hz = 1e6")
+            .factory(|parameters| {
+                let number = |name| parameters.number(name);
+                Ok(Box::new(Through::new(Rotator::new(number("shift_hz"), number("rate_hz"))?)))
+            }),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_flow::Mock;
+    use std::f64::consts::TAU;
+
+    #[test]
+    fn retuning_goes_on_where_the_phase_was() {
+        let mut mock = Mock::new(Through::new(Rotator::new(1e3, 10e3).unwrap()));
+        mock.feed("in", &[Sample::new(1.0, 0.0); 7]);
+        mock.run().unwrap();
+        mock.block.process.message("shift_hz", &Value::Number(-500.0)).unwrap();
+        mock.feed("in", &[Sample::new(1.0, 0.0); 7]);
+        mock.run().unwrap();
+        for (n, y) in mock.take::<Sample>("out").into_iter().enumerate() {
+            let n = n as f64;
+            let turn = if n < 7.0 { 0.1 * n } else { 0.7 - 0.05 * (n - 7.0) };
+            let (sin, cos) = (TAU * turn).sin_cos();
+            let close = (f64::from(y.re) - cos).hypot(f64::from(y.im) - sin) < 1e-6;
+            assert!(close, "{n}: {y}");
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Test signals.
+
+use crate::through::number;
+use crate::{Made, Sample};
+use millstream_dsp::nco::Nco;
+use millstream_flow::registry::{BlockType, Parameters};
+use millstream_flow::{
+    Block, BlockError, Context, Item, Kind, Message, Out, PortVisitor, Registry, Value, Work,
+};
+
+/// The shape of a signal, which begins at phase zero.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Shape {
+    /// `cos`; as complex samples `exp(j…)`.
+    Cosine,
+    /// `sin`.
+    Sine,
+    /// 1 for the first half of a period, then -1.
+    Square,
+    /// From -1 to 1 and back.
+    Triangle,
+    /// From -1 up to 1, then at once down.
+    Saw,
+    /// Always 1.
+    Constant,
+}
+
+const SHAPES: &[&str] = &["cosine", "sine", "square", "triangle", "saw", "constant"];
+
+impl Shape {
+    fn named(name: &str) -> Self {
+        match name {
+            "sine" => Self::Sine,
+            "square" => Self::Square,
+            "triangle" => Self::Triangle,
+            "saw" => Self::Saw,
+            "constant" => Self::Constant,
+            _ => Self::Cosine,
+        }
+    }
+
+    /// The value at a turn in 0..1, for shapes that are not round.
+    fn at(self, turn: f32) -> f32 {
+        match self {
+            Self::Square if turn < 0.5 => 1.0,
+            Self::Square => -1.0,
+            Self::Triangle => 1.0 - 4.0 * (turn - 0.5).abs(),
+            Self::Saw => 2.0 * turn - 1.0,
+            _ => 1.0,
+        }
+    }
+}
+
+/// Items a source makes in its own memory first.
+const PIECE: usize = 1024;
+
+/// What a signal source can make.
+pub trait Generated: Item {
+    /// The next values of a signal of amplitude 1.
+    fn generate(shape: Shape, nco: &mut Nco, out: &mut [Self]);
+    /// `amplitude · self + offset`.
+    fn scaled(self, amplitude: f32, offset: f32) -> Self;
+}
+
+impl Generated for f32 {
+    fn generate(shape: Shape, nco: &mut Nco, out: &mut [Self]) {
+        let mut piece = [Sample::default(); PIECE];
+        match shape {
+            Shape::Cosine | Shape::Sine => {
+                for out in out.chunks_mut(PIECE) {
+                    let piece = &mut piece[..out.len()];
+                    nco.exponential(piece);
+                    let part = |x: &Sample| if shape == Shape::Sine { x.im } else { x.re };
+                    out.iter_mut().zip(piece).for_each(|(out, x)| *out = part(x));
+                }
+            }
+            _ => nco.shape(out, |turn| shape.at(turn)),
+        }
+    }
+
+    fn scaled(self, amplitude: f32, offset: f32) -> Self {
+        amplitude * self + offset
+    }
+}
+
+impl Generated for Sample {
+    fn generate(shape: Shape, nco: &mut Nco, out: &mut [Self]) {
+        if shape == Shape::Cosine {
+            return nco.exponential(out);
+        }
+        let mut piece = [0.0; PIECE];
+        for out in out.chunks_mut(PIECE) {
+            let piece = &mut piece[..out.len()];
+            f32::generate(shape, nco, piece);
+            out.iter_mut().zip(piece).for_each(|(out, x)| *out = Sample::new(*x, 0.0));
+        }
+    }
+
+    fn scaled(self, amplitude: f32, offset: f32) -> Self {
+        self * amplitude + offset
+    }
+}
+
+/// A periodic signal without end: `amplitude · shape(frequency · n / rate) + offset`. The phase is
+/// an integer: after hours at 100 MS/s it is what it should be.
+///
+/// Ports: `out`. It makes what there is room for: pace it with a throttle or a sink that does.
+///
+/// # Messages
+/// `frequency_hz` (without a jump in phase), `amplitude`, `offset`.
+#[derive(Debug)]
+pub struct SignalSource<T: Generated> {
+    /// The signal.
+    pub output: Out<T>,
+    shape: Shape,
+    nco: Nco,
+    rate_hz: f64,
+    amplitude: f32,
+    offset: f32,
+}
+
+impl<T: Generated> SignalSource<T> {
+    /// A signal of amplitude 1.
+    ///
+    /// # Errors
+    /// A rate that is not positive.
+    pub fn new(shape: Shape, frequency_hz: f64, rate_hz: f64) -> Result<Self, BlockError> {
+        if rate_hz <= 0.0 {
+            return Err(format!("rate_hz = {rate_hz}: expected more than zero").into());
+        }
+        let nco = Nco::from_hz(frequency_hz, rate_hz);
+        Ok(Self { output: Out::new(), shape, nco, rate_hz, amplitude: 1.0, offset: 0.0 })
+    }
+
+    /// With another amplitude, and a constant added.
+    #[must_use]
+    pub fn scaled(self, amplitude: f32, offset: f32) -> Self {
+        Self { amplitude, offset, ..self }
+    }
+}
+
+impl<T: Generated> Block for SignalSource<T> {
+    fn ports(&mut self, ports: &mut dyn PortVisitor) {
+        ports.output("out", &mut self.output);
+    }
+
+    fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
+        let output = self.output.slice_mut();
+        let items = output.len();
+        T::generate(self.shape, &mut self.nco, output);
+        if (self.amplitude, self.offset) != (1.0, 0.0) {
+            for x in output {
+                *x = x.scaled(self.amplitude, self.offset);
+            }
+        }
+        self.output.produce(items);
+        Ok(Work::Continue)
+    }
+
+    fn messages(&self) -> Vec<Message> {
+        vec![
+            Message::new("frequency_hz", Kind::Number, "frequency from the next item on, Hz"),
+            Message::new("amplitude", Kind::Number, "amplitude from the next item on"),
+            Message::new("offset", Kind::Number, "constant added from the next item on"),
+        ]
+    }
+
+    fn message(&mut self, name: &str, value: &Value) -> Result<(), BlockError> {
+        let x = number(value)?;
+        match name {
+            "frequency_hz" => self.nco.retune_hz(x, self.rate_hz),
+            "amplitude" => self.amplitude = x as f32,
+            _ => self.offset = x as f32,
+        }
+        Ok(())
+    }
+}
+
+fn make(parameters: &Parameters) -> Made {
+    let number = |name| parameters.number(name);
+    let shape = Shape::named(parameters.text("shape"));
+    let (frequency_hz, rate_hz) = (number("frequency_hz"), number("rate_hz"));
+    let (amplitude, offset) = (number("amplitude") as f32, number("offset") as f32);
+    millstream_flow::for_item!(parameters, T: cf32 | f32 => {
+        SignalSource::<T>::new(shape, frequency_hz, rate_hz)?.scaled(amplitude, offset)
+    })
+}
+
+pub(crate) fn register(registry: &mut Registry) {
+    registry.register(
+        BlockType::new("signal_source", "A periodic test signal without end.")
+            .required("rate_hz", Kind::Number, "samples per second")
+            .required("frequency_hz", Kind::Number, "periods per second")
+            .choice("shape", SHAPES, "cosine of complex items is exp(j…)")
+            .choice("item", &["cf32", "f32"], crate::ITEM)
+            .optional("amplitude", 1.0, "amplitude")
+            .optional("offset", 0.0, "constant added")
+            .example("rate_hz = 48e3\nfrequency_hz = 1e3")
+            .factory(make),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_flow::Mock;
+    use std::f64::consts::TAU;
+
+    fn some(shape: Shape) -> Vec<f32> {
+        let source = SignalSource::<f32>::new(shape, 3.0, 40.0).unwrap().scaled(2.0, 0.5);
+        let mut mock = Mock::new(source);
+        mock.call().unwrap();
+        mock.take("out")
+    }
+
+    #[test]
+    fn shapes_follow_their_formulas() {
+        for shape in SHAPES.iter().map(|name| Shape::named(name)) {
+            let out = some(shape);
+            assert!(out.len() >= 4096);
+            for (n, y) in out.iter().enumerate() {
+                let turn = (3 * n % 40) as f64 / 40.0;
+                let exact = match shape {
+                    Shape::Cosine => (TAU * turn).cos(),
+                    Shape::Sine => (TAU * turn).sin(),
+                    Shape::Square => f64::from(1 - 2 * (turn >= 0.5) as i32),
+                    Shape::Triangle if turn < 0.5 => 4.0 * turn - 1.0,
+                    Shape::Triangle => 3.0 - 4.0 * turn,
+                    Shape::Saw => 2.0 * turn - 1.0,
+                    Shape::Constant => 1.0,
+                };
+                // A step is where rounding puts it.
+                let near_step = [0.0, 0.5].iter().any(|step| (turn - step).abs() < 1e-6);
+                let close = (f64::from(*y) - (2.0 * exact + 0.5)).abs() < 2e-6;
+                assert!(close || near_step && n > 0, "{shape:?} {n}: {y} {exact}");
+            }
+        }
+    }
+}

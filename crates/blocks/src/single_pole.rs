@@ -1,0 +1,93 @@
+//! A recursive low-pass of first order.
+
+use crate::through::{each, number};
+use crate::{ITEM, Process, Through};
+use millstream_flow::registry::BlockType;
+use millstream_flow::{BlockError, Item, Kind, Message, Registry, Value, for_item};
+use std::ops::{Add, Mul, Sub};
+
+/// `y[n] = y[n - 1] + alpha · (x[n] - y[n - 1])`, from zero. Its time constant is
+/// `-1 / ln(1 - alpha)` items.
+///
+/// # Messages
+/// `alpha`.
+#[derive(Debug)]
+pub struct SinglePole<T> {
+    alpha: f32,
+    state: T,
+}
+
+impl<T: Default> SinglePole<T> {
+    /// A filter at rest.
+    ///
+    /// # Errors
+    /// An alpha that is not more than 0 and at most 1.
+    pub fn new(alpha: f64) -> Result<Self, BlockError> {
+        Ok(Self { alpha: checked(alpha)?, state: T::default() })
+    }
+}
+
+fn checked(alpha: f64) -> Result<f32, BlockError> {
+    if alpha > 0.0 && alpha <= 1.0 {
+        return Ok(alpha as f32);
+    }
+    Err(format!("alpha = {alpha}: expected more than 0 and at most 1").into())
+}
+
+impl<T> Process for SinglePole<T>
+where
+    T: Item + Default + Add<Output = T> + Sub<Output = T> + Mul<f32, Output = T>,
+{
+    type Input = T;
+    type Output = T;
+
+    fn process(&mut self, input: &[T], output: &mut [T]) -> (usize, usize) {
+        let (mut state, alpha) = (self.state, self.alpha);
+        let moved = each(input, output, |x| {
+            state = state + (x - state) * alpha;
+            state
+        });
+        self.state = state;
+        moved
+    }
+
+    fn messages(&self) -> Vec<Message> {
+        vec![Message::new("alpha", Kind::Number, "share of the new item")]
+    }
+
+    fn message(&mut self, _: &str, value: &Value) -> Result<(), BlockError> {
+        self.alpha = checked(number(value)?)?;
+        Ok(())
+    }
+}
+
+pub(crate) fn register(registry: &mut Registry) {
+    registry.register(
+        BlockType::new("single_pole", "A recursive low-pass of first order.")
+            .required("alpha", Kind::Number, "share of the new item, above 0, at most 1")
+            .choice("item", &["f32", "cf32"], ITEM)
+            .example("alpha = 0.05")
+            .factory(|parameters| {
+                let alpha = parameters.number("alpha");
+                for_item!(parameters, T: f32 | cf32 => Through::new(SinglePole::<T>::new(alpha)?))
+            }),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_flow::Mock;
+
+    #[test]
+    fn a_step_is_followed_exponentially() {
+        let mut mock = Mock::new(Through::new(SinglePole::<f32>::new(0.1).unwrap()));
+        mock.feed("in", &[2.0f32; 100]);
+        mock.run().unwrap();
+        for (n, y) in mock.take::<f32>("out").into_iter().enumerate() {
+            let exact = 2.0 * (1.0 - 0.9f64.powi(n as i32 + 1));
+            assert!((f64::from(y) - exact).abs() < 1e-5, "{n}: {y} {exact}");
+        }
+        assert!(SinglePole::<f32>::new(0.0).is_err() && SinglePole::<f32>::new(1.5).is_err());
+    }
+}

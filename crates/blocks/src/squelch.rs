@@ -1,0 +1,99 @@
+//! Silence where nothing is sent.
+
+use crate::through::{each, number};
+use crate::{Process, Sample, Through};
+use millstream_flow::registry::BlockType;
+use millstream_flow::{BlockError, Gauge, Kind, Message, Metric, Registry, Value};
+
+/// Puts out zeros while the mean power, `p += alpha · (|x|² - p)`, is below a threshold.
+///
+/// # Messages
+/// `threshold_db`.
+///
+/// # Metrics
+/// `power_db`.
+#[derive(Debug)]
+pub struct Squelch {
+    threshold: f32,
+    alpha: f32,
+    power: f32,
+    shown: Gauge,
+}
+
+impl Squelch {
+    /// Opens at `threshold_db` (of full scale); `alpha` is the share of a new sample in the mean.
+    #[must_use]
+    pub fn new(threshold_db: f64, alpha: f32) -> Self {
+        Self { threshold: ratio(threshold_db), alpha, power: 0.0, shown: Gauge::new() }
+    }
+}
+
+fn ratio(db: f64) -> f32 {
+    10f64.powf(db / 10.0) as f32
+}
+
+impl Process for Squelch {
+    type Input = Sample;
+    type Output = Sample;
+
+    fn process(&mut self, input: &[Sample], output: &mut [Sample]) -> (usize, usize) {
+        let (mut power, alpha, threshold) = (self.power, self.alpha, self.threshold);
+        let moved = each(input, output, |x: Sample| {
+            let next = power + alpha * (x.norm_sqr() - power);
+            power = if next.is_finite() { next } else { power };
+            if power < threshold { Sample::default() } else { x }
+        });
+        self.power = power;
+        self.shown.set(10.0 * f64::from(power.max(1e-20)).log10());
+        moved
+    }
+
+    fn metrics(&self) -> Vec<(&'static str, Metric)> {
+        vec![("power_db", Metric::from(&self.shown))]
+    }
+
+    fn messages(&self) -> Vec<Message> {
+        vec![Message::new("threshold_db", Kind::Number, "power that opens, dB of full scale")]
+    }
+
+    fn message(&mut self, _: &str, value: &Value) -> Result<(), BlockError> {
+        self.threshold = ratio(number(value)?);
+        Ok(())
+    }
+}
+
+pub(crate) fn register(registry: &mut Registry) {
+    registry.register(
+        BlockType::new("squelch", "Zeros while the power is below a threshold.")
+            .required("threshold_db", Kind::Number, "power that opens, dB of full scale")
+            .optional("alpha", 1e-3, "share of a new sample in the mean power")
+            .example("threshold_db = -40")
+            .factory(|parameters| {
+                let alpha = parameters.number("alpha");
+                if !(alpha > 0.0 && alpha <= 1.0) {
+                    return Err(parameters.wrong("alpha", "more than 0 and at most 1"));
+                }
+                let squelch = Squelch::new(parameters.number("threshold_db"), alpha as f32);
+                Ok(Box::new(Through::new(squelch)))
+            }),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_flow::Mock;
+
+    #[test]
+    fn it_opens_when_the_mean_reaches_the_threshold() {
+        let mut mock = Mock::new(Through::new(Squelch::new(-20.0, 0.1)));
+        let mut x = vec![Sample::new(0.01, 0.0); 100];
+        x.extend([Sample::new(0.0, 1.0); 100]);
+        mock.feed("in", &x);
+        mock.run().unwrap();
+        let out = mock.take::<Sample>("out");
+        assert!(out[..100].iter().all(|x| *x == Sample::default()));
+        // The first strong sample brings the mean to 0.1.
+        assert_eq!(out[100..], x[100..]);
+    }
+}

@@ -1,0 +1,137 @@
+//! Blocks with one input and one output.
+
+use millstream_flow::{
+    Block, BlockError, Context, In, Item, Message, Metric, Out, PortVisitor, Rate, TagRule, Value,
+    Work,
+};
+
+/// What turns a stream into another, by slices of any length.
+pub trait Process: Send + 'static {
+    /// What comes in.
+    type Input: Item;
+    /// What goes out.
+    type Output: Item;
+
+    /// Processes what fits; returns how many items it took and made. Called again until neither
+    /// moves. It must give the same stream for slices of any length, and must not allocate.
+    fn process(&mut self, input: &[Self::Input], output: &mut [Self::Output]) -> (usize, usize);
+
+    /// The least number of items on either side that makes sense.
+    fn least(&self) -> (usize, usize) {
+        (1, 1)
+    }
+
+    /// See [`Block::rate`].
+    fn rate(&self) -> Rate {
+        Rate::ONE
+    }
+
+    /// See [`Block::tag_rule`].
+    fn tag_rule(&self) -> TagRule {
+        TagRule::Forward
+    }
+
+    /// See [`Block::holds`].
+    fn holds(&self) -> u64 {
+        0
+    }
+
+    /// See [`Block::metrics`].
+    fn metrics(&self) -> Vec<(&'static str, Metric)> {
+        Vec::new()
+    }
+
+    /// See [`Block::messages`].
+    fn messages(&self) -> Vec<Message> {
+        Vec::new()
+    }
+
+    /// See [`Block::message`].
+    ///
+    /// # Errors
+    /// Why this value makes no sense.
+    fn message(&mut self, name: &str, _value: &Value) -> Result<(), BlockError> {
+        Err(format!("there is no message `{name}`").into())
+    }
+}
+
+/// The block of a [`Process`]: ports `in` and `out`.
+#[derive(Debug)]
+pub struct Through<P: Process> {
+    /// What comes in.
+    pub input: In<P::Input>,
+    /// What goes out.
+    pub output: Out<P::Output>,
+    /// What happens in between.
+    pub process: P,
+}
+
+impl<P: Process> Through<P> {
+    /// A block around `process`.
+    #[must_use]
+    pub fn new(process: P) -> Self {
+        let (input, output) = process.least();
+        let (input, output) = (In::with_min_items(input), Out::with_min_items(output));
+        Self { input, output, process }
+    }
+}
+
+impl<P: Process> Block for Through<P> {
+    fn ports(&mut self, ports: &mut dyn PortVisitor) {
+        ports.input("in", &mut self.input);
+        ports.output("out", &mut self.output);
+    }
+
+    fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
+        let (taken, made) = self.process.process(self.input.slice(), self.output.slice_mut());
+        self.input.consume(taken);
+        self.output.produce(made);
+        Ok(Work::Continue)
+    }
+
+    fn metrics(&self) -> Vec<(&'static str, Metric)> {
+        self.process.metrics()
+    }
+
+    fn rate(&self) -> Rate {
+        self.process.rate()
+    }
+
+    fn tag_rule(&self) -> TagRule {
+        self.process.tag_rule()
+    }
+
+    fn holds(&self) -> u64 {
+        self.process.holds()
+    }
+
+    fn messages(&self) -> Vec<Message> {
+        self.process.messages()
+    }
+
+    fn message(&mut self, name: &str, value: &Value) -> Result<(), BlockError> {
+        self.process.message(name, value)
+    }
+}
+
+/// One item out for each in.
+pub(crate) fn each<A: Copy, B>(
+    input: &[A],
+    output: &mut [B],
+    mut make: impl FnMut(A) -> B,
+) -> (usize, usize) {
+    let items = input.len().min(output.len());
+    for (to, from) in output[..items].iter_mut().zip(&input[..items]) {
+        *to = make(*from);
+    }
+    (items, items)
+}
+
+/// The number of a message.
+pub(crate) fn number(value: &Value) -> Result<f64, BlockError> {
+    match value {
+        Value::Number(x) if x.is_finite() => Ok(*x),
+        Value::Integer(n) => Ok(*n as f64),
+        other => Err(format!("expected a number, found {other}").into()),
+    }
+}

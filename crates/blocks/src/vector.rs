@@ -1,0 +1,127 @@
+//! Items of many values.
+
+use crate::{Made, Process, Sample, Through};
+use millstream_flow::registry::{BlockType, Parameters};
+use millstream_flow::{Item, Kind, Rate, Registry};
+use std::marker::PhantomData;
+
+/// Makes one item of every `N`: an array. What is no whole array at the end is dropped.
+#[derive(Debug, Default)]
+pub struct StreamToVector<T, const N: usize>(PhantomData<T>);
+
+/// Makes `N` items of every array.
+#[derive(Debug, Default)]
+pub struct VectorToStream<T, const N: usize>(PhantomData<T>);
+
+impl<T: Item, const N: usize> Process for StreamToVector<T, N>
+where
+    [T; N]: Item,
+{
+    type Input = T;
+    type Output = [T; N];
+
+    fn process(&mut self, input: &[T], output: &mut [[T; N]]) -> (usize, usize) {
+        let arrays = input.as_chunks::<N>().0;
+        let count = arrays.len().min(output.len());
+        output[..count].copy_from_slice(&arrays[..count]);
+        (count * N, count)
+    }
+
+    fn least(&self) -> (usize, usize) {
+        (N, 1)
+    }
+
+    fn rate(&self) -> Rate {
+        Rate::decimate(N as u32)
+    }
+
+    fn holds(&self) -> u64 {
+        N as u64 - 1
+    }
+}
+
+impl<T: Item, const N: usize> Process for VectorToStream<T, N>
+where
+    [T; N]: Item,
+{
+    type Input = [T; N];
+    type Output = T;
+
+    fn process(&mut self, input: &[[T; N]], output: &mut [T]) -> (usize, usize) {
+        let arrays = output.as_chunks_mut::<N>().0;
+        let count = arrays.len().min(input.len());
+        arrays[..count].copy_from_slice(&input[..count]);
+        (count, count * N)
+    }
+
+    fn least(&self) -> (usize, usize) {
+        (1, N)
+    }
+
+    fn rate(&self) -> Rate {
+        Rate::interpolate(N as u32)
+    }
+}
+
+/// Types are known when a program is compiled, so a graph file has the choice of these lengths.
+macro_rules! for_length {
+    ($parameters:ident, $Block:ident, $T:ty) => {
+        for_length!(@ $parameters, $Block, $T, 2 4 8 16 32 64 128 256 512 1024 2048 4096)
+    };
+    (@ $parameters:ident, $Block:ident, $T:ty, $($length:literal)+) => {
+        match $parameters.integer("length") {
+            $($length => {
+                Ok(Box::new(Through::new($Block::<$T, $length>(PhantomData))))
+            })+
+            _ => Err($parameters.wrong("length", "a power of two from 2 to 4096")),
+        }
+    };
+}
+
+fn join(parameters: &Parameters) -> Made {
+    match parameters.text("item") {
+        "f32" => for_length!(parameters, StreamToVector, f32),
+        "u8" => for_length!(parameters, StreamToVector, u8),
+        _ => for_length!(parameters, StreamToVector, Sample),
+    }
+}
+
+fn split(parameters: &Parameters) -> Made {
+    match parameters.text("item") {
+        "f32" => for_length!(parameters, VectorToStream, f32),
+        "u8" => for_length!(parameters, VectorToStream, u8),
+        _ => for_length!(parameters, VectorToStream, Sample),
+    }
+}
+
+pub(crate) fn register(registry: &mut Registry) {
+    let declare = |name, summary| {
+        BlockType::new(name, summary)
+            .required("length", Kind::Integer, "values of an array: a power of two, 2 to 4096")
+            .choice("item", &["cf32", "f32", "u8"], "type of the values")
+            .example("length = 64")
+    };
+    registry.register(declare("stream_to_vector", "Makes arrays of a stream.").factory(join));
+    registry.register(declare("vector_to_stream", "Makes a stream of arrays.").factory(split));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_flow::Mock;
+
+    #[test]
+    fn arrays_are_whole() {
+        let mut join = Mock::new(Through::new(StreamToVector::<u8, 4>::default()));
+        join.feed("in", &[1u8, 2, 3, 4, 5, 6]);
+        join.end("in");
+        join.run().unwrap();
+        assert!(join.is_finished());
+        let arrays = join.take::<[u8; 4]>("out");
+        assert_eq!(arrays, [[1, 2, 3, 4]]);
+        let mut split = Mock::new(Through::new(VectorToStream::<u8, 4>::default()));
+        split.feed("in", &arrays);
+        split.run().unwrap();
+        assert_eq!(split.take::<u8>("out"), [1, 2, 3, 4]);
+    }
+}
