@@ -20,6 +20,11 @@ impl ItemType {
         Self { id: TypeId::of::<T>(), name: std::any::type_name::<T>(), size_bytes: size_of::<T>() }
     }
 
+    /// The type itself.
+    pub(crate) fn id(&self) -> TypeId {
+        self.id
+    }
+
     /// Size of one item in bytes.
     #[must_use]
     pub fn size_bytes(&self) -> usize {

@@ -5,7 +5,7 @@
 
 use crate::item::{Item, ItemType};
 use millstream_ring::cursor::{ConsumerView, ProducerView};
-use millstream_ring::{Reader, RingError, RingOptions, Writer, ring};
+use millstream_ring::{Loan, Reader, RingError, RingOptions, Writer, ring};
 use std::any::Any;
 
 /// Receives every port of a block, in order. See [`Block::ports`](crate::Block::ports).
@@ -59,7 +59,7 @@ impl<T: Item> In<T> {
         self.tell_wanted();
     }
 
-    /// Every item there is now, contiguous.
+    /// Every item there is now, contiguous, but at most a batch of the plan's.
     #[must_use]
     pub fn slice(&self) -> &[T] {
         self.reader.as_ref().map_or(&[], Reader::slice)
@@ -132,7 +132,8 @@ impl<T: Item> Out<T> {
         self.tell_wanted();
     }
 
-    /// All the room there is now, contiguous. It holds old items: write before producing.
+    /// All the room there is now, contiguous, but at most a batch of the plan's. It holds old items,
+    /// not always this port's: write before producing.
     pub fn slice_mut(&mut self) -> &mut [T] {
         self.writer.as_mut().map_or(&mut [], Writer::slice_mut)
     }
@@ -164,6 +165,8 @@ pub trait InputPort {
     fn min_items(&self) -> usize;
     /// Where the reading end stands, in items; none before the port is connected.
     fn view(&self) -> Option<ConsumerView>;
+    /// What the ring has borrowed of its partition's memory.
+    fn loan(&self) -> Option<Loan>;
     /// Takes the reading end that [`OutputPort::open`] made; false if its type is another.
     fn attach(&mut self, reader: Box<dyn Any + Send>) -> bool;
     /// Attaches a ring of at least `items` items and hands out its writing end, untyped.
@@ -183,6 +186,8 @@ pub trait OutputPort {
     fn min_items(&self) -> usize;
     /// Where the writing end stands, in items; none before the port is open.
     fn view(&self) -> Option<ProducerView>;
+    /// What the ring has borrowed of its partition's memory.
+    fn loan(&self) -> Option<Loan>;
     /// Makes the ring and hands out its reading ends (`Reader<T>`), for
     /// [`InputPort::attach`].
     ///
@@ -229,6 +234,10 @@ impl<T: Item> InputPort for In<T> {
         self.reader.as_ref().map(Reader::view)
     }
 
+    fn loan(&self) -> Option<Loan> {
+        self.reader.as_ref()?.loan().cloned()
+    }
+
     fn attach(&mut self, reader: Box<dyn Any + Send>) -> bool {
         let reader = reader.downcast::<Reader<T>>();
         let fits = reader.is_ok();
@@ -262,6 +271,10 @@ impl<T: Item> OutputPort for Out<T> {
 
     fn view(&self) -> Option<ProducerView> {
         self.writer.as_ref().map(Writer::view)
+    }
+
+    fn loan(&self) -> Option<Loan> {
+        self.writer.as_ref()?.loan().cloned()
     }
 
     fn open(&mut self, options: &RingOptions) -> Result<Vec<Box<dyn Any + Send>>, RingError> {

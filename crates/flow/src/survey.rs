@@ -5,12 +5,21 @@
 use crate::block::Block;
 use crate::port::{InputPort, OutputPort, PortVisitor};
 use millstream_ring::cursor::{ConsumerView, ProducerView};
+use millstream_ring::{Loan, Pool};
 
 /// The connected ports of a block, seen from outside, in the order of [`Block::ports`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Views {
     pub(crate) inputs: Vec<ConsumerView>,
     pub(crate) outputs: Vec<ProducerView>,
+    pub(crate) loans: Loans,
+}
+
+/// What the rings of a block have borrowed of a pool, by port.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Loans {
+    pub(crate) inputs: Vec<Option<Loan>>,
+    pub(crate) outputs: Vec<Option<Loan>>,
 }
 
 /// The state of a block's ports before a call.
@@ -34,6 +43,13 @@ impl Views {
         let mut views = Self::default();
         block.ports(&mut views);
         views
+    }
+
+    /// Lets the calling thread use what the block's rings borrow, until another enters.
+    pub(crate) fn enter(&self) {
+        for loan in self.loans.inputs.iter().chain(&self.loans.outputs).flatten() {
+            loan.pool().into_iter().for_each(Pool::enter);
+        }
     }
 
     /// What the ports say now.
@@ -82,10 +98,12 @@ impl Views {
 impl PortVisitor for Views {
     fn input(&mut self, _: &str, port: &mut dyn InputPort) {
         self.inputs.extend(port.view());
+        self.loans.inputs.push(port.loan());
     }
 
     fn output(&mut self, _: &str, port: &mut dyn OutputPort) {
         self.outputs.extend(port.view());
+        self.loans.outputs.push(port.loan());
     }
 }
 

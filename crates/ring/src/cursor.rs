@@ -200,9 +200,15 @@ impl Consumer {
         self.position
     }
 
+    /// Bytes that may be read for certain, without a look at the producer.
+    #[must_use]
+    pub fn granted(&self) -> u64 {
+        self.produced.get() - self.position
+    }
+
     /// Whether `bytes` may be read now; looks at the producer only if the cached answer is no.
     pub fn has(&self, bytes: u64) -> bool {
-        self.produced.get() - self.position >= bytes || self.available() >= bytes
+        self.granted() >= bytes || self.available() >= bytes
     }
 
     /// Whether the last look found the producer closed: what was available then is all that

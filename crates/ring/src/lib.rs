@@ -6,6 +6,7 @@
 //!   explore every interleaving of the protocol.
 //! - [`ring`](mod@sample): one writer and one or more readers of a [double-mapped](map) buffer;
 //!   every slice is contiguous, whatever the item size.
+//!   Rings of one thread can borrow their memory from a [`pool`], so that it stays hot.
 //! - [`spsc`]: items moved from one thread to another, a bounded queue over the same cursors.
 //! - [`wait`]: a token that a neighbour leaves so that a thread can sleep (or spin) without
 //!   ever missing news; [`doorbell`] is the same for a thread that sleeps in poll(2), and
@@ -31,6 +32,7 @@ pub mod doorbell;
 pub mod governor;
 pub mod map;
 mod pad;
+pub mod pool;
 pub mod sample;
 pub mod shared;
 pub mod spsc;
@@ -41,5 +43,6 @@ pub mod wait;
 pub use doorbell::Doorbell;
 pub use map::{Backing, MapError};
 pub use pad::Padded;
+pub use pool::{Loan, Pool};
 pub use sample::{Item, Reader, RingError, RingOptions, Writer, ring};
 pub use wait::{ParseWaitError, Wait, Waiter};

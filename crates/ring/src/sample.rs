@@ -4,7 +4,9 @@
 //! readers every reader sees every item, from the same memory.
 
 use crate::cursor::{Consumer, ConsumerView, Producer, ProducerView, cursors};
-use crate::map::{Backing, DoubleMap, MapError};
+use crate::map::{DoubleMap, MapError};
+use crate::pool::{Loan, Pool};
+use std::any::TypeId;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -26,13 +28,18 @@ pub struct RingOptions {
     pub readers: usize,
     /// Whether to try 2 MiB pages first.
     pub huge_pages: bool,
+    /// The most items that a slice shows; more if a side wants more.
+    pub batch_items: usize,
+    /// Where to borrow memory. Without effect unless the ring has one reader and the pool was
+    /// made for its items; its size is that of the pool's buffers then.
+    pub pool: Option<Pool>,
 }
 
 impl RingOptions {
     /// A ring for at least `items` items, one reader, normal pages.
     #[must_use]
     pub fn items(items: usize) -> Self {
-        Self { items, readers: 1, huge_pages: false }
+        Self { items, readers: 1, huge_pages: false, batch_items: usize::MAX, pool: None }
     }
 
     /// The same with `readers` readers.
@@ -65,41 +72,119 @@ pub fn ring<T: Item>(options: &RingOptions) -> Result<(Writer<T>, Vec<Reader<T>>
     if size == 0 || align_of::<T>() > rustix::param::page_size() {
         return Err(RingError::Item(std::any::type_name::<T>()));
     }
-    let bytes = options.items.max(1).saturating_mul(size);
-    let map = Arc::new(DoubleMap::new(bytes, options.huge_pages)?);
-    let (producer, consumers) = cursors((map.capacity_bytes() / size) as u64, options.readers);
+    let pool = options
+        .pool
+        .as_ref()
+        .filter(|pool| options.readers == 1 && pool.fits(TypeId::of::<T>(), size));
+    let memory = if let Some(pool) = pool {
+        Memory::Borrowed(Loan::new(pool))
+    } else {
+        let bytes = options.items.max(1).saturating_mul(size);
+        Memory::Own(Arc::new(DoubleMap::new(bytes, options.huge_pages)?))
+    };
+    let place =
+        || Place { capacity_bytes: memory.capacity_bytes(), memory: memory.clone(), offset: 0 };
+    let capacity = memory.capacity_bytes() / size;
+    let (producer, consumers) = cursors(capacity as u64, options.readers);
+    let batch = Batch { items: options.batch_items.max(1), least: options.batch_items.max(1) };
     let readers = consumers
         .into_iter()
-        .map(|cursor| Reader { cursor, place: Place::new(&map), items: PhantomData })
+        .map(|cursor| Reader { cursor, place: place(), batch, items: PhantomData })
         .collect();
-    let writer = Writer { cursor: producer, place: Place::new(&map), items: PhantomData };
+    let writer = Writer { cursor: producer, place: place(), batch, items: PhantomData };
     Ok((writer, readers))
+}
+
+/// What holds the items.
+#[derive(Clone, Debug)]
+enum Memory {
+    Own(Arc<DoubleMap>),
+    Borrowed(Loan),
+}
+
+impl Memory {
+    fn capacity_bytes(&self) -> usize {
+        match self {
+            Self::Own(map) => map.capacity_bytes(),
+            Self::Borrowed(loan) => loan.capacity_bytes(),
+        }
+    }
 }
 
 /// Where one side stands in the mapping.
 #[derive(Debug)]
 struct Place {
-    map: Arc<DoubleMap>,
+    memory: Memory,
+    capacity_bytes: usize,
     /// Position modulo capacity, in bytes. Capacity is a multiple of the page and positions
     /// are whole items, hence multiples of their alignment: so is this.
     offset: usize,
 }
 
 impl Place {
-    fn new(map: &Arc<DoubleMap>) -> Self {
-        Self { map: Arc::clone(map), offset: 0 }
+    /// The address; null if the ring is empty and has no memory now.
+    fn address<T>(&self) -> *mut T {
+        let base = match &self.memory {
+            Memory::Own(map) => map.base().as_ptr(),
+            Memory::Borrowed(loan) => match loan.base() {
+                base if base.is_null() => return std::ptr::null_mut(),
+                base => base,
+            },
+        };
+        // In bounds: offset < capacity, and the mapping is two capacities long.
+        base.wrapping_add(self.offset).cast()
     }
 
-    fn address<T>(&self) -> *mut T {
-        // In bounds: offset < capacity, and the mapping is two capacities long.
-        self.map.base().as_ptr().wrapping_add(self.offset).cast()
+    /// The same for the writer, who gets memory if there is none.
+    fn room_address<T>(&mut self) -> *mut T {
+        let base = match &self.memory {
+            Memory::Own(map) => map.base().as_ptr(),
+            Memory::Borrowed(loan) => {
+                let (base, anew) = loan.base_to_write();
+                if anew {
+                    self.offset = 0;
+                }
+                base
+            }
+        };
+        base.wrapping_add(self.offset).cast()
+    }
+
+    /// The reader has read everything there is.
+    fn emptied(&mut self) {
+        if let Memory::Borrowed(loan) = &self.memory
+            && loan.give_back()
+        {
+            self.offset = 0;
+        }
+    }
+
+    fn loan(&self) -> Option<&Loan> {
+        match &self.memory {
+            Memory::Own(_) => None,
+            Memory::Borrowed(loan) => Some(loan),
+        }
     }
 
     fn advance(&mut self, bytes: usize) {
         self.offset += bytes;
-        if self.offset >= self.map.capacity_bytes() {
-            self.offset -= self.map.capacity_bytes();
+        if self.offset >= self.capacity_bytes {
+            self.offset -= self.capacity_bytes;
         }
+    }
+}
+
+/// How much of the room or of the items a side sees at once.
+#[derive(Clone, Copy, Debug)]
+struct Batch {
+    items: usize,
+    /// What was asked for; what a side wants can make it more.
+    least: usize,
+}
+
+impl Batch {
+    fn want(&mut self, items: usize) {
+        self.items = self.least.max(items);
     }
 }
 
@@ -108,19 +193,22 @@ impl Place {
 pub struct Writer<T> {
     cursor: Producer,
     place: Place,
+    batch: Batch,
     items: PhantomData<T>,
 }
 
 impl<T: Item> Writer<T> {
-    /// All the room there is now. Holds old items or zeros; write, then [`produce`](Self::produce).
+    /// All the room there is now, or a batch of it. Holds old items (of another ring, where
+    /// memory is shared) or zeros; write, then [`produce`](Self::produce).
     pub fn slice_mut(&mut self) -> &mut [T] {
-        let items = self.cursor.room() as usize;
+        let items = (self.cursor.room() as usize).min(self.batch.items);
+        let address = self.place.room_address();
         // SAFETY: the cursor grants `room` items from this position to the writer alone
         // (ownership rule in `cursor`), they are contiguous in the double mapping, aligned
         // (see `Place::offset`), and hold zeros or earlier items, both valid (`Item`). The
         // borrow of `self` keeps the position where it is, and room is at most one capacity,
         // so no byte appears twice.
-        unsafe { std::slice::from_raw_parts_mut(self.place.address(), items) }
+        unsafe { std::slice::from_raw_parts_mut(address, items) }
     }
 
     /// Hands the first `items` of [`slice_mut`](Self::slice_mut) to the readers.
@@ -135,7 +223,7 @@ impl<T: Item> Writer<T> {
     /// Items that fit when the ring is empty.
     #[must_use]
     pub fn capacity(&self) -> usize {
-        self.place.map.capacity_bytes() / size_of::<T>()
+        self.place.capacity_bytes / size_of::<T>()
     }
 
     /// Whether every reader has gone (false for a ring made without readers).
@@ -147,6 +235,7 @@ impl<T: Item> Writer<T> {
     /// Says how much room the next call wants, for the [view](Self::view).
     pub fn want(&mut self, items: usize) {
         self.cursor.want(items as u64);
+        self.batch.want(items);
     }
 
     /// Where this end stands, seen from outside, in items.
@@ -160,10 +249,10 @@ impl<T: Item> Writer<T> {
         self.cursor.close();
     }
 
-    /// Which pages hold the ring.
+    /// What it has borrowed of a [pool](crate::pool).
     #[must_use]
-    pub fn backing(&self) -> &Backing {
-        self.place.map.backing()
+    pub fn loan(&self) -> Option<&Loan> {
+        self.place.loan()
     }
 }
 
@@ -172,18 +261,23 @@ impl<T: Item> Writer<T> {
 pub struct Reader<T> {
     cursor: Consumer,
     place: Place,
+    batch: Batch,
     items: PhantomData<T>,
 }
 
 impl<T: Item> Reader<T> {
-    /// Every item there is now.
+    /// Every item there is now, or a batch of them.
     #[must_use]
     pub fn slice(&self) -> &[T] {
-        let items = self.cursor.available() as usize;
+        let items = (self.cursor.available() as usize).min(self.batch.items);
+        let address = self.place.address::<T>();
+        if address.is_null() {
+            return &[];
+        }
         // SAFETY: the cursor grants `available` items from this position for reading, the
         // writer does not touch them until they are consumed, which takes `&mut self`; they
         // are contiguous, aligned and valid items as in `Writer::slice_mut`.
-        unsafe { std::slice::from_raw_parts(self.place.address(), items) }
+        unsafe { std::slice::from_raw_parts(address, items) }
     }
 
     /// Gives the first `items` of [`slice`](Self::slice) back to the writer.
@@ -193,30 +287,40 @@ impl<T: Item> Reader<T> {
     pub fn consume(&mut self, items: usize) {
         self.cursor.advance(items as u64);
         self.place.advance(items * size_of::<T>());
+        if matches!(self.place.memory, Memory::Borrowed(_)) && self.cursor.available() == 0 {
+            self.place.emptied();
+        }
     }
 
     /// Whether the last [`slice`](Self::slice) showed all that will ever come. It does not look
     /// again: true means that the slice in hand is the rest.
     #[must_use]
     pub fn is_ended(&self) -> bool {
-        self.cursor.is_ended()
+        self.cursor.is_ended() && self.cursor.granted() <= self.batch.items as u64
     }
 
     /// Items that fit when the ring is empty.
     #[must_use]
     pub fn capacity(&self) -> usize {
-        self.place.map.capacity_bytes() / size_of::<T>()
+        self.place.capacity_bytes / size_of::<T>()
     }
 
     /// Says how many items the next call wants, for the [view](Self::view).
     pub fn want(&mut self, items: usize) {
         self.cursor.want(items as u64);
+        self.batch.want(items);
     }
 
     /// Where this end stands, seen from outside, in items.
     #[must_use]
     pub fn view(&self) -> ConsumerView {
         self.cursor.view()
+    }
+
+    /// What it has borrowed of a [pool](crate::pool).
+    #[must_use]
+    pub fn loan(&self) -> Option<&Loan> {
+        self.place.loan()
     }
 
     /// Stops reading: the writer no longer waits for this reader.

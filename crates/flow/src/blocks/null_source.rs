@@ -25,8 +25,9 @@ impl<T: Item> Block for NullSource<T> {
     }
 
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
-        // A ring starts as zeros and nobody else writes into it.
-        let items = self.output.slice_mut().len();
+        let output = self.output.slice_mut();
+        output.fill(T::zeroed());
+        let items = output.len();
         self.output.produce(items);
         Ok(Work::Continue)
     }

@@ -114,8 +114,9 @@ impl PartitionThread {
         self.settle_in()
     }
 
-    /// Tells where the thread is to be found, and binds it to its CPU.
+    /// Tells where the thread is to be found, makes the blocks its own, and binds it to its CPU.
     fn settle_in(&self) -> Result<(), RunError> {
+        self.tasks.iter().for_each(Task::enter);
         let tid = rustix::thread::gettid().as_raw_nonzero().get();
         self.role.counters.tid.set(u64::from(tid.unsigned_abs()));
         let Some(cpu) = self.role.cpu else { return Ok(()) };

@@ -5,6 +5,7 @@ use super::exchange::{Absent, Deal, Meeting};
 use super::partition::Role;
 use super::seating::Seating;
 use super::task::Task;
+use super::wiring::pools::{self, Loans};
 use super::{Running, allowed_cpus};
 use crate::plan::{Placement, Plan};
 use std::sync::Arc;
@@ -57,13 +58,19 @@ impl Running {
             .map_err(|absent| self.explain_absence(&absent, limit))?;
         let met = Instant::now();
         let mut alive = vec![false; placement.partitions.len()];
-        meeting.inspect(|task| alive[placement.of_node[task.node()]] = true);
+        let mut loans: Vec<Option<Loans>> = placement.of_node.iter().map(|_| None).collect();
+        meeting.inspect(|task| {
+            alive[placement.of_node[task.node()]] = true;
+            loans[task.node()] = Some(task.loans());
+        });
         let names = placement.partitions.iter().map(|partition| partition.name.as_str());
         let present = meeting.present().into_iter().map(|seat| {
             let name = self.crew.partition(seat).unwrap_or_default().to_owned();
             (seat, name)
         });
         let seating = Seating::new(names.zip(alive), present, control.seats());
+        let seat_of_node = seating.of_nodes(&placement, &self.seat_of_node);
+        pools::settle(&loans, &self.shape, &seat_of_node)?;
         self.board.assign(&placement);
         if let Err(error) = self.recruit(&placement, &seating) {
             self.board.assign(&self.placement);

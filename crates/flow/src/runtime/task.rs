@@ -6,7 +6,7 @@
 use super::stats::{BlockCounters, FILL_ONE};
 use crate::block::{Block, BlockError, Context, Work};
 use crate::port::{InputPort, OutputPort, PortVisitor};
-use crate::survey::Views;
+use crate::survey::{Loans, Views};
 use millstream_ring::{Padded, Waiter};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -75,6 +75,16 @@ impl Task {
     /// Calls of `work` so far.
     pub(super) fn calls(&self) -> u64 {
         self.calls
+    }
+
+    /// Says that the calling thread runs this task from now on; before anything else on it.
+    pub(super) fn enter(&self) {
+        self.views.enter();
+    }
+
+    /// What its rings have borrowed.
+    pub(super) fn loans(&self) -> Loans {
+        self.views.loans.clone()
     }
 
     /// Prepares the block.

@@ -1,10 +1,13 @@
 //! Rings on every connection.
 
+pub(super) mod pools;
+
 use super::GraphError;
 use crate::graph::{Edge, End, Graph, Node};
 use crate::plan::{Buffers, Placement};
 use crate::port::{InputPort, OutputPort, PortVisitor};
 use millstream_ring::RingOptions;
+use pools::Pools;
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,10 +20,11 @@ pub(super) fn open_rings(
     placement: &Placement,
     buffers: &Buffers,
 ) -> Result<(), GraphError> {
+    let pools = pools::make(graph, placement, buffers)?;
     let mut readers = Readers::new();
     for node in 0..graph.nodes.len() {
         let options: Vec<RingOptions> = (0..graph.nodes[node].outputs.len())
-            .map(|port| ring_options(graph, placement, buffers, End { node, port }))
+            .map(|port| ring_options(graph, placement, buffers, &pools, End { node, port }))
             .collect();
         open_outputs(graph, node, &options, &mut readers)?;
     }
@@ -44,27 +48,52 @@ pub(super) fn neighbours(graph: &Graph, thread_of: &[usize], node: usize) -> BTr
     others.map(|other| thread_of[other]).filter(|other| *other != own).collect()
 }
 
-fn ring_options(graph: &Graph, placement: &Placement, buffers: &Buffers, from: End) -> RingOptions {
+fn ring_options(
+    graph: &Graph,
+    placement: &Placement,
+    buffers: &Buffers,
+    pools: &Pools,
+    from: End,
+) -> RingOptions {
     let output = graph.output(from);
-    let targets: Vec<End> =
-        graph.edges.iter().filter(|edge| edge.from == from).map(|edge| edge.to).collect();
-    let own = placement.of_node[from.node];
-    let inside = targets.iter().all(|to| placement.of_node[to.node] == own);
+    let size = output.item.size_bytes().max(1);
+    let inside = is_inside(graph, placement, from);
     let default = if inside { buffers.inside_bytes } else { buffers.between_bytes };
-    let block = &graph.nodes[from.node].name;
+    let by_hand = buffer_by_hand(graph, buffers, from);
+    let least = least_items(graph, from);
+    RingOptions {
+        items: (by_hand.unwrap_or(default) / size).max(least),
+        readers: targets(graph, from).count(),
+        huge_pages: buffers.huge_pages,
+        batch_items: (buffers.batch_bytes.unwrap_or_else(pools::default_batch_bytes) / size).max(1),
+        pool: pools::key(graph, placement, buffers, from).and_then(|key| pools.get(&key).cloned()),
+    }
+}
+
+/// The size that the plan gives this one output.
+fn buffer_by_hand(graph: &Graph, buffers: &Buffers, from: End) -> Option<usize> {
+    let Node { name, outputs, .. } = &graph.nodes[from.node];
     let bytes = buffers.outputs.get(&graph.output_name(from)).or_else(|| {
         // The short form, for a block with one output.
-        buffers.outputs.get(block).filter(|_| graph.nodes[from.node].outputs.len() == 1)
+        buffers.outputs.get(name).filter(|_| outputs.len() == 1)
     });
-    let wanted = targets.iter().map(|to| graph.input(*to).min_items).max().unwrap_or(0);
-    // A writer that wants W and a reader that wants R are never both stuck in W + R items;
-    // twice that lets them overlap.
-    let least = output.min_items.saturating_add(wanted).saturating_mul(2);
-    RingOptions {
-        items: (bytes.copied().unwrap_or(default) / output.item.size_bytes().max(1)).max(least),
-        readers: targets.len(),
-        huge_pages: buffers.huge_pages,
-    }
+    bytes.copied()
+}
+
+/// A writer that wants W and a reader that wants R are never both stuck in W + R items; twice
+/// that lets them overlap.
+fn least_items(graph: &Graph, from: End) -> usize {
+    let wanted = targets(graph, from).map(|to| graph.input(to).min_items).max().unwrap_or(0);
+    graph.output(from).min_items.saturating_add(wanted).saturating_mul(2)
+}
+
+fn targets(graph: &Graph, from: End) -> impl Iterator<Item = End> + '_ {
+    graph.edges.iter().filter(move |edge| edge.from == from).map(|edge| edge.to)
+}
+
+fn is_inside(graph: &Graph, placement: &Placement, from: End) -> bool {
+    let own = placement.of_node[from.node];
+    targets(graph, from).all(|to| placement.of_node[to.node] == own)
 }
 
 fn open_outputs(
