@@ -24,6 +24,7 @@ mod error;
 pub mod fault;
 pub mod frame;
 pub mod interfaces;
+mod loan;
 pub mod loopback;
 pub mod null;
 pub mod packet;

@@ -7,6 +7,8 @@ use std::io;
 use std::net::SocketAddrV4;
 use std::time::Duration;
 
+pub use crate::loan::Loan;
+
 /// What a port can do, stated once when it is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -88,6 +90,88 @@ pub trait PortTx: Send {
         segment_bytes: usize,
         to: SocketAddrV4,
     ) -> io::Result<()>;
+
+    /// Begins a datagram of up to `bytes` bytes in memory that the port sends from: no copy is
+    /// made of what is written there. One that was begun and not committed is forgotten. What
+    /// [`PortTx::send`] and [`PortTx::send_train`] send may overtake what has yet to depart.
+    ///
+    /// ```
+    /// # use millstream_link::{open, port::PortOptions};
+    /// # use std::net::{Ipv4Addr, SocketAddrV4};
+    /// # use std::time::Duration;
+    /// # let any = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+    /// # let mut port = open("udp", any, &PortOptions::default())?;
+    /// for number in 0..3 {
+    ///     port.tx.lend(1000)?;
+    ///     let mut at = 0;
+    ///     while at < 1000 {
+    ///         let piece = port.tx.lent(at);
+    ///         piece.fill(number);
+    ///         at += piece.len();
+    ///     }
+    ///     port.tx.commit(1000, port.local)?;
+    /// }
+    /// port.tx.depart()?;
+    /// assert!(port.rx.recv_batch(Duration::from_secs(1))? > 0);
+    /// assert_eq!(port.rx.datagram(0).payload, [0; 1000]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The link's: that it has no room in time, or that what was complete cannot leave.
+    fn lend(&mut self, bytes: usize) -> io::Result<()> {
+        if !self.loan().has_room(bytes) {
+            self.depart()?;
+        }
+        self.loan().begin(bytes);
+        Ok(())
+    }
+
+    /// The room of the lent datagram from byte `at` on, as far as it lies in one piece; empty at
+    /// its end. Pieces begin at multiples of 8 bytes, and the first has 512 bytes, or all.
+    ///
+    /// # Panics
+    /// When `at` is beyond what was lent.
+    fn lent(&mut self, at: usize) -> &mut [u8] {
+        self.loan().lent(at)
+    }
+
+    /// The lent datagram is complete, `bytes` long, and goes to `to` with [`PortTx::depart`], or
+    /// before that.
+    ///
+    /// # Errors
+    /// The link's, about this datagram or an earlier one; this one is gone then.
+    ///
+    /// # Panics
+    /// When it is longer than what was lent.
+    fn commit(&mut self, bytes: usize, to: SocketAddrV4) -> io::Result<()> {
+        if !self.loan().joins(bytes, to) {
+            self.depart()?;
+        }
+        if bytes == 0 {
+            return self.depart().and_then(|()| self.send(&[], to));
+        }
+        if self.loan().complete(bytes, to) { self.depart() } else { Ok(()) }
+    }
+
+    /// Sends what is complete.
+    ///
+    /// # Errors
+    /// The link's; what has not left is gone then.
+    fn depart(&mut self) -> io::Result<()> {
+        let mut loan = std::mem::take(self.loan());
+        let sent = match loan.train() {
+            Some((train, segment_bytes, to)) => self.send_train(train, segment_bytes, to),
+            None => Ok(()),
+        };
+        loan.clear();
+        *self.loan() = loan;
+        sent
+    }
+
+    /// Where lent datagrams lie, of a port that lends none of its own memory: what the methods
+    /// above use where a port does not write them anew.
+    fn loan(&mut self) -> &mut Loan;
 
     /// Sends what middleware has kept back and is due; the time until more is due, if anything is
     /// kept. A port that keeps nothing back does nothing here.

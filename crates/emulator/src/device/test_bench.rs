@@ -31,6 +31,10 @@ pub type Sent = Arc<Mutex<Vec<Vec<u8>>>>;
 struct Recorder(Sent);
 
 impl PortTx for Recorder {
+    fn loan(&mut self) -> &mut millstream_link::port::Loan {
+        unreachable!("nothing is lent")
+    }
+
     fn capabilities(&self) -> Capabilities {
         Capabilities::new(9000, 64)
     }

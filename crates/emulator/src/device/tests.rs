@@ -108,6 +108,9 @@ fn no_data_leaves_beyond_the_window_and_credit_lets_it_go_on() {
 fn streaming_allocates_nothing() {
     struct Nowhere;
     impl PortTx for Nowhere {
+        fn loan(&mut self) -> &mut millstream_link::port::Loan {
+            unreachable!("nothing is lent")
+        }
         fn capabilities(&self) -> millstream_link::port::Capabilities {
             millstream_link::port::Capabilities::new(9000, 64)
         }

@@ -68,6 +68,9 @@ fn credit_comes_back_when_samples_have_left_and_not_before() {
 fn transmitting_allocates_nothing() {
     struct Nowhere;
     impl PortTx for Nowhere {
+        fn loan(&mut self) -> &mut millstream_link::port::Loan {
+            unreachable!("nothing is lent")
+        }
         fn capabilities(&self) -> millstream_link::port::Capabilities {
             millstream_link::port::Capabilities::new(9000, 64)
         }

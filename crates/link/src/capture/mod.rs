@@ -38,7 +38,7 @@ use millstream_ring::Reader;
 
 use crate::LinkError;
 use crate::frame::FrameLink;
-use crate::port::Port;
+use crate::port::{Loan, Port};
 use crate::spec::bad;
 use file::Writing;
 use link::CaptureLink;
@@ -76,7 +76,7 @@ pub fn port(port: Port, path: &str, name: &str) -> Result<Port, LinkError> {
     let (rx_tap, tx_tap, writing) = begun.map_err(|error| cannot(path, &error))?;
     let (writing, Port { local, rx, tx }) = (Arc::new(writing), port);
     let rx = CaptureRx { tap: rx_tap, local, counts, inner: rx, _writing: Arc::clone(&writing) };
-    let tx = CaptureTx { tap: tx_tap, local, inner: tx, _writing: writing };
+    let tx = CaptureTx { tap: tx_tap, local, inner: tx, loan: Loan::default(), _writing: writing };
     Ok(Port { local, rx: Box::new(rx), tx: Box::new(tx) })
 }
 

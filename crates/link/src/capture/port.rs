@@ -12,7 +12,7 @@ use super::file::Writing;
 use super::now_ns;
 use super::tap::{Counts, Mark, Tap};
 use crate::pcapng::Direction;
-use crate::port::{Capabilities, Datagram, PortRx, PortTx};
+use crate::port::{Capabilities, Datagram, Loan, PortRx, PortTx};
 
 /// Ethernet, IPv4 and UDP.
 const HEADERS: usize = 14 + 20 + 8;
@@ -77,6 +77,7 @@ pub(super) struct CaptureTx {
     pub tap: Tap,
     pub local: SocketAddrV4,
     pub inner: Box<dyn PortTx>,
+    pub loan: Loan,
     pub _writing: Arc<Writing>,
 }
 
@@ -113,6 +114,10 @@ impl PortTx for CaptureTx {
         self.inner.send_train(train, segment_bytes, to)?;
         self.note(train.chunks(segment_bytes.max(1)), to);
         Ok(())
+    }
+
+    fn loan(&mut self) -> &mut Loan {
+        &mut self.loan
     }
 
     fn release(&mut self) -> Option<Duration> {

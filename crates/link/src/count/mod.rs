@@ -133,7 +133,11 @@ pub fn port(port: Port) -> (Port, Counts) {
     let counts = Counts::default();
     let Port { local, rx, tx } = port;
     let rx = Box::new(port::CountRx { inner: rx, way: Arc::clone(&counts.received) });
-    let tx = Box::new(port::CountTx { inner: tx, way: Arc::clone(&counts.sent) });
+    let tx = Box::new(port::CountTx {
+        inner: tx,
+        way: Arc::clone(&counts.sent),
+        loan: Default::default(),
+    });
     (Port { local, rx, tx }, counts)
 }
 

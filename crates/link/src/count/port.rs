@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Way;
-use crate::port::{Capabilities, Datagram, PortRx, PortTx};
+use crate::port::{Capabilities, Datagram, Loan, PortRx, PortTx};
 
 pub(super) struct CountRx {
     pub inner: Box<dyn PortRx>,
@@ -36,6 +36,7 @@ impl PortRx for CountRx {
 pub(super) struct CountTx {
     pub inner: Box<dyn PortTx>,
     pub way: Arc<Way>,
+    pub loan: Loan,
 }
 
 impl PortTx for CountTx {
@@ -58,6 +59,10 @@ impl PortTx for CountTx {
         self.inner.send_train(train, segment_bytes, to)?;
         train.chunks(segment_bytes.max(1)).for_each(|datagram| self.way.note(datagram.len()));
         Ok(())
+    }
+
+    fn loan(&mut self) -> &mut Loan {
+        &mut self.loan
     }
 
     fn release(&mut self) -> Option<Duration> {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::*;
-use crate::port::{Capabilities, Datagram, PortRx, PortTx};
+use crate::port::{Capabilities, Datagram, Loan, PortRx, PortTx};
 
 const PEER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 9);
 const BATCH_MAX: usize = 5;
@@ -47,9 +47,13 @@ impl PortRx for MemoryRx {
 }
 
 /// Puts what is sent on the wire, and how it was sent: datagrams in each call.
-struct MemoryTx(Wire, Arc<Mutex<Vec<usize>>>);
+struct MemoryTx(Wire, Arc<Mutex<Vec<usize>>>, Loan);
 
 impl PortTx for MemoryTx {
+    fn loan(&mut self) -> &mut Loan {
+        &mut self.2
+    }
+
     fn capabilities(&self) -> Capabilities {
         Capabilities::new(1000, BATCH_MAX)
     }
@@ -88,7 +92,11 @@ impl Bench {
         let (wire, sent, calls) = (Wire::default(), Wire::default(), Arc::default());
         let inner = MemoryRx { wire: Arc::clone(&wire), lent: vec![], clock: Arc::clone(&clock) };
         let rx = switch.wrap_rx(Box::new(inner));
-        let tx = switch.wrap_tx(Box::new(MemoryTx(Arc::clone(&sent), Arc::clone(&calls))));
+        let tx = switch.wrap_tx(Box::new(MemoryTx(
+            Arc::clone(&sent),
+            Arc::clone(&calls),
+            Loan::default(),
+        )));
         Self { switch, clock, wire, rx, tx, sent, calls }
     }
 
@@ -281,6 +289,9 @@ fn what_a_rule_that_is_gone_held_leaves_before_what_is_sent_then() {
 fn what_the_port_refuses_later_is_counted() {
     struct Refusing;
     impl PortTx for Refusing {
+        fn loan(&mut self) -> &mut Loan {
+            unreachable!("nothing is lent")
+        }
         fn capabilities(&self) -> Capabilities {
             Capabilities::new(1000, BATCH_MAX)
         }

@@ -7,17 +7,18 @@ use std::time::Duration;
 use super::held::Due;
 use super::kept::Datagrams;
 use super::switch::{Switch, Verdict};
-use crate::port::{Capabilities, PortTx};
+use crate::port::{Capabilities, Loan, PortTx};
 
 pub(super) struct FaultTx {
     inner: Box<dyn PortTx>,
     switch: Switch,
     kept: Datagrams,
+    loan: Loan,
 }
 
 impl FaultTx {
     pub fn new(inner: Box<dyn PortTx>, switch: Switch) -> Self {
-        Self { inner, switch, kept: Datagrams::default() }
+        Self { inner, switch, kept: Datagrams::default(), loan: Loan::default() }
     }
 
     fn is_idle(&self) -> bool {
@@ -108,6 +109,10 @@ impl PortTx for FaultTx {
         }
         self.release();
         self.send_judged(train, segment_bytes, to)
+    }
+
+    fn loan(&mut self) -> &mut Loan {
+        &mut self.loan
     }
 
     fn release(&mut self) -> Option<Duration> {

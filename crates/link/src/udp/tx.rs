@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::PAYLOAD_BYTES_MAX;
 use super::gso::Control;
-use crate::port::{Capabilities, PortTx};
+use crate::port::{Capabilities, Loan, PortTx};
 
 /// Messages given to one `sendmmsg`.
 const MESSAGES: usize = 16;
@@ -20,11 +20,12 @@ const SEGMENTS: usize = 64;
 pub(super) struct UdpTx {
     socket: Arc<OwnedFd>,
     capabilities: Capabilities,
+    loan: Loan,
 }
 
 impl UdpTx {
     pub fn new(socket: Arc<OwnedFd>, capabilities: Capabilities) -> Self {
-        Self { socket, capabilities }
+        Self { socket, capabilities, loan: Loan::default() }
     }
 
     /// Sends the head of `train` as up to [`MESSAGES`] messages of `message_bytes` each, cut into
@@ -94,6 +95,10 @@ impl UdpTx {
 impl PortTx for UdpTx {
     fn capabilities(&self) -> Capabilities {
         self.capabilities
+    }
+
+    fn loan(&mut self) -> &mut Loan {
+        &mut self.loan
     }
 
     fn send(&mut self, payload: &[u8], to: SocketAddrV4) -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! The transmit half: payloads copied once, behind room for their headers.
+//! The transmit half: payloads copied once, or written in place, behind room for their headers.
 
 use std::any::Any;
 use std::io;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use millstream_link::frame::Frame;
-use millstream_link::port::{Capabilities, PortTx};
+use millstream_link::port::{Capabilities, Loan, PortTx};
 
 use super::lane::{Departure, TxEnd};
 use super::{Drive, Shape};
@@ -23,6 +23,11 @@ pub(super) struct EngineTx {
     stock: Vec<Frame>,
     /// Written, and not yet handed over.
     staged: Vec<Departure>,
+    /// The datagram that is being written: each part, and where its payload begins in the whole.
+    lent: Vec<(Frame, usize)>,
+    /// Longest that it may become, bytes.
+    lent_bytes: usize,
+    unused: Loan,
     capabilities: Capabilities,
     shape: Shape,
     drive: Arc<dyn Drive>,
@@ -42,6 +47,9 @@ impl EngineTx {
             end,
             stock: Vec::with_capacity(frames),
             staged: Vec::with_capacity(frames),
+            lent: Vec::with_capacity(shape.parts_max() + 1),
+            lent_bytes: 0,
+            unused: Loan::default(),
             capabilities,
             shape,
             drive,
@@ -112,6 +120,17 @@ impl EngineTx {
         Ok(())
     }
 
+    /// Where the payload begins in a part that begins at `start` of the whole.
+    fn offset(&self, start: usize) -> usize {
+        if start == 0 { self.shape.headroom } else { 0 }
+    }
+
+    /// Takes back the datagram that is being written.
+    fn forget(&mut self) {
+        self.stock.extend(self.lent.drain(..).map(|(frame, _)| frame));
+        self.lent_bytes = 0;
+    }
+
     /// Hands over what is written.
     fn hand_over(&mut self) {
         if !self.staged.is_empty() {
@@ -155,10 +174,75 @@ impl PortTx for EngineTx {
         self.hand_over();
         written
     }
+
+    fn lend(&mut self, bytes: usize) -> io::Result<()> {
+        self.forget();
+        if bytes > self.shape.payload_bytes_max {
+            return Err(io::Error::from_raw_os_error(libc::EMSGSIZE));
+        }
+        let mut start = 0;
+        while start < bytes || self.lent.is_empty() {
+            self.stock_up(1)?;
+            let Some(mut frame) = self.stock.pop() else { break };
+            let offset = self.offset(start);
+            let room = self.shape.part_bytes_max - offset;
+            // Whole words in each part but the last: no sample lies in two.
+            let here = if bytes - start > room { room & !7 } else { bytes - start };
+            frame.set_len(offset + here);
+            self.lent.push((frame, start));
+            start += here;
+        }
+        self.lent_bytes = bytes;
+        Ok(())
+    }
+
+    fn lent(&mut self, at: usize) -> &mut [u8] {
+        assert!(at <= self.lent_bytes, "byte {at} of {} that were lent", self.lent_bytes);
+        let part = self.lent.iter().rposition(|(_, start)| *start <= at);
+        let Some(part) = part else { return &mut [] };
+        let start = self.lent[part].1;
+        let offset = self.offset(start);
+        let (frame, _) = &mut self.lent[part];
+        &mut self.end.memory.bytes_mut(frame)[offset + at - start..]
+    }
+
+    fn commit(&mut self, bytes: usize, to: SocketAddrV4) -> io::Result<()> {
+        assert!(bytes <= self.lent_bytes, "{bytes} bytes where {} were lent", self.lent_bytes);
+        if let Err(error) = self.check(bytes, to) {
+            self.forget();
+            return Err(error);
+        }
+        // Parts that are not needed stay; the first one is, whatever the length.
+        while let Some((frame, _)) = self.lent.pop_if(|(_, start)| *start > 0 && *start >= bytes) {
+            self.stock.push(frame);
+        }
+        let parts = self.lent.len();
+        let headroom = self.shape.headroom;
+        for (index, (mut frame, start)) in self.lent.drain(..).enumerate() {
+            let offset = if start == 0 { headroom } else { 0 };
+            frame.set_len(frame.len().min(offset + bytes - start));
+            frame.set_continues(index + 1 < parts);
+            let payload_bytes = bytes as u32;
+            self.staged.push(Departure { frame, to: Some(to), payload_bytes });
+        }
+        self.lent_bytes = 0;
+        Ok(())
+    }
+
+    fn depart(&mut self) -> io::Result<()> {
+        self.hand_over();
+        Ok(())
+    }
+
+    fn loan(&mut self) -> &mut Loan {
+        // Datagrams are lent in frames; this stays empty.
+        &mut self.unused
+    }
 }
 
 impl Drop for EngineTx {
     fn drop(&mut self) {
+        self.forget();
         let unused = |frame| Departure { frame, to: None, payload_bytes: 0 };
         self.staged.extend(self.stock.drain(..).map(unused));
         self.hand_over();

@@ -6,6 +6,7 @@
 
 mod delivery;
 mod hostile;
+mod lending;
 mod lifetime;
 mod network;
 mod pressure;
@@ -50,6 +51,10 @@ macro_rules! links {
                     what_cannot_fit_is_refused, order_is_kept, batches_of_every_size_arrive,
                     trains_are_cut_where_they_should,
                     nothing_is_missed_between_quiet_and_busy_times, sources_are_told_apart;
+                lending: lent_datagrams_of_every_size_arrive_whole,
+                    lent_datagrams_leave_in_order_and_by_themselves_where_they_must,
+                    what_was_begun_stays_until_it_is_begun_anew,
+                    what_cannot_go_is_refused_when_lent_or_sent, lending_allocates_nothing;
                 waiting: waiting_ends_when_the_time_is_up, a_datagram_wakes_a_waiting_receiver,
                     a_short_wait_sees_what_is_there, steady_state_allocates_nothing;
                 lifetime: a_closed_port_opens_again_at_once, one_half_still_holds_the_port,

@@ -57,7 +57,7 @@ impl TxStreamer {
     /// [`TxError::Radio`] when the system refuses.
     pub fn flush(&mut self) -> Result<(), TxError> {
         if self.train.filled() > 0 {
-            self.complete(false);
+            self.complete(false)?;
         }
         self.depart()
     }
@@ -77,9 +77,9 @@ impl TxStreamer {
         let mut until = None;
         loop {
             if self.has_room() {
-                sent.samples += self.load(&samples[sent.samples..], scale, meta.end_of_burst);
+                sent.samples += self.load(&samples[sent.samples..], scale, meta.end_of_burst)?;
             }
-            if sent.samples == samples.len() && (!meta.end_of_burst || self.end_burst()) {
+            if sent.samples == samples.len() && (!meta.end_of_burst || self.end_burst()?) {
                 sent.end_of_burst = meta.end_of_burst;
                 self.depart()?;
                 return Ok(sent);
@@ -106,9 +106,9 @@ impl TxStreamer {
     ) -> Result<usize, TxError> {
         let mut sent = 0;
         loop {
-            let count = self.load(&samples[sent..], scale, end_of_burst);
+            let count = self.load(&samples[sent..], scale, end_of_burst)?;
             sent += count;
-            let done = sent == samples.len() && (!end_of_burst || self.end_burst());
+            let done = sent == samples.len() && (!end_of_burst || self.end_burst()?);
             self.launch()?;
             if done || count == 0 {
                 self.keep_up()?;
@@ -137,57 +137,69 @@ impl TxStreamer {
 
     /// Converts as many samples into the train as it has room and credit for. With `ending` the
     /// last sample is kept out of a packet that it would complete without the end of the burst.
-    fn load<T: Sample>(&mut self, samples: &[T], scale: T::Real, ending: bool) -> usize {
+    fn load<T: Sample>(
+        &mut self,
+        samples: &[T],
+        scale: T::Real,
+        ending: bool,
+    ) -> Result<usize, TxError> {
         let mut taken = 0;
         while taken < samples.len() && !self.train.is_full() && self.has_credit() {
-            let count = self.converter.to_wire(&samples[taken..], self.train.space(), scale);
+            let space = self.train.space(&mut *self.port.tx);
+            let space = space.map_err(io_error("send to", self.path.device))?;
+            let count = self.converter.to_wire(&samples[taken..], space, scale);
             taken += count;
             self.account.ledger.accept(count as u64);
             let full = self.train.fill(count);
             if full && !(ending && taken == samples.len()) {
-                self.complete(false);
+                self.complete(false)?;
             }
         }
-        taken
+        Ok(taken)
     }
 
     /// Ends the burst with what is under construction, or else with a zero sample. False when
     /// there is no room for that.
-    fn end_burst(&mut self) -> bool {
+    fn end_burst(&mut self) -> Result<bool, TxError> {
         if self.burst == Burst::Idle {
-            return true;
+            return Ok(true);
         }
         if self.train.filled() == 0 {
             if self.train.is_full() || self.room_packets() == 0 {
-                return false;
+                return Ok(false);
             }
-            self.train.space()[..SC16_LEN].fill(0);
+            let space = self.train.space(&mut *self.port.tx);
+            space.map_err(io_error("send to", self.path.device))?[..SC16_LEN].fill(0);
             self.train.fill(1);
             self.counters.padding += 1;
-            self.complete_with(0, true);
+            self.complete_with(0, true)?;
         } else {
-            self.complete(true);
+            self.complete(true)?;
         }
         self.burst = Burst::Idle;
         self.counters.bursts += 1;
-        true
+        Ok(true)
     }
 
-    fn complete(&mut self, eob: bool) {
-        self.complete_with(self.train.filled(), eob);
+    fn complete(&mut self, eob: bool) -> Result<(), TxError> {
+        self.complete_with(self.train.filled(), eob)
     }
 
     /// Completes the packet under construction, which holds so many samples of the caller.
-    fn complete_with(&mut self, samples: usize, eob: bool) {
-        let Burst::Open { next_ticks } = &mut self.burst else { return };
+    fn complete_with(&mut self, samples: usize, eob: bool) -> Result<(), TxError> {
+        let Burst::Open { next_ticks } = &mut self.burst else { return Ok(()) };
         let ticks = *next_ticks;
         *next_ticks = ticks.map(|t| t.wrapping_add(samples as u64 * TICKS_PER_SAMPLE));
-        let length = self.train.complete(self.path.endpoint.epid, self.seq, ticks, eob);
+        let (epid, device, length) =
+            (self.path.endpoint.epid, self.path.device, self.train.length());
+        let tx = &mut *self.port.tx;
+        let done = self.train.complete(tx, device, epid, self.seq, ticks, eob);
         self.seq = self.seq.wrapping_add(1);
         self.counters.packets += 1;
         // Booked when the packet is complete; it leaves before anything else does.
         let flow_bytes = round_to_word(length, self.path.width) as u64;
         self.account.send(flow_bytes, samples as u64, ticks, eob);
+        done.map_err(io_error("send to", device)).map_err(TxError::from)
     }
 
     /// Sends the complete packets, and does what is then due.
@@ -204,11 +216,9 @@ impl TxStreamer {
         if self.train.is_empty() {
             return Ok(());
         }
-        let segment_bytes = self.train.segment_bytes();
-        let train = self.train.depart();
         self.counters.trains += 1;
         let device = self.path.device;
-        let sent = self.port.tx.send_train(train, segment_bytes, device);
+        let sent = self.train.depart(&mut *self.port.tx);
         sent.map_err(io_error("send to", device)).map_err(TxError::from)
     }
 

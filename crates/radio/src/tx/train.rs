@@ -1,53 +1,45 @@
-//! The train: packets back to back, as one system call sends them.
+//! The train: packets that leave together, written where the port sends them from.
 
+use std::io;
+use std::net::SocketAddrV4;
+
+use millstream_link::port::{Loan, PortTx};
 use millstream_wire::chdr::{DataRepr, SC16_LEN};
 use millstream_wire::{Epid, Width};
 
-/// Most bytes of a train: one UDP payload over IPv4, which is what the kernel segments at a time.
-const TRAIN_BYTES_MAX: usize = 65_507;
-
-/// Most packets in it: what every kernel with `UDP_SEGMENT` takes.
-const TRAIN_PACKETS_MAX: usize = 64;
-
-/// Packets under construction. Samples are converted straight to where they leave from.
+/// Packets under construction. Samples are converted straight to where they leave from: a port's
+/// frame, or the train of a socket.
 ///
-/// A packet that is not full stays where it is when those before it leave; the next train begins
-/// with it. At the end of the buffer the train starts over.
+/// A packet that is not full stays where it is when those before it leave.
 #[derive(Debug)]
 pub(super) struct Train {
-    buffer: Box<[u8]>,
     width: Width,
     samples_per_packet: usize,
     /// Bytes before the samples of each packet, and whether time is among them.
     header_bytes: usize,
     segment_bytes: usize,
-    slots: usize,
-    /// The first packet that has not left, and the one under construction.
-    first: usize,
-    current: usize,
+    /// Packets that leave together at most.
+    packets_max: usize,
+    /// Complete packets that have not left.
+    packets: usize,
     /// Samples in the current packet.
     filled: usize,
-    /// Bytes that the last complete packet is short of a full one.
-    short_bytes: usize,
+    /// The last complete packet is not a full one.
+    short: bool,
 }
 
 impl Train {
     pub fn new(width: Width, samples_per_packet: usize) -> Self {
         let mut train = Self {
-            buffer: Box::default(),
             width,
             samples_per_packet,
             header_bytes: 0,
             segment_bytes: 0,
-            slots: 0,
-            first: 0,
-            current: 0,
+            packets_max: 0,
+            packets: 0,
             filled: 0,
-            short_bytes: 0,
+            short: false,
         };
-        train.shape(true);
-        let bytes = (TRAIN_PACKETS_MAX * train.segment_bytes).min(TRAIN_BYTES_MAX);
-        train.buffer = vec![0; bytes.max(train.segment_bytes)].into();
         train.shape(true);
         train
     }
@@ -58,8 +50,7 @@ impl Train {
         let repr = DataRepr { timestamp: timed.then_some(0), ..DataRepr::default() };
         self.header_bytes = repr.header_len(self.width);
         self.segment_bytes = self.header_bytes + self.samples_per_packet * SC16_LEN;
-        self.slots = (self.buffer.len() / self.segment_bytes).min(TRAIN_PACKETS_MAX);
-        (self.first, self.current) = (0, 0);
+        self.packets_max = (Loan::BYTES_MAX / self.segment_bytes).clamp(1, Loan::DATAGRAMS_MAX);
     }
 
     /// Bytes of a full packet.
@@ -72,26 +63,25 @@ impl Train {
         self.filled
     }
 
-    /// Complete packets that have not left.
-    pub fn packets(&self) -> usize {
-        self.current - self.first
-    }
-
     /// Nothing is complete.
     pub fn is_empty(&self) -> bool {
-        self.packets() == 0
+        self.packets == 0
     }
 
     /// No other packet can be begun before those that are complete have left.
     pub fn is_full(&self) -> bool {
-        self.current == self.slots || self.short_bytes > 0
+        self.packets == self.packets_max || self.short
     }
 
-    /// The place of the samples that the current packet still wants.
-    pub fn space(&mut self) -> &mut [u8] {
-        let at = self.current * self.segment_bytes;
-        let from = at + self.header_bytes + self.filled * SC16_LEN;
-        &mut self.buffer[from..at + self.segment_bytes]
+    /// Room for samples that the current packet still wants, as far as it lies in one piece.
+    ///
+    /// # Errors
+    /// Those of [`PortTx::lend`].
+    pub fn space<'a>(&self, tx: &'a mut dyn PortTx) -> io::Result<&'a mut [u8]> {
+        if self.filled == 0 {
+            tx.lend(self.segment_bytes)?;
+        }
+        Ok(tx.lent(self.header_bytes + self.filled * SC16_LEN))
     }
 
     /// Samples were written to [`Train::space`]. True when the packet is full.
@@ -101,93 +91,134 @@ impl Train {
         self.filled == self.samples_per_packet
     }
 
-    /// Completes the current packet with its header. Its length in bytes.
-    pub fn complete(&mut self, dst_epid: Epid, seq: u16, ticks: Option<u64>, eob: bool) -> usize {
-        let payload_len = self.filled * SC16_LEN;
-        let repr = DataRepr { dst_epid, seq, timestamp: ticks, eob, eov: false, payload_len };
-        let at = self.current * self.segment_bytes;
-        let header = repr.emit(self.width, &mut self.buffer[at..]);
-        let header_bytes = header.expect("a packet is no longer than its length field can say");
-        debug_assert_eq!(header_bytes, self.header_bytes);
-        let length = header_bytes + payload_len;
-        self.short_bytes = self.segment_bytes - length;
-        self.current += 1;
-        self.filled = 0;
-        length
+    /// Length of the current packet as it is, bytes.
+    pub fn length(&self) -> usize {
+        self.header_bytes + self.filled * SC16_LEN
     }
 
-    /// The complete packets that have not left; afterwards they have.
-    pub fn depart(&mut self) -> &[u8] {
-        let from = self.first * self.segment_bytes;
-        let to = self.current * self.segment_bytes - self.short_bytes;
-        self.first = self.current;
-        self.short_bytes = 0;
-        if self.filled == 0 {
-            (self.first, self.current) = (0, 0);
-        }
-        &self.buffer[from..to]
+    /// Completes the current packet with its header.
+    ///
+    /// # Errors
+    /// Those of [`PortTx::commit`]; the packet is gone then.
+    pub fn complete(
+        &mut self,
+        tx: &mut dyn PortTx,
+        to: SocketAddrV4,
+        dst_epid: Epid,
+        seq: u16,
+        ticks: Option<u64>,
+        eob: bool,
+    ) -> io::Result<()> {
+        let (length, payload_len) = (self.length(), self.filled * SC16_LEN);
+        let repr = DataRepr { dst_epid, seq, timestamp: ticks, eob, eov: false, payload_len };
+        let header = repr.emit(self.width, tx.lent(0));
+        let header_bytes = header.expect("a packet is no longer than its length field can say");
+        debug_assert_eq!(header_bytes, self.header_bytes);
+        self.short = length < self.segment_bytes;
+        self.packets += 1;
+        self.filled = 0;
+        tx.commit(length, to)
+    }
+
+    /// The complete packets leave.
+    ///
+    /// # Errors
+    /// Those of [`PortTx::depart`]; what has not left is gone then.
+    pub fn depart(&mut self, tx: &mut dyn PortTx) -> io::Result<()> {
+        (self.packets, self.short) = (0, false);
+        tx.depart()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use millstream_link::open;
+    use millstream_link::port::{Port, PortOptions};
+    use std::net::Ipv4Addr;
+    use std::time::Duration;
 
-    fn put(train: &mut Train, value: u8, samples: usize) -> bool {
-        train.space()[..samples * 4].fill(value);
+    /// A port that sends to itself.
+    fn port() -> Port {
+        let local = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+        open("udp", local, &PortOptions { datagram_bytes_max: 65_507, ..Default::default() })
+            .unwrap()
+    }
+
+    fn put(train: &mut Train, port: &mut Port, value: u8, samples: usize) -> bool {
+        let space = train.space(&mut *port.tx).unwrap();
+        space[..samples * 4].fill(value);
         train.fill(samples)
     }
 
+    fn complete(train: &mut Train, port: &mut Port, seq: u16, ticks: Option<u64>) {
+        train.complete(&mut *port.tx, port.local, Epid(2), seq, ticks, false).unwrap();
+    }
+
+    /// What has come by now, one by one.
+    fn received(port: &mut Port, count: usize) -> Vec<Vec<u8>> {
+        let mut all = Vec::new();
+        while all.len() < count {
+            let came = port.rx.recv_batch(Duration::from_secs(5)).unwrap();
+            assert_ne!(came, 0, "{} of {count} came", all.len());
+            all.extend((0..came).map(|index| port.rx.datagram(index).payload.to_vec()));
+        }
+        assert_eq!(port.rx.recv_batch(Duration::ZERO).unwrap(), 0);
+        all
+    }
+
     #[test]
-    fn packets_lie_back_to_back_and_only_the_last_is_short() {
-        let mut train = Train::new(Width::W64, 10);
+    fn only_the_last_packet_of_a_train_is_short() {
+        let (mut train, mut port) = (Train::new(Width::W64, 10), port());
         assert_eq!(train.segment_bytes(), 56);
         for seq in 0..2 {
-            assert!(put(&mut train, 7, 10));
-            assert_eq!(train.complete(Epid(2), seq, Some(100), false), 56);
+            assert!(put(&mut train, &mut port, 7, 10));
+            complete(&mut train, &mut port, seq, Some(100));
             assert!(!train.is_full());
         }
-        assert!(!put(&mut train, 8, 3));
-        assert_eq!(train.complete(Epid(2), 2, Some(120), true), 28);
+        assert!(!put(&mut train, &mut port, 8, 3));
+        assert_eq!(train.length(), 28);
+        complete(&mut train, &mut port, 2, Some(120));
         assert!(train.is_full(), "nothing can follow a short one");
-        assert_eq!(train.packets(), 3);
-        let bytes = train.depart();
-        assert_eq!(bytes.len(), 56 + 56 + 28);
-        assert_eq!((bytes[2], bytes[58], bytes[114], bytes[115]), (56, 56, 28, 0));
+        train.depart(&mut *port.tx).unwrap();
         assert!(train.is_empty() && !train.is_full());
+        let got = received(&mut port, 3);
+        assert_eq!(got.iter().map(Vec::len).collect::<Vec<_>>(), [56, 56, 28]);
+        assert_eq!((got[0][2], got[1][2], got[2][2]), (56, 56, 28));
     }
 
     #[test]
     fn an_unfinished_packet_stays_in_its_place() {
-        let mut train = Train::new(Width::W64, 10);
+        let (mut train, mut port) = (Train::new(Width::W64, 10), port());
         train.shape(false);
         assert_eq!(train.segment_bytes(), 48);
-        put(&mut train, 1, 10);
-        train.complete(Epid(2), 0, None, false);
-        put(&mut train, 2, 4);
-        assert_eq!(train.depart().len(), 48);
-        assert_eq!((train.filled(), train.packets()), (4, 0));
-        assert!(put(&mut train, 3, 6));
-        train.complete(Epid(2), 1, None, false);
-        let bytes = train.depart();
-        assert_eq!((bytes.len(), bytes[8], bytes[8 + 16]), (48, 2, 3));
-        assert_eq!(train.current, 0);
+        put(&mut train, &mut port, 1, 10);
+        complete(&mut train, &mut port, 0, None);
+        put(&mut train, &mut port, 2, 4);
+        train.depart(&mut *port.tx).unwrap();
+        assert_eq!(received(&mut port, 1)[0].len(), 48);
+        assert_eq!((train.filled(), train.is_empty()), (4, true));
+        assert!(put(&mut train, &mut port, 3, 6));
+        complete(&mut train, &mut port, 1, None);
+        train.depart(&mut *port.tx).unwrap();
+        let got = received(&mut port, 1);
+        assert_eq!((got[0].len(), got[0][8], got[0][8 + 16]), (48, 2, 3));
     }
 
     #[test]
     fn a_train_is_no_longer_than_one_call_can_send() {
         for samples in [1, 10, 362, 2000, 5000, 16_000] {
-            let mut train = Train::new(Width::W64, samples);
+            let (mut train, mut port) = (Train::new(Width::W64, samples), port());
             let mut packets = 0;
             while !train.is_full() {
-                put(&mut train, 0, samples);
-                train.complete(Epid(2), 0, Some(0), false);
+                put(&mut train, &mut port, 0, 1);
+                train.fill(samples - 1);
+                complete(&mut train, &mut port, 0, Some(0));
                 packets += 1;
             }
-            assert!((1..=TRAIN_PACKETS_MAX).contains(&packets));
-            let length = train.depart().len();
-            assert!(length <= TRAIN_BYTES_MAX && length == packets * (16 + samples * 4));
-            assert!(packets == TRAIN_PACKETS_MAX || length + 16 + samples * 4 > TRAIN_BYTES_MAX);
+            let length = packets * (16 + samples * 4);
+            assert!((1..=Loan::DATAGRAMS_MAX).contains(&packets) && length <= Loan::BYTES_MAX);
+            assert!(packets == Loan::DATAGRAMS_MAX || length + 16 + samples * 4 > Loan::BYTES_MAX);
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use millstream_link::open;
-use millstream_link::port::{Capabilities, Datagram, Port, PortOptions, PortRx, PortTx};
+use millstream_link::port::{Capabilities, Datagram, Loan, Port, PortOptions, PortRx, PortTx};
 use millstream_radio::OpenPort;
 
 /// What happens to a packet.
@@ -91,7 +91,11 @@ impl Meddler {
                     lent: Vec::new(),
                     later: VecDeque::new(),
                 }),
-                tx: Box::new(MeddledTx { inner: port.tx, script: Arc::clone(&self.sent) }),
+                tx: Box::new(MeddledTx {
+                    inner: port.tx,
+                    script: Arc::clone(&self.sent),
+                    loan: Loan::default(),
+                }),
             })
         })
     }
@@ -165,9 +169,14 @@ impl PortRx for MeddledRx {
 struct MeddledTx {
     inner: Box<dyn PortTx>,
     script: Arc<Mutex<Script>>,
+    loan: Loan,
 }
 
 impl PortTx for MeddledTx {
+    fn loan(&mut self) -> &mut Loan {
+        &mut self.loan
+    }
+
     fn capabilities(&self) -> Capabilities {
         self.inner.capabilities()
     }

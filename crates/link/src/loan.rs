@@ -1,0 +1,85 @@
+//! Room for datagrams that are written where they are sent from, of ports that send trains.
+
+use std::net::SocketAddrV4;
+
+/// Datagrams back to back, and the one that is being written behind them.
+///
+/// One that is not complete stays where it is while those before it leave.
+#[derive(Debug, Default)]
+pub struct Loan {
+    buffer: Vec<u8>,
+    /// The first datagram that has not left, and the end of the complete ones.
+    first: usize,
+    end: usize,
+    /// Bytes of room behind the complete ones that are lent.
+    lent: usize,
+    count: usize,
+    segment_bytes: usize,
+    to: Option<SocketAddrV4>,
+}
+
+impl Loan {
+    /// Most bytes of a train: one UDP payload over IPv4, which is what the kernel segments at a
+    /// time.
+    pub const BYTES_MAX: usize = 65_507;
+
+    /// Most datagrams in it: what every kernel with `UDP_SEGMENT` takes.
+    pub const DATAGRAMS_MAX: usize = 64;
+
+    /// Nothing is complete.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Whether a datagram of so many bytes can be begun behind what is complete.
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
+        self.is_empty() || self.end + bytes <= Self::BYTES_MAX && self.count < Self::DATAGRAMS_MAX
+    }
+
+    /// Begins a datagram of up to so many bytes.
+    pub(crate) fn begin(&mut self, bytes: usize) {
+        if self.is_empty() {
+            (self.first, self.end) = (0, 0);
+        }
+        let wanted = self.end + bytes;
+        if self.buffer.len() < wanted {
+            self.buffer.resize(wanted.max(Self::BYTES_MAX), 0);
+        }
+        self.lent = bytes;
+    }
+
+    /// What is lent, from byte `at` on.
+    pub(crate) fn lent(&mut self, at: usize) -> &mut [u8] {
+        &mut self.buffer[self.end..self.end + self.lent][at..]
+    }
+
+    /// Whether a datagram can go in one train with what is complete.
+    pub(crate) fn joins(&self, bytes: usize, to: SocketAddrV4) -> bool {
+        self.is_empty() || self.to == Some(to) && bytes <= self.segment_bytes
+    }
+
+    /// The lent datagram is complete. Whether nothing can follow it.
+    ///
+    /// # Panics
+    /// If it is longer than what was lent.
+    pub(crate) fn complete(&mut self, bytes: usize, to: SocketAddrV4) -> bool {
+        assert!(bytes <= self.lent, "{bytes} bytes where {} were lent", self.lent);
+        if self.is_empty() {
+            (self.first, self.segment_bytes, self.to) = (self.end, bytes, Some(to));
+        }
+        (self.end, self.lent) = (self.end + bytes, 0);
+        self.count += 1;
+        bytes < self.segment_bytes
+    }
+
+    /// The complete datagrams, their length and destination.
+    pub(crate) fn train(&self) -> Option<(&[u8], usize, SocketAddrV4)> {
+        let to = self.to.filter(|_| !self.is_empty())?;
+        Some((&self.buffer[self.first..self.end], self.segment_bytes, to))
+    }
+
+    /// The complete datagrams have left.
+    pub(crate) fn clear(&mut self) {
+        (self.first, self.count) = (self.end, 0);
+    }
+}
