@@ -1,6 +1,6 @@
 //! The seam between signal processing and the runtime: [`Block`].
 
-use crate::message::Message;
+use crate::message::{EmitterList, Message};
 use crate::metric::Metric;
 use crate::port::PortVisitor;
 use crate::rate::Rate;
@@ -108,6 +108,12 @@ pub trait Block: Send {
     fn message(&mut self, name: &str, _value: &Value) -> Result<(), BlockError> {
         Err(format!("message `{name}` is declared and not handled").into())
     }
+
+    /// What this block sends to others, always the same in the same order. Asked before the
+    /// start.
+    fn emitters(&mut self) -> EmitterList<'_> {
+        Vec::new()
+    }
 }
 
 impl Block for Box<dyn Block> {
@@ -149,6 +155,10 @@ impl Block for Box<dyn Block> {
 
     fn message(&mut self, name: &str, value: &Value) -> Result<(), BlockError> {
         (**self).message(name, value)
+    }
+
+    fn emitters(&mut self) -> EmitterList<'_> {
+        (**self).emitters()
     }
 }
 

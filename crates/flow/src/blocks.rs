@@ -15,7 +15,7 @@ pub use copy::Copy;
 pub use file_sink::{FileSink, FileSinkError};
 pub use file_source::{FileSource, FileSourceError, SampleFormat};
 pub use head::Head;
-pub use multiply_const::MultiplyConst;
+pub use multiply_const::{Factor, MultiplyConst};
 pub use null_sink::NullSink;
 pub use null_source::NullSource;
 pub use throttle::Throttle;

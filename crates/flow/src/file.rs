@@ -31,6 +31,7 @@
 //!
 //! [graph]
 //! connections = ["source -> half -> first -> sink.in"]
+//! messages = []                      # from block to block: see `message`
 //!
 //! [plan]                             # optional: see `plan`
 //! [[plan.partition]]
@@ -68,6 +69,7 @@ pub struct GraphFile {
     parameters: BTreeMap<String, GraphParameter>,
     blocks: Vec<BlockEntry>,
     connections: Vec<String>,
+    messages: Vec<String>,
     plan: Plan,
 }
 

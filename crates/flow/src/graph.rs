@@ -1,9 +1,11 @@
 //! Blocks by name, and what is connected to what.
 
 mod error;
+mod messages;
 mod order;
 
 pub use error::GraphError;
+pub(crate) use messages::MessageEdge;
 
 use crate::block::{Block, BlockError, Context, Work};
 use crate::item::ItemType;
@@ -28,6 +30,7 @@ use std::fmt;
 pub struct Graph {
     pub(crate) nodes: Vec<Node>,
     pub(crate) edges: Vec<Edge>,
+    pub(crate) messages: Vec<MessageEdge>,
 }
 
 /// A block in its graph.

@@ -81,7 +81,7 @@ pub use block::{Block, BlockError, Context, Work};
 pub use file::{GraphFile, GraphFileError};
 pub use graph::{Graph, GraphError};
 pub use item::{Item, ItemType};
-pub use message::Message;
+pub use message::{Emitter, EmitterList, Message, MessageError};
 pub use metric::{Counter, Gauge, Metric};
 pub use mock::Mock;
 pub use plan::{Buffers, Partition, Plan, PlanError, Preset, WaitMode};

@@ -1,6 +1,33 @@
-//! Messages to blocks while they run.
+//! Messages to blocks while they run: a new factor, another rate, "end now".
+//!
+//! A block lists what it understands ([`Block::messages`](crate::Block::messages)) and takes
+//! each message between two calls of `work`, on the thread of `work`
+//! ([`Block::message`](crate::Block::message)); so it needs no lock. Messages come from
+//! [`Running::send`](crate::Running::send), and from other blocks: a block that has an
+//! [`Emitter`] can be [connected](crate::Graph::connect_message) to a message of another block.
+//! In graph files:
+//!
+//! ```toml
+//! [graph]
+//! connections = ["source -> gain -> probe -> sink"]
+//! messages = ["probe.level -> gain.factor"]
+//! ```
+//!
+//! Each sender has a queue of its own to the block, without a lock, of [`QUEUE_MESSAGES`]. The
+//! messages of one sender arrive in order.
 
-use crate::registry::Kind;
+mod emitter;
+mod error;
+mod inbox;
+
+pub use emitter::{Emitter, EmitterList};
+pub use error::MessageError;
+pub(crate) use inbox::{Inbox, MailCounters, Post, Wake};
+
+use crate::registry::{Kind, Value};
+
+/// How many messages of one sender may wait.
+pub const QUEUE_MESSAGES: usize = 64;
 
 /// A message that a block understands, as [`Block::messages`](crate::Block::messages) lists it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -20,3 +47,6 @@ impl Message {
         Self { name, kind, help }
     }
 }
+
+/// A message on its way: which of the block's, and its value.
+type Envelope = (u16, Value);

@@ -3,6 +3,7 @@
 use crate::block::{Block, BlockError, Context, Work};
 use crate::item::Item;
 use crate::port::{Collector, Feeder, InputPort, OutputPort, PortVisitor};
+use crate::registry::Value;
 use crate::survey::Views;
 use millstream_ring::{Reader, Writer};
 use std::any::Any;
@@ -75,6 +76,22 @@ impl<B: Block> Mock<B> {
     /// Ends an input, after what was fed.
     pub fn end(&mut self, port: &str) {
         self.inputs.get_mut(port).unwrap_or_else(|| panic!("no input {port}")).end();
+    }
+
+    /// Gives the block a message, at once.
+    ///
+    /// # Errors
+    /// The block's reason to refuse it.
+    ///
+    /// # Panics
+    /// If the block does not list the message, or lists it with another kind.
+    pub fn send(&mut self, name: &str, value: impl Into<Value>) -> Result<(), BlockError> {
+        let messages = self.block.messages();
+        let message = messages.iter().find(|message| message.name == name);
+        let message = message.unwrap_or_else(|| panic!("no message {name}"));
+        let value = value.into().into_kind(message.kind);
+        let value = value.unwrap_or_else(|| panic!("{name} takes {}", message.kind));
+        self.block.message(name, &value)
     }
 
     /// Calls `work` until nothing moves or the block is finished. Outputs are collected as

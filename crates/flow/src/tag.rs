@@ -10,10 +10,16 @@
 //! [`keys`] has the names that more than one block knows.
 
 mod key;
+pub(crate) mod queue;
+pub(crate) mod side;
 mod value;
 
 pub use key::{Key, keys};
+pub use side::Tags;
 pub use value::{ShortText, TagTime, TagValue};
+
+/// Room that every connection has for tags from the start.
+pub(crate) const QUEUE_TAGS: usize = 64;
 
 /// A key and a value on one item of a stream.
 #[derive(Clone, Copy, Debug, PartialEq)]

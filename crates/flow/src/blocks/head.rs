@@ -1,10 +1,11 @@
 //! Passes the first items on, then ends.
 
-use crate::{Block, BlockError, Context, In, Item, Out, PortVisitor, Work};
+use crate::registry::Value;
+use crate::{Block, BlockError, Context, In, Item, Kind, Message, Out, PortVisitor, Work};
 
 /// Passes the first `count` items on, then ends, and with it what only feeds it.
 ///
-/// Ports: `in`, `out`.
+/// Ports: `in`, `out`. Messages: `more`.
 #[derive(Debug)]
 pub struct Head<T: Item> {
     /// Items.
@@ -38,6 +39,16 @@ impl<T: Item> Block for Head<T> {
         self.left -= items as u64;
         Ok(if self.left == 0 { Work::Finished } else { Work::Continue })
     }
+
+    fn messages(&self) -> Vec<Message> {
+        vec![Message::new("more", Kind::Integer, "items to pass from now on; 0 ends it")]
+    }
+
+    fn message(&mut self, _: &str, value: &Value) -> Result<(), BlockError> {
+        let more = value.as_integer().and_then(|more| u64::try_from(more).ok());
+        self.left = more.ok_or("expected zero or more")?;
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -55,5 +66,17 @@ mod tests {
             assert_eq!(mock.take::<i32>("out"), expected);
             assert!(mock.is_finished());
         }
+    }
+
+    #[test]
+    fn a_message_moves_the_end() {
+        let mut mock = Mock::new(Head::<i32>::new(100));
+        mock.feed("in", &[1, 2]);
+        mock.run().unwrap();
+        mock.send("more", 1i64).unwrap();
+        mock.feed("in", &[3, 4]);
+        mock.run().unwrap();
+        assert_eq!(mock.take::<i32>("out"), [1, 2, 3]);
+        assert!(mock.is_finished());
     }
 }

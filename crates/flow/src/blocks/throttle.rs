@@ -1,6 +1,7 @@
 //! Lets items pass at a rate.
 
-use crate::{Block, BlockError, Context, In, Item, Out, PortVisitor, Work};
+use crate::registry::Value;
+use crate::{Block, BlockError, Context, In, Item, Kind, Message, Out, PortVisitor, Work};
 use std::time::{Duration, Instant};
 
 /// How much is let through at a time.
@@ -9,7 +10,7 @@ const STEP: Duration = Duration::from_millis(1);
 /// Lets items pass at `rate_hz` items per second on average, counted from the first call, in
 /// steps of a millisecond. When the graph is asked to stop it lets the rest pass at once.
 ///
-/// Ports: `in`, `out`.
+/// Ports: `in`, `out`. Messages: `rate_hz`.
 #[derive(Debug)]
 pub struct Throttle<T: Item> {
     /// Items.
@@ -27,10 +28,15 @@ impl<T: Item> Throttle<T> {
     /// # Errors
     /// A rate that is not positive and finite.
     pub fn new(rate_hz: f64) -> Result<Self, BlockError> {
-        if !(rate_hz.is_finite() && rate_hz > 0.0) {
-            return Err(format!("a rate of {rate_hz} Hz; it must be more than zero").into());
-        }
+        let rate_hz = check(rate_hz)?;
         Ok(Self { input: In::new(), output: Out::new(), rate_hz, start: None, passed: 0 })
+    }
+
+    /// Goes on at another rate, counted from the next call.
+    fn set_rate(&mut self, rate_hz: f64) -> Result<(), BlockError> {
+        self.rate_hz = check(rate_hz)?;
+        (self.start, self.passed) = (None, 0);
+        Ok(())
     }
 
     /// Items that may pass by now.
@@ -43,6 +49,14 @@ impl<T: Item> Throttle<T> {
         // Saturating conversions: a float beyond the range gives the largest number.
         let due = (elapsed.as_secs_f64() * self.rate_hz) as u64;
         due.saturating_sub(self.passed) as usize
+    }
+}
+
+fn check(rate_hz: f64) -> Result<f64, BlockError> {
+    if rate_hz.is_finite() && rate_hz > 0.0 {
+        Ok(rate_hz)
+    } else {
+        Err(format!("a rate of {rate_hz} Hz; it must be more than zero").into())
     }
 }
 
@@ -62,6 +76,14 @@ impl<T: Item> Block for Throttle<T> {
         self.output.produce(items);
         self.passed += items as u64;
         Ok(if waiting { Work::Again(self.step()) } else { Work::Continue })
+    }
+
+    fn messages(&self) -> Vec<Message> {
+        vec![Message::new("rate_hz", Kind::Number, "items per second from now on")]
+    }
+
+    fn message(&mut self, _: &str, value: &Value) -> Result<(), BlockError> {
+        self.set_rate(value.as_number().unwrap_or(f64::NAN))
     }
 }
 
@@ -95,6 +117,20 @@ mod tests {
         assert_eq!(call(&mut mock, after(100), false), (Work::Again(STEP), 0));
         assert_eq!(call(&mut mock, after(150), false), (Work::Again(STEP), 50));
         assert_eq!(call(&mut mock, after(150), true), (Work::Continue, 150));
+    }
+
+    #[test]
+    fn a_new_rate_counts_from_its_first_call() {
+        let mut mock = Mock::new(Throttle::new(1.0).unwrap());
+        mock.feed("in", &[7u8; 300]);
+        let start = Instant::now();
+        assert_eq!(call(&mut mock, start, false).1, 0);
+        mock.send("rate_hz", 1000.0).unwrap();
+        let later = start + Duration::from_secs(10);
+        assert_eq!(call(&mut mock, later, false).1, 0);
+        assert_eq!(call(&mut mock, later + Duration::from_millis(50), false).1, 50);
+        let error = mock.send("rate_hz", -1.0).unwrap_err().to_string();
+        assert_eq!(error, "a rate of -1 Hz; it must be more than zero");
     }
 
     #[test]

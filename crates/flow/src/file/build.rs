@@ -45,6 +45,11 @@ impl GraphFile {
             }
             graph.chain(&ends)?;
         }
+        for text in &self.messages {
+            let ends: Vec<&str> = text.split("->").map(str::trim).collect();
+            let [from, to] = ends[..] else { return Err(Problem::Messages(text.clone())) };
+            graph.connect_message(from, to)?;
+        }
         graph.check()?;
         Ok(graph)
     }

@@ -138,6 +138,9 @@ pub enum Problem {
     /// A connection with fewer than two ends.
     #[error("connection `{0}`: write `from -> to`")]
     Connection(String),
+    /// Messages without exactly two ends.
+    #[error("messages `{0}`: write `block.emitter -> block.message`")]
+    Messages(String),
     /// The block could not be made.
     #[error("block `{block}`: {source}")]
     Block {

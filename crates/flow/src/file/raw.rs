@@ -26,6 +26,8 @@ struct RawFile {
 struct RawConnections {
     #[serde(default)]
     connections: Vec<String>,
+    #[serde(default)]
+    messages: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -58,6 +60,7 @@ pub(super) fn parse(name: &str, text: &str) -> Result<GraphFile, Problem> {
         parameters: parameters.collect::<Result<_, Problem>>()?,
         blocks: raw.blocks.into_iter().map(block).collect::<Result<_, _>>()?,
         connections: raw.graph.connections,
+        messages: raw.graph.messages,
         plan: raw.plan,
     })
 }

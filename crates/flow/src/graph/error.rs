@@ -100,6 +100,9 @@ pub enum GraphError {
     /// Nothing to run.
     #[error("the graph has no blocks")]
     Empty,
+    /// A connection of messages that cannot be.
+    #[error(transparent)]
+    Message(#[from] crate::message::MessageError),
     /// The plan does not fit the graph or the machine.
     #[error(transparent)]
     Plan(#[from] crate::plan::PlanError),

@@ -32,6 +32,13 @@ impl fmt::Display for Kind {
     }
 }
 
+impl Kind {
+    /// Whether every value of kind `other` can be one of this kind.
+    pub(crate) fn takes(self, other: Self) -> bool {
+        self == other || (self == Self::Number && other == Self::Integer)
+    }
+}
+
 /// A parameter that a block type declares.
 #[derive(Clone, Debug)]
 pub struct Parameter {
@@ -73,6 +80,43 @@ impl Value {
             Self::Number(_) => Kind::Number,
             Self::Boolean(_) => Kind::Boolean,
             Self::Numbers(_) => Kind::Numbers,
+        }
+    }
+
+    /// The number, if it is one; a whole one too.
+    #[must_use]
+    pub fn as_number(&self) -> Option<f64> {
+        match self {
+            Self::Integer(n) => Some(*n as f64),
+            Self::Number(x) => Some(*x),
+            Self::Text(_) | Self::Boolean(_) => None,
+        }
+    }
+
+    /// The whole number, if it is one.
+    #[must_use]
+    pub fn as_integer(&self) -> Option<i64> {
+        match self {
+            Self::Integer(n) => Some(*n),
+            _ => None,
+        }
+    }
+
+    /// The text, if it is one.
+    #[must_use]
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Whether it is true, if it is that or false.
+    #[must_use]
+    pub fn as_boolean(&self) -> Option<bool> {
+        match self {
+            Self::Boolean(b) => Some(*b),
+            _ => None,
         }
     }
 

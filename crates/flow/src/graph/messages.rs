@@ -1,0 +1,70 @@
+//! Messages between the blocks of a graph.
+
+use super::{End, Graph, GraphError};
+use crate::message::{Message, MessageError};
+
+/// A connection from an emitter to a message; ports are positions among these.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct MessageEdge {
+    pub(crate) from: End,
+    pub(crate) to: End,
+}
+
+impl Graph {
+    /// Connects what one block emits, `block.emitter`, to what another one (or the same)
+    /// understands, `block.message`. Several may be connected to one, and one to several.
+    ///
+    /// # Errors
+    /// [`GraphError::Message`] for an end that does not exist, saying what does, or kinds that
+    /// differ.
+    pub fn connect_message(&mut self, from: &str, to: &str) -> Result<(), GraphError> {
+        let (from_block, emitter) = split(from)?;
+        let (to_block, name) = split(to)?;
+        let (source, target) = (self.message_node(from_block)?, self.message_node(to_block)?);
+        let emitters = self.nodes[source].block.emitters();
+        let Some(port) = emitters.iter().position(|(known, _)| *known == emitter) else {
+            let known = emitters.iter().map(|(known, _)| (*known).to_owned()).collect();
+            let (block, name) = (from_block.to_owned(), emitter.to_owned());
+            return Err(MessageError::UnknownEmitter { block, name, known }.into());
+        };
+        let sends = emitters[port].1.kind();
+        let messages = self.nodes[target].block.messages();
+        let Some(message) = messages.iter().position(|known| known.name == name) else {
+            let known = messages.iter().map(|known| known.name.to_owned()).collect();
+            let (block, name) = (to_block.to_owned(), name.to_owned());
+            return Err(MessageError::UnknownMessage { block, name, known }.into());
+        };
+        let takes = messages[message].kind;
+        if !takes.takes(sends) {
+            return Err(MessageError::KindsDiffer {
+                from: from.to_owned(),
+                sends: sends.to_string(),
+                to: to.to_owned(),
+                takes: takes.to_string(),
+            }
+            .into());
+        }
+        let (from, to) = (End { node: source, port }, End { node: target, port: message });
+        self.messages.push(MessageEdge { from, to });
+        Ok(())
+    }
+
+    /// The messages that a block understands.
+    ///
+    /// # Errors
+    /// [`GraphError::UnknownBlock`].
+    pub fn messages(&self, block: &str) -> Result<Vec<Message>, GraphError> {
+        Ok(self.nodes[self.message_node(block)?].block.messages())
+    }
+
+    fn message_node(&self, block: &str) -> Result<usize, GraphError> {
+        self.node_index(block).ok_or_else(|| GraphError::UnknownBlock {
+            name: block.to_owned(),
+            known: self.block_names().map(str::to_owned).collect(),
+        })
+    }
+}
+
+fn split(text: &str) -> Result<(&str, &str), MessageError> {
+    text.split_once('.').ok_or_else(|| MessageError::NoName(text.to_owned()))
+}

@@ -1,0 +1,88 @@
+//! Messages from block to block.
+
+use super::Envelope;
+use super::inbox::Wake;
+use crate::metric::Counter;
+use crate::registry::{Kind, Value};
+use millstream_ring::spsc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A block's emitters by name, as [`Block::emitters`](crate::Block::emitters) shows them.
+pub type EmitterList<'a> = Vec<(&'static str, &'a mut Emitter)>;
+
+/// A block's way to send messages to other blocks: a field of the block, like a port.
+#[derive(Debug)]
+pub struct Emitter {
+    kind: Kind,
+    links: Vec<Link>,
+    lost: Counter,
+}
+
+impl Emitter {
+    /// Sends values of this kind.
+    #[must_use]
+    pub fn new(kind: Kind) -> Self {
+        Self { kind, links: Vec::new(), lost: Counter::new() }
+    }
+
+    /// What it sends.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Sends a value to every message connected. Numbers cost no allocation. A block that has
+    /// too many waiting, or has finished, does not get it; that is [counted](Self::lost).
+    ///
+    /// # Panics
+    /// If the value is not of this emitter's kind.
+    pub fn emit(&mut self, value: impl Into<Value>) {
+        let value = value.into();
+        assert!(value.kind() == self.kind, "an emitter of {} sent {value}", self.kind);
+        for link in &mut self.links {
+            if !link.send(&value) {
+                self.lost.add(1);
+            }
+        }
+    }
+
+    /// Messages that found no place. A block may list it among its metrics.
+    #[must_use]
+    pub fn lost(&self) -> &Counter {
+        &self.lost
+    }
+
+    pub(super) fn link(&mut self, link: Link) {
+        self.links.push(link);
+    }
+}
+
+/// One connection.
+pub(super) struct Link {
+    pub(super) sender: spsc::Sender<Envelope>,
+    pub(super) message: u16,
+    /// What the receiving block takes; the emitter's kind can be that.
+    pub(super) kind: Kind,
+    pub(super) news: Arc<AtomicBool>,
+    pub(super) wake: Wake,
+}
+
+impl Link {
+    fn send(&mut self, value: &Value) -> bool {
+        let Some(value) = value.clone().into_kind(self.kind) else { return false };
+        if self.sender.push((self.message, value)).is_err() {
+            return false;
+        }
+        // Release: with it the message can be seen.
+        self.news.store(true, Ordering::Release);
+        (self.wake)();
+        true
+    }
+}
+
+impl std::fmt::Debug for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Link").field("message", &self.message).finish_non_exhaustive()
+    }
+}

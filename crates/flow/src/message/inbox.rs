@@ -1,0 +1,204 @@
+//! Where messages arrive: one inbox for each block, and the post that knows them all.
+
+use super::emitter::Link;
+use super::{Envelope, Message, MessageError, QUEUE_MESSAGES};
+use crate::block::Block;
+use crate::graph::{Graph, MessageEdge};
+use crate::registry::Value;
+use millstream_ring::spsc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Wakes whoever runs the block.
+pub(crate) type Wake = Arc<dyn Fn() + Send + Sync>;
+
+/// How a block fared with its messages. The block's thread writes, anyone reads.
+#[derive(Debug, Default)]
+pub(crate) struct MailCounters {
+    pub(crate) taken: AtomicU64,
+    pub(crate) refused: AtomicU64,
+    /// Why the last one was refused. Locked only then, and by who looks.
+    refusal: Mutex<Option<String>>,
+}
+
+impl MailCounters {
+    fn refuse(&self, reason: String) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+        *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
+    }
+
+    pub(crate) fn refusal(&self) -> Option<String> {
+        self.refusal.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// A block's end, on the thread of the block.
+#[derive(Default)]
+pub(crate) struct Inbox {
+    messages: Vec<Message>,
+    /// Something was sent since the last look.
+    news: Arc<AtomicBool>,
+    receivers: Vec<spsc::Receiver<Envelope>>,
+    counters: Arc<MailCounters>,
+}
+
+impl Inbox {
+    /// Whether there is something to [`deliver`](Self::deliver).
+    #[inline]
+    pub(crate) fn has_news(&self) -> bool {
+        self.news.load(Ordering::Relaxed)
+    }
+
+    /// Gives the block what was sent to it.
+    #[cold]
+    pub(crate) fn deliver(&mut self, block: &mut dyn Block) {
+        // Acquire: what was sent before the news can be seen. First, so that news of what comes
+        // while this looks are not lost.
+        self.news.swap(false, Ordering::Acquire);
+        for receiver in &mut self.receivers {
+            while let Some((message, value)) = receiver.pop() {
+                let name = self.messages[usize::from(message)].name;
+                self.counters.taken.fetch_add(1, Ordering::Relaxed);
+                if let Err(error) = block.message(name, &value) {
+                    self.counters.refuse(format!("{name} = {value}: {error}"));
+                }
+            }
+        }
+    }
+
+    /// Takes nothing any more; senders are told.
+    pub(crate) fn close(&mut self) {
+        self.receivers.clear();
+    }
+}
+
+/// Every block's letterbox.
+pub(crate) struct Post {
+    boxes: Vec<Letterbox>,
+    wake: Wake,
+}
+
+struct Letterbox {
+    block: String,
+    messages: Vec<Message>,
+    news: Arc<AtomicBool>,
+    counters: Arc<MailCounters>,
+    /// Locked by those who send from outside, never by the block.
+    sender: Mutex<Option<spsc::Sender<Envelope>>>,
+}
+
+impl Post {
+    /// Opens an inbox for every block of `graph`, in its order, and connects the emitters.
+    pub(crate) fn open(graph: &mut Graph, wake: Wake) -> (Self, Vec<Inbox>) {
+        let (mut boxes, mut inboxes) = (Vec::new(), Vec::new());
+        for node in &graph.nodes {
+            let messages = node.block.messages();
+            let mut inbox = Inbox { messages: messages.clone(), ..Inbox::default() };
+            let sender = (!messages.is_empty()).then(|| {
+                let (sender, receiver) = spsc::channel(QUEUE_MESSAGES);
+                inbox.receivers.push(receiver);
+                sender
+            });
+            boxes.push(Letterbox {
+                block: node.name.clone(),
+                messages,
+                news: Arc::clone(&inbox.news),
+                counters: Arc::clone(&inbox.counters),
+                sender: Mutex::new(sender),
+            });
+            inboxes.push(inbox);
+        }
+        for MessageEdge { from, to } in &graph.messages {
+            let (sender, receiver) = spsc::channel(QUEUE_MESSAGES);
+            let inbox = &mut inboxes[to.node];
+            inbox.receivers.push(receiver);
+            let link = Link {
+                sender,
+                message: to.port as u16,
+                kind: inbox.messages[to.port].kind,
+                news: Arc::clone(&inbox.news),
+                wake: Arc::clone(&wake),
+            };
+            let mut emitters = graph.nodes[from.node].block.emitters();
+            emitters[from.port].1.link(link);
+        }
+        (Self { boxes, wake }, inboxes)
+    }
+
+    pub(crate) fn counters(&self, node: usize) -> &MailCounters {
+        &self.boxes[node].counters
+    }
+
+    /// The messages that a block understands.
+    pub(crate) fn messages(&self, block: &str) -> Result<&[Message], MessageError> {
+        self.find(block).map(|found| &*found.messages)
+    }
+
+    /// Reads `text` as the value that a message takes.
+    pub(crate) fn read(
+        &self,
+        block: &str,
+        message: &str,
+        text: &str,
+    ) -> Result<Value, MessageError> {
+        let found = self.find(block)?;
+        let wanted = &found.messages[found.message(message)?];
+        Value::from_text(text, wanted.kind).ok_or_else(|| found.wrong(wanted, text))
+    }
+
+    pub(crate) fn send(&self, block: &str, name: &str, value: Value) -> Result<(), MessageError> {
+        let found = self.find(block)?;
+        let message = found.message(name)?;
+        let wanted = &found.messages[message];
+        let text = value.to_string();
+        let value = value.into_kind(wanted.kind).ok_or_else(|| found.wrong(wanted, &text))?;
+        found.post((message as u16, value))?;
+        (self.wake)();
+        Ok(())
+    }
+
+    fn find(&self, block: &str) -> Result<&Letterbox, MessageError> {
+        self.boxes.iter().find(|found| found.block == block).ok_or_else(|| {
+            let known = self.boxes.iter().map(|known| known.block.clone()).collect();
+            MessageError::UnknownBlock { name: block.to_owned(), known }
+        })
+    }
+}
+
+impl Letterbox {
+    fn message(&self, name: &str) -> Result<usize, MessageError> {
+        self.messages.iter().position(|message| message.name == name).ok_or_else(|| {
+            MessageError::UnknownMessage {
+                block: self.block.clone(),
+                name: name.to_owned(),
+                known: self.messages.iter().map(|known| known.name.to_owned()).collect(),
+            }
+        })
+    }
+
+    fn wrong(&self, message: &Message, found: &str) -> MessageError {
+        MessageError::WrongKind {
+            block: self.block.clone(),
+            message: message.name.to_owned(),
+            expected: message.kind.to_string(),
+            found: found.to_owned(),
+        }
+    }
+
+    fn post(&self, envelope: Envelope) -> Result<(), MessageError> {
+        let mut sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
+        let sender = sender.as_mut().expect("a block that takes messages has a queue for them");
+        if sender.push(envelope).is_err() {
+            let block = self.block.clone();
+            let waiting = QUEUE_MESSAGES;
+            return Err(if sender.is_abandoned() {
+                MessageError::Finished { block }
+            } else {
+                MessageError::Full { block, waiting }
+            });
+        }
+        // Release: with it the message can be seen.
+        self.news.store(true, Ordering::Release);
+        Ok(())
+    }
+}

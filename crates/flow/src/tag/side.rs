@@ -1,0 +1,201 @@
+//! The tags of one port.
+
+use super::queue::{TagReceiver, TagSender};
+use super::{Key, Tag, TagValue};
+use std::collections::VecDeque;
+
+/// Where tags of the block itself stand among those of one item: behind the forwarded ones.
+pub(crate) const OWN_RANK: u16 = u16::MAX;
+
+/// The tags on their way into an input.
+#[derive(Debug, Default)]
+pub(crate) struct TagsIn {
+    receiver: Option<TagReceiver>,
+    /// Received, but on an item that was not seen yet.
+    ahead: Option<Tag>,
+    /// On items that were seen and are not consumed yet.
+    window: VecDeque<Tag>,
+    /// How many of these, from the front, were forwarded.
+    forwarded: usize,
+}
+
+impl TagsIn {
+    pub(crate) fn attach(&mut self, receiver: TagReceiver) {
+        self.receiver = Some(receiver);
+        self.window.reserve(super::QUEUE_TAGS);
+    }
+
+    /// Takes what belongs to items before `end`, which were seen to be there. Whether there are
+    /// tags that [`forward`](Self::forward) has not shown.
+    pub(crate) fn fetch(&mut self, end: u64) -> bool {
+        if let Some(receiver) = &mut self.receiver {
+            while let Some(tag) = self.ahead.take().or_else(|| receiver.pop()) {
+                if tag.offset >= end {
+                    self.ahead = Some(tag);
+                    break;
+                }
+                self.window.push_back(tag);
+            }
+        }
+        self.forwarded < self.window.len()
+    }
+
+    /// Shows each fetched tag once.
+    pub(crate) fn forward(&mut self) -> impl Iterator<Item = Tag> + '_ {
+        let from = std::mem::replace(&mut self.forwarded, self.window.len());
+        self.window.range(from..).copied()
+    }
+
+    /// Forgets the tags of items before `position`.
+    #[inline]
+    pub(crate) fn consumed(&mut self, position: u64) {
+        if !self.window.is_empty() {
+            self.forget(position);
+        }
+    }
+
+    fn forget(&mut self, position: u64) {
+        while self.window.front().is_some_and(|tag| tag.offset < position) {
+            self.window.pop_front();
+            self.forwarded = self.forwarded.saturating_sub(1);
+        }
+    }
+
+    /// The fetched tags of items from `position`, the first that is not consumed, to `end`.
+    pub(crate) fn seen(&self, position: u64, end: u64) -> Tags<'_> {
+        Tags { tags: self.window.iter(), position, end }
+    }
+}
+
+/// The tags of a slice, in order: the index of the item, and the tag.
+///
+/// From [`In::tags`](crate::In::tags).
+#[derive(Clone, Debug)]
+pub struct Tags<'a> {
+    tags: std::collections::vec_deque::Iter<'a, Tag>,
+    position: u64,
+    end: u64,
+}
+
+impl Iterator for Tags<'_> {
+    type Item = (usize, Tag);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let tag = self.tags.next().filter(|tag| tag.offset < self.end)?;
+        Some(((tag.offset - self.position) as usize, *tag))
+    }
+}
+
+/// The tags on their way out of an output.
+#[derive(Debug, Default)]
+pub(crate) struct TagsOut {
+    /// One for each reader.
+    senders: Vec<TagSender>,
+    /// On items that are not produced yet: by item, and among those of one item by rank.
+    held: VecDeque<(Tag, u16)>,
+}
+
+impl TagsOut {
+    pub(crate) fn open(&mut self, senders: Vec<TagSender>) {
+        self.senders = senders;
+        self.held.reserve(super::QUEUE_TAGS);
+    }
+
+    /// Takes a tag for an item from `position` on, the first that is not produced yet; one for
+    /// an earlier item, which a rate that does not hold can lead to, goes there too. Among the
+    /// tags of one item the `rank` decides, then the order of coming.
+    pub(crate) fn hold(&mut self, tag: Tag, rank: u16, position: u64) {
+        if self.senders.is_empty() {
+            return;
+        }
+        let tag = Tag { offset: tag.offset.max(position), ..tag };
+        let place = (tag.offset, rank);
+        // Nearly always the end.
+        let behind = self.held.iter().rev();
+        let later = behind.take_while(|(held, rank)| (held.offset, *rank) > place).count();
+        self.held.insert(self.held.len() - later, (tag, rank));
+    }
+
+    /// The block's own tag.
+    pub(crate) fn put(&mut self, offset: u64, key: Key, value: TagValue, position: u64) {
+        self.hold(Tag { offset, key, value }, OWN_RANK, position);
+    }
+
+    /// Hands over the tags of items before `end`. To be called before those items appear.
+    #[inline]
+    pub(crate) fn publish(&mut self, end: u64) {
+        if !self.held.is_empty() {
+            self.hand_over(end);
+        }
+    }
+
+    fn hand_over(&mut self, end: u64) {
+        while let Some((tag, _)) = self.held.front().filter(|(tag, _)| tag.offset < end) {
+            self.senders.iter_mut().for_each(|sender| sender.push(*tag));
+            self.held.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tag::queue::queue;
+
+    const A: Key = Key::new("a");
+
+    fn tag(offset: u64, value: u64) -> Tag {
+        Tag { offset, key: A, value: value.into() }
+    }
+
+    fn connected() -> (TagsOut, TagsIn) {
+        let (sender, receiver) = queue(2);
+        let (mut out, mut input) = (TagsOut::default(), TagsIn::default());
+        out.open(vec![sender]);
+        input.attach(receiver);
+        (out, input)
+    }
+
+    fn seen(input: &TagsIn, position: u64, end: u64) -> Vec<(usize, u64)> {
+        let tags = input.seen(position, end);
+        tags.map(|(index, tag)| (index, tag.value.as_count().unwrap())).collect()
+    }
+
+    #[test]
+    fn a_tag_appears_with_its_item_and_goes_with_it() {
+        let (mut out, mut input) = connected();
+        (0..10).for_each(|n| out.hold(tag(n * 10, n), 0, 0));
+        out.publish(31);
+        assert!(input.fetch(11));
+        assert_eq!(seen(&input, 0, 11), [(0, 0), (10, 1)]);
+        assert_eq!(seen(&input, 0, 10), [(0, 0)]);
+        input.consumed(5);
+        assert!(input.fetch(1000));
+        assert_eq!(seen(&input, 5, 1000), [(5, 1), (15, 2), (25, 3)]);
+    }
+
+    #[test]
+    fn each_tag_is_forwarded_once() {
+        let (mut out, mut input) = connected();
+        (0..4).for_each(|n| out.hold(tag(n, n), 0, 0));
+        out.publish(4);
+        assert!(input.fetch(2));
+        assert_eq!(input.forward().count(), 2);
+        assert!(!input.fetch(2));
+        input.consumed(1);
+        assert!(input.fetch(4));
+        assert_eq!(input.forward().map(|tag| tag.offset).collect::<Vec<_>>(), [2, 3]);
+    }
+
+    #[test]
+    fn tags_of_one_item_stand_by_rank_whenever_they_came() {
+        let (mut out, mut input) = connected();
+        for (offset, rank) in [(5, 1), (7, 0), (5, 0), (5, OWN_RANK), (5, 0), (1, 1)] {
+            out.hold(tag(offset, u64::from(rank)), rank, 3);
+        }
+        out.publish(100);
+        input.fetch(100);
+        let own = u64::from(OWN_RANK);
+        assert_eq!(seen(&input, 0, 100), [(3, 1), (5, 0), (5, 0), (5, 1), (5, own), (7, 0)]);
+    }
+}
