@@ -1,0 +1,278 @@
+//! Counts what is under way, and grants the source its room.
+
+use super::paths::{Step, longest, steps};
+use super::{Histogram, Latency, LatencyError, Wanted};
+use crate::graph::Graph;
+use millstream_ring::Padded;
+use serde::Serialize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How far a block had come with each of its ports after its last call.
+///
+/// The rings' own positions move inside a call, between which an item is in no ring. These move
+/// after the call, the outputs first, so that who reads them upstream first counts an item
+/// twice rather than not at all.
+#[derive(Debug)]
+pub(crate) struct Marks {
+    reads: Box<[AtomicU64]>,
+    writes: Box<[AtomicU64]>,
+}
+
+impl Marks {
+    fn new(inputs: usize, outputs: usize) -> Self {
+        let zeros = |ports| (0..ports).map(|_| AtomicU64::new(0)).collect();
+        Self { reads: zeros(inputs), writes: zeros(outputs) }
+    }
+
+    /// After a call.
+    pub(crate) fn publish(
+        &self,
+        writes: impl Iterator<Item = u64>,
+        reads: impl Iterator<Item = u64>,
+    ) {
+        self.writes.iter().zip(writes).for_each(|(mark, at)| mark.store(at, Ordering::Release));
+        self.reads.iter().zip(reads).for_each(|(mark, at)| mark.store(at, Ordering::Release));
+    }
+
+    /// After the end: what is left in its inputs waits for nobody.
+    pub(crate) fn close(&self) {
+        self.reads.iter().for_each(|mark| mark.store(u64::MAX, Ordering::Release));
+    }
+}
+
+/// What a source had under way.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LatencyStats {
+    /// The source.
+    pub source: String,
+    /// Items that may be under way at most, if there is a bound.
+    pub bound_items: Option<u64>,
+    /// Items per second, as the plan says.
+    pub rate_hz: Option<f64>,
+    /// The most that was under way after any call of the source, items.
+    pub max_items: u64,
+    /// The median over its calls, items.
+    pub p50_items: u64,
+    /// What 99 of 100 calls did not exceed, items.
+    pub p99_items: u64,
+    /// Calls for which there was no room within the bound.
+    pub held_back: u64,
+}
+
+impl LatencyStats {
+    /// So many items as time, milliseconds, if the plan says the rate.
+    #[must_use]
+    pub fn ms(&self, items: u64) -> Option<f64> {
+        self.rate_hz.map(|rate_hz| items as f64 / rate_hz * 1000.0)
+    }
+}
+
+/// What is measured at one source. Its thread writes.
+#[derive(Debug, Default)]
+struct Record {
+    under_way: Histogram,
+    held_back: AtomicU64,
+}
+
+/// A source's grant of room, on its thread.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    bound_items: u64,
+    source: usize,
+    marks: Vec<Arc<Padded<Marks>>>,
+    ways: Vec<Way>,
+    /// What is under way behind each node, in items of the source.
+    behind: Vec<u64>,
+    /// The same from each of the source's outputs, by the last look.
+    outputs: Vec<u64>,
+    record: Arc<Padded<Record>>,
+}
+
+/// A [`Step`] and its ends, with what was found in its ring.
+#[derive(Debug)]
+struct Way {
+    step: Step,
+    from: (usize, usize),
+    to: (usize, usize),
+    worth: u64,
+}
+
+impl Budget {
+    /// Looks at everything downstream and says how many items each output may have at most now;
+    /// `written` are the positions of the source's outputs.
+    pub(crate) fn look(&mut self, written: impl Iterator<Item = u64>) -> impl Iterator<Item = u64> {
+        let own = &self.marks[self.source];
+        own.writes.iter().zip(written).for_each(|(mark, at)| mark.store(at, Ordering::Relaxed));
+        // Upstream first, see `Marks`.
+        for way in &mut self.ways {
+            let written = self.marks[way.from.0].writes[way.from.1].load(Ordering::Acquire);
+            let read = self.marks[way.to.0].reads[way.to.1].load(Ordering::Acquire);
+            let holds = if read == u64::MAX { 0 } else { way.step.holds };
+            way.worth = way.step.weight.of(written.saturating_sub(read)).saturating_add(holds);
+        }
+        self.behind.fill(0);
+        self.outputs.fill(0);
+        for way in self.ways.iter().rev() {
+            let worth = way.worth.saturating_add(self.behind[way.to.0]);
+            let behind = &mut self.behind[way.from.0];
+            *behind = worth.max(*behind);
+            if way.from.0 == self.source {
+                let output = &mut self.outputs[way.from.1];
+                *output = worth.max(*output);
+            }
+        }
+        self.outputs.iter().map(|under_way| self.bound_items.saturating_sub(*under_way))
+    }
+
+    /// Notes that the source was not called for want of room.
+    pub(crate) fn hold_back(&self) {
+        let held = &self.record.held_back;
+        held.store(held.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    /// Notes what is under way after a call in which each output produced so much.
+    pub(crate) fn record(&self, produced: impl Iterator<Item = u64>) {
+        let under_way = self.outputs.iter().zip(produced).map(|(before, new)| before + new);
+        self.record.under_way.record(under_way.max().unwrap_or(0));
+    }
+}
+
+/// The meters of a run.
+pub(crate) struct Meters {
+    /// For each node that is on the way of a measured source.
+    pub(crate) marks: Vec<Option<Arc<Padded<Marks>>>>,
+    /// For each node that is a measured source.
+    pub(crate) budgets: Vec<Option<Budget>>,
+    /// Who wants to know when a node has moved on: (node, source).
+    pub(crate) wakes: Vec<(usize, usize)>,
+    pub(crate) board: LatencyBoard,
+}
+
+/// What is shown of the meters.
+#[derive(Default)]
+pub(crate) struct LatencyBoard {
+    sources: Vec<(String, Wanted, Arc<Padded<Record>>)>,
+}
+
+impl LatencyBoard {
+    pub(crate) fn snapshot(&self) -> Vec<LatencyStats> {
+        let stats = self.sources.iter().map(|(source, wanted, record)| LatencyStats {
+            source: source.clone(),
+            bound_items: wanted.bound_items,
+            rate_hz: wanted.rate_hz,
+            max_items: record.under_way.max(),
+            p50_items: record.under_way.quantile(0.5),
+            p99_items: record.under_way.quantile(0.99),
+            held_back: record.held_back.load(Ordering::Relaxed),
+        });
+        stats.collect()
+    }
+}
+
+impl Meters {
+    /// No meters.
+    pub(crate) fn none(graph: &Graph) -> Self {
+        let nodes = graph.nodes.len();
+        Self {
+            marks: vec![None; nodes],
+            budgets: (0..nodes).map(|_| None).collect(),
+            wakes: Vec::new(),
+            board: LatencyBoard::default(),
+        }
+    }
+
+    /// Meters for every source of `graph`, whose nodes in topological order are `order`.
+    ///
+    /// # Errors
+    /// [`LatencyError`]: a bound that is not to be kept, or for something else.
+    pub(crate) fn new(
+        latency: &Latency,
+        graph: &Graph,
+        order: &[usize],
+    ) -> Result<Self, LatencyError> {
+        let mut meters = Self::none(graph);
+        let is_source = |node: &usize| {
+            graph.nodes[*node].inputs.is_empty() && !graph.nodes[*node].outputs.is_empty()
+        };
+        let sources: Vec<usize> = (0..graph.nodes.len()).filter(is_source).collect();
+        let name = |node: usize| graph.nodes[node].name.clone();
+        for known in latency.source.keys() {
+            if !sources.iter().any(|source| graph.nodes[*source].name == *known) {
+                let (name, known) = (known.clone(), sources.iter().copied().map(name).collect());
+                return Err(LatencyError::NoSource { name, known });
+            }
+        }
+        let marks: Vec<Arc<Padded<Marks>>> = graph
+            .nodes
+            .iter()
+            .map(|node| Arc::new(Padded(Marks::new(node.inputs.len(), node.outputs.len()))))
+            .collect();
+        for source in sources {
+            let wanted = latency.wanted(&graph.nodes[source].name)?;
+            let steps = steps(graph, order, source);
+            check(graph, &steps, source, wanted)?;
+            let mut nodes: Vec<usize> =
+                steps.iter().map(|step| graph.edges[step.edge].to.node).collect();
+            nodes.sort_unstable();
+            nodes.dedup();
+            for node in nodes {
+                meters.marks[node] = Some(Arc::clone(&marks[node]));
+                meters.wakes.push((node, source));
+            }
+            let record = Arc::<Padded<Record>>::default();
+            meters.board.sources.push((name(source), wanted, Arc::clone(&record)));
+            meters.budgets[source] = Some(budget(graph, steps, source, wanted, &marks, record));
+        }
+        Ok(meters)
+    }
+}
+
+fn budget(
+    graph: &Graph,
+    steps: Vec<Step>,
+    source: usize,
+    wanted: Wanted,
+    marks: &[Arc<Padded<Marks>>],
+    record: Arc<Padded<Record>>,
+) -> Budget {
+    let ways = steps.into_iter().map(|step| {
+        let edge = &graph.edges[step.edge];
+        let (from, to) = ((edge.from.node, edge.from.port), (edge.to.node, edge.to.port));
+        Way { step, from, to, worth: 0 }
+    });
+    Budget {
+        bound_items: wanted.bound_items.unwrap_or(u64::MAX),
+        source,
+        marks: marks.to_vec(),
+        ways: ways.collect(),
+        behind: vec![0; graph.nodes.len()],
+        outputs: vec![0; graph.nodes[source].outputs.len()],
+        record,
+    }
+}
+
+/// Refuses a bound with which every block could come to wait for items that the source may not
+/// produce. Each may have one item less than it wants before it, and keep what it keeps.
+fn check(graph: &Graph, steps: &[Step], source: usize, wanted: Wanted) -> Result<(), LatencyError> {
+    let Some(bound) = wanted.bound_items else { return Ok(()) };
+    let node = &graph.nodes[source];
+    let own = node.outputs.iter().map(|port| port.min_items as u64).max().unwrap_or(0).max(1);
+    let amount = |step: &Step| step.needs.saturating_add(step.holds);
+    let least = longest(graph, steps, source, amount).saturating_add(own);
+    if bound >= least {
+        return Ok(());
+    }
+    let most = steps.iter().max_by_key(|step| amount(step)).filter(|step| amount(step) >= own);
+    let most = match most {
+        Some(step) => format!("`{}`", graph.input_name(graph.edges[step.edge].to)),
+        None => format!("`{}` itself", node.name),
+    };
+    Err(LatencyError::TooSmall {
+        source_name: node.name.clone(),
+        bound,
+        least,
+        least_ms: wanted.rate_hz.map(|rate_hz| least as f64 / rate_hz * 1000.0),
+        most,
+    })
+}
