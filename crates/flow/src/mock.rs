@@ -5,6 +5,8 @@ use crate::item::Item;
 use crate::port::{Collector, Feeder, InputPort, OutputPort, PortVisitor};
 use crate::registry::Value;
 use crate::survey::Views;
+use crate::tag::queue::{TagReceiver, TagSender};
+use crate::tag::{Carrier, Key, Tag, TagValue};
 use millstream_ring::{Reader, Writer};
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
@@ -43,6 +45,7 @@ pub struct Mock<B> {
     inputs: BTreeMap<String, Box<dyn Feeder>>,
     outputs: BTreeMap<String, Box<dyn Collector>>,
     views: Views,
+    tags: Carrier,
     started: bool,
     finished: bool,
 }
@@ -62,7 +65,8 @@ impl<B: Block> Mock<B> {
         block.ports(&mut open);
         let Open { inputs, outputs, .. } = open;
         let views = Views::of(&mut block);
-        Self { block, inputs, outputs, views, started: false, finished: false }
+        let tags = Carrier::of(&mut block);
+        Self { block, inputs, outputs, views, tags, started: false, finished: false }
     }
 
     /// Appends items to an input. What does not fit into the ring follows as room appears.
@@ -71,6 +75,19 @@ impl<B: Block> Mock<B> {
         let supply = feeder.as_any().downcast_mut::<Supply<T>>();
         supply.unwrap_or_else(|| panic!("input {port} has another type")).held.extend(items);
         feeder.refill();
+    }
+
+    /// Puts a tag on item `offset` of an input, counted from its start, before the block is called
+    /// with that item. Tags of one input are put on in the order of their items.
+    pub fn tag(&mut self, port: &str, offset: u64, key: Key, value: impl Into<TagValue>) {
+        let feeder = self.inputs.get_mut(port).unwrap_or_else(|| panic!("no input {port}"));
+        feeder.tag(Tag { offset, key, value: value.into() });
+    }
+
+    /// Takes the tags on everything an output has produced since the last time.
+    pub fn take_tags(&mut self, port: &str) -> Vec<Tag> {
+        let output = self.outputs.get_mut(port).unwrap_or_else(|| panic!("no output {port}"));
+        output.take_tags()
     }
 
     /// Ends an input, after what was fed.
@@ -127,6 +144,7 @@ impl<B: Block> Mock<B> {
         }
         let survey = self.views.survey();
         let before = self.views.progress();
+        self.tags.carry(&mut self.block);
         let mut work = self.block.work(&mut Context::at(Instant::now()))?;
         let stuck = work == Work::Continue && survey.is_last_chance();
         if stuck && self.views.progress() == before {
@@ -179,13 +197,14 @@ impl PortVisitor for Open {
 /// Items on their way into an input.
 pub(crate) struct Supply<T: Item> {
     writer: Writer<T>,
+    tags: TagSender,
     held: VecDeque<T>,
     ending: bool,
 }
 
 impl<T: Item> Supply<T> {
-    pub(crate) fn new(writer: Writer<T>) -> Self {
-        Self { writer, held: VecDeque::new(), ending: false }
+    pub(crate) fn new(writer: Writer<T>, tags: TagSender) -> Self {
+        Self { writer, tags, held: VecDeque::new(), ending: false }
     }
 }
 
@@ -207,6 +226,10 @@ impl<T: Item> Feeder for Supply<T> {
         items
     }
 
+    fn tag(&mut self, tag: Tag) {
+        self.tags.push(tag);
+    }
+
     fn end(&mut self) {
         self.ending = true;
         self.refill();
@@ -216,12 +239,13 @@ impl<T: Item> Feeder for Supply<T> {
 /// Items that came out of an output.
 pub(crate) struct Collection<T: Item> {
     reader: Reader<T>,
+    tags: TagReceiver,
     items: Vec<T>,
 }
 
 impl<T: Item> Collection<T> {
-    pub(crate) fn new(reader: Reader<T>) -> Self {
-        Self { reader, items: Vec::new() }
+    pub(crate) fn new(reader: Reader<T>, tags: TagReceiver) -> Self {
+        Self { reader, tags, items: Vec::new() }
     }
 }
 
@@ -236,5 +260,9 @@ impl<T: Item> Collector for Collection<T> {
         self.items.extend_from_slice(new);
         self.reader.consume(items);
         items
+    }
+
+    fn take_tags(&mut self) -> Vec<Tag> {
+        std::iter::from_fn(|| self.tags.pop()).collect()
     }
 }

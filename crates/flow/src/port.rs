@@ -4,6 +4,9 @@
 //! seen without their item type, by the graph and the runtime.
 
 use crate::item::{Item, ItemType};
+use crate::tag::queue::{TagReceiver, queue};
+use crate::tag::side::{Fetched, TagsIn, TagsOut};
+use crate::tag::{Key, QUEUE_TAGS, Tag, TagNews, TagValue, Tags};
 use millstream_ring::cursor::{ConsumerView, ProducerView};
 use millstream_ring::{Loan, Reader, RingError, RingOptions, Writer, ring};
 use std::any::Any;
@@ -23,6 +26,7 @@ pub trait PortVisitor {
 pub struct In<T: Item> {
     reader: Option<Reader<T>>,
     min_items: usize,
+    tags: TagsIn,
 }
 
 impl<T: Item> Default for In<T> {
@@ -42,7 +46,7 @@ impl<T: Item> In<T> {
     /// block is called without any. At the end of the stream a call may see fewer.
     #[must_use]
     pub fn with_min_items(min_items: usize) -> Self {
-        Self { reader: None, min_items }
+        Self { reader: None, min_items, tags: TagsIn::default() }
     }
 
     /// The least number of items a call wants.
@@ -71,9 +75,26 @@ impl<T: Item> In<T> {
     /// If that slice was shorter.
     pub fn consume(&mut self, items: usize) {
         match &mut self.reader {
-            Some(reader) => reader.consume(items),
+            Some(reader) => {
+                reader.consume(items);
+                self.tags.consumed(reader.position());
+            }
             None => assert!(items == 0, "consumed items of a port that is not connected"),
         }
+    }
+
+    /// The tags on the items of [`slice`](Self::slice), in the order of the items. A tag shows in
+    /// every call until its item is consumed.
+    #[must_use]
+    pub fn tags(&self) -> Tags<'_> {
+        let position = self.position();
+        self.tags.seen(position, position + self.slice().len() as u64)
+    }
+
+    /// Items consumed since the start: the [offset](Tag::offset) of the first of the slice.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        self.reader.as_ref().map_or(0, Reader::position)
     }
 
     /// Whether the last [`slice`](Self::slice) holds all that will ever come.
@@ -97,6 +118,7 @@ impl<T: Item> In<T> {
 pub struct Out<T: Item> {
     writer: Option<Writer<T>>,
     min_items: usize,
+    tags: TagsOut,
 }
 
 impl<T: Item> Default for Out<T> {
@@ -115,7 +137,7 @@ impl<T: Item> Out<T> {
     /// An output that wants room for at least `min_items` items per call.
     #[must_use]
     pub fn with_min_items(min_items: usize) -> Self {
-        Self { writer: None, min_items }
+        Self { writer: None, min_items, tags: TagsOut::default() }
     }
 
     /// The least room a call wants, in items.
@@ -144,9 +166,26 @@ impl<T: Item> Out<T> {
     /// If that slice was shorter.
     pub fn produce(&mut self, items: usize) {
         match &mut self.writer {
-            Some(writer) => writer.produce(items),
+            Some(writer) => {
+                self.tags.publish(writer.position() + items as u64);
+                writer.produce(items);
+            }
             None => assert!(items == 0, "produced items on a port that is not open"),
         }
+    }
+
+    /// Puts a tag on item `index` of [`slice_mut`](Self::slice_mut), before it is produced. Behind
+    /// the tags that are forwarded to that item, and those put on it before.
+    pub fn tag(&mut self, index: usize, key: Key, value: impl Into<TagValue>) {
+        let position = self.position();
+        let offset = position.saturating_add(index as u64);
+        self.tags.put(Tag { offset, key, value: value.into() }, position);
+    }
+
+    /// Items produced since the start: the [offset](Tag::offset) of the first of the slice.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        self.writer.as_ref().map_or(0, Writer::position)
     }
 
     /// As for [`In`].
@@ -167,6 +206,12 @@ pub trait InputPort {
     fn view(&self) -> Option<ConsumerView>;
     /// What the ring has borrowed of its partition's memory.
     fn loan(&self) -> Option<Loan>;
+    /// Tells of tags that come, without a look through the port; none before it is connected.
+    fn tag_news(&self) -> Option<TagNews>;
+    /// Takes in the tags of the items that can be seen now.
+    fn fetch_tags(&mut self) -> Fetched;
+    /// Shows each tag that was taken in once.
+    fn forward_tags(&mut self, to: &mut dyn FnMut(Tag));
     /// Takes the reading end that [`OutputPort::open`] made; false if its type is another.
     fn attach(&mut self, reader: Box<dyn Any + Send>) -> bool;
     /// Attaches a ring of at least `items` items and hands out its writing end, untyped.
@@ -188,8 +233,9 @@ pub trait OutputPort {
     fn view(&self) -> Option<ProducerView>;
     /// What the ring has borrowed of its partition's memory.
     fn loan(&self) -> Option<Loan>;
-    /// Makes the ring and hands out its reading ends (`Reader<T>`), for
-    /// [`InputPort::attach`].
+    /// Keeps a tag until its item is produced. `rank` orders the tags of one item.
+    fn hold_tag(&mut self, tag: Tag, rank: u16);
+    /// Makes the ring and hands out its reading ends, for [`InputPort::attach`].
     ///
     /// # Errors
     /// [`RingError`] when the ring cannot be made.
@@ -203,12 +249,17 @@ pub trait OutputPort {
     fn close(&mut self);
 }
 
+/// What a connection's writing side hands to its reading side.
+type Inlet<T> = (Reader<T>, TagReceiver);
+
 /// A writing end that holds more than the ring does, for [`Mock`](crate::Mock).
 pub trait Feeder: Send {
     /// The `Supply<T>` behind it.
     fn as_any(&mut self) -> &mut dyn Any;
     /// Moves held items into the ring; returns how many.
     fn refill(&mut self) -> usize;
+    /// Puts a tag on an item, counted from the start.
+    fn tag(&mut self, tag: Tag);
     /// Ends the stream once everything held has been moved.
     fn end(&mut self);
 }
@@ -219,6 +270,8 @@ pub trait Collector: Send {
     fn as_any(&mut self) -> &mut dyn Any;
     /// Moves items out of the ring; returns how many.
     fn drain(&mut self) -> usize;
+    /// Takes the tags that came.
+    fn take_tags(&mut self) -> Vec<Tag>;
 }
 
 impl<T: Item> InputPort for In<T> {
@@ -238,25 +291,42 @@ impl<T: Item> InputPort for In<T> {
         self.reader.as_ref()?.loan().cloned()
     }
 
-    fn attach(&mut self, reader: Box<dyn Any + Send>) -> bool {
-        let reader = reader.downcast::<Reader<T>>();
-        let fits = reader.is_ok();
-        self.reader = reader.ok().map(|reader| *reader);
+    fn tag_news(&self) -> Option<TagNews> {
+        self.tags.news()
+    }
+
+    fn fetch_tags(&mut self) -> Fetched {
+        let seen = self.reader.as_ref().map_or(0, Reader::available);
+        self.tags.fetch(self.position() + seen as u64)
+    }
+
+    fn forward_tags(&mut self, to: &mut dyn FnMut(Tag)) {
+        self.tags.forward().for_each(to);
+    }
+
+    fn attach(&mut self, inlet: Box<dyn Any + Send>) -> bool {
+        let Ok(inlet) = inlet.downcast::<Inlet<T>>() else { return false };
+        let (reader, tags) = *inlet;
+        self.reader = Some(reader);
+        self.tags.attach(tags);
         self.tell_wanted();
-        fits
+        true
     }
 
     fn attach_feeder(&mut self, items: usize) -> Result<Box<dyn Feeder>, RingError> {
         let (writer, mut readers) = ring::<T>(&RingOptions::items(items))?;
+        let (sender, receiver) = queue(QUEUE_TAGS);
         self.reader = readers.pop();
+        self.tags.attach(receiver);
         self.tell_wanted();
-        Ok(Box::new(crate::mock::Supply::new(writer)))
+        Ok(Box::new(crate::mock::Supply::new(writer, sender)))
     }
 
     fn close(&mut self) {
         if let Some(reader) = &mut self.reader {
             reader.close();
         }
+        self.tags.close();
     }
 }
 
@@ -277,19 +347,29 @@ impl<T: Item> OutputPort for Out<T> {
         self.writer.as_ref()?.loan().cloned()
     }
 
+    fn hold_tag(&mut self, tag: Tag, rank: u16) {
+        let position = self.position();
+        self.tags.hold(tag, rank, position);
+    }
+
     fn open(&mut self, options: &RingOptions) -> Result<Vec<Box<dyn Any + Send>>, RingError> {
         let (writer, readers) = ring::<T>(options)?;
+        let (senders, receivers): (_, Vec<_>) = readers.iter().map(|_| queue(QUEUE_TAGS)).unzip();
         self.writer = Some(writer);
+        self.tags.open(senders);
         self.tell_wanted();
-        Ok(readers.into_iter().map(|reader| Box::new(reader) as Box<dyn Any + Send>).collect())
+        let inlets = readers.into_iter().zip(receivers);
+        Ok(inlets.map(|inlet: Inlet<T>| Box::new(inlet) as Box<dyn Any + Send>).collect())
     }
 
     fn open_collector(&mut self, items: usize) -> Result<Box<dyn Collector>, RingError> {
         let (writer, mut readers) = ring::<T>(&RingOptions::items(items))?;
+        let (sender, receiver) = queue(QUEUE_TAGS);
         self.writer = Some(writer);
+        self.tags.open(vec![sender]);
         self.tell_wanted();
         let reader = readers.pop().expect("a ring for one reader has one reader");
-        Ok(Box::new(crate::mock::Collection::new(reader)))
+        Ok(Box::new(crate::mock::Collection::new(reader, receiver)))
     }
 
     fn close(&mut self) {

@@ -52,7 +52,8 @@ impl Views {
         }
     }
 
-    /// What the ports say now.
+    /// What the ports say now. Keeps the block to the items that are there now, until the next
+    /// survey: what is decided for a call, as to tags, holds for all that it sees.
     pub(crate) fn survey(&self) -> Survey {
         let mut survey = Survey {
             inputs_ready: true,
@@ -63,6 +64,7 @@ impl Views {
         };
         for input in &self.inputs {
             let (available, ended) = input.available();
+            input.cut(available);
             survey.has_ended_input |= ended;
             survey.inputs_ready &= available >= input.wanted() || ended;
             survey.nothing_to_wait_for &= available > 0 || ended;

@@ -9,12 +9,15 @@
 //!
 //! [`keys`] has the names that more than one block knows.
 
+mod carrier;
 mod key;
 pub(crate) mod queue;
 pub(crate) mod side;
 mod value;
 
+pub(crate) use carrier::Carrier;
 pub use key::{Key, keys};
+pub use queue::TagNews;
 pub use side::Tags;
 pub use value::{ShortText, TagTime, TagValue};
 

@@ -46,6 +46,9 @@ struct Shared {
     capacity: u64,
     producer: Padded<Side>,
     consumers: Box<[Padded<Side>]>,
+    /// Positions beyond which a side is not to go for now: the producer's, then each consumer's.
+    /// Only the thread of that side touches them, so they are apart from what sides share.
+    cuts: Box<[Padded<AtomicU64>]>,
 }
 
 impl Shared {
@@ -77,6 +80,7 @@ pub fn cursors(capacity: u64, consumers: usize) -> (Producer, Vec<Consumer>) {
         capacity,
         producer: Side::new(),
         consumers: (0..consumers).map(|_| Side::new()).collect(),
+        cuts: (0..=consumers).map(|_| Padded(AtomicU64::new(u64::MAX))).collect(),
     });
     let consumers = (0..consumers)
         .map(|index| Consumer {
@@ -103,7 +107,8 @@ pub struct Producer {
 impl Producer {
     /// Bytes that may be written now, by the latest news from the consumers.
     pub fn room(&mut self) -> u64 {
-        self.limit = self.shared.limit(self.position);
+        let cut = self.shared.cuts[0].load(Ordering::Relaxed).max(self.position);
+        self.limit = self.shared.limit(self.position).min(cut);
         self.limit - self.position
     }
 
@@ -188,8 +193,10 @@ impl Consumer {
             let producer = &self.shared.producer;
             // In this order: the position read after a close is the final one.
             let ended = producer.closed.load(Ordering::Acquire);
-            self.produced.set(producer.position.load(Ordering::Acquire));
-            self.ended.set(ended);
+            let produced = producer.position.load(Ordering::Acquire);
+            let cut = self.shared.cuts[self.index + 1].load(Ordering::Relaxed).max(self.position);
+            self.produced.set(produced.min(cut));
+            self.ended.set(ended && produced <= cut);
         }
         self.produced.get() - self.position
     }
@@ -209,6 +216,13 @@ impl Consumer {
     /// Whether `bytes` may be read now; looks at the producer only if the cached answer is no.
     pub fn has(&self, bytes: u64) -> bool {
         self.granted() >= bytes || self.available() >= bytes
+    }
+
+    /// Whether everything produced so far has been consumed, whatever [cut](ConsumerView::cut) there
+    /// is.
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
+        self.shared.producer.position.load(Ordering::Acquire) == self.position
     }
 
     /// Whether the last look found the producer closed: what was available then is all that
@@ -262,7 +276,7 @@ impl Drop for Consumer {
 }
 
 /// Where a producer stands, seen without it: for whoever decides when its owner is called, and for
-/// whoever counts. It grants nothing.
+/// whoever counts. It grants nothing, and may [cut](Self::cut) what is granted.
 ///
 /// On the producer's own thread the answers are at least as old as what the producer sees next.
 #[derive(Clone, Debug)]
@@ -282,6 +296,13 @@ impl ProducerView {
     pub fn room(&self) -> u64 {
         let position = self.position();
         self.shared.limit(position) - position
+    }
+
+    /// Lets the producer see at most `bytes` of room from here on, until the next such word. On
+    /// the producer's own thread only.
+    pub fn cut(&self, bytes: u64) {
+        let cut = self.position().saturating_add(bytes);
+        self.shared.cuts[0].store(cut, Ordering::Relaxed);
     }
 
     /// What the producer said that it wants.
@@ -326,6 +347,13 @@ impl ConsumerView {
         let position = self.side().position.load(Ordering::Acquire);
         let ended = producer.closed.load(Ordering::Acquire);
         (producer.position.load(Ordering::Acquire) - position, ended)
+    }
+
+    /// Lets the consumer see at most `bytes` from here on, until the next such word; so a call
+    /// can be kept to what was there when it was decided. On the consumer's own thread only.
+    pub fn cut(&self, bytes: u64) {
+        let cut = self.position().saturating_add(bytes);
+        self.shared.cuts[self.index + 1].store(cut, Ordering::Relaxed);
     }
 
     /// What the consumer said that it wants.

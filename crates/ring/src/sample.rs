@@ -232,6 +232,12 @@ impl<T: Item> Writer<T> {
         self.cursor.is_abandoned()
     }
 
+    /// Items produced since the start.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        self.cursor.position()
+    }
+
     /// Says how much room the next call wants, for the [view](Self::view).
     pub fn want(&mut self, items: usize) {
         self.cursor.want(items as u64);
@@ -280,6 +286,12 @@ impl<T: Item> Reader<T> {
         unsafe { std::slice::from_raw_parts(address, items) }
     }
 
+    /// Items that slices may show until the next look, a batch at a time.
+    #[must_use]
+    pub fn available(&self) -> usize {
+        self.cursor.available() as usize
+    }
+
     /// Gives the first `items` of [`slice`](Self::slice) back to the writer.
     ///
     /// # Panics
@@ -287,7 +299,7 @@ impl<T: Item> Reader<T> {
     pub fn consume(&mut self, items: usize) {
         self.cursor.advance(items as u64);
         self.place.advance(items * size_of::<T>());
-        if matches!(self.place.memory, Memory::Borrowed(_)) && self.cursor.available() == 0 {
+        if matches!(self.place.memory, Memory::Borrowed(_)) && self.cursor.is_drained() {
             self.place.emptied();
         }
     }
@@ -303,6 +315,12 @@ impl<T: Item> Reader<T> {
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.place.capacity_bytes / size_of::<T>()
+    }
+
+    /// Items consumed since the start.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        self.cursor.position()
     }
 
     /// Says how many items the next call wants, for the [view](Self::view).

@@ -7,6 +7,7 @@ use super::stats::{BlockCounters, FILL_ONE};
 use crate::block::{Block, BlockError, Context, Work};
 use crate::port::{InputPort, OutputPort, PortVisitor};
 use crate::survey::{Loans, Views};
+use crate::tag::Carrier;
 use millstream_ring::{Padded, Waiter};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,6 +22,7 @@ pub(super) struct Task {
     pub(super) name: String,
     block: Box<dyn Block>,
     views: Views,
+    tags: Carrier,
     counters: Arc<Padded<BlockCounters>>,
     neighbours: Vec<Arc<Padded<Waiter>>>,
     calls: u64,
@@ -40,11 +42,13 @@ impl Task {
     ) -> Self {
         let views = Views::of(&mut *block);
         let progress = views.progress();
+        let tags = Carrier::of(&mut *block);
         Self {
             node,
             name,
             block,
             views,
+            tags,
             counters,
             neighbours,
             calls: 0,
@@ -107,6 +111,7 @@ impl Task {
             self.count_refusal();
             return Ok(false);
         }
+        self.tags.carry(&mut *self.block);
         let work = self.block.work(context)?;
         let progress = self.views.progress();
         let moved = progress != self.progress;

@@ -7,7 +7,8 @@
 //! sample ring.
 
 use super::Tag;
-use millstream_ring::spsc;
+use millstream_ring::{Padded, spsc};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Where the reader finds the next ring once this one has ended.
@@ -15,9 +16,24 @@ type Next = Arc<Mutex<Option<Box<TagReceiver>>>>;
 
 /// Makes a queue that begins with room for `capacity` tags.
 pub(crate) fn queue(capacity: usize) -> (TagSender, TagReceiver) {
+    let (news, next) = (TagNews::default(), Next::default());
     let (sender, receiver) = spsc::channel(capacity);
-    let next = Next::default();
-    (TagSender { sender, capacity, next: Arc::clone(&next) }, TagReceiver { receiver, next })
+    (
+        TagSender { sender, capacity, next: Arc::clone(&next), news: news.clone() },
+        TagReceiver { receiver, next, news },
+    )
+}
+
+/// How many tags were ever sent on a connection, for whoever decides when to look at them.
+#[derive(Clone, Debug, Default)]
+pub struct TagNews(Arc<Padded<AtomicU64>>);
+
+impl TagNews {
+    /// At least those of every item that was seen before.
+    pub(crate) fn sent(&self) -> u64 {
+        // The item was published behind its tags.
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// The writer's end.
@@ -25,25 +41,34 @@ pub(crate) struct TagSender {
     sender: spsc::Sender<Tag>,
     capacity: usize,
     next: Next,
+    news: TagNews,
 }
 
 impl TagSender {
     /// Hands a tag over. One for a reader that is gone is discarded.
     pub(crate) fn push(&mut self, tag: Tag) {
-        if let Err(tag) = self.sender.push(tag)
-            && !self.sender.is_abandoned()
-        {
+        if let Err(tag) = self.sender.push(tag) {
+            if self.sender.is_abandoned() {
+                return;
+            }
             self.grow(tag);
         }
+        // One thread writes it.
+        let sent = self.news.sent() + 1;
+        self.news.0.store(sent, Ordering::Release);
     }
 
     #[cold]
     fn grow(&mut self, tag: Tag) {
-        let (mut longer, rest) = queue(self.capacity * 2);
-        longer.push(tag);
+        self.capacity *= 2;
+        let (mut sender, receiver) = spsc::channel(self.capacity);
+        let pushed = sender.push(tag);
+        debug_assert!(pushed.is_ok(), "a new ring has room");
+        let next = Next::default();
+        let rest = TagReceiver { receiver, next: Arc::clone(&next), news: self.news.clone() };
         *self.next.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(rest));
         // Ends the old ring, now that its successor is in place.
-        *self = longer;
+        (self.sender, self.next) = (sender, next);
     }
 }
 
@@ -51,6 +76,7 @@ impl TagSender {
 pub(crate) struct TagReceiver {
     receiver: spsc::Receiver<Tag>,
     next: Next,
+    pub(super) news: TagNews,
 }
 
 impl TagReceiver {

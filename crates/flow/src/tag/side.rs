@@ -1,11 +1,20 @@
 //! The tags of one port.
 
-use super::queue::{TagReceiver, TagSender};
-use super::{Key, Tag, TagValue};
+use super::Tag;
+use super::queue::{TagNews, TagReceiver, TagSender};
 use std::collections::VecDeque;
 
 /// Where tags of the block itself stand among those of one item: behind the forwarded ones.
 pub(crate) const OWN_RANK: u16 = u16::MAX;
+
+/// What a look for tags found.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Fetched {
+    /// Tags that were not forwarded.
+    pub(crate) new: bool,
+    /// A tag of an item that cannot be seen yet.
+    pub(crate) ahead: bool,
+}
 
 /// The tags on their way into an input.
 #[derive(Debug, Default)]
@@ -25,9 +34,17 @@ impl TagsIn {
         self.window.reserve(super::QUEUE_TAGS);
     }
 
-    /// Takes what belongs to items before `end`, which were seen to be there. Whether there are
-    /// tags that [`forward`](Self::forward) has not shown.
-    pub(crate) fn fetch(&mut self, end: u64) -> bool {
+    pub(crate) fn news(&self) -> Option<TagNews> {
+        self.receiver.as_ref().map(|receiver| receiver.news.clone())
+    }
+
+    /// Takes nothing any more.
+    pub(crate) fn close(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Takes what belongs to items before `end`, which were seen to be there.
+    pub(crate) fn fetch(&mut self, end: u64) -> Fetched {
         if let Some(receiver) = &mut self.receiver {
             while let Some(tag) = self.ahead.take().or_else(|| receiver.pop()) {
                 if tag.offset >= end {
@@ -37,7 +54,8 @@ impl TagsIn {
                 self.window.push_back(tag);
             }
         }
-        self.forwarded < self.window.len()
+        let new = self.forwarded < self.window.len();
+        Fetched { new, ahead: self.ahead.is_some() }
     }
 
     /// Shows each fetched tag once.
@@ -117,8 +135,8 @@ impl TagsOut {
     }
 
     /// The block's own tag.
-    pub(crate) fn put(&mut self, offset: u64, key: Key, value: TagValue, position: u64) {
-        self.hold(Tag { offset, key, value }, OWN_RANK, position);
+    pub(crate) fn put(&mut self, tag: Tag, position: u64) {
+        self.hold(tag, OWN_RANK, position);
     }
 
     /// Hands over the tags of items before `end`. To be called before those items appear.
@@ -140,6 +158,7 @@ impl TagsOut {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tag::Key;
     use crate::tag::queue::queue;
 
     const A: Key = Key::new("a");
@@ -166,11 +185,11 @@ mod tests {
         let (mut out, mut input) = connected();
         (0..10).for_each(|n| out.hold(tag(n * 10, n), 0, 0));
         out.publish(31);
-        assert!(input.fetch(11));
+        assert!(input.fetch(11).new);
         assert_eq!(seen(&input, 0, 11), [(0, 0), (10, 1)]);
         assert_eq!(seen(&input, 0, 10), [(0, 0)]);
         input.consumed(5);
-        assert!(input.fetch(1000));
+        assert!(!input.fetch(1000).ahead);
         assert_eq!(seen(&input, 5, 1000), [(5, 1), (15, 2), (25, 3)]);
     }
 
@@ -179,11 +198,11 @@ mod tests {
         let (mut out, mut input) = connected();
         (0..4).for_each(|n| out.hold(tag(n, n), 0, 0));
         out.publish(4);
-        assert!(input.fetch(2));
+        assert_eq!(input.fetch(2), Fetched { new: true, ahead: true });
         assert_eq!(input.forward().count(), 2);
-        assert!(!input.fetch(2));
+        assert_eq!(input.fetch(2), Fetched { new: false, ahead: true });
         input.consumed(1);
-        assert!(input.fetch(4));
+        assert_eq!(input.fetch(4), Fetched { new: true, ahead: false });
         assert_eq!(input.forward().map(|tag| tag.offset).collect::<Vec<_>>(), [2, 3]);
     }
 

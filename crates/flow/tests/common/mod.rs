@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test program uses some of them")]
 
 pub mod moving;
+pub mod tagged;
 
 use millstream_flow::{Block, BlockError, Context, In, Out, PortVisitor, Work};
 

@@ -1,0 +1,102 @@
+//! Takes tags through one block.
+
+use super::side::Fetched;
+use super::{Tag, TagNews, TagRule};
+use crate::block::Block;
+use crate::port::{InputPort, OutputPort, PortVisitor};
+use crate::rate::Rate;
+
+/// Carries the tags of one block, before each of its calls. Where there are none it costs a look
+/// at one number for each input.
+#[derive(Debug, Default)]
+pub(crate) struct Carrier {
+    rule: TagRule,
+    rate: Rate,
+    news: Vec<TagNews>,
+    /// The sum of the news at the last look.
+    seen: u64,
+    /// A tag waits for its item.
+    ahead: bool,
+    /// On the way from the inputs to the outputs, with their input; kept for its room.
+    passing: Vec<(Tag, u16)>,
+}
+
+impl Carrier {
+    /// For a block whose ports are connected.
+    pub(crate) fn of(block: &mut dyn Block) -> Self {
+        let mut news = News(Vec::new());
+        block.ports(&mut news);
+        let (rule, rate) = (block.tag_rule(), block.rate());
+        Self { rule, rate, news: news.0, ..Self::default() }
+    }
+
+    /// Takes the tags of the items that the block can see now into its inputs, and if they are to
+    /// be forwarded, to its outputs. The items must have been looked at before, and the block must
+    /// not see more of them in its call.
+    #[inline]
+    pub(crate) fn carry(&mut self, block: &mut dyn Block) {
+        let sent = self.news.iter().map(TagNews::sent).sum();
+        if sent != self.seen || self.ahead {
+            self.seen = sent;
+            self.fetch(block);
+        }
+    }
+
+    #[cold]
+    fn fetch(&mut self, block: &mut dyn Block) {
+        let mut fetched = Fetched::default();
+        let forwards = self.rule == TagRule::Forward;
+        let (rate, to) = (self.rate, &mut self.passing);
+        block.ports(&mut Fetch { fetched: &mut fetched, rate, forwards, input: 0, to });
+        self.ahead = fetched.ahead;
+        if !self.passing.is_empty() {
+            block.ports(&mut Hold(&self.passing));
+            self.passing.clear();
+        }
+    }
+}
+
+struct News(Vec<TagNews>);
+
+impl PortVisitor for News {
+    fn input(&mut self, _: &str, port: &mut dyn InputPort) {
+        self.0.extend(port.tag_news());
+    }
+
+    fn output(&mut self, _: &str, _: &mut dyn OutputPort) {}
+}
+
+struct Fetch<'a> {
+    fetched: &'a mut Fetched,
+    rate: Rate,
+    forwards: bool,
+    input: u16,
+    to: &'a mut Vec<(Tag, u16)>,
+}
+
+impl PortVisitor for Fetch<'_> {
+    fn input(&mut self, _: &str, port: &mut dyn InputPort) {
+        let fetched = port.fetch_tags();
+        self.fetched.new |= fetched.new;
+        self.fetched.ahead |= fetched.ahead;
+        if fetched.new && self.forwards {
+            let (rate, input, to) = (self.rate, self.input, &mut *self.to);
+            port.forward_tags(&mut |tag| {
+                to.push((Tag { offset: rate.map(tag.offset), ..tag }, input));
+            });
+        }
+        self.input += 1;
+    }
+
+    fn output(&mut self, _: &str, _: &mut dyn OutputPort) {}
+}
+
+struct Hold<'a>(&'a [(Tag, u16)]);
+
+impl PortVisitor for Hold<'_> {
+    fn input(&mut self, _: &str, _: &mut dyn InputPort) {}
+
+    fn output(&mut self, _: &str, port: &mut dyn OutputPort) {
+        self.0.iter().for_each(|(tag, input)| port.hold_tag(*tag, *input));
+    }
+}
