@@ -73,6 +73,7 @@ fn main() -> Result<(), RunError> {
         measure(&format!("1 thread, {kib} KiB"), blocks, items, |graph| Plan {
             partitions: split(graph, 1, WaitMode::Park),
             buffers: Buffers { inside_bytes: kib << 10, ..Buffers::default() },
+            ..Plan::default()
         })?;
     }
     for (kib, wait) in [
@@ -85,10 +86,11 @@ fn main() -> Result<(), RunError> {
         measure(&format!("2 threads, {kib} KiB, {wait:?}"), blocks, items, |graph| Plan {
             partitions: split(graph, 2, wait),
             buffers: Buffers { between_bytes: kib << 10, ..Buffers::default() },
+            ..Plan::default()
         })?;
     }
     measure("thread per block, Park", blocks, items / 4, |graph| Plan {
         partitions: split(graph, blocks + 3, WaitMode::Park),
-        buffers: Buffers::default(),
+        ..Plan::default()
     })
 }

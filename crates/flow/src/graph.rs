@@ -31,6 +31,8 @@ pub struct Graph {
     pub(crate) nodes: Vec<Node>,
     pub(crate) edges: Vec<Edge>,
     pub(crate) messages: Vec<MessageEdge>,
+    /// Nodes whose progress a node waits for though no ring connects them: (that, who waits).
+    pub(crate) wakes: Vec<(usize, usize)>,
 }
 
 /// A block in its graph.

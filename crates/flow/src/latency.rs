@@ -28,7 +28,7 @@ mod paths;
 
 pub use histogram::Histogram;
 pub use meter::LatencyStats;
-pub(crate) use meter::{Budget, Marks, Meters};
+pub(crate) use meter::{Budget, LatencyBoard, Marks, Meters};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -91,6 +91,8 @@ pub use port::{In, InputPort, Out, OutputPort, PortVisitor};
 pub use profile::{BlockCost, EdgeCost, Profile};
 pub use rate::Rate;
 pub use registry::{BlockType, Kind, Registry, Value};
-pub use runtime::{BlockStats, MoveError, Moved, PartitionStats, RunError, Running, Snapshot};
+pub use runtime::{
+    BlockStats, MessageStats, MoveError, Moved, PartitionStats, RunError, Running, Snapshot,
+};
 pub use runtime::{Stall, Stopper};
 pub use tag::{Key, ShortText, Tag, TagRule, TagTime, TagValue, keys};

@@ -22,7 +22,7 @@ mod inbox;
 
 pub use emitter::{Emitter, EmitterList};
 pub use error::MessageError;
-pub(crate) use inbox::{Inbox, MailCounters, Post, Wake};
+pub(crate) use inbox::{Inbox, Post, Wake};
 
 use crate::registry::{Kind, Value};
 

@@ -41,6 +41,9 @@ pub struct Plan {
     /// Sizes of rings.
     #[serde(default)]
     pub buffers: Buffers,
+    /// Bounds on what is under way; see [`latency`](crate::latency).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<crate::Latency>,
 }
 
 /// Blocks that run on one thread, one after the other.
@@ -137,6 +140,6 @@ impl Plan {
     pub fn single(graph: &crate::Graph, wait: WaitMode) -> Self {
         let blocks = graph.block_names().map(str::to_owned).collect();
         let partition = Partition { name: "all".to_owned(), blocks, cpu: None, wait };
-        Self { partitions: vec![partition], buffers: Buffers::default() }
+        Self { partitions: vec![partition], ..Self::default() }
     }
 }

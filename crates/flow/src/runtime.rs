@@ -14,6 +14,7 @@ mod costs;
 mod crew;
 mod error;
 mod exchange;
+mod mail;
 mod partition;
 mod repartition;
 mod sampling;
@@ -25,11 +26,14 @@ mod wiring;
 
 pub use control::Stopper;
 pub use error::{MoveError, RunError};
+pub use mail::MessageStats;
 pub use repartition::Moved;
 pub use stats::{BlockStats, MetricValue, PartitionStats, Snapshot};
 pub use watchdog::{Reason, Stall, Why};
 
 use crate::graph::{Graph, GraphError};
+use crate::latency::Meters;
+use crate::message::{Post, Wake};
 use crate::plan::{Placement, Plan};
 use control::Control;
 use crew::Crew;
@@ -55,7 +59,18 @@ impl Graph {
         // As many as there may ever be threads, whatever the plan becomes.
         let seats = self.nodes.len().max(placement.partitions.len());
         let control = Arc::new(Control::new(seats));
-        let board = Board::new(&mut self, &placement);
+        let wake: Wake = Arc::new({
+            let control = Arc::clone(&control);
+            move || control.notify_all()
+        });
+        let (post, inboxes) = Post::open(&mut self, wake);
+        let mut meters = match &plan.latency {
+            Some(latency) => Meters::new(latency, &self, &placement.order)?,
+            None => Meters::none(&self),
+        };
+        self.wakes = std::mem::take(&mut meters.wakes);
+        let mut board = Board::new(&mut self, &placement);
+        board.latency = meters.board;
         let blocks = self.take_blocks();
         // Dropping it on an early return ends the threads started so far.
         let mut running = Running {
@@ -66,12 +81,16 @@ impl Graph {
             placement: placement.clone(),
             control,
             board,
+            post,
             watch: Watch::default(),
         };
-        let tasks = blocks.into_iter().enumerate().map(|(node, block)| {
+        let meters = meters.marks.into_iter().zip(meters.budgets);
+        let parts = blocks.into_iter().zip(inboxes).zip(meters).enumerate();
+        let tasks = parts.map(|(node, ((block, inbox), (marks, budget)))| {
             let name = running.shape.nodes[node].name.clone();
             let counters = running.board.block_counters(node);
-            Some(Task::new(node, name, block, counters, running.neighbours(node)))
+            let task = Task::new(node, name, block, counters, running.neighbours(node));
+            Some(task.with_inbox(inbox).with_meters(marks, budget))
         });
         let mut tasks: Vec<Option<Task>> = tasks.collect();
         for (index, partition) in placement.partitions.iter().enumerate() {
@@ -114,6 +133,7 @@ pub struct Running {
     crew: Crew,
     control: Arc<Control>,
     board: Board,
+    post: Post,
     watch: Watch,
 }
 
@@ -127,7 +147,7 @@ impl Running {
     /// Every block's and partition's counters now. Reading disturbs nobody.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        self.board.snapshot()
+        self.full_snapshot()
     }
 
     /// Whether every thread has ended.
@@ -144,7 +164,7 @@ impl Running {
         self.crew.join_all();
         match self.control.take_error() {
             Some(error) => Err(error),
-            None => Ok(self.board.snapshot()),
+            None => Ok(self.full_snapshot()),
         }
     }
 

@@ -41,6 +41,7 @@ fn plan(places: &[usize], inside_bytes: usize, between_bytes: usize) -> Plan {
     Plan {
         partitions: partitions.collect(),
         buffers: Buffers { inside_bytes, between_bytes, ..Buffers::default() },
+        ..Plan::default()
     }
 }
 

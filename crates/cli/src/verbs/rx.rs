@@ -144,5 +144,5 @@ fn plan(queue_mib: u16, channels: usize) -> Plan {
     let files = (0..channels).map(|index| format!("file{index}")).collect();
     let buffers = Buffers { between_bytes: usize::from(queue_mib) << 20, ..Buffers::default() };
     let radio = partition("radio", vec!["radio".to_owned()]);
-    Plan { partitions: vec![radio, partition("file", files)], buffers }
+    Plan { partitions: vec![radio, partition("file", files)], buffers, ..Plan::default() }
 }

@@ -106,6 +106,9 @@ pub enum GraphError {
     /// The plan does not fit the graph or the machine.
     #[error(transparent)]
     Plan(#[from] crate::plan::PlanError),
+    /// A bound on what is under way that cannot be kept.
+    #[error(transparent)]
+    Latency(#[from] crate::latency::LatencyError),
     /// A ring could not be made.
     #[error("no ring for `{output}`: {source}")]
     Ring {

@@ -3,7 +3,9 @@
 use super::paths::{Step, longest, steps};
 use super::{Histogram, Latency, LatencyError, Wanted};
 use crate::graph::Graph;
+use crate::survey::Views;
 use millstream_ring::Padded;
+use millstream_ring::cursor::ProducerView;
 use serde::Serialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,13 +28,15 @@ impl Marks {
     }
 
     /// After a call.
-    pub(crate) fn publish(
-        &self,
-        writes: impl Iterator<Item = u64>,
-        reads: impl Iterator<Item = u64>,
-    ) {
-        self.writes.iter().zip(writes).for_each(|(mark, at)| mark.store(at, Ordering::Release));
-        self.reads.iter().zip(reads).for_each(|(mark, at)| mark.store(at, Ordering::Release));
+    pub(crate) fn publish(&self, views: &Views) {
+        self.write(&views.outputs);
+        let reads = self.reads.iter().zip(&views.inputs);
+        reads.for_each(|(mark, input)| mark.store(input.position(), Ordering::Release));
+    }
+
+    fn write(&self, outputs: &[ProducerView]) {
+        let writes = self.writes.iter().zip(outputs);
+        writes.for_each(|(mark, output)| mark.store(output.position(), Ordering::Release));
     }
 
     /// After the end: what is left in its inputs waits for nobody.
@@ -84,8 +88,8 @@ pub(crate) struct Budget {
     ways: Vec<Way>,
     /// What is under way behind each node, in items of the source.
     behind: Vec<u64>,
-    /// The same from each of the source's outputs, by the last look.
-    outputs: Vec<u64>,
+    /// The same behind each of the source's outputs, by the last look.
+    under_way: Vec<u64>,
     record: Arc<Padded<Record>>,
 }
 
@@ -99,11 +103,26 @@ struct Way {
 }
 
 impl Budget {
-    /// Looks at everything downstream and says how many items each output may have at most now;
-    /// `written` are the positions of the source's outputs.
-    pub(crate) fn look(&mut self, written: impl Iterator<Item = u64>) -> impl Iterator<Item = u64> {
-        let own = &self.marks[self.source];
-        own.writes.iter().zip(written).for_each(|(mark, at)| mark.store(at, Ordering::Relaxed));
+    /// Cuts the room of the source's `outputs` to what the bound leaves now. Whether each has the
+    /// room that it wants.
+    pub(crate) fn grant(&mut self, outputs: &[ProducerView]) -> bool {
+        self.look(outputs);
+        let mut enough = true;
+        for (output, under_way) in outputs.iter().zip(&self.under_way) {
+            let left = self.bound_items.saturating_sub(*under_way);
+            output.cut(left);
+            enough &= left >= output.wanted();
+        }
+        if !enough {
+            let held = &self.record.held_back;
+            held.store(held.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        }
+        enough
+    }
+
+    /// Looks at everything downstream of the source.
+    fn look(&mut self, outputs: &[ProducerView]) {
+        self.marks[self.source].write(outputs);
         // Upstream first, see `Marks`.
         for way in &mut self.ways {
             let written = self.marks[way.from.0].writes[way.from.1].load(Ordering::Acquire);
@@ -112,28 +131,26 @@ impl Budget {
             way.worth = way.step.weight.of(written.saturating_sub(read)).saturating_add(holds);
         }
         self.behind.fill(0);
-        self.outputs.fill(0);
+        self.under_way.fill(0);
         for way in self.ways.iter().rev() {
             let worth = way.worth.saturating_add(self.behind[way.to.0]);
             let behind = &mut self.behind[way.from.0];
             *behind = worth.max(*behind);
             if way.from.0 == self.source {
-                let output = &mut self.outputs[way.from.1];
+                let output = &mut self.under_way[way.from.1];
                 *output = worth.max(*output);
             }
         }
-        self.outputs.iter().map(|under_way| self.bound_items.saturating_sub(*under_way))
     }
 
-    /// Notes that the source was not called for want of room.
-    pub(crate) fn hold_back(&self) {
-        let held = &self.record.held_back;
-        held.store(held.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-    }
-
-    /// Notes what is under way after a call in which each output produced so much.
-    pub(crate) fn record(&self, produced: impl Iterator<Item = u64>) {
-        let under_way = self.outputs.iter().zip(produced).map(|(before, new)| before + new);
+    /// Notes what is under way after a call of the source.
+    pub(crate) fn record(&self, outputs: &[ProducerView]) {
+        let before = &self.marks[self.source].writes;
+        let under_way = self.under_way.iter().zip(outputs.iter().zip(before)).map(
+            |(under_way, (output, before))| {
+                under_way + (output.position() - before.load(Ordering::Relaxed))
+            },
+        );
         self.record.under_way.record(under_way.max().unwrap_or(0));
     }
 }
@@ -247,7 +264,7 @@ fn budget(
         marks: marks.to_vec(),
         ways: ways.collect(),
         behind: vec![0; graph.nodes.len()],
-        outputs: vec![0; graph.nodes[source].outputs.len()],
+        under_way: vec![0; graph.nodes[source].outputs.len()],
         record,
     }
 }

@@ -125,8 +125,10 @@ impl Post {
         (Self { boxes, wake }, inboxes)
     }
 
-    pub(crate) fn counters(&self, node: usize) -> &MailCounters {
-        &self.boxes[node].counters
+    /// Of a block that understands messages.
+    pub(crate) fn counters(&self, node: usize) -> Option<&MailCounters> {
+        let found = &self.boxes[node];
+        (!found.messages.is_empty()).then_some(&*found.counters)
     }
 
     /// The messages that a block understands.

@@ -89,7 +89,7 @@ impl Control {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    fn notify_all(&self) {
+    pub(super) fn notify_all(&self) {
         self.waiters.iter().for_each(|waiter| waiter.notify());
     }
 }

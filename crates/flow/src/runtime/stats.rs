@@ -1,8 +1,10 @@
 //! Counters that are always on, and their snapshots.
 
 use super::costs::EdgeEntry;
+use super::mail::MessageStats;
 use super::watchdog::{BlockScene, Turn};
 use crate::graph::{Graph, Node};
+use crate::latency::{LatencyBoard, LatencyStats};
 use crate::metric::Metric;
 use crate::plan::Placement;
 use crate::survey::Views;
@@ -83,6 +85,7 @@ pub(super) struct Board {
     pub(super) blocks: Vec<BlockEntry>,
     pub(super) edges: Vec<EdgeEntry>,
     partitions: Vec<PartitionEntry>,
+    pub(super) latency: LatencyBoard,
 }
 
 pub(super) struct BlockEntry {
@@ -124,7 +127,8 @@ impl Board {
             counters: Arc::default(),
         });
         let edges = EdgeEntry::of(graph);
-        Self { began: Instant::now(), blocks, edges, partitions: partitions.collect() }
+        let (partitions, latency) = (partitions.collect(), LatencyBoard::default());
+        Self { began: Instant::now(), blocks, edges, partitions, latency }
     }
 
     /// Places the blocks anew. Partitions that keep their names keep their counters.
@@ -205,6 +209,7 @@ impl Board {
                 .iter()
                 .map(|(name, metric)| ((*name).to_owned(), MetricValue::of(metric)))
                 .collect(),
+            messages: None,
         });
         let partitions = self.partitions.iter().map(|entry| PartitionStats {
             name: entry.name.clone(),
@@ -213,7 +218,11 @@ impl Board {
             sweeps: entry.counters.sweeps.get(),
             waits: entry.counters.waits.get(),
         });
-        Snapshot { blocks: blocks.collect(), partitions: partitions.collect() }
+        Snapshot {
+            blocks: blocks.collect(),
+            partitions: partitions.collect(),
+            latency: self.latency.snapshot(),
+        }
     }
 }
 
@@ -224,6 +233,9 @@ pub struct Snapshot {
     pub blocks: Vec<BlockStats>,
     /// Partitions, those of the plan first.
     pub partitions: Vec<PartitionStats>,
+    /// What each source had under way, if the plan has a section `latency`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub latency: Vec<LatencyStats>,
 }
 
 impl Snapshot {
@@ -252,6 +264,9 @@ pub struct BlockStats {
     pub busy_ns: u64,
     /// What the block publishes itself.
     pub metrics: BTreeMap<String, MetricValue>,
+    /// How it fared with messages, if it understands any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub messages: Option<MessageStats>,
 }
 
 impl BlockStats {

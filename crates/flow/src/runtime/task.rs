@@ -5,6 +5,8 @@
 
 use super::stats::{BlockCounters, FILL_ONE};
 use crate::block::{Block, BlockError, Context, Work};
+use crate::latency::{Budget, Marks};
+use crate::message::Inbox;
 use crate::port::{InputPort, OutputPort, PortVisitor};
 use crate::survey::{Loans, Views};
 use crate::tag::Carrier;
@@ -23,6 +25,11 @@ pub(super) struct Task {
     block: Box<dyn Block>,
     views: Views,
     tags: Carrier,
+    inbox: Inbox,
+    /// Only on the way of a source with a bound.
+    marks: Option<Arc<Padded<Marks>>>,
+    /// Only of such a source.
+    budget: Option<Budget>,
     counters: Arc<Padded<BlockCounters>>,
     neighbours: Vec<Arc<Padded<Waiter>>>,
     calls: u64,
@@ -49,6 +56,9 @@ impl Task {
             block,
             views,
             tags,
+            inbox: Inbox::default(),
+            marks: None,
+            budget: None,
             counters,
             neighbours,
             calls: 0,
@@ -56,6 +66,20 @@ impl Task {
             wake_at: None,
             finished: false,
         }
+    }
+
+    /// Takes messages from here on.
+    pub(super) fn with_inbox(self, inbox: Inbox) -> Self {
+        Self { inbox, ..self }
+    }
+
+    /// Counts what is under way from here on.
+    pub(super) fn with_meters(
+        self,
+        marks: Option<Arc<Padded<Marks>>>,
+        budget: Option<Budget>,
+    ) -> Self {
+        Self { marks, budget, ..self }
     }
 
     pub(super) fn node(&self) -> usize {
@@ -103,12 +127,20 @@ impl Task {
             return Ok(false);
         }
         self.wake_at = None;
+        if self.inbox.has_news() {
+            self.inbox.deliver(&mut *self.block);
+        }
         let survey = self.views.survey();
         if survey.is_abandoned || (context.stopping && self.views.is_source()) {
             return self.finish();
         }
         if !survey.can_work() {
             self.count_refusal();
+            return Ok(false);
+        }
+        if let Some(budget) = &mut self.budget
+            && !budget.grant(&self.views.outputs)
+        {
             return Ok(false);
         }
         self.tags.carry(&mut *self.block);
@@ -118,6 +150,7 @@ impl Task {
         self.progress = progress;
         self.calls += 1;
         self.counters.calls.set(self.calls);
+        self.measure();
         match work {
             Work::Finished => return self.finish(),
             Work::Continue if moved => {}
@@ -153,6 +186,16 @@ impl Task {
         Ok(moved)
     }
 
+    /// After a call: what is under way now, where that is asked.
+    fn measure(&self) {
+        if let Some(marks) = &self.marks {
+            marks.publish(&self.views);
+        }
+        if let Some(budget) = &self.budget {
+            budget.record(&self.views.outputs);
+        }
+    }
+
     /// Out of the way of calls that are made.
     #[cold]
     fn count_refusal(&self) {
@@ -179,6 +222,10 @@ impl Task {
         self.block.finish()?;
         self.block.ports(&mut Close);
         self.finished = true;
+        self.inbox.close();
+        if let Some(marks) = &self.marks {
+            marks.close();
+        }
         self.counters.finished.set(1);
         self.tell();
         Ok(true)

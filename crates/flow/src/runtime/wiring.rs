@@ -36,14 +36,16 @@ pub(super) fn open_rings(
     Ok(())
 }
 
-/// The threads on the other side of a node's rings, its own left out; `thread_of` says whose each
-/// node is.
+/// The threads on the other side of a node's rings, and those that wait for its progress, its own
+/// left out; `thread_of` says whose each node is.
 pub(super) fn neighbours(graph: &Graph, thread_of: &[usize], node: usize) -> BTreeSet<usize> {
     let others = graph.edges.iter().flat_map(|Edge { from, to }| match node {
         node if node == from.node => Some(to.node),
         node if node == to.node => Some(from.node),
         _ => None,
     });
+    let waiting = graph.wakes.iter().filter(|(of, _)| *of == node).map(|(_, who)| *who);
+    let others = others.chain(waiting);
     let own = thread_of[node];
     others.map(|other| thread_of[other]).filter(|other| *other != own).collect()
 }
