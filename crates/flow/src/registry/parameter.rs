@@ -89,7 +89,7 @@ impl Value {
         match self {
             Self::Integer(n) => Some(*n as f64),
             Self::Number(x) => Some(*x),
-            Self::Text(_) | Self::Boolean(_) => None,
+            _ => None,
         }
     }
 
