@@ -1,7 +1,7 @@
 //! On a simulated clock, with an advisor that knows two loads.
 
 use super::*;
-use crate::plan::{Buffers, WaitMode};
+use crate::plan::WaitMode;
 use crate::profile::BlockCost;
 
 fn plan(cut: usize) -> Plan {
@@ -12,7 +12,7 @@ fn plan(cut: usize) -> Plan {
         wait: WaitMode::Park,
     };
     let partitions = vec![part("front", 0..cut), part("back", cut..10)];
-    Plan { partitions, buffers: Buffers::default() }
+    Plan { partitions, ..Plan::default() }
 }
 
 /// Ten blocks in a chain, each with a cost; the slower half limits.
