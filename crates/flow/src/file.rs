@@ -47,11 +47,13 @@ mod build;
 mod error;
 mod raw;
 mod similar;
+mod structure;
 
 pub use error::{GraphFileError, Problem};
 
 use crate::plan::Plan;
 use crate::registry::Value;
+use crate::tune::Pins;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
@@ -71,6 +73,7 @@ pub struct GraphFile {
     connections: Vec<String>,
     messages: Vec<String>,
     plan: Plan,
+    pins: Pins,
 }
 
 /// A parameter of the whole graph.
@@ -141,5 +144,11 @@ impl GraphFile {
     #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan
+    }
+
+    /// The entries of the plan that are in the file.
+    #[must_use]
+    pub fn pins(&self) -> &Pins {
+        &self.pins
     }
 }

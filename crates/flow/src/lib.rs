@@ -7,6 +7,7 @@
 //! - A [`GraphFile`] is a graph, its parameters and its plan as TOML; a [`Registry`] holds the
 //!   block types that it may name.
 //! - [`place`] finds the best plan for measured costs on a machine.
+//! - [`tune`](mod@tune) finds a better plan for a graph on a machine by measuring.
 //! - [`Running::snapshot`] shows the counters of every block while it runs.
 //!
 //! # Adding a block
@@ -74,6 +75,7 @@ pub mod registry;
 pub mod runtime;
 mod survey;
 pub mod tag;
+pub mod tune;
 
 /// The item type `cf32`.
 pub use num_complex::Complex;

@@ -36,6 +36,8 @@ pub struct BlockType {
     example: &'static str,
     ports: &'static [&'static str],
     factory: Option<Factory>,
+    rehearsal: Option<Factory>,
+    incidental: Vec<&'static str>,
 }
 
 impl BlockType {
@@ -43,7 +45,16 @@ impl BlockType {
     #[must_use]
     pub fn new(name: &str, summary: &str) -> Self {
         let (name, summary) = (name.to_owned(), summary.to_owned());
-        Self { name, summary, parameters: Vec::new(), example: "", ports: &[], factory: None }
+        Self {
+            name,
+            summary,
+            parameters: Vec::new(),
+            example: "",
+            ports: &[],
+            factory: None,
+            rehearsal: None,
+            incidental: Vec::new(),
+        }
     }
 
     /// Declares a parameter that must be given.
@@ -111,6 +122,25 @@ impl BlockType {
         self
     }
 
+    /// Says how to make a block for a rehearsal: a run that only measures. It costs about what the
+    /// real one does, and leaves nothing behind: no file, no datagram, no wave.
+    #[must_use]
+    pub fn rehearsal(
+        mut self,
+        make: impl Fn(&Parameters) -> Result<Box<dyn Block>, BlockError> + Send + Sync + 'static,
+    ) -> Self {
+        self.rehearsal = Some(Box::new(make));
+        self
+    }
+
+    /// Says that a parameter does not change what an item costs, so that graphs which differ in it
+    /// only share what was tuned: the name of a file, an address, how long to run.
+    #[must_use]
+    pub fn incidental(mut self, name: &'static str) -> Self {
+        self.incidental.push(name);
+        self
+    }
+
     /// Name in graph files.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -139,6 +169,27 @@ impl BlockType {
     #[must_use]
     pub fn outside_ports(&self) -> Option<&'static [&'static str]> {
         Some(self.ports).filter(|ports| !ports.is_empty())
+    }
+
+    /// Whether a rehearsal has another block in its place.
+    #[must_use]
+    pub fn has_rehearsal(&self) -> bool {
+        self.rehearsal.is_some()
+    }
+
+    pub(crate) fn is_incidental(&self, name: &str) -> bool {
+        self.incidental.contains(&name)
+    }
+
+    /// The block of a rehearsal, which is the usual one unless there is another.
+    pub(crate) fn make_for_rehearsal(
+        &self,
+        parameters: &Parameters,
+    ) -> Result<Box<dyn Block>, BlockError> {
+        match &self.rehearsal {
+            Some(make) => make(parameters),
+            None => self.make(parameters),
+        }
     }
 
     pub(crate) fn make(&self, parameters: &Parameters) -> Result<Box<dyn Block>, BlockError> {

@@ -1,14 +1,17 @@
 //! From a [`GraphFile`] to a [`Graph`].
 
 use super::{BlockEntry, GraphFile, GraphFileError, Problem};
-use crate::block::Block;
+use crate::block::{Block, BlockError};
 use crate::graph::{Graph, GraphError};
 use crate::registry::{BlockType, Kind, Parameter, Parameters, Registry, Value};
 use std::collections::BTreeMap;
 
+/// How a type makes a block.
+type Make = fn(&BlockType, &Parameters) -> Result<Box<dyn Block>, BlockError>;
+
 /// Where a value comes from decides how strictly it is read.
 #[derive(Clone, Debug)]
-enum Given {
+pub(super) enum Given {
     /// The file: its kind counts.
     File(Value),
     /// Somebody typed it: it becomes what is wanted.
@@ -25,10 +28,30 @@ impl GraphFile {
         registry: &Registry,
         overrides: &[String],
     ) -> Result<Graph, GraphFileError> {
-        self.try_build(registry, overrides).map_err(|problem| problem.of(&self.name))
+        self.try_build(registry, overrides, BlockType::make)
+            .map_err(|problem| problem.of(&self.name))
     }
 
-    fn try_build(&self, registry: &Registry, overrides: &[String]) -> Result<Graph, Problem> {
+    /// The same graph for a run that only measures: sinks leave no files behind, and so on, see
+    /// [`BlockType::rehearsal`].
+    ///
+    /// # Errors
+    /// As [`build`](Self::build).
+    pub fn build_rehearsal(
+        &self,
+        registry: &Registry,
+        overrides: &[String],
+    ) -> Result<Graph, GraphFileError> {
+        self.try_build(registry, overrides, BlockType::make_for_rehearsal)
+            .map_err(|problem| problem.of(&self.name))
+    }
+
+    fn try_build(
+        &self,
+        registry: &Registry,
+        overrides: &[String],
+        make: Make,
+    ) -> Result<Graph, Problem> {
         let values = self.parameter_values(overrides)?;
         let mut graph = Graph::new();
         for (index, entry) in self.blocks.iter().enumerate() {
@@ -36,7 +59,7 @@ impl GraphFile {
             if self.blocks[..index].iter().any(|other| other.name == entry.name) {
                 return Err(GraphError::DuplicateBlock { name: entry.name.clone() }.into());
             }
-            graph.add_boxed(&entry.name, entry.make(registry, &values)?)?;
+            graph.add_boxed(&entry.name, entry.make(registry, &values, make)?)?;
         }
         for chain in &self.connections {
             let ends: Vec<&str> = chain.split("->").map(str::trim).collect();
@@ -67,7 +90,10 @@ impl GraphFile {
     }
 
     /// Every parameter's value: set, or its default.
-    fn parameter_values(&self, overrides: &[String]) -> Result<BTreeMap<String, Given>, Problem> {
+    pub(super) fn parameter_values(
+        &self,
+        overrides: &[String],
+    ) -> Result<BTreeMap<String, Given>, Problem> {
         let mut values = BTreeMap::new();
         for text in overrides {
             let (name, value) =
@@ -114,18 +140,23 @@ impl BlockEntry {
         &self,
         registry: &Registry,
         values: &BTreeMap<String, Given>,
+        make: Make,
     ) -> Result<Box<dyn Block>, Problem> {
-        let block = || self.name.clone();
-        let block_type = registry.get(&self.type_name).ok_or_else(|| Problem::UnknownType {
-            block: block(),
-            type_name: self.type_name.clone(),
-            known: registry.types().map(|known| known.name().to_owned()).collect(),
-        })?;
+        let block_type = self.block_type(registry)?;
         let parameters = self.parameters(block_type, values)?;
-        block_type.make(&parameters).map_err(|source| Problem::Block { block: block(), source })
+        let block = || self.name.clone();
+        make(block_type, &parameters).map_err(|source| Problem::Block { block: block(), source })
     }
 
-    fn parameters(
+    pub(super) fn block_type<'a>(&self, registry: &'a Registry) -> Result<&'a BlockType, Problem> {
+        registry.get(&self.type_name).ok_or_else(|| Problem::UnknownType {
+            block: self.name.clone(),
+            type_name: self.type_name.clone(),
+            known: registry.types().map(|known| known.name().to_owned()).collect(),
+        })
+    }
+
+    pub(super) fn parameters(
         &self,
         block_type: &BlockType,
         values: &BTreeMap<String, Given>,

@@ -3,6 +3,7 @@
 use super::{BlockEntry, GraphFile, GraphParameter, Problem};
 use crate::plan::Plan;
 use crate::registry::Value;
+use crate::tune::Pins;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -54,6 +55,12 @@ pub(super) fn parse(name: &str, text: &str) -> Result<GraphFile, Problem> {
         let parameter = parameter(&name, value)?;
         Ok((name, parameter))
     });
+    // What was written, and not only what it means. It was TOML a moment ago.
+    let written = text.parse::<toml::Table>().ok().and_then(|mut table| table.remove("plan"));
+    let written = match written {
+        Some(toml::Value::Table(written)) => written,
+        _ => toml::Table::new(),
+    };
     Ok(GraphFile {
         name: name.to_owned(),
         description: raw.description,
@@ -62,6 +69,7 @@ pub(super) fn parse(name: &str, text: &str) -> Result<GraphFile, Problem> {
         connections: raw.graph.connections,
         messages: raw.graph.messages,
         plan: raw.plan,
+        pins: Pins::of(written),
     })
 }
 

@@ -24,6 +24,8 @@ pub(super) fn register(registry: &mut Registry) {
             .optional("format", "auto", "sc16, cf32, or auto: by the file's extension")
             .example("path = \"in.sc16\"")
             .outside(&["out: Complex<f32>"])
+            .incidental("path")
+            .incidental("format")
             .factory(file_source),
     );
     registry.register(
@@ -32,6 +34,10 @@ pub(super) fn register(registry: &mut Registry) {
             .choice("item", ITEMS_BYTES, ITEM)
             .example("path = \"out.u8\"")
             .outside(&["in: u8"])
+            .incidental("path")
+            .rehearsal(
+                |parameters| for_item!(parameters, T => FileSink::<T>::new(Path::new("/dev/null"))),
+            )
             .factory(file_sink),
     );
     registry.register(
@@ -54,6 +60,7 @@ pub(super) fn register(registry: &mut Registry) {
             .required("count", Kind::Integer, "number of items")
             .choice("item", ITEMS, ITEM)
             .example("count = 1000")
+            .incidental("count")
             .factory(head),
     );
     registry.register(

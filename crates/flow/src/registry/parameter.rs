@@ -213,6 +213,11 @@ impl Parameters {
         self.values.insert(name, value);
     }
 
+    /// Every value, by name.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&'static str, &Value)> {
+        self.values.iter().map(|(name, value)| (*name, value))
+    }
+
     /// A text parameter.
     #[must_use]
     pub fn text(&self, name: &str) -> &str {

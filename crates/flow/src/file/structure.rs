@@ -1,0 +1,125 @@
+//! What of a graph file decides what the graph costs.
+
+use super::{GraphFile, GraphFileError, Problem};
+use crate::registry::Registry;
+use std::fmt::Write;
+
+impl GraphFile {
+    /// The structure in words: blocks with types and parameters, and connections, each in an order
+    /// of their own. Two files of one structure cost the same on one machine. Comments, the order
+    /// of entries, the plan, and parameters that are [incidental] are not in it.
+    ///
+    /// [incidental]: crate::BlockType::incidental
+    ///
+    /// # Errors
+    /// As [`build`](Self::build), as far as values are concerned: no block is made.
+    pub fn structure(
+        &self,
+        registry: &Registry,
+        overrides: &[String],
+    ) -> Result<String, GraphFileError> {
+        self.try_structure(registry, overrides).map_err(|problem| problem.of(&self.name))
+    }
+
+    fn try_structure(&self, registry: &Registry, overrides: &[String]) -> Result<String, Problem> {
+        let values = self.parameter_values(overrides)?;
+        let mut lines = Vec::new();
+        for entry in &self.blocks {
+            let block_type = entry.block_type(registry)?;
+            let mut line = format!("block {} {}", entry.name, entry.type_name);
+            for (name, value) in entry.parameters(block_type, &values)?.iter() {
+                if !block_type.is_incidental(name) {
+                    let _ = write!(line, " {name}={value}");
+                }
+            }
+            lines.push(line);
+        }
+        for chain in &self.connections {
+            let ends: Vec<&str> = chain.split("->").map(str::trim).collect();
+            lines.extend(ends.windows(2).map(|pair| format!("{} -> {}", pair[0], pair[1])));
+        }
+        lines.sort();
+        Ok(lines.join("\n"))
+    }
+
+    /// Blocks in whose place a rehearsal has others, by name.
+    #[must_use]
+    pub fn rehearsed(&self, registry: &Registry) -> Vec<String> {
+        let is_rehearsed = |type_name: &String| {
+            registry.get(type_name).is_some_and(|block_type| block_type.has_rehearsal())
+        };
+        let blocks = self.blocks.iter().filter(|entry| is_rehearsed(&entry.type_name));
+        blocks.map(|entry| entry.name.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GRAPH: &str = r#"
+        [parameters]
+        out = "a.u8"
+        factor = 2.0
+        [[block]]
+        name = "source"
+        type = "null_source"
+        [[block]]
+        name = "scale"
+        type = "multiply_const"
+        factor = "${factor}"
+        [[block]]
+        name = "sink"
+        type = "file_sink"
+        item = "cf32"
+        path = "${out}"
+        [graph]
+        connections = ["source -> scale -> sink"]
+    "#;
+
+    fn structure(text: &str, overrides: &[&str]) -> String {
+        let overrides: Vec<String> = overrides.iter().map(|set| (*set).to_owned()).collect();
+        let file = GraphFile::parse("g.toml", text).unwrap();
+        file.structure(&Registry::builtin(), &overrides).unwrap()
+    }
+
+    #[test]
+    fn what_costs_nothing_does_not_count() {
+        let first = structure(GRAPH, &[]);
+        assert_eq!(
+            first,
+            "block scale multiply_const factor=2 item=cf32\nblock sink file_sink item=cf32\n\
+             block source null_source item=cf32\nscale -> sink\nsource -> scale"
+        );
+        assert_eq!(structure(GRAPH, &["out=b.u8"]), first);
+        let split = GRAPH.replace("source -> scale -> sink", "scale->sink\", \"source->  scale");
+        assert_eq!(structure(&split, &[]), first);
+        let planned = format!("# a comment\n{GRAPH}\n[plan.buffers]\ninside_bytes = 4096\n");
+        assert_eq!(structure(&planned, &[]), first);
+    }
+
+    #[test]
+    fn what_may_cost_counts() {
+        let first = structure(GRAPH, &[]);
+        assert_ne!(structure(GRAPH, &["factor=3"]), first);
+        assert_ne!(structure(&GRAPH.replace("cf32", "u8").replace("${f", "${f"), &[]), first);
+        assert_ne!(structure(&GRAPH.replace("scale", "gain"), &[]), first, "plans go by name");
+    }
+
+    #[test]
+    fn a_rehearsal_leaves_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.u8");
+        let text = GRAPH.replace("source -> scale", "source -> head -> scale")
+            + "\n[[block]]\nname = \"head\"\ntype = \"head\"\ncount = 1000\n";
+        let file = GraphFile::parse("g.toml", &text).unwrap();
+        let (registry, set) = (Registry::builtin(), [format!("out={}", path.display())]);
+        assert_eq!(file.rehearsed(&registry), ["sink"]);
+        let rehearsal = file.build_rehearsal(&registry, &set).unwrap();
+        let snapshot = rehearsal.run(file.plan()).unwrap();
+        assert_eq!(snapshot.block("sink").unwrap().items_in, 1000);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        file.build(&registry, &set).unwrap().run(file.plan()).unwrap();
+        assert_eq!(path.metadata().unwrap().len(), 8000);
+    }
+}

@@ -1,0 +1,303 @@
+//! The trial that runs a graph file. The only part of the tuner with a clock.
+
+use super::drift::{Cost, source_items};
+use super::session::{Measured, Trial, TrialError};
+use crate::file::{GraphFile, GraphFileError};
+use crate::graph::GraphError;
+use crate::plan::Plan;
+use crate::registry::Registry;
+use crate::runtime::{RunError, Running, Snapshot};
+use millstream_sys::usage::process_cpu_time;
+use serde::Serialize;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// How often a run is looked at.
+const TICK: Duration = Duration::from_millis(2);
+/// Measurements that a budget should be good for.
+const MEASUREMENTS: u32 = 150;
+/// A slice of an endless run is no shorter and no longer.
+const SLICE: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
+/// A graph whose busiest thread is busy for less than this share waits for the outside world.
+const BUSY_SHARE: f64 = 0.5;
+/// A plan that takes so many times as long as the default is given up.
+const PATIENCE: u32 = 10;
+
+/// What is to be made large.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Objective {
+    /// Items of the sources per second of wall clock.
+    Throughput,
+    /// Items of the sources per second of CPU time, for graphs whose rate is not their own choice:
+    /// a radio's or a throttle's. A plan that loses items counts for as much less.
+    Cpu,
+}
+
+impl Objective {
+    /// What its figures are.
+    #[must_use]
+    pub fn unit(self) -> &'static str {
+        match self {
+            Self::Throughput => "items/s",
+            Self::Cpu => "items per CPU second",
+        }
+    }
+}
+
+/// How long a measurement runs.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Length {
+    /// Until the graph ends: a recording that is short enough.
+    Whole,
+    /// For this long, after a quarter of it as warm-up.
+    Slice(Duration),
+}
+
+/// Why a run says nothing.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RehearsalError {
+    /// The graph file.
+    #[error(transparent)]
+    File(#[from] GraphFileError),
+    /// The plan does not fit, or memory or threads are refused.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+    /// A block failed.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// Nothing came out of the sources.
+    #[error("no item left the sources in {0:.1?}; is the radio sending, or the file empty?")]
+    Silence(Duration),
+    /// Much slower than the default.
+    #[error("given up after {0:.1?}, {PATIENCE} times what the default takes")]
+    TooSlow(Duration),
+    /// Somebody asked.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// Runs a graph file by plans: built anew each time, with what it would leave behind left out
+/// ([`GraphFile::build_rehearsal`]).
+pub struct Rehearsal<'a> {
+    file: &'a GraphFile,
+    registry: &'a Registry,
+    overrides: &'a [String],
+    asked: &'a dyn Fn() -> bool,
+    rehearsed: Vec<String>,
+    objective: Objective,
+    length: Length,
+    /// What the default does, in items per second.
+    rate: f64,
+    /// Counters at the end of the first run.
+    first: Snapshot,
+    took: Duration,
+    /// Busiest thread of the first run, as a share.
+    busy: f64,
+    costs: Vec<(Plan, Cost)>,
+}
+
+/// One run.
+struct Sample {
+    items: u64,
+    elapsed: Duration,
+    cpu: Duration,
+    has_ended: bool,
+    snapshot: Snapshot,
+}
+
+impl<'a> Rehearsal<'a> {
+    /// Runs the default twice, once to warm caches up and once to see what kind of graph it is.
+    /// `asked` says whether somebody wants the run to end.
+    ///
+    /// # Errors
+    /// [`RehearsalError`]: the default does not run.
+    pub fn prepare(
+        file: &'a GraphFile,
+        registry: &'a Registry,
+        overrides: &'a [String],
+        default: &Plan,
+        (budget, objective): (Duration, Option<Objective>),
+        asked: &'a dyn Fn() -> bool,
+    ) -> Result<Self, RehearsalError> {
+        let slice = (budget / MEASUREMENTS).clamp(SLICE[0], SLICE[1]);
+        let mut this = Self {
+            file,
+            registry,
+            overrides,
+            asked,
+            rehearsed: file.rehearsed(registry),
+            objective: objective.unwrap_or(Objective::Throughput),
+            length: Length::Slice(2 * slice),
+            rate: 0.0,
+            first: Snapshot { blocks: Vec::new(), partitions: Vec::new() },
+            took: Duration::ZERO,
+            busy: 0.0,
+            costs: Vec::new(),
+        };
+        this.run(default)?;
+        let started = Instant::now();
+        let sample = this.run(default)?;
+        this.took = started.elapsed();
+        this.length = if sample.has_ended { Length::Whole } else { Length::Slice(slice) };
+        this.rate = sample.items as f64 / sample.elapsed.as_secs_f64();
+        this.busy = busiest(&sample.snapshot, this.took);
+        this.objective = objective.unwrap_or(match this.busy < BUSY_SHARE {
+            true => Objective::Cpu,
+            false => Objective::Throughput,
+        });
+        this.first = sample.snapshot;
+        Ok(this)
+    }
+
+    /// What is made large.
+    #[must_use]
+    pub fn objective(&self) -> Objective {
+        self.objective
+    }
+
+    /// How long a measurement runs.
+    #[must_use]
+    pub fn length(&self) -> Length {
+        self.length
+    }
+
+    /// Share of the time that the busiest thread of the default was busy.
+    #[must_use]
+    pub fn busy(&self) -> f64 {
+        self.busy
+    }
+
+    /// Blocks in whose place others ran.
+    #[must_use]
+    pub fn rehearsed(&self) -> &[String] {
+        &self.rehearsed
+    }
+
+    /// Time in a block in the first run, nanoseconds.
+    #[must_use]
+    pub fn busy_ns(&self, block: &str) -> f64 {
+        self.first.block(block).map_or(0.0, |block| block.busy_ns as f64)
+    }
+
+    /// Costs of the runs by a plan.
+    pub fn costs<'b>(&'b self, plan: &'b Plan) -> impl Iterator<Item = Cost> + 'b {
+        self.costs.iter().filter(move |(of, _)| of == plan).map(|(_, cost)| *cost)
+    }
+
+    fn run(&self, plan: &Plan) -> Result<Sample, RehearsalError> {
+        let graph = self.file.build_rehearsal(self.registry, self.overrides)?;
+        let (started, cpu) = (Instant::now(), process_cpu_time());
+        let running = graph.start(plan)?;
+        let sample = match self.length {
+            Length::Whole => self.run_whole(running, started, cpu)?,
+            Length::Slice(slice) => self.run_slice(running, started, cpu, slice)?,
+        };
+        if (self.asked)() {
+            return Err(RehearsalError::Interrupted);
+        }
+        if sample.items == 0 {
+            return Err(RehearsalError::Silence(sample.elapsed));
+        }
+        Ok(sample)
+    }
+
+    /// Blocks until the end, so that nothing disturbs the run; a guard ends one that goes on and on.
+    fn run_whole(
+        &self,
+        running: Running,
+        started: Instant,
+        cpu: Duration,
+    ) -> Result<Sample, RehearsalError> {
+        let stopper = running.stopper();
+        let limit = (self.took * PATIENCE).max(Duration::from_secs(1));
+        let (finished, is_finished) = channel::<()>();
+        let asked = std::thread::scope(|scope| {
+            let guard = scope.spawn(move || {
+                let timeout = Err(RecvTimeoutError::Timeout);
+                let is_late = is_finished.recv_timeout(limit) == timeout;
+                if is_late {
+                    stopper.stop();
+                }
+                is_late
+            });
+            let snapshot = running.wait();
+            let (elapsed, cpu) = (started.elapsed(), process_cpu_time() - cpu);
+            drop(finished);
+            let is_late = guard.join().unwrap_or(true);
+            (snapshot, elapsed, cpu, is_late)
+        });
+        let (snapshot, elapsed, cpu, is_late) = asked;
+        let snapshot = snapshot?;
+        if is_late {
+            return Err(RehearsalError::TooSlow(elapsed));
+        }
+        let items = source_items(&snapshot);
+        Ok(Sample { items, elapsed, cpu, has_ended: true, snapshot })
+    }
+
+    /// Items between two moments of a run; all of it if it ends before.
+    fn run_slice(
+        &self,
+        running: Running,
+        started: Instant,
+        cpu: Duration,
+        slice: Duration,
+    ) -> Result<Sample, RehearsalError> {
+        let mut from = (started, cpu, 0);
+        self.sleep(&running, slice / 4);
+        if !running.is_finished() {
+            from = (Instant::now(), process_cpu_time(), source_items(&running.snapshot()));
+            self.sleep(&running, slice);
+        }
+        let has_ended = running.is_finished();
+        let (now, cpu, items) =
+            (Instant::now(), process_cpu_time(), source_items(&running.snapshot()));
+        running.stopper().stop();
+        let snapshot = running.wait()?;
+        let from = if has_ended { (started, from.1, 0) } else { from };
+        let (elapsed, cpu) = (now - from.0, cpu - from.1);
+        Ok(Sample { items: items - from.2, elapsed, cpu, has_ended, snapshot })
+    }
+
+    fn sleep(&self, running: &Running, duration: Duration) {
+        let until = Instant::now() + duration;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() || running.is_finished() || (self.asked)() {
+                return;
+            }
+            std::thread::sleep(left.min(TICK));
+        }
+    }
+}
+
+impl Trial for Rehearsal<'_> {
+    fn measure(&mut self, plan: &Plan) -> Result<Measured, TrialError> {
+        let started = Instant::now();
+        let sample = self.run(plan)?;
+        if let Some(cost) = Cost::of(&sample.snapshot, &self.rehearsed) {
+            self.costs.push((plan.clone(), cost));
+        }
+        let rate = sample.items as f64 / sample.elapsed.as_secs_f64();
+        let figure = match self.objective {
+            Objective::Throughput => rate,
+            Objective::Cpu => {
+                let cpu_s = sample.cpu.as_secs_f64().max(1e-9);
+                sample.items as f64 / cpu_s * (rate / self.rate).min(1.0)
+            }
+        };
+        Ok(Measured { figure, spent: started.elapsed() })
+    }
+}
+
+/// Share of the time that the busiest partition spent in its blocks.
+fn busiest(snapshot: &Snapshot, took: Duration) -> f64 {
+    let busy_ns = |partition: &str| -> u64 {
+        let blocks = snapshot.blocks.iter().filter(|block| block.partition == partition);
+        blocks.map(|block| block.busy_ns).sum()
+    };
+    let most = snapshot.partitions.iter().map(|partition| busy_ns(&partition.name)).max();
+    most.unwrap_or(0) as f64 / took.as_nanos().max(1) as f64
+}
