@@ -11,6 +11,7 @@ mod playback;
 mod sigmf;
 mod signal;
 mod start;
+mod stored;
 mod verbs;
 mod wait;
 
@@ -50,6 +51,7 @@ enum Verb {
     Radio(verbs::radio::Args),
     Rx(verbs::rx::Args),
     Run(verbs::run::Args),
+    Tune(verbs::tune::Args),
     Tx(verbs::tx::Args),
 }
 
@@ -91,6 +93,7 @@ fn run(verb: Verb) -> anyhow::Result<output::Report> {
         Verb::Radio(args) => verbs::radio::run(args),
         Verb::Rx(args) => verbs::rx::run(args),
         Verb::Run(args) => verbs::run::run(args),
+        Verb::Tune(args) => verbs::tune::run(args),
         Verb::Tx(args) => verbs::tx::run(args),
     }
 }

@@ -33,6 +33,7 @@ mod simulated;
 mod space;
 pub mod statistics;
 mod store;
+mod sweep;
 #[cfg(test)]
 mod tables;
 
@@ -46,3 +47,4 @@ use shape::Shape;
 pub use space::{Layout, Space, Stage};
 pub use statistics::Interval;
 pub use store::{Key, Record, Store, StoreError};
+pub use sweep::{Sweep, sweep};

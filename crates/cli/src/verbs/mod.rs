@@ -10,4 +10,5 @@ pub mod net;
 pub mod radio;
 pub mod run;
 pub mod rx;
+pub mod tune;
 pub mod tx;

@@ -2,8 +2,9 @@
 
 use crate::graph_run::{self, LedgerReport, Run};
 use crate::live::Live;
-use crate::output::Report;
+use crate::output::{Report, note};
 use crate::signal::SignalReport;
+use crate::stored;
 use anyhow::Context;
 use millstream_flow::{BlockStats, GraphFile, Plan, Snapshot};
 use serde_json::json;
@@ -25,9 +26,13 @@ pub struct Args {
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
 
-    /// A plan to obey instead of the graph's own.
+    /// A plan to obey instead of the stored one of `millstream tune`, or the graph's own.
     #[arg(long, value_name = "PLAN.toml")]
     plan: Option<PathBuf>,
+
+    /// Leave a stored plan alone.
+    #[arg(long)]
+    no_stored_plan: bool,
 }
 
 /// Runs until every source has ended or somebody asks.
@@ -35,21 +40,29 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let file = GraphFile::read(&args.graph)?;
     let (registry, monitors) = graph_run::registry();
     // Before the blocks, which may open radios and files.
-    let plan = match &args.plan {
-        Some(path) => read_plan(path)?,
-        None => file.plan().clone(),
+    let (plan, tuned) = match &args.plan {
+        Some(path) => (read_plan(path)?, None),
+        None if args.no_stored_plan => (file.plan().clone(), None),
+        None => stored::plan_for(&file, &registry, &args.set),
     };
     let graph = file.build(&registry, &args.set)?;
     let mut live = Live::new();
     let run = graph_run::run(graph, &plan, &mut live, |elapsed, snapshot| {
         status(elapsed, snapshot, &SignalReport::all(&monitors))
     })?;
+    let without = file.rehearsed(&registry);
+    let advice = tuned.and_then(|record| stored::advice(&record, &run.snapshot, &without));
+    if let Some(advice) = &advice {
+        note(format_args!("millstream: {advice}"));
+    }
     let signals = SignalReport::all(&monitors);
     let ledgers: Vec<_> = run.snapshot.blocks.iter().filter_map(LedgerReport::of).collect();
     Ok(Report {
         text: summary(&run, &ledgers, &signals),
         failure: failure(&run, &ledgers, &signals),
-        results: json!({ "run": run, "ledgers": ledgers, "signals": signals }),
+        results: json!({
+            "run": run, "ledgers": ledgers, "signals": signals, "advice": advice
+        }),
     })
 }
 

@@ -83,7 +83,7 @@ impl Session<'_> {
     }
 
     /// Both plans once, in random order.
-    fn pair(
+    pub(super) fn pair(
         &mut self,
         challenger: (&str, &Plan),
         champion: (&str, &Plan),

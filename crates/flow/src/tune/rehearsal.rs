@@ -5,6 +5,7 @@ use super::session::{Measured, Trial, TrialError};
 use crate::file::{GraphFile, GraphFileError};
 use crate::graph::GraphError;
 use crate::plan::Plan;
+use crate::profile::Profile;
 use crate::registry::Registry;
 use crate::runtime::{RunError, Running, Snapshot};
 use millstream_sys::usage::process_cpu_time;
@@ -90,8 +91,8 @@ pub struct Rehearsal<'a> {
     length: Length,
     /// What the default does, in items per second.
     rate: f64,
-    /// Counters at the end of the first run.
-    first: Snapshot,
+    /// What the default's blocks cost.
+    profile: Profile,
     took: Duration,
     /// Busiest thread of the first run, as a share.
     busy: f64,
@@ -105,6 +106,8 @@ struct Sample {
     cpu: Duration,
     has_ended: bool,
     snapshot: Snapshot,
+    /// Of a slice only.
+    profile: Profile,
 }
 
 impl<'a> Rehearsal<'a> {
@@ -131,7 +134,7 @@ impl<'a> Rehearsal<'a> {
             objective: objective.unwrap_or(Objective::Throughput),
             length: Length::Slice(2 * slice),
             rate: 0.0,
-            first: Snapshot { blocks: Vec::new(), partitions: Vec::new() },
+            profile: Profile::default(),
             took: Duration::ZERO,
             busy: 0.0,
             costs: Vec::new(),
@@ -147,7 +150,7 @@ impl<'a> Rehearsal<'a> {
             true => Objective::Cpu,
             false => Objective::Throughput,
         });
-        this.first = sample.snapshot;
+        this.profile = sample.profile;
         Ok(this)
     }
 
@@ -175,10 +178,10 @@ impl<'a> Rehearsal<'a> {
         &self.rehearsed
     }
 
-    /// Time in a block in the first run, nanoseconds.
+    /// What the default's blocks and connections cost.
     #[must_use]
-    pub fn busy_ns(&self, block: &str) -> f64 {
-        self.first.block(block).map_or(0.0, |block| block.busy_ns as f64)
+    pub fn profile(&self) -> &Profile {
+        &self.profile
     }
 
     /// Costs of the runs by a plan.
@@ -234,7 +237,7 @@ impl<'a> Rehearsal<'a> {
             return Err(RehearsalError::TooSlow(elapsed));
         }
         let items = source_items(&snapshot);
-        Ok(Sample { items, elapsed, cpu, has_ended: true, snapshot })
+        Ok(Sample { items, elapsed, cpu, has_ended: true, snapshot, profile: Profile::default() })
     }
 
     /// Items between two moments of a run; all of it if it ends before.
@@ -254,11 +257,12 @@ impl<'a> Rehearsal<'a> {
         let has_ended = running.is_finished();
         let (now, cpu, items) =
             (Instant::now(), process_cpu_time(), source_items(&running.snapshot()));
+        let profile = running.profile();
         running.stopper().stop();
         let snapshot = running.wait()?;
         let from = if has_ended { (started, from.1, 0) } else { from };
         let (elapsed, cpu) = (now - from.0, cpu - from.1);
-        Ok(Sample { items: items - from.2, elapsed, cpu, has_ended, snapshot })
+        Ok(Sample { items: items - from.2, elapsed, cpu, has_ended, snapshot, profile })
     }
 
     fn sleep(&self, running: &Running, duration: Duration) {

@@ -97,16 +97,8 @@ fn space(shape: &Shape, pins: Pins) -> Space {
 
 /// The best of all plans of the space, by brute force.
 fn optimum(machine: &Simulated, space: &Space, default: &Plan) -> f64 {
-    let mut plans = vec![default.clone()];
-    for stage in [Stage::Layout, Stage::Inside, Stage::Between, Stage::Wait, Stage::Cpus] {
-        let more: Vec<Plan> = plans
-            .iter()
-            .flat_map(|plan| space.candidates(stage, plan, false))
-            .map(|candidate| candidate.plan)
-            .collect();
-        plans.extend(more);
-    }
-    plans.iter().map(|plan| machine.truth(plan)).fold(0.0, f64::max)
+    let all = sweep::everything(space, default);
+    all.iter().map(|candidate| machine.truth(&candidate.plan)).fold(0.0, f64::max)
 }
 
 #[test]
@@ -252,4 +244,21 @@ fn the_budget_bounds_the_search_and_too_small_a_one_is_refused() {
     });
     let tuned = tuned.unwrap();
     assert!(tuned.is_interrupted && !tuned.is_better && tuned.measured == 29);
+}
+
+#[test]
+fn a_sweep_of_everything_finds_the_optimum_and_how_far_the_tuner_is_from_it() {
+    let (shape, default) = chain(6);
+    let space = space(&shape, Pins::default());
+    let mut machine = Simulated::new(22, &shape.blocks);
+    (machine.noise, machine.spikes) = (0.003, 0.0);
+    let settings = Settings::default();
+    let tuned = tune(&mut machine, &space, &default, None, settings, &mut |_| true).unwrap().plan;
+    let plans = (&default, &tuned);
+    let found = sweep(&mut machine, &space, plans, settings, &mut |_| true).unwrap().unwrap();
+    let best = optimum(&machine, &space, &default);
+    assert!(machine.truth(&found.best) >= 0.99 * best, "{}", found.what);
+    let truth = machine.truth(&tuned) / machine.truth(&found.best);
+    let Interval { low, high, .. } = found.tuned_to_best;
+    assert!(truth >= 0.97 && (low..=high).contains(&truth), "{truth}: {:?}", found.tuned_to_best);
 }

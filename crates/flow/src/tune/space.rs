@@ -128,6 +128,24 @@ impl Space {
         }
     }
 
+    /// Adds the partitions of a plan to the layouts, for what nobody placed by hand.
+    pub fn suggest(&mut self, what: &str, plan: &Plan) {
+        let is_free = |one: &&Partition| !self.pins.has_partition(&one.name);
+        let free = plan.partitions.iter().filter(is_free).cloned();
+        let partitions: Vec<Partition> =
+            free.map(|one| Partition { cpu: None, wait: WaitMode::Park, ..one }).collect();
+        let groups = |partitions: &[Partition]| {
+            let mut groups: Vec<_> = partitions.iter().map(|one| one.blocks.clone()).collect();
+            groups.iter_mut().for_each(|blocks| blocks.sort());
+            groups.sort();
+            groups
+        };
+        let is_known = |layout: &Layout| groups(&layout.partitions) == groups(&partitions);
+        if !partitions.is_empty() && !self.layouts.iter().any(is_known) {
+            self.layouts.push(Layout { what: what.to_owned(), partitions });
+        }
+    }
+
     /// `plan` with every block in a partition of it, as the runtime would place them.
     ///
     /// # Errors
@@ -345,12 +363,25 @@ mod tests {
             node: 0,
             smt_siblings: siblings.into_iter().collect(),
             caches: Vec::new(),
+            capacity: 1024,
         };
         let siblings = [[0, 2], [1, 3], [0, 2], [1, 3]];
         let cores = (0..4).map(|cpu| core(cpu, siblings[cpu])).collect();
         let orders = cpu_orders(Some(&Topology { cores }), &(0..4).collect());
         let orders: Vec<_> = orders.into_iter().map(|(_, order)| order).collect();
         assert_eq!(orders, [[0, 1, 2, 3], [0, 2, 1, 3], [3, 2, 1, 0]]);
+    }
+
+    #[test]
+    fn a_suggestion_that_is_known_is_not_tried_twice() {
+        let mut space = Space::default();
+        let mut suggested = plan(&["a", "b"]);
+        suggested.partitions[0].cpu = Some(3);
+        space.suggest("first", &suggested);
+        suggested.partitions.reverse();
+        space.suggest("again", &suggested);
+        assert_eq!(space.layouts.len(), 1);
+        assert_eq!(space.layouts[0].partitions[0].cpu, None);
     }
 
     #[test]

@@ -1,0 +1,89 @@
+//! Plans that `tune` stored: where they are, when they are used, and whether they still fit.
+
+use crate::output::note;
+use anyhow::Context;
+use millstream_flow::tune::drift::{self, Cost};
+use millstream_flow::tune::{Interval, Key, Machine, Percent, Pins, Record, Store};
+use millstream_flow::{GraphFile, Plan, Registry, Snapshot};
+use millstream_sys::{Environment, Topology};
+use std::path::{Path, PathBuf};
+
+/// The place of one graph's plan on this machine.
+pub struct Place {
+    pub store: Store,
+    pub key: Key,
+    pub machine: Machine,
+}
+
+/// The user's store.
+pub fn store() -> anyhow::Result<Store> {
+    Ok(Store::of_user(|name| std::env::var_os(name).map(PathBuf::from))?)
+}
+
+impl Place {
+    /// Where the plan of `file`, with these parameters, belongs.
+    pub fn of(file: &GraphFile, registry: &Registry, set: &[String]) -> anyhow::Result<Self> {
+        let structure = file.structure(registry, set)?;
+        let topology = Topology::read(Path::new("/")).ok();
+        let machine = Machine::of(&Environment::read(Path::new("/"), ""), topology.as_ref());
+        Ok(Self { store: store()?, key: Key::of(&structure, &machine), machine })
+    }
+
+    /// What is stored there, if it can be used with what the graph's own plan says.
+    pub fn load(&self, own: &Pins) -> anyhow::Result<Option<Record>> {
+        let Some(record) = self.store.load(&self.key)? else { return Ok(None) };
+        let path = self.store.path(&self.key);
+        let why = if record.set_aside.is_empty() {
+            own.broken_by(&record.plan).map(|key| format!("has its own `{key}`"))
+        } else {
+            (record.set_aside != own.to_toml()).then(|| "has another plan of its own now".into())
+        };
+        match why {
+            None => Ok(Some(record)),
+            Some(why) => anyhow::bail!(
+                "the stored plan {} is not used: the graph {why}; tune it again",
+                path.display()
+            ),
+        }
+    }
+}
+
+/// The plan to run by when none is given: the stored one, else the graph's own.
+pub fn plan_for(file: &GraphFile, registry: &Registry, set: &[String]) -> (Plan, Option<Record>) {
+    let found = Place::of(file, registry, set).and_then(|place| place.load(file.pins()));
+    match found.context("no stored plan") {
+        Ok(Some(record)) => {
+            note(format_args!("{}", line(&record)));
+            (record.plan.clone(), Some(record))
+        }
+        Ok(None) => (file.plan().clone(), None),
+        Err(error) => {
+            // What is wrong with the graph itself is told by whoever builds it.
+            if file.structure(registry, set).is_ok() {
+                note(format_args!("millstream: {}", crate::output::describe(&error)));
+            }
+            (file.plan().clone(), None)
+        }
+    }
+}
+
+fn line(record: &Record) -> String {
+    let Record { gain, gain_low, gain_high, what, tuned_at, .. } = record;
+    let gain = Interval { estimate: *gain, low: *gain_low, high: *gain_high, pairs: 0 };
+    format!(
+        "plan: stored by `millstream tune` at {tuned_at}, {} of the default ({what}); \
+         --no-stored-plan runs the graph's own",
+        Percent(gain)
+    )
+}
+
+/// One line of advice when a run no longer costs what it did.
+pub fn advice(record: &Record, snapshot: &Snapshot, without: &[String]) -> Option<String> {
+    let now = Cost::of(snapshot, without)?;
+    let drift = drift::judge(record, now)?;
+    Some(format!(
+        "this run took {:.2} ns of its blocks' time an item, {:.2} times the {:.2} ns of when its \
+         plan was tuned (up to {:.2} times is noise): run `millstream tune {}` again",
+        now.ns_per_item, drift.ratio, record.ns_per_item, drift.tolerance, record.graph
+    ))
+}

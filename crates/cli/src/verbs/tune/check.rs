@@ -1,0 +1,83 @@
+//! The tuner against an exhaustive sweep.
+
+use super::progress;
+use crate::live::Live;
+use millstream_flow::Plan;
+use millstream_flow::tune::{Interval, Percent, Settings, Space, Sweep, Trial, Tuned, sweep};
+use serde::Serialize;
+
+/// The tuner's plan may be so much slower than the best of all.
+const SHARE: f64 = 0.97;
+
+/// What the sweep says of the tuner.
+#[derive(Serialize)]
+pub struct Check {
+    plans: usize,
+    measured: usize,
+    spent_s: f64,
+    best: Plan,
+    what: String,
+    best_to_default: Interval,
+    tuned_to_best: Interval,
+    tuned_to_default: Interval,
+    holds: bool,
+}
+
+/// Measures everything.
+pub fn run(
+    trial: &mut dyn Trial,
+    space: &Space,
+    default: &Plan,
+    tuned: &Tuned,
+    settings: Settings,
+) -> anyhow::Result<Check> {
+    let mut live = Live::new();
+    let plans = (default, &tuned.plan);
+    let found =
+        sweep(trial, space, plans, settings, &mut |now| progress::show(&mut live, now, false))?;
+    live.end();
+    let Some(found) = found else { anyhow::bail!("interrupted: the sweep decided nothing") };
+    let Sweep { tuned_to_best, tuned_to_default, .. } = found;
+    Ok(Check {
+        plans: found.plans,
+        measured: found.measured,
+        spent_s: found.spent.as_secs_f64(),
+        best: found.best,
+        what: found.what,
+        best_to_default: found.to_default,
+        tuned_to_best,
+        tuned_to_default,
+        holds: tuned_to_best.estimate >= SHARE && tuned_to_default.high >= 1.0,
+    })
+}
+
+impl Check {
+    /// Lines for people.
+    pub fn lines(&self) -> String {
+        format!(
+            "check: {} plans measured one by one in {:.0} s; the best: {}\n       \
+             the best over the default        {}\n       \
+             the tuner's over the default     {}\n       \
+             the tuner's over the best        {}\n       {}\n",
+            self.plans,
+            self.spent_s,
+            self.what,
+            Percent(self.best_to_default),
+            Percent(self.tuned_to_default),
+            Percent(self.tuned_to_best),
+            match self.holds {
+                true => "holds: not worse than the default, and not 3 % behind the best of all",
+                false => "DOES NOT HOLD",
+            }
+        )
+    }
+
+    /// Why the verb fails.
+    pub fn failure(&self) -> Option<String> {
+        (!self.holds).then(|| {
+            "the tuner's plan is worse than the default, or 3 % behind the best of a sweep; a \
+             larger --budget or a quieter machine may help"
+                .to_owned()
+        })
+    }
+}

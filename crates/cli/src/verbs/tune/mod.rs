@@ -1,0 +1,111 @@
+//! `millstream tune`: the best plan for a graph on this machine, found by measuring, and stored.
+
+mod check;
+mod list;
+mod picture;
+mod progress;
+mod report;
+mod search;
+
+use crate::graph_run;
+use crate::output::Report;
+use millstream_flow::GraphFile;
+use millstream_flow::tune::Objective;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Finds the best plan for a graph on this machine, and stores it for `run`.
+///
+/// The graph runs many times, a fraction of a second each: whole if it ends soon by itself, else for
+/// a while. Sinks leave no files behind then. A plan is kept only if it is better than the default
+/// beyond noise, and what the graph's own plan says stays as it is.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The graph file, for example graphs/atsc-rx.toml.
+    #[arg(value_name = "GRAPH.toml", required_unless_present = "list")]
+    graph: Option<PathBuf>,
+
+    /// Sets a parameter of the graph; as often as needed.
+    #[arg(long, value_name = "NAME=VALUE")]
+    set: Vec<String>,
+
+    /// Time to use.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = humantime::parse_duration)]
+    budget: Duration,
+
+    /// What to make large.
+    #[arg(long, value_enum, default_value_t = Goal::Auto)]
+    objective: Goal,
+
+    /// Pairs of measurements that decide between two plans, at least.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(8..=1000))]
+    repeat: u16,
+
+    /// Change what the graph's own plan says, too.
+    #[arg(long)]
+    free: bool,
+
+    /// Let threads burn the CPUs they are pinned to, where that is faster.
+    #[arg(long)]
+    spin: bool,
+
+    /// Write the plan here, too.
+    #[arg(long, value_name = "PLAN.toml")]
+    out: Option<PathBuf>,
+
+    /// Draw throughput by size of rings.
+    #[arg(long, value_name = "FILE.svg")]
+    svg: Option<PathBuf>,
+
+    /// Measure every plan afterwards, which takes long, and fail if one of them is clearly better.
+    #[arg(long)]
+    check: bool,
+
+    /// Leave the store alone: start from nothing, and keep the result to yourself.
+    #[arg(long)]
+    no_store: bool,
+
+    /// Of the order of measurements.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// List what is stored.
+    #[arg(long, conflicts_with_all = ["graph", "forget"])]
+    list: bool,
+
+    /// Forget what is stored for this graph.
+    #[arg(long)]
+    forget: bool,
+}
+
+/// What to make large.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
+enum Goal {
+    /// Throughput, or CPU where the graph waits for the outside world.
+    Auto,
+    /// Items of the sources per second.
+    Throughput,
+    /// Items of the sources per second of CPU time.
+    Cpu,
+}
+
+impl Goal {
+    fn objective(self) -> Option<Objective> {
+        match self {
+            Self::Auto => None,
+            Self::Throughput => Some(Objective::Throughput),
+            Self::Cpu => Some(Objective::Cpu),
+        }
+    }
+}
+
+/// Tunes, lists or forgets.
+pub fn run(args: Args) -> anyhow::Result<Report> {
+    let Some(path) = &args.graph else { return list::run() };
+    let file = GraphFile::read(path)?;
+    let (registry, _) = graph_run::registry();
+    if args.forget {
+        return list::forget(&file, &registry, &args.set);
+    }
+    search::run(&args, path, &file, &registry)
+}

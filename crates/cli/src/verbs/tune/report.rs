@@ -1,0 +1,153 @@
+//! What a search found, for people and programs.
+
+use super::check::Check;
+use crate::output::Report;
+use millstream_flow::GraphFile;
+use millstream_flow::tune::{Attempt, Length, Objective, Percent, Rehearsal, Space, Tuned};
+use serde_json::json;
+use std::fmt::Write;
+use std::path::Path;
+use std::time::Duration;
+
+/// What is tuned, and how it is measured.
+pub struct Setting {
+    pub graph: String,
+    pub unit: &'static str,
+    objective: Objective,
+    busy: f64,
+    length: Length,
+    rehearsed: Vec<String>,
+    is_pinned: bool,
+    layouts: usize,
+    blocks_placed: usize,
+}
+
+impl Setting {
+    pub fn of(path: &Path, file: &GraphFile, space: &Space, trial: &Rehearsal) -> Self {
+        Self {
+            graph: path.display().to_string(),
+            unit: trial.objective().unit(),
+            objective: trial.objective(),
+            busy: trial.busy(),
+            length: trial.length(),
+            rehearsed: trial.rehearsed().to_vec(),
+            is_pinned: !space.pins.is_empty(),
+            layouts: space.layouts.len(),
+            blocks_placed: file.pins().partitions(),
+        }
+    }
+
+    /// What to know before it starts, for people.
+    pub fn lines(&self) -> String {
+        let busy = self.busy * 100.0;
+        let mut text = match self.objective {
+            Objective::Throughput => "objective: source items per second".to_owned(),
+            Objective::Cpu => "objective: source items per second of CPU time".to_owned(),
+        };
+        let _ = write!(text, " (the default's busiest thread is busy for {busy:.0} % of the time)");
+        let _ = match self.length {
+            Length::Whole => write!(text, "\neach run: to the end of the graph"),
+            Length::Slice(slice) => {
+                let (slice, warm_up) = (slice.as_millis(), (slice / 4).as_millis());
+                write!(text, "\neach run: {slice} ms after {warm_up} ms of warm-up")
+            }
+        };
+        if !self.rehearsed.is_empty() {
+            let blocks = self.rehearsed.join(", ");
+            let _ = write!(text, "\nleft out: what {blocks} would write; nothing is left behind");
+        }
+        if self.is_pinned {
+            let (partitions, layouts) = (self.blocks_placed, self.layouts);
+            let _ = write!(
+                text,
+                "\nthe graph's own plan stays as it is ({partitions} partitions; {layouts} ways to \
+                 place other blocks); --free changes it too"
+            );
+        }
+        text
+    }
+}
+
+/// A search and what became of it.
+pub struct Outcome {
+    pub setting: Setting,
+    pub tuned: Tuned,
+    pub stored: String,
+    pub check: Option<Check>,
+    took: Duration,
+}
+
+impl Outcome {
+    pub fn new(setting: Setting, tuned: Tuned, took: Duration) -> Self {
+        Self { setting, tuned, stored: "nothing is stored".to_owned(), check: None, took }
+    }
+
+    /// The verb's report.
+    pub fn report(self) -> Report {
+        let mut text = String::new();
+        table(&mut text, &self.tuned.attempts);
+        let Tuned { what, gain, is_better, figure, measured, plan, .. } = &self.tuned;
+        let unit = self.setting.unit;
+        let verdict = match is_better {
+            true => format!("better than the default beyond noise: {}", Percent(*gain)),
+            false if gain.pairs == 0 => "nothing seemed better than the default".to_owned(),
+            false => format!("nothing is better than the default beyond noise: {}", Percent(*gain)),
+        };
+        let _ = writeln!(text, "\n{verdict}\nplan: {what}, {} {unit}", si(*figure));
+        let _ = writeln!(
+            text,
+            "{:.1} s used, {measured} runs; {}",
+            self.took.as_secs_f64(),
+            self.stored
+        );
+        if let Some(check) = &self.check {
+            text.push_str(&check.lines());
+        }
+        let results = json!({
+            "graph": self.setting.graph,
+            "objective": self.setting.objective,
+            "unit": unit,
+            "busiest_thread": self.setting.busy,
+            "left_out": self.setting.rehearsed,
+            "is_better": is_better,
+            "gain": gain,
+            "what": what,
+            "figure": figure,
+            "plan": plan,
+            "attempts": self.tuned.attempts,
+            "runs": measured,
+            "used_s": self.took.as_secs_f64(),
+            "store": self.stored,
+            "check": self.check,
+        });
+        let failure = self.check.as_ref().and_then(Check::failure);
+        Report { text, results, failure }
+    }
+}
+
+/// One line for each plan that was tried.
+fn table(text: &mut String, attempts: &[Attempt]) {
+    let width = attempts.iter().map(|one| one.what.chars().count()).max().unwrap_or(0).min(44);
+    let _ = writeln!(
+        text,
+        "{:<14} {:<width$} {:>26} {:>5}  verdict",
+        "stage", "tried", "of the default (interval)", "pairs"
+    );
+    for Attempt { stage, what, to_default, verdict, .. } in attempts {
+        let what: String = what.chars().take(width).collect();
+        let (stage, ratio) = (stage.to_string(), Percent(*to_default).to_string());
+        let pairs = to_default.pairs;
+        let _ = writeln!(text, "{stage:<14} {what:<width$} {ratio:>26} {pairs:>5}  {verdict}");
+    }
+}
+
+/// A number with a unit's prefix.
+pub fn si(value: f64) -> String {
+    let (factor, prefix) = match value {
+        _ if value >= 1e9 => (1e9, " G"),
+        _ if value >= 1e6 => (1e6, " M"),
+        _ if value >= 1e3 => (1e3, " k"),
+        _ => (1.0, " "),
+    };
+    format!("{:.2}{prefix}", value / factor)
+}

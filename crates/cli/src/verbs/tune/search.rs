@@ -1,0 +1,161 @@
+//! One search, from the graph to the stored plan.
+
+use super::report::{Outcome, Setting};
+use super::{Args, check, picture, progress};
+use crate::interrupt;
+use crate::live::Live;
+use crate::output::{Report, describe, note};
+use crate::stored::Place;
+use anyhow::Context;
+use millstream_flow::tune::statistics::{median, pooled_noise};
+use millstream_flow::tune::{Pins, Record, Rehearsal, Settings, Space, Tuned, tune};
+use millstream_flow::{GraphFile, Plan, Registry, WaitMode};
+use millstream_sys::{CpuSet, Topology};
+use std::path::Path;
+use std::time::{Instant, SystemTime};
+
+/// Tunes `file`.
+pub fn run(
+    args: &Args,
+    path: &Path,
+    file: &GraphFile,
+    registry: &Registry,
+) -> anyhow::Result<Report> {
+    interrupt::install();
+    let started = Instant::now();
+    let allowed =
+        millstream_sys::thread::allowed_cpus().context("cannot see which CPUs there are")?;
+    let pins = if args.free { Pins::default() } else { file.pins().clone() };
+    let graph = file.build_rehearsal(registry, &args.set)?;
+    let default = Space::spell_out(file.plan(), &graph, &allowed)?;
+    let topology = Topology::read(Path::new("/")).ok();
+
+    let prepared = (args.budget, args.objective.objective());
+    let asked = interrupt::asked;
+    let mut trial = Rehearsal::prepare(file, registry, &args.set, &default, prepared, &asked)?;
+    let profile = trial.profile();
+    let costs = |block: &str| profile.block(block).map_or(0.0, |cost| cost.busy_ns as f64);
+    let mut space = Space::of(&graph, pins, costs, topology.as_ref(), &allowed)?;
+    drop(graph);
+    if args.spin {
+        space.waits.push(WaitMode::Spin);
+    }
+    suggest(&mut space, file, &trial, topology.as_ref(), &allowed);
+
+    let setting = Setting::of(path, file, &space, &trial);
+    note(format_args!("{}", setting.lines()));
+    let place = if args.no_store { None } else { Some(Place::of(file, registry, &args.set)?) };
+    let start = place.as_ref().and_then(|place| stored(place, file, args.free));
+    let settings = Settings {
+        budget: args.budget.saturating_sub(started.elapsed()),
+        repeats: args.repeat.into(),
+        seed: args.seed,
+        ..Settings::default()
+    };
+    let mut live = Live::new();
+    let start_plan = start.as_ref().map(|record| &record.plan);
+    let tuned = tune(&mut trial, &space, &default, start_plan, settings, &mut |now| {
+        progress::show(&mut live, now, true)
+    })?;
+    live.end();
+    let took = started.elapsed();
+    anyhow::ensure!(!tuned.is_interrupted, "interrupted: nothing was decided, nothing is stored");
+
+    let mut outcome = Outcome::new(setting, tuned, took);
+    if let Some(place) = &place {
+        outcome.stored = keep(place, &outcome, &trial, file, args.free, start.as_ref())?;
+    }
+    if let Some(path) = &args.out {
+        std::fs::write(path, outcome.tuned.plan.to_toml())
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    if let Some(path) = &args.svg {
+        std::fs::write(path, picture::draw(&outcome))
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    if args.check {
+        outcome.check = Some(check::run(&mut trial, &space, &default, &outcome.tuned, settings)?);
+    }
+    Ok(outcome.report())
+}
+
+/// The partitioner's plans for one core, two, and so on.
+fn suggest(
+    space: &mut Space,
+    file: &GraphFile,
+    trial: &Rehearsal,
+    topology: Option<&Topology>,
+    allowed: &CpuSet,
+) {
+    use millstream_flow::place::{Hints, Shape, plan};
+    let (Some(topology), profile) = (topology, trial.profile()) else { return };
+    let shape = Shape::of_profile(profile);
+    let own = if space.pins.is_empty() { Plan::default() } else { file.plan().clone() };
+    for cpus in 1..=allowed.len().min(8) {
+        let hints = Hints {
+            plan: own.clone(),
+            allowed: Some(allowed.clone()),
+            max_cpus: Some(cpus),
+            unpinned: true,
+            ..Hints::default()
+        };
+        // Where the partitioner knows nothing, the other layouts are still there.
+        if let Ok(placed) = plan(&shape, profile, topology, &hints) {
+            space.suggest(&format!("the partitioner's for {cpus}"), &placed.plan);
+        }
+    }
+}
+
+/// What is stored already, if the search may start from it.
+fn stored(place: &Place, file: &GraphFile, is_free: bool) -> Option<Record> {
+    match place.load(file.pins()) {
+        Ok(record) => record.filter(|record| is_free || record.set_aside.is_empty()),
+        Err(error) => {
+            note(format_args!("millstream: {}", describe(&error)));
+            None
+        }
+    }
+}
+
+/// Stores what is better, forgets what has become worse; what became of the store, in words.
+fn keep(
+    place: &Place,
+    outcome: &Outcome,
+    trial: &Rehearsal,
+    file: &GraphFile,
+    is_free: bool,
+    start: Option<&Record>,
+) -> anyhow::Result<String> {
+    let Tuned { plan, gain, is_better, what, figure, .. } = &outcome.tuned;
+    if !is_better {
+        return match start {
+            None => Ok("nothing is stored".to_owned()),
+            Some(_) if gain.high < 1.0 => {
+                place.store.forget(&place.key)?;
+                Ok("the stored plan is worse than the default now, and forgotten".to_owned())
+            }
+            Some(_) => Ok("the stored plan stays: nothing else is sure".to_owned()),
+        };
+    }
+    let costs: Vec<_> = trial.costs(plan).collect();
+    let logs: Vec<f64> = costs.iter().map(|cost| cost.ns_per_item.ln()).collect();
+    let items: Vec<f64> = costs.iter().map(|cost| cost.items as f64).collect();
+    let record = Record {
+        graph: outcome.setting.graph.clone(),
+        machine: place.machine.short().to_owned(),
+        tuned_at: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+        what: what.clone(),
+        unit: outcome.setting.unit.to_owned(),
+        figure: *figure,
+        gain: gain.estimate,
+        gain_low: gain.low,
+        gain_high: gain.high,
+        ns_per_item: median(&logs).exp(),
+        ns_per_item_spread: pooled_noise([logs.as_slice()], 0.01),
+        items: median(&items) as u64,
+        set_aside: if is_free { file.pins().to_toml() } else { String::new() },
+        plan: plan.clone(),
+    };
+    let path = place.store.save(&place.key, &record)?;
+    Ok(format!("stored in {}", path.display()))
+}
