@@ -43,7 +43,6 @@ pub use pins::Pins;
 pub use rehearsal::{Length, Objective, Rehearsal, RehearsalError};
 pub use search::{Tuned, tune};
 pub use session::{Measured, Progress, Settings, Trial, TrialError, TuneError};
-use shape::Shape;
 pub use space::{Layout, Space, Stage};
 pub use statistics::Interval;
 pub use store::{Key, Record, Store, StoreError};

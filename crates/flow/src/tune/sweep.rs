@@ -9,7 +9,7 @@ use crate::plan::Plan;
 use std::time::Duration;
 
 /// So many of the fastest are measured again.
-const FINALISTS: usize = 10;
+const FINALISTS: usize = 16;
 
 /// The default is measured again after so many plans.
 const PLANS_PER_BASE: usize = 4;
