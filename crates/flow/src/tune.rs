@@ -16,6 +16,7 @@
 //! what the trial says it took, randomness comes from a seed.
 
 mod axis;
+mod cpus;
 pub mod drift;
 mod duel;
 mod layout;

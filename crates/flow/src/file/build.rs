@@ -83,7 +83,7 @@ impl GraphFile {
         registry: &Registry,
     ) -> Result<Box<dyn Block>, GraphFileError> {
         let made = match &self.blocks[..] {
-            [entry] => entry.make(registry, &BTreeMap::new()),
+            [entry] => entry.make(registry, &BTreeMap::new(), BlockType::make),
             _ => Err(GraphError::Empty.into()),
         };
         made.map_err(|problem| problem.of(&self.name))

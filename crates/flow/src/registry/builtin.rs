@@ -35,9 +35,10 @@ pub(super) fn register(registry: &mut Registry) {
             .example("path = \"out.u8\"")
             .outside(&["in: u8"])
             .incidental("path")
-            .rehearsal(
-                |parameters| for_item!(parameters, T => FileSink::<T>::new(Path::new("/dev/null"))),
-            )
+            .rehearsal(|parameters| {
+                let path = Path::new("/dev/null");
+                for_item!(parameters, T: u8 | sc16 | f32 | cf32 => FileSink::<T>::new(path))
+            })
             .factory(file_sink),
     );
     registry.register(

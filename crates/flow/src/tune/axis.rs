@@ -12,10 +12,11 @@ pub(super) fn octaves(least: usize, most: usize) -> Vec<usize> {
 
 /// Sizes between half and twice `bytes`, whole pages, without `bytes` itself.
 pub(super) fn between_octaves(bytes: usize) -> Vec<usize> {
+    // What is not set has nothing around it.
     let mut sizes: Vec<usize> = [5, 6, 7, 10, 12]
         .iter()
         .map(|eighths| (bytes / 8 * eighths).next_multiple_of(PAGE_BYTES))
-        .filter(|size| *size != bytes && *size < 2 * bytes)
+        .filter(|size| *size != bytes && (1..2 * bytes).contains(size))
         .collect();
     sizes.dedup();
     sizes

@@ -1,8 +1,8 @@
 //! Whether a stored plan still describes what is seen.
 //!
-//! What is compared is the time spent in blocks for each item of the sources. It does not depend on
-//! how fast items come, so that a radio's graph can be judged as well as one that runs as fast as it
-//! can. Sinks whose files a tuner leaves out are left out here too.
+//! What is compared is the time spent in blocks for each item of the sources. It does not depend
+//! on how fast items come, so that a radio's graph can be judged as well as one that runs as fast
+//! as it can. Sinks whose files a tuner leaves out are left out here too.
 
 use super::store::Record;
 use crate::runtime::Snapshot;
@@ -11,7 +11,7 @@ use crate::runtime::Snapshot;
 const TOLERANCE_MIN: f64 = 1.25;
 /// Of a lasting change, so many standard deviations of a single measurement are beyond chance.
 const DEVIATIONS: f64 = 4.0;
-/// A run is compared from this share of the items that were measured: a shorter one is mostly start.
+/// A run is compared from this share of the items that were measured: less is mostly start.
 const ITEMS_SHARE: f64 = 0.5;
 
 /// The cost of a run.

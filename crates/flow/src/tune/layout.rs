@@ -10,8 +10,9 @@ const CUTS_MAX: usize = 16;
 /// Groups of blocks, by position; what they are is said in words.
 pub(super) type Cut = (String, Vec<Vec<usize>>);
 
-/// Ways to put `blocks` (positions in an order that items pass) into at most `cores` partitions, and
-/// each into one of its own. `costs` are by position; `components` are groups without connection.
+/// Ways to put `blocks` (positions in an order that items pass) into at most `cores` partitions,
+/// and each into one of its own. `costs` are by position; `components` are groups without
+/// connection.
 pub(super) fn cuts(
     blocks: &[usize],
     costs: &[f64],

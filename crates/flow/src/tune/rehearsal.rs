@@ -206,7 +206,7 @@ impl<'a> Rehearsal<'a> {
         Ok(sample)
     }
 
-    /// Blocks until the end, so that nothing disturbs the run; a guard ends one that goes on and on.
+    /// Blocks until the end, so that nothing disturbs the run; a guard ends one that goes on.
     fn run_whole(
         &self,
         running: Running,

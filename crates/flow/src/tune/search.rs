@@ -11,7 +11,8 @@ use std::time::Duration;
 
 /// What is varied, in this order: what matters most comes first, and what comes later is chosen for
 /// what came before.
-const STAGES: [Stage; 5] = [Stage::Layout, Stage::Inside, Stage::Between, Stage::Wait, Stage::Cpus];
+pub(super) const STAGES: [Stage; 6] =
+    [Stage::Layout, Stage::Batch, Stage::Inside, Stage::Between, Stage::Wait, Stage::Cpus];
 /// Times through the stages at most; from the second on, sizes are refined.
 const PASSES_MAX: usize = 3;
 
@@ -258,6 +259,7 @@ impl Search<'_, '_> {
 
 fn size_of_stage(stage: Stage, plan: &Plan) -> Option<usize> {
     match stage {
+        Stage::Batch => plan.buffers.batch_bytes,
         Stage::Inside => Some(plan.buffers.inside_bytes),
         Stage::Between => Some(plan.buffers.between_bytes),
         _ => None,

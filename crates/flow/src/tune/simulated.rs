@@ -96,7 +96,9 @@ fn chain(length: usize) -> (Shape, Plan) {
 
 fn space(shape: &Shape, pins: Pins) -> Space {
     let cpus = (0..4).collect();
-    Space::of_shape(shape, pins, |_| 1.0, None, &cpus)
+    let space = Space::of_shape(shape, pins, |_| 1.0, None, &cpus);
+    // These machines have no cache of their own to batch for.
+    Space { batch_bytes: Vec::new(), ..space }
 }
 
 /// The best of all plans of the space, by brute force.
@@ -255,6 +257,7 @@ fn a_sweep_of_everything_finds_the_optimum_and_how_far_the_tuner_is_from_it() {
     let space = space(&shape, Pins::default());
     let mut machine = Simulated::new(22, &shape.blocks);
     (machine.noise, machine.wander, machine.spikes) = (0.003, 0.001, 0.0);
+    (machine.inside.1, machine.between.1) = (0.005, 0.005);
     let settings = Settings::default();
     let tuned = tune(&mut machine, &space, &default, None, settings, &mut |_| true).unwrap().plan;
     let plans = (&default, &tuned);

@@ -1,12 +1,13 @@
 //! Which plans there are to try.
 
 use super::axis::{between_octaves, in_words, octaves};
+use super::cpus::cpu_orders;
 use super::layout;
 use super::pins::Pins;
 use super::shape::{Shape, spelled_out};
 use crate::graph::{Graph, GraphError};
-use crate::plan::{Partition, Plan, WaitMode};
-use millstream_sys::{Core, CpuSet, Topology};
+use crate::plan::{Buffers, Partition, Plan, WaitMode};
+use millstream_sys::{CpuSet, Topology};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -19,6 +20,8 @@ pub enum Stage {
     Start,
     /// Which blocks share a partition.
     Layout,
+    /// How much a call sees.
+    Batch,
     /// Rings inside partitions.
     Inside,
     /// Rings between partitions.
@@ -36,6 +39,7 @@ impl fmt::Display for Stage {
         f.write_str(match self {
             Self::Start => "start",
             Self::Layout => "partitions",
+            Self::Batch => "batches",
             Self::Inside => "rings inside",
             Self::Between => "rings between",
             Self::Wait => "waiting",
@@ -61,6 +65,8 @@ pub struct Space {
     pub pins: Pins,
     /// Ways to place blocks.
     pub layouts: Vec<Layout>,
+    /// The most that a call sees of a port, bytes, ascending.
+    pub batch_bytes: Vec<usize>,
     /// Sizes of rings inside partitions, bytes, ascending.
     pub inside_bytes: Vec<usize>,
     /// Sizes of rings between partitions, bytes, ascending.
@@ -119,12 +125,28 @@ impl Space {
             .map(|(what, groups)| Layout { what, partitions: name_groups(&pins, shape, &groups) });
         Self {
             layouts: layouts.collect(),
+            batch_bytes: octaves(2 << 10, 256 << 10),
             inside_bytes: octaves(8 << 10, 1 << 20),
             between_bytes: octaves(64 << 10, 4 << 20),
             waits: vec![WaitMode::Park, WaitMode::Adaptive],
             cpu_orders: cpu_orders(topology, allowed),
             refine: true,
             pins,
+        }
+    }
+
+    /// A space of fewer sizes, a factor of eight apart, without CPUs: what a sweep of everything
+    /// has time for.
+    #[must_use]
+    pub fn coarse(&self) -> Self {
+        let few = |sizes: &[usize]| sizes.iter().copied().step_by(3).collect();
+        Self {
+            batch_bytes: few(&self.batch_bytes),
+            inside_bytes: few(&self.inside_bytes),
+            between_bytes: few(&self.between_bytes),
+            cpu_orders: Vec::new(),
+            refine: false,
+            ..self.clone()
         }
     }
 
@@ -158,12 +180,19 @@ impl Space {
     pub(super) fn candidates(&self, stage: Stage, plan: &Plan, fine: bool) -> Vec<Candidate> {
         let mut found = match stage {
             Stage::Layout => self.layouts(plan),
-            Stage::Inside => self.sizes(plan, fine, "inside_bytes", &self.inside_bytes, |plan| {
-                &mut plan.buffers.inside_bytes
-            }),
+            Stage::Batch => {
+                self.sizes(plan, fine, "batch_bytes", &self.batch_bytes, |buffers, size| {
+                    std::mem::replace(&mut buffers.batch_bytes, size).unwrap_or(0)
+                })
+            }
+            Stage::Inside => {
+                self.sizes(plan, fine, "inside_bytes", &self.inside_bytes, |buffers, size| {
+                    swap(&mut buffers.inside_bytes, size)
+                })
+            }
             Stage::Between if plan.partitions.len() > 1 => {
-                self.sizes(plan, fine, "between_bytes", &self.between_bytes, |plan| {
-                    &mut plan.buffers.between_bytes
+                self.sizes(plan, fine, "between_bytes", &self.between_bytes, |buffers, size| {
+                    swap(&mut buffers.between_bytes, size)
                 })
             }
             Stage::Wait => self.waits(plan),
@@ -199,12 +228,12 @@ impl Space {
         fine: bool,
         key: &str,
         coarse: &[usize],
-        field: impl Fn(&mut Plan) -> &mut usize,
+        set: impl Fn(&mut Buffers, Option<usize>) -> usize,
     ) -> Vec<Candidate> {
         if self.pins.has_buffer(key) {
             return Vec::new();
         }
-        let now = *field(&mut plan.clone());
+        let now = set(&mut plan.buffers.clone(), None);
         let sizes = match fine {
             true if self.refine => between_octaves(now),
             true => Vec::new(),
@@ -212,7 +241,7 @@ impl Space {
         };
         let make = |size: usize| {
             let mut plan = plan.clone();
-            *field(&mut plan) = size;
+            set(&mut plan.buffers, Some(size));
             Candidate { what: in_words(size), plan, size_bytes: Some(size) }
         };
         sizes.into_iter().map(make).collect()
@@ -267,6 +296,11 @@ impl Space {
     }
 }
 
+/// Puts a size in place of another, which it returns; without one it only tells.
+fn swap(field: &mut usize, size: Option<usize>) -> usize {
+    std::mem::replace(field, size.unwrap_or(*field))
+}
+
 /// Partitions called after their first blocks, as the runtime's own are.
 fn name_groups(pins: &Pins, shape: &Shape, groups: &[Vec<usize>]) -> Vec<Partition> {
     let name = |group: &Vec<usize>| {
@@ -278,43 +312,6 @@ fn name_groups(pins: &Pins, shape: &Shape, groups: &[Vec<usize>]) -> Vec<Partiti
         Partition { name, blocks, cpu: None, wait: WaitMode::Park }
     };
     groups.iter().map(name).collect()
-}
-
-/// CPUs with near ones next to each other, that the other way round, and a hardware thread of every
-/// core before the second of any.
-fn cpu_orders(topology: Option<&Topology>, allowed: &CpuSet) -> Vec<(String, Vec<usize>)> {
-    let known: Vec<&Core> = topology.map_or(Vec::new(), |topology| {
-        topology.cores.iter().filter(|core| allowed.contains(core.cpu)).collect()
-    });
-    let first = |cpus: &CpuSet| cpus.iter().next().unwrap_or(0);
-    let shared = |core: &Core, level| core.cache(level).map_or(0, |cache| first(&cache.shared_by));
-    let mut near = known.clone();
-    near.sort_by_key(|core| {
-        let caches = (shared(core, 3), shared(core, 2));
-        (core.node, core.package, caches, first(&core.smt_siblings), core.cpu)
-    });
-    let thread = |core: &&Core| core.smt_siblings.iter().position(|cpu| cpu == core.cpu);
-    let mut spread = near.clone();
-    spread.sort_by_key(thread);
-    let numbers = |cores: &[&Core]| cores.iter().map(|core| core.cpu).collect::<Vec<_>>();
-    let (near, spread) = match near.is_empty() {
-        true => (allowed.iter().collect(), allowed.iter().collect()),
-        false => (numbers(&near), numbers(&spread)),
-    };
-    let back: Vec<usize> = spread.iter().rev().copied().collect();
-    let mut orders = vec![
-        ("pinned, a core each".to_owned(), spread),
-        ("pinned, neighbours together".to_owned(), near),
-        ("pinned, in reverse".to_owned(), back),
-    ];
-    let mut seen = Vec::new();
-    orders.retain(|(_, order)| {
-        !seen.contains(order) && {
-            seen.push(order.clone());
-            true
-        }
-    });
-    orders
 }
 
 #[cfg(test)]
@@ -353,23 +350,6 @@ mod tests {
         let found = space.candidates(Stage::Cpus, &start, false);
         let cpus: Vec<_> = found[0].plan.partitions.iter().map(|one| one.cpu).collect();
         assert_eq!((found.len(), cpus), (1, vec![Some(1), Some(0), Some(2)]));
-    }
-
-    #[test]
-    fn hardware_threads_of_one_core_come_together_or_far_apart() {
-        let core = |cpu: usize, siblings: [usize; 2]| Core {
-            cpu,
-            package: 0,
-            node: 0,
-            smt_siblings: siblings.into_iter().collect(),
-            caches: Vec::new(),
-            capacity: 1024,
-        };
-        let siblings = [[0, 2], [1, 3], [0, 2], [1, 3]];
-        let cores = (0..4).map(|cpu| core(cpu, siblings[cpu])).collect();
-        let orders = cpu_orders(Some(&Topology { cores }), &(0..4).collect());
-        let orders: Vec<_> = orders.into_iter().map(|(_, order)| order).collect();
-        assert_eq!(orders, [[0, 1, 2, 3], [0, 2, 1, 3], [3, 2, 1, 0]]);
     }
 
     #[test]

@@ -84,7 +84,8 @@ pub fn with_noise(logarithms: &[f64], noise: f64) -> Interval {
 }
 
 /// Standard deviation of a single logarithm, from several series about whose middles nothing is
-/// assumed: from the median difference within them, so that a spike does not count. At least `floor`.
+/// assumed: from the median difference within them, so that a spike does not count. At least
+/// `floor`.
 #[must_use]
 pub fn pooled_noise<'a>(series: impl IntoIterator<Item = &'a [f64]>, floor: f64) -> f64 {
     let differences: Vec<f64> = series

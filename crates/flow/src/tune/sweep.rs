@@ -2,6 +2,7 @@
 
 use super::duel::Duel;
 use super::race::Runner;
+use super::search::STAGES;
 use super::session::{Halt, Session, Settings, Trial, TuneError, Watch};
 use super::space::{Candidate, Space, Stage};
 use super::statistics::Interval;
@@ -35,8 +36,9 @@ pub struct Sweep {
     pub spent: Duration,
 }
 
-/// Measures every combination of the space's choices once, the fastest of them again in a race, and
-/// the best against `tuned`. The budget does not count; `watch` may end it, which gives `None`.
+/// Measures every combination of the choices of the [coarse](Space::coarse) space once, the fastest
+/// of them again in a race, and the best against `tuned`. The budget does not count; `watch` may
+/// end it, which gives `None`.
 ///
 /// # Errors
 /// [`TuneError`]: the default or the tuner's plan cannot be measured.
@@ -57,7 +59,7 @@ pub fn sweep<'a>(
 }
 
 fn walk(session: &mut Session, space: &Space, default: &Plan, tuned: &Plan) -> Result<Sweep, Halt> {
-    let mut all = everything(space, default);
+    let mut all = everything(&space.coarse(), default);
     let plans = all.len();
     session.random.shuffle(&mut all);
     let (mut figures, mut base) = (Vec::new(), 0.0);
@@ -119,7 +121,7 @@ fn walk(session: &mut Session, space: &Space, default: &Plan, tuned: &Plan) -> R
 pub(super) fn everything(space: &Space, default: &Plan) -> Vec<Candidate> {
     let (what, plan) = (String::new(), default.clone());
     let mut all = vec![Candidate { what, plan, size_bytes: None }];
-    for stage in [Stage::Layout, Stage::Inside, Stage::Between, Stage::Wait, Stage::Cpus] {
+    for stage in STAGES {
         let more: Vec<Candidate> = all
             .iter()
             .flat_map(|base| {

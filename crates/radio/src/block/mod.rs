@@ -91,6 +91,8 @@ pub fn register(registry: &mut Registry) {
             .required("rate_hz", Kind::Number, "sample rate, Hz")
             .optional("channel", 0i64, "receive channel, from 0")
             .optional("samples", 0i64, "how many samples; 0 for no end")
+            .incidental("args")
+            .incidental("samples")
             .factory(open),
     );
 }

@@ -16,8 +16,9 @@ use std::time::Duration;
 
 /// Finds the best plan for a graph on this machine, and stores it for `run`.
 ///
-/// The graph runs many times, a fraction of a second each: whole if it ends soon by itself, else for
-/// a while. Sinks leave no files behind then. A plan is kept only if it is better than the default
+/// The graph runs many times, a fraction of a second each: whole if it ends soon by itself, else
+/// for a while. Sinks leave no files behind then. A plan is kept only if it is better than the
+/// default
 /// beyond noise, and what the graph's own plan says stays as it is.
 #[derive(clap::Args)]
 pub struct Args {
@@ -30,7 +31,8 @@ pub struct Args {
     set: Vec<String>,
 
     /// Time to use.
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    #[arg(value_parser = humantime::parse_duration)]
     budget: Duration,
 
     /// What to make large.
@@ -38,7 +40,8 @@ pub struct Args {
     objective: Goal,
 
     /// Pairs of measurements that decide between two plans, at least.
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(8..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(value_parser = clap::value_parser!(u16).range(8..=1000))]
     repeat: u16,
 
     /// Change what the graph's own plan says, too.

@@ -8,7 +8,8 @@ const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 440.0;
 /// Left, top, right, bottom of the plot.
 const FRAME: [f64; 4] = [70.0, 60.0, 735.0, 385.0];
-const SERIES: [(Stage, &str, &str); 2] = [
+const SERIES: [(Stage, &str, &str); 3] = [
+    (Stage::Batch, "batches", "#3f7d20"),
     (Stage::Inside, "rings inside partitions", "#0b6e99"),
     (Stage::Between, "rings between partitions", "#c2571a"),
 ];
@@ -44,7 +45,7 @@ pub fn draw(outcome: &Outcome) -> String {
     axes.draw(&mut svg);
     for (at, (points, name, colour)) in series.iter().enumerate() {
         axes.series(&mut svg, points, colour);
-        let (x, y) = (FRAME[0] + 210.0 * at as f64, 46.0);
+        let (x, y) = (FRAME[0] + 200.0 * at as f64, 46.0);
         let _ = writeln!(
             svg,
             "<circle cx=\"{}\" cy=\"{}\" r=\"4\" fill=\"{colour}\"/>",
@@ -139,7 +140,14 @@ impl Axes {
             text(svg, self.x(bytes), FRAME[3] + 20.0, "middle", "#333", &label);
         }
         let middle = FRAME[0].midpoint(FRAME[2]);
-        text(svg, middle, FRAME[3] + 42.0, "middle", "#333", "size of each ring");
+        text(
+            svg,
+            middle,
+            FRAME[3] + 42.0,
+            "middle",
+            "#333",
+            "size in bytes, of a batch or of each ring",
+        );
     }
 
     fn series(&self, svg: &mut String, points: &[Point], colour: &str) {
@@ -149,7 +157,8 @@ impl Axes {
             .collect();
         let _ = writeln!(
             svg,
-            "<path d=\"M{}\" stroke=\"{colour}\" stroke-width=\"1.5\" fill=\"none\" opacity=\"0.5\"/>",
+            "<path d=\"M{}\" stroke=\"{colour}\" stroke-width=\"1.5\" fill=\"none\" \
+             opacity=\"0.5\"/>",
             path.join("L")
         );
         for point in points {
