@@ -61,6 +61,8 @@ pub fn address() -> Ipv4Addr {
 pub fn command(folder: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_millstream"));
     command.current_dir(folder).args(args);
+    // Nobody's stored plans have a say in a test, and a test stores none of its own there.
+    command.env("XDG_STATE_HOME", folder.join(".state"));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let hear_hangups = || {
         // SAFETY: plain system call, which `nohup` may have made the other way round.

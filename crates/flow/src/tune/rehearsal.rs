@@ -248,7 +248,8 @@ impl<'a> Rehearsal<'a> {
         cpu: Duration,
         slice: Duration,
     ) -> Result<Sample, RehearsalError> {
-        let mut from = (started, cpu, 0);
+        let begin = (started, cpu, 0);
+        let mut from = begin;
         self.sleep(&running, slice / 4);
         if !running.is_finished() {
             from = (Instant::now(), process_cpu_time(), source_items(&running.snapshot()));
@@ -260,7 +261,7 @@ impl<'a> Rehearsal<'a> {
         let profile = running.profile();
         running.stopper().stop();
         let snapshot = running.wait()?;
-        let from = if has_ended { (started, from.1, 0) } else { from };
+        let from = if has_ended { begin } else { from };
         let (elapsed, cpu) = (now - from.0, cpu - from.1);
         Ok(Sample { items: items - from.2, elapsed, cpu, has_ended, snapshot, profile })
     }
