@@ -117,21 +117,24 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* `send` sends a packet; `take` takes those that came, and says how many. */
+static uint64_t number; /* that the last packet carried, either way */
+
+/* `send` sends a packet with the number; `take` takes one if one came, and its number. */
 static void trip(void (*send)(void), int (*take)(void)) {
     static uint64_t trips[TRIPS];
     if (is_receiver) {
         shared->ready = 1;
         while (!shared->over)
-            for (int n = take(); n > 0; n--) send();
+            if (take()) send();
         return;
     }
     for (int i = -200; i < TRIPS; i++) {
-        uint64_t start = now_ns();
+        uint64_t start = now_ns(), sent = number = i;
         send();
         while (take() == 0)
             if (now_ns() - start > MS(1000)) errx(1, "%s: no answer", row);
         if (i >= 0) trips[i] = now_ns() - start;
+        if (number != sent) errx(1, "%s: %d came back as another", row, i);
     }
     qsort(trips, TRIPS, sizeof *trips, by_value);
     shared->result = trips[TRIPS / 2];
@@ -161,12 +164,15 @@ static void udp_open(void) {
 }
 
 static void udp_send_one(void) {
+    memcpy(udp_bytes, &number, sizeof number);
     sendto(udp_fd, udp_bytes, payload_bytes, 0, (void *)&udp_peer, sizeof udp_peer);
 }
 
 static int udp_take_one(void) {
     int flags = has("spin") ? MSG_DONTWAIT : 0;
-    return recv(udp_fd, udp_bytes, sizeof udp_bytes, flags) > 0;
+    if (recv(udp_fd, udp_bytes, sizeof udp_bytes, flags) <= 0) return 0;
+    memcpy(&number, udp_bytes, sizeof number);
+    return 1;
 }
 
 static void udp(void) {
@@ -208,7 +214,7 @@ static void udp(void) {
 /* ---- AF_PACKET -------------------------------------------------------------------------------- */
 
 #define BLOCK (1 << 18)
-#define BLOCKS 64
+#define BLOCKS 32
 
 static int packet_fd, packet_next, packet_slots;
 static uint8_t *packet_ring, packet_frame[16384];
@@ -293,11 +299,15 @@ static void packet_send_ring(int fd) {
     }
 }
 
-static void packet_send_one(void) { send(packet_fd, packet_frame, frame_bytes, 0); }
+static void packet_send_one(void) {
+    memcpy(packet_frame + 14, &number, sizeof number);
+    send(packet_fd, packet_frame, frame_bytes, 0);
+}
 
 static int packet_take_one(void) {
     struct tpacket2_hdr *head = (void *)(packet_ring + (size_t)packet_next * TRIP_FRAMES);
     if (!(atomic_load((_Atomic uint32_t *)&head->tp_status) & TP_STATUS_USER)) return 0;
+    memcpy(&number, (uint8_t *)head + head->tp_mac + 14, sizeof number);
     atomic_store((_Atomic uint32_t *)&head->tp_status, TP_STATUS_KERNEL);
     packet_next = (packet_next + 1) % packet_slots;
     return 1;
@@ -336,7 +346,7 @@ static struct ring {
     void *entries;
     uint32_t at;
 } rx, tx, fill, done;
-static int xdp_fd, xdp_parts;
+static int xdp_fd, xdp_parts, xdp_trips;
 static uint8_t *umem;
 static uint64_t spare[RING];
 static int spares;
@@ -399,6 +409,7 @@ static void xdp_open(int receive) {
     }
     *fill.producer = fill.at = RING;
     if (receive) xdp_attach(index);
+    xdp_trips = has("trip");
     xdp_parts = (frame_bytes + CHUNK - 1) / CHUNK;
 }
 
@@ -410,6 +421,7 @@ static int xdp_take(void) {
         struct xdp_desc *d = (struct xdp_desc *)rx.entries + rx.at++ % RING;
         ((uint64_t *)fill.entries)[fill.at++ % RING] = d->addr & ~(uint64_t)(CHUNK - 1);
         frames += !(d->options & XDP_PKT_CONTD);
+        memcpy(&number, umem + d->addr + 14, xdp_trips ? sizeof number : 0);
     }
     atomic_store_explicit(rx.consumer, rx.at, memory_order_release);
     atomic_store_explicit(fill.producer, fill.at, memory_order_release);
@@ -421,12 +433,14 @@ static void xdp_send(int frames) {
         spare[spares++] = ((uint64_t *)done.entries)[done.at++ % RING];
     atomic_store_explicit(done.consumer, done.at, memory_order_release);
     uint32_t consumer = atomic_load_explicit(tx.consumer, memory_order_acquire);
-    for (; frames > 0 && spares >= xdp_parts && tx.at - consumer + xdp_parts <= RING; frames--)
+    for (; frames > 0 && spares >= xdp_parts && tx.at - consumer + xdp_parts <= RING; frames--) {
+        if (xdp_trips) memcpy(umem + spare[spares - 1] + 14, &number, sizeof number);
         for (int left = frame_bytes; left > 0; left -= CHUNK) {
             int length = left < CHUNK ? left : CHUNK;
             ((struct xdp_desc *)tx.entries)[tx.at++ % RING] =
                 (struct xdp_desc){spare[--spares], length, left > CHUNK ? XDP_PKT_CONTD : 0};
         }
+    }
     atomic_store_explicit(tx.producer, tx.at, memory_order_release);
     if (*tx.flags & XDP_RING_NEED_WAKEUP) sendto(xdp_fd, NULL, 0, MSG_DONTWAIT, NULL, 0);
 }

@@ -29,16 +29,18 @@ impl Buffers {
     /// A free buffer, as an empty frame with the whole of it as room.
     pub fn take(&mut self) -> Option<Frame> {
         let index = self.free.pop()?;
-        let at = self.first + u64::from(index) * u64::from(self.stride);
         // SAFETY: the part of the memory is ours alone (`new`), and this buffer was on the list of
         // free ones, so no frame covers it.
-        Some(unsafe { Frame::new(&self.memory, at, 0, self.stride, index) })
+        Some(unsafe { buffer(&self.memory, self.first, self.stride, index) })
     }
 
     /// Appends up to `count` free buffers; how many there were.
     pub fn reserve(&mut self, frames: &mut Vec<Frame>, count: usize) -> usize {
         let count = count.min(self.free.len());
-        frames.extend((0..count).map_while(|_| self.take()));
+        let (memory, first, stride) = (&self.memory, self.first, self.stride);
+        let taken = self.free.drain(self.free.len() - count..).rev();
+        // SAFETY: as in `take`.
+        frames.extend(taken.map(|index| unsafe { buffer(memory, first, stride, index) }));
         count
     }
 
@@ -66,6 +68,15 @@ impl Buffers {
     pub fn count(&self) -> usize {
         self.count
     }
+}
+
+/// An empty frame over a buffer, with its number as the tag.
+///
+/// # Safety
+/// As [`Frame::new`].
+unsafe fn buffer(memory: &FrameMemory, first: u64, stride: u32, index: u32) -> Frame {
+    // SAFETY: the caller's promise.
+    unsafe { Frame::new(memory, first + u64::from(index) * u64::from(stride), 0, stride, index) }
 }
 
 #[cfg(test)]

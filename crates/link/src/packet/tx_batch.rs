@@ -54,15 +54,8 @@ impl Batch {
     /// Sends what waits, as far as the socket takes it; frames that are done go to `done`.
     pub fn flush(&mut self, sent: &mut Sent, done: &mut Vec<Frame>) -> io::Result<()> {
         while !self.queued.is_empty() {
-            let messages = self.prepare();
             sent.syscalls += 1;
-            // SAFETY: the first `messages` headers point at vectors of this struct, and those at
-            // bytes of frames that this struct holds; the kernel only reads them.
-            let taken = unsafe {
-                let (fd, heads) = (self.socket.as_raw_fd(), self.heads.as_mut_ptr());
-                libc::sendmmsg(fd, heads, messages as libc::c_uint, libc::MSG_DONTWAIT)
-            };
-            if let Ok(taken) = usize::try_from(taken) {
+            if let Ok(taken) = usize::try_from(self.send()) {
                 for head in &self.heads[..taken] {
                     sent.frames += 1;
                     sent.bytes += u64::from(head.msg_len);
@@ -89,6 +82,26 @@ impl Batch {
             }
         }
         Ok(())
+    }
+
+    /// Has the kernel send the next frames; how many it took, negative if `errno` says why none.
+    fn send(&mut self) -> libc::c_int {
+        let (fd, flags) = (self.socket.as_raw_fd(), libc::MSG_DONTWAIT);
+        if let [frame] = &self.queued[..]
+            && !frame.continues()
+        {
+            let bytes = self.memory.bytes(frame);
+            // SAFETY: the bytes are those of a frame that this struct holds. Described by headers,
+            // one frame would cost a twentieth more of the shortest round trip.
+            let count = unsafe { libc::send(fd, bytes.as_ptr().cast(), bytes.len(), flags) };
+            self.heads[0].msg_len = bytes.len() as libc::c_uint;
+            self.heads[0].msg_hdr.msg_iovlen = 1;
+            return if count < 0 { -1 } else { 1 };
+        }
+        let messages = self.prepare();
+        // SAFETY: the first `messages` headers point at vectors of this struct, and those at bytes
+        // of frames that this struct holds; the kernel only reads them.
+        unsafe { libc::sendmmsg(fd, self.heads.as_mut_ptr(), messages as libc::c_uint, flags) }
     }
 
     /// Describes the next frames to the kernel; how many.

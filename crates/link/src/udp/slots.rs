@@ -39,11 +39,13 @@ pub(super) struct Slots {
     controls: Box<[Control]>,
     vectors: Box<[libc::iovec]>,
     heads: Box<[libc::mmsghdr]>,
+    /// The first so many are to be written anew.
+    used: usize,
 }
 
-// SAFETY: the raw pointers in `vectors` and `heads` point into the other fields and are written
-// anew before each system call; between calls nothing reads them, so they are plain numbers to any
-// thread.
+// SAFETY: the raw pointers in `vectors` and `heads` point into the other fields, whose memory stays
+// where it is; only system calls of `receive`, which has the whole struct, follow them, so they are
+// plain numbers to any thread.
 unsafe impl Send for Slots {}
 
 impl Slots {
@@ -58,6 +60,7 @@ impl Slots {
             controls: vec![Control::default(); shape.slots].into(),
             vectors: vec![vector; shape.slots].into(),
             heads: vec![head; shape.slots].into(),
+            used: shape.slots,
         }
     }
 
@@ -70,8 +73,8 @@ impl Slots {
     pub fn receive(&mut self, fd: BorrowedFd<'_>) -> io::Result<usize> {
         self.arm();
         // SAFETY: every header points to a slot, a name and a control buffer of this struct with
-        // their true lengths (`arm`), all of which outlive the call; the count is the number of
-        // headers.
+        // their true lengths (`arm`, now or earlier), all of which outlive the call; the count is
+        // the number of headers.
         let count = unsafe {
             libc::recvmmsg(
                 fd.as_raw_fd(),
@@ -81,12 +84,15 @@ impl Slots {
                 std::ptr::null_mut(),
             )
         };
-        usize::try_from(count).map_err(|_| io::Error::last_os_error())
+        let count = usize::try_from(count);
+        self.used = count.unwrap_or(0).max(1);
+        count.map_err(|_| io::Error::last_os_error())
     }
 
-    /// Points every header at its slot. The kernel overwrites lengths, so this precedes each call.
+    /// Points every header at its slot. The kernel overwrites lengths of those that it fills, so
+    /// these are written before each call: whoever spins fills none, time and again.
     fn arm(&mut self) {
-        let slots = self.bytes.chunks_exact_mut(self.slot_bytes);
+        let slots = self.bytes.chunks_exact_mut(self.slot_bytes).take(self.used);
         let parts = self.names.iter_mut().zip(self.controls.iter_mut());
         let heads = self.vectors.iter_mut().zip(self.heads.iter_mut());
         for ((slot, (name, control)), (vector, head)) in slots.zip(parts).zip(heads) {

@@ -65,13 +65,14 @@ impl FrameEnd {
         self.link.reserve(&mut self.spare, count * self.parts);
         let whole = self.spare.len() / self.parts * self.parts;
         let part_bytes_max = self.link.info().part_bytes_max;
+        let memory = self.link.memory();
         for (index, mut frame) in self.spare.drain(..whole).enumerate() {
             let part = index % self.parts;
             let left = self.template.frame_bytes() - part * part_bytes_max;
             frame.set_len(left.min(part_bytes_max));
             frame.set_continues(part + 1 < self.parts);
             if part == 0 {
-                self.template.write(self.link.memory().bytes_mut(&mut frame));
+                self.template.write(memory.bytes_mut(&mut frame));
             }
             self.waiting.push(frame);
         }
@@ -201,7 +202,9 @@ impl End for FrameEnd {
     }
 
     fn turn(&mut self, look: Look, which: Turn) -> io::Result<(usize, usize)> {
-        self.receive(look)?;
+        if self.receive(look)? == 0 {
+            return Ok((0, if self.waiting.is_empty() { 0 } else { self.hand_over()? }));
+        }
         let count = whole(&self.received);
         self.turn_received(which);
         let sent = if self.waiting.is_empty() { 0 } else { self.hand_over()? };

@@ -23,6 +23,8 @@ pub struct KernelEnd {
     names: Vec<libc::sockaddr_in>,
     vectors: Vec<libc::iovec>,
     heads: Vec<libc::mmsghdr>,
+    /// The first so many do not describe empty slots.
+    used: usize,
     calls: u64,
     refused: u64,
 }
@@ -65,6 +67,7 @@ impl KernelEnd {
             names: vec![raw(nowhere()); BATCH],
             vectors: vec![vector; BATCH],
             heads: vec![head; BATCH],
+            used: BATCH,
             calls: 0,
             refused: 0,
         })
@@ -94,7 +97,7 @@ impl KernelEnd {
     }
 
     fn receive(&mut self, look: Look) -> io::Result<usize> {
-        for (index, head) in self.heads.iter_mut().enumerate() {
+        for (index, head) in self.heads.iter_mut().enumerate().take(self.used) {
             let vector = &mut self.vectors[index];
             vector.iov_base = self.arena[index * self.slot_bytes..].as_mut_ptr().cast();
             vector.iov_len = self.slot_bytes;
@@ -115,6 +118,7 @@ impl KernelEnd {
                 std::ptr::null_mut(),
             )
         };
+        self.used = usize::try_from(count).unwrap_or(0).max(1);
         usize::try_from(count).or_else(|_| {
             let error = io::Error::last_os_error();
             match error.raw_os_error() {
@@ -142,6 +146,7 @@ impl End for KernelEnd {
 
     fn send(&mut self, count: usize) -> io::Result<usize> {
         let count = count.min(BATCH);
+        self.used = self.used.max(count);
         for (head, vector) in self.heads.iter_mut().zip(&mut self.vectors).take(count) {
             vector.iov_base = self.load.as_mut_ptr().cast();
             vector.iov_len = self.load.len();
