@@ -6,12 +6,15 @@ use crate::output::describe;
 use anyhow::{Context, anyhow};
 use millstream_atsc::blocks::Monitors;
 use millstream_flow::blocks::FileSink;
-use millstream_flow::{BlockStats, Graph, Plan, Registry, Snapshot};
+use millstream_flow::{BlockStats, Graph, Plan, Profile, Registry, Running, Snapshot};
 use millstream_radio::{Cause, Ledger};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
+
+/// How long a run that was given up may take to end; blocks that hang do not come back.
+const GIVE_UP_AFTER: Duration = Duration::from_secs(1);
 
 /// Every type of block that this program knows, and where its receivers report.
 pub fn registry() -> (Registry, Monitors) {
@@ -31,6 +34,10 @@ pub struct Run {
     pub elapsed_s: f64,
     /// CPU time of the whole process, seconds.
     pub cpu_s: f64,
+    /// The plan by which it ran in the end.
+    pub plan: Plan,
+    /// What its blocks and connections cost, all in all.
+    pub profile: Profile,
     /// The last counters.
     #[serde(flatten)]
     pub snapshot: Snapshot,
@@ -43,9 +50,24 @@ pub fn run(
     live: &mut Live,
     status: impl Fn(Duration, &Snapshot) -> String,
 ) -> anyhow::Result<Run> {
+    let run = attended(graph, plan, |now, elapsed, running| {
+        live.show(now, || status(elapsed, &running.snapshot()));
+        Ok(())
+    });
+    live.end();
+    run
+}
+
+/// Runs `graph` until it ends or somebody asks, or until `attend`, which is called fifty times a
+/// second with the time and how long it has run, gives it up.
+pub fn attended(
+    graph: Graph,
+    plan: &Plan,
+    mut attend: impl FnMut(Instant, Duration, &mut Running) -> anyhow::Result<()>,
+) -> anyhow::Result<Run> {
     interrupt::install();
     let started = Instant::now();
-    let running = graph.start(plan).context("cannot start the graph")?;
+    let mut running = graph.start(plan).context("cannot start the graph")?;
     let stopper = running.stopper();
     while !running.is_finished() {
         std::thread::sleep(Duration::from_millis(20));
@@ -53,13 +75,22 @@ pub fn run(
             stopper.stop();
         }
         let now = Instant::now();
-        live.show(now, || status(now - started, &running.snapshot()));
+        if let Err(error) = attend(now, now - started, &mut running) {
+            running.abandon(GIVE_UP_AFTER);
+            return Err(error);
+        }
     }
-    live.end();
+    let (profile, plan) = (running.profile(), running.plan().clone());
     let snapshot = running.wait()?;
     let elapsed_s = started.elapsed().as_secs_f64();
     let cpu_s = millstream_sys::usage::process_cpu_time().as_secs_f64();
-    Ok(Run { interrupted: interrupt::asked(), elapsed_s, cpu_s, snapshot })
+    Ok(Run { interrupted: interrupt::asked(), elapsed_s, cpu_s, plan, profile, snapshot })
+}
+
+/// Partitions with their blocks in one line.
+pub fn describe_plan(plan: &Plan) -> String {
+    let blocks = plan.partitions.iter().map(|partition| partition.blocks.join(", "));
+    blocks.collect::<Vec<_>>().join(" | ")
 }
 
 /// Adds to the error of a failed run where that is which a file sink had written of `path` by then.

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 /// Columns of a terminal that does not tell.
 const COLUMNS: usize = 80;
+/// And rows.
+const ROWS: usize = 24;
 
 /// A status line on standard error.
 pub struct Live {
@@ -26,6 +28,11 @@ impl Live {
         let mut live = Self::new();
         live.silent = !live.terminal;
         live
+    }
+
+    /// Whether people look at it.
+    pub fn is_terminal(&self) -> bool {
+        self.terminal
     }
 
     /// Shows `text`, at most ten times a second on a terminal and once a second elsewhere.
@@ -62,16 +69,19 @@ impl Drop for Live {
 }
 
 fn columns() -> usize {
+    size().0
+}
+
+/// Columns and rows of the terminal at standard error.
+pub fn size() -> (usize, usize) {
+    let usual = |said: u16, usual: usize| if said == 0 { usual } else { said.into() };
     let size = rustix::termios::tcgetwinsize(std::io::stderr());
-    size.ok().map_or(COLUMNS, |size| match size.ws_col {
-        0 => COLUMNS,
-        columns => columns.into(),
-    })
+    size.map_or((COLUMNS, ROWS), |size| (usual(size.ws_col, COLUMNS), usual(size.ws_row, ROWS)))
 }
 
 /// What stays on one line: a line that wraps cannot be rewritten in place. The last column stays
 /// free, since terminals differ in where the cursor goes from there.
-fn fit(text: &str, columns: usize) -> &str {
+pub fn fit(text: &str, columns: usize) -> &str {
     let end = text.char_indices().nth(columns.saturating_sub(1));
     end.map_or(text, |(end, _)| &text[..end])
 }

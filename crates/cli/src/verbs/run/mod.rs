@@ -1,16 +1,24 @@
 //! `millstream run`: a flowgraph from a file.
 
+mod attend;
+mod plan;
+mod view;
+
 use crate::graph_run::{self, LedgerReport, Run};
 use crate::live::Live;
 use crate::output::{Report, note};
 use crate::signal::SignalReport;
 use crate::stored;
 use anyhow::Context;
-use millstream_flow::{BlockStats, GraphFile, Plan, Snapshot};
+use attend::Attendant;
+use millstream_atsc::blocks::Monitors;
+use millstream_flow::{BlockStats, Graph, GraphFile, Plan, Snapshot};
+use plan::{PlanArg, Wanted};
 use serde_json::json;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
+use view::View;
 
 /// Runs a flowgraph.
 ///
@@ -26,13 +34,27 @@ pub struct Args {
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
 
-    /// A plan to obey instead of the stored one of `millstream tune`, or the graph's own.
-    #[arg(long, value_name = "PLAN.toml")]
-    plan: Option<PathBuf>,
+    /// A plan to obey instead of the stored one of `millstream tune`, or the graph's own: single,
+    /// per-block, auto, or a file.
+    #[arg(long, value_name = "PLAN")]
+    plan: Option<PlanArg>,
 
     /// Leave a stored plan alone.
     #[arg(long)]
     no_stored_plan: bool,
+
+    /// Show every block, connection and partition while it runs, instead of one line.
+    #[arg(long)]
+    live: bool,
+
+    /// Move blocks between threads when their load shifts. Those that the plan gives a CPU stay.
+    #[arg(long)]
+    adapt: bool,
+
+    /// End the run with an error when nothing has moved, or a block has been in one call, for so
+    /// long.
+    #[arg(long, value_name = "SECONDS", value_parser = crate::numbers::positive)]
+    stall_limit: Option<f64>,
 }
 
 /// Runs until every source has ended or somebody asks.
@@ -40,16 +62,21 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let file = GraphFile::read(&args.graph)?;
     let (registry, monitors) = graph_run::registry();
     // Before the blocks, which may open radios and files.
-    let (plan, tuned) = match &args.plan {
-        Some(path) => (read_plan(path)?, None),
-        None if args.no_stored_plan => (file.plan().clone(), None),
-        None => stored::plan_for(&file, &registry, &args.set),
+    let (wanted, tuned) = match &args.plan {
+        Some(said) => (Wanted::read(said, file.plan())?, None),
+        None if args.no_stored_plan => (Wanted::Given(file.plan().clone()), None),
+        None => {
+            let (plan, tuned) = stored::plan_for(&file, &registry, &args.set);
+            (Wanted::Given(plan), tuned)
+        }
     };
     let graph = file.build(&registry, &args.set)?;
-    let mut live = Live::new();
-    let run = graph_run::run(graph, &plan, &mut live, |elapsed, snapshot| {
-        status(elapsed, snapshot, &SignalReport::all(&monitors))
-    })?;
+    let plan = wanted.of(&graph);
+    let adapter = if args.adapt { Some(plan::adapter(&graph, &plan)?) } else { None };
+    let stall_limit = args.stall_limit.map(Duration::try_from_secs_f64).transpose();
+    let stall_limit = stall_limit.context("--stall-limit")?;
+    let mut attendant = Attendant::new(adapter, stall_limit);
+    let run = attended(&args, graph, &plan, &mut attendant, &monitors)?;
     let without = file.rehearsed(&registry);
     let advice = tuned.and_then(|record| stored::advice(&record, &run.snapshot, &without));
     if let Some(advice) = &advice {
@@ -61,9 +88,49 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         text: summary(&run, &ledgers, &signals),
         failure: failure(&run, &ledgers, &signals),
         results: json!({
-            "run": run, "ledgers": ledgers, "signals": signals, "advice": advice
+            "run": run,
+            "ledgers": ledgers,
+            "signals": signals,
+            "moves": attendant.moves,
+            "events": attendant.events,
+            "advice": advice,
         }),
     })
+}
+
+/// Runs the graph, shown as the command line asks.
+fn attended(
+    args: &Args,
+    graph: Graph,
+    plan: &Plan,
+    attendant: &mut Attendant,
+    monitors: &Monitors,
+) -> anyhow::Result<Run> {
+    let mut live = Live::new();
+    let mut view = (args.live && live.is_terminal()).then(|| View::new(&args.graph));
+    let run = graph_run::attended(graph, plan, |now, elapsed, running| {
+        let signals = || SignalReport::all(monitors);
+        let events = attendant.attend(now, elapsed, running)?;
+        if let Some(view) = &mut view {
+            view.show(now, elapsed, running, &signals(), &attendant.events);
+            return Ok(());
+        }
+        if !events.is_empty() {
+            live.end();
+            attend::tell(events);
+        }
+        live.show(now, || {
+            let snapshot = running.snapshot();
+            let busy = args.live.then(|| view::brief(&running.profile(), &snapshot));
+            status(elapsed, &snapshot, &signals()) + &busy.unwrap_or_default()
+        });
+        Ok(())
+    });
+    live.end();
+    if view.is_some() {
+        attend::tell(&attendant.events);
+    }
+    run
 }
 
 fn summary(run: &Run, ledgers: &[LedgerReport], signals: &[SignalReport]) -> String {
@@ -87,12 +154,6 @@ fn failure(run: &Run, ledgers: &[LedgerReport], signals: &[SignalReport]) -> Opt
     }
     // Who ends it early knows that there may be nothing yet.
     signals.iter().filter(|_| !run.interrupted).find_map(SignalReport::failure)
-}
-
-fn read_plan(path: &Path) -> anyhow::Result<Plan> {
-    let text = millstream_flow::file::read_text(path)
-        .with_context(|| format!("cannot read the plan {}", path.display()))?;
-    Plan::from_toml(&text).with_context(|| format!("plan {}", path.display()))
 }
 
 /// Items of every source and sink, and what the blocks publish.

@@ -1,0 +1,97 @@
+//! Which plan a run begins with, and what adaptation may change of it.
+
+use anyhow::Context;
+use millstream_flow::adapt::{Adapter, Partitioner, Policy};
+use millstream_flow::place::{Hints, Shape};
+use millstream_flow::{Graph, Plan, Preset, WaitMode};
+use millstream_sys::Topology;
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// A plan as the command line says it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PlanArg {
+    /// By a word.
+    Word(Preset),
+    /// From a file.
+    File(PathBuf),
+}
+
+impl FromStr for PlanArg {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(text.parse().map_or_else(|_| Self::File(text.into()), Self::Word))
+    }
+}
+
+/// A plan that is still to be fitted to its graph.
+pub enum Wanted {
+    /// As it stands.
+    Given(Plan),
+    /// By a word, with the rings of the graph's own plan.
+    Word(Preset, Plan),
+}
+
+impl Wanted {
+    /// Reads what the command line names; `own` is the graph's plan.
+    pub fn read(said: &PlanArg, own: &Plan) -> anyhow::Result<Self> {
+        Ok(match said {
+            PlanArg::Word(preset) => Self::Word(*preset, own.clone()),
+            PlanArg::File(path) => Self::Given(read(path)?),
+        })
+    }
+
+    /// The plan for this graph.
+    pub fn of(self, graph: &Graph) -> Plan {
+        match self {
+            Self::Given(plan) => plan,
+            Self::Word(preset, own) => {
+                let partitions = preset.plan(graph, WaitMode::Park, &own.buffers).partitions;
+                Plan { partitions, ..own }
+            }
+        }
+    }
+}
+
+fn read(path: &Path) -> anyhow::Result<Plan> {
+    let text = millstream_flow::file::read_text(path).with_context(|| {
+        let words: Vec<_> = Preset::ALL.iter().map(|preset| preset.name()).collect();
+        format!("cannot read the plan {} (no word either: {})", path.display(), words.join(", "))
+    })?;
+    Plan::from_toml(&text).with_context(|| format!("plan {}", path.display()))
+}
+
+/// Adaptation of `graph` that runs by `plan`: blocks with a CPU keep it, all others are the
+/// partitioner's to place. It leaves the choice of CPUs to the kernel, as any plan that was not
+/// made by hand.
+pub fn adapter(graph: &Graph, plan: &Plan) -> anyhow::Result<Adapter> {
+    let topology = Topology::read(Path::new("/")).context("cannot see the CPUs of this machine")?;
+    let pinned = plan.partitions.iter().filter_map(|partition| Some((partition, partition.cpu?)));
+    let pins = pinned.flat_map(|(partition, cpu)| {
+        partition.blocks.iter().map(move |block| (block.clone(), cpu))
+    });
+    let hints = Hints {
+        plan: Plan { partitions: Vec::new(), ..plan.clone() },
+        pins: pins.collect(),
+        allowed: millstream_sys::thread::allowed_cpus().ok(),
+        unpinned: true,
+        ..Hints::default()
+    };
+    let advisor = Partitioner::new(Shape::of(graph), topology, hints);
+    Ok(Adapter::new(Policy::default(), advisor))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_a_preset_and_all_else_a_file() {
+        let parse = |text: &str| text.parse::<PlanArg>().unwrap();
+        assert_eq!(parse("per-block"), PlanArg::Word(Preset::PerBlock));
+        assert_eq!(parse("./single"), PlanArg::File("./single".into()));
+        assert_eq!(parse("plan.toml"), PlanArg::File("plan.toml".into()));
+    }
+}

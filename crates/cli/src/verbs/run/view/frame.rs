@@ -1,0 +1,264 @@
+//! One picture: pure text out of what was measured between two moments.
+
+use super::table::{Column, bar, lines, scaled};
+use crate::live::fit;
+use millstream_flow::{BlockCost, EdgeCost, PartitionStats, Profile, Snapshot};
+use millstream_sys::threads::Thread;
+use std::time::Duration;
+
+/// Length of a bar.
+const BAR: usize = 10;
+/// The most events that are shown.
+const EVENTS: usize = 3;
+
+/// What a picture shows. Pairs are of the moment before and the present one.
+pub struct Frame<'a> {
+    pub graph: &'a str,
+    pub elapsed: Duration,
+    /// What came between the moments.
+    pub load: &'a Profile,
+    pub snapshots: (&'a Snapshot, &'a Snapshot),
+    pub threads: (&'a [Thread], &'a [Thread]),
+    /// Sizes of the caches of a CPU, from the nearest, bytes.
+    pub caches: &'a [u64],
+    pub signals: &'a [String],
+    pub events: &'a [String],
+}
+
+/// Share of the time that the blocks of a partition were at work.
+pub fn busy(load: &Profile, snapshot: &Snapshot, partition: &str) -> f64 {
+    let blocks = snapshot.blocks.iter().filter(|block| block.partition == partition);
+    let costs = blocks.filter_map(|block| load.block(&block.name));
+    let busy_ns: u64 = costs.map(|cost| cost.busy_ns).sum();
+    // Times are estimates where calls are short; no thread works longer than there is time.
+    (busy_ns as f64 / 1e9 / load.elapsed_s.max(1e-9)).min(1.0)
+}
+
+impl Frame<'_> {
+    /// At most `rows` lines of at most `columns` characters; what finds no room is counted.
+    pub fn lines(&self, columns: usize, rows: usize) -> Vec<String> {
+        let title = format!("{}  {:.1} s", self.graph, self.elapsed.as_secs_f64());
+        let mut all = vec![title];
+        all.extend(lines(&self.partitions(), columns));
+        all.push(String::new());
+        all.extend(lines(&self.blocks(), columns));
+        all.push(String::new());
+        all.extend(lines(&self.edges(), columns));
+        all.extend(self.signals.iter().cloned());
+        all.extend(self.metrics());
+        all.extend(self.events.iter().rev().take(EVENTS).rev().cloned());
+        let mut all: Vec<String> =
+            all.iter().map(|line| fit(line, columns + 1).to_owned()).collect();
+        if all.len() > rows {
+            let hidden = all.len() - rows.saturating_sub(1);
+            all.truncate(rows.saturating_sub(1));
+            let more = format!("({hidden} lines more on a higher terminal)");
+            all.push(fit(&more, columns + 1).to_owned());
+        }
+        all
+    }
+
+    fn per_second(&self, count: u64) -> String {
+        scaled(count as f64 / self.load.elapsed_s.max(1e-9))
+    }
+
+    fn partitions(&self) -> Vec<Column> {
+        let (before, now) = self.snapshots;
+        let each = || now.partitions.iter();
+        let share = |partition: &PartitionStats| busy(self.load, now, &partition.name);
+        let waits = |partition: &PartitionStats| {
+            let before = before.partitions.iter().find(|other| other.name == partition.name);
+            partition.waits.saturating_sub(before.map_or(0, |before| before.waits))
+        };
+        let thread = |partition: &PartitionStats| find(self.threads.1, partition);
+        let cpu = |partition: &PartitionStats| match (partition.cpu, thread(partition)) {
+            (Some(cpu), _) => format!("={cpu}"),
+            (None, Some(thread)) => thread.cpu.to_string(),
+            (None, None) => "-".to_owned(),
+        };
+        let used = |partition: &PartitionStats| {
+            let (before, now) = (find(self.threads.0, partition)?, thread(partition)?);
+            let used_ns = now.cpu_ns.saturating_sub(before.cpu_ns);
+            Some(used_ns as f64 / 1e9 / self.load.elapsed_s.max(1e-9))
+        };
+        let migrations = |partition: &PartitionStats| {
+            thread(partition).and_then(|thread| thread.migrations).map(|count| count.to_string())
+        };
+        vec![
+            Column::text("partition", each().map(|partition| partition.name.clone())),
+            Column::number("busy", each().map(|partition| percent(share(partition)))),
+            Column::number("CPU", each().map(cpu)),
+            Column::number("uses", each().map(|p| used(p).map_or_else(dash, percent))),
+            Column::number("migrations", each().map(|p| migrations(p).unwrap_or_else(dash))),
+            Column::number("waits/s", each().map(|p| self.per_second(waits(p)))),
+            Column::text("", each().map(|partition| bar(share(partition), BAR))),
+        ]
+    }
+
+    fn blocks(&self) -> Vec<Column> {
+        let each = || self.load.blocks.iter();
+        let elapsed_ns = self.load.elapsed_s.max(1e-9) * 1e9;
+        let partition = |block: &BlockCost| {
+            self.snapshots.1.block(&block.name).map(|stats| stats.partition.clone())
+        };
+        let set =
+            |block: &BlockCost| format!("{:.0}", (block.working_set_bytes as f64 / 1024.0).ceil());
+        vec![
+            Column::text("block", each().map(|block| block.name.clone())),
+            Column::number("core", each().map(|b| percent(b.busy_ns as f64 / elapsed_ns))),
+            Column::number("items/s", each().map(|block| self.per_second(block.items()))),
+            Column::number("ns/item", each().map(|b| format!("{:.2}", b.ns_per_item()))),
+            Column::number("calls/s", each().map(|block| self.per_second(block.calls))),
+            Column::number("set KiB", each().map(set)),
+            Column::text("cache", each().map(|block| self.cache(block.working_set_bytes))),
+            Column::text("partition", each().map(|b| partition(b).unwrap_or_default())),
+        ]
+    }
+
+    fn edges(&self) -> Vec<Column> {
+        let each = || self.load.edges.iter();
+        let name = |edge: &EdgeCost| format!("{} > {}", edge.writer(), edge.reader());
+        vec![
+            Column::text("connection", each().map(name)),
+            Column::text("filled", each().map(|edge| bar(edge.fill, BAR))),
+            Column::number("", each().map(|edge| percent(edge.fill))),
+            Column::number("starved/s", each().map(|edge| self.per_second(edge.starved))),
+            Column::number("blocked/s", each().map(|edge| self.per_second(edge.blocked))),
+            Column::number("items", each().map(|edge| scaled(edge.capacity_items as f64))),
+        ]
+    }
+
+    /// The nearest cache that holds so much, by size alone.
+    fn cache(&self, bytes: u64) -> String {
+        let level = self.caches.iter().position(|size| bytes <= *size);
+        match level {
+            Some(level) => format!("~L{}", level + 1),
+            None if self.caches.is_empty() => "-".to_owned(),
+            None => "memory".to_owned(),
+        }
+    }
+
+    /// What blocks publish themselves, those that publish anything but zeros.
+    fn metrics(&self) -> Vec<String> {
+        let line = |block: &millstream_flow::BlockStats| {
+            let values = block.metrics.keys().filter_map(|name| {
+                let value =
+                    block.metric(name).filter(|value| value.is_finite() && *value != 0.0)?;
+                Some(format!("{name} {}", crate::output::short(value)))
+            });
+            let values: Vec<_> = values.collect();
+            (!values.is_empty()).then(|| format!("{}: {}", block.name, values.join(", ")))
+        };
+        self.snapshots.1.blocks.iter().filter_map(line).collect()
+    }
+}
+
+fn find<'a>(threads: &'a [Thread], partition: &PartitionStats) -> Option<&'a Thread> {
+    threads.iter().find(|thread| thread.tid == partition.tid)
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+fn dash() -> String {
+    "-".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_flow::BlockStats;
+    use std::collections::BTreeMap;
+
+    fn block(name: &str, partition: &str) -> BlockStats {
+        BlockStats {
+            name: name.into(),
+            partition: partition.into(),
+            calls: 0,
+            items_in: 0,
+            items_out: 0,
+            busy_ns: 0,
+            metrics: BTreeMap::new(),
+            messages: None,
+        }
+    }
+
+    fn picture(columns: usize, rows: usize) -> Vec<String> {
+        let blocks = vec![block("source", "front"), block("demod", "back")];
+        let partition = |name: &str, waits: u64, tid: u32| PartitionStats {
+            name: name.into(),
+            cpu: None,
+            tid,
+            sweeps: 0,
+            waits,
+        };
+        let partitions = |waits| vec![partition("front", waits, 7), partition("back", 0, 8)];
+        let before = Snapshot {
+            blocks: blocks.clone(),
+            partitions: partitions(0),
+            latency: Vec::new(),
+        };
+        let now = Snapshot { blocks, partitions: partitions(50), latency: Vec::new() };
+        let cost = |name: &str, busy_ns, working_set_bytes| BlockCost {
+            name: name.into(),
+            calls: 500,
+            items_in: 0,
+            items_out: 1_000_000,
+            busy_ns,
+            working_set_bytes,
+        };
+        let edge = EdgeCost {
+            from: "source.out".into(),
+            to: "demod.in".into(),
+            capacity_items: 8192,
+            fill: 0.5,
+            starved: 10,
+            ..EdgeCost::default()
+        };
+        let load = Profile {
+            elapsed_s: 0.5,
+            blocks: vec![cost("source", 5_000_000, 16 << 10), cost("demod", 450_000_000, 64 << 10)],
+            edges: vec![edge],
+        };
+        let frame = Frame {
+            graph: "rx.toml",
+            elapsed: Duration::from_millis(12_300),
+            load: &load,
+            snapshots: (&before, &now),
+            threads: (&[], &[]),
+            caches: &[48 << 10, 2 << 20],
+            signals: &["SNR 20 dB".into()],
+            events: &["1.0 s: moved".into()],
+        };
+        frame.lines(columns, rows)
+    }
+
+    #[test]
+    fn everything_is_on_a_terminal_of_80_columns() {
+        let expected = "\
+rx.toml  12.3 s
+partition  busy  CPU  uses  migrations  waits/s
+front       1 %    -     -           -      100  [..........]
+back       90 %    -     -           -        0  [#########.]
+
+block   core  items/s  ns/item  calls/s  set KiB  cache  partition
+source   1 %   2.00 M     5.00   1.00 k       16  ~L1    front
+demod   90 %   2.00 M   450.00   1.00 k       64  ~L2    back
+
+connection      filled              starved/s  blocked/s   items
+source > demod  [#####.....]  50 %         20          0  8.19 k
+SNR 20 dB
+1.0 s: moved";
+        assert_eq!(picture(79, 23).join("\n"), expected);
+    }
+
+    #[test]
+    fn a_small_terminal_shows_what_matters_most() {
+        let lines = picture(19, 6);
+        assert!(lines.iter().all(|line| line.chars().count() <= 19), "{lines:#?}");
+        assert_eq!(lines.len(), 6);
+        assert_eq!(lines[2], "front       1 %");
+        assert_eq!(lines[5], "(8 lines more on a ");
+    }
+}
