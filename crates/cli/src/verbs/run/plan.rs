@@ -1,6 +1,6 @@
 //! Which plan a run begins with, and what adaptation may change of it.
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use millstream_flow::adapt::{Adapter, Partitioner, Policy};
 use millstream_flow::place::{Hints, Shape};
 use millstream_flow::{Graph, Plan, Preset, WaitMode};
@@ -56,9 +56,10 @@ impl Wanted {
 }
 
 fn read(path: &Path) -> anyhow::Result<Plan> {
-    let text = millstream_flow::file::read_text(path).with_context(|| {
+    let text = millstream_flow::file::read_text(path).map_err(|error| {
         let words: Vec<_> = Preset::ALL.iter().map(|preset| preset.name()).collect();
-        format!("cannot read the plan {} (no word either: {})", path.display(), words.join(", "))
+        let (path, words) = (path.display(), words.join(", "));
+        anyhow!("cannot read the plan {path}: {error}; plans by a word are {words}")
     })?;
     Plan::from_toml(&text).with_context(|| format!("plan {}", path.display()))
 }

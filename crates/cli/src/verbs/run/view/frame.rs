@@ -194,11 +194,8 @@ mod tests {
             waits,
         };
         let partitions = |waits| vec![partition("front", waits, 7), partition("back", 0, 8)];
-        let before = Snapshot {
-            blocks: blocks.clone(),
-            partitions: partitions(0),
-            latency: Vec::new(),
-        };
+        let before =
+            Snapshot { blocks: blocks.clone(), partitions: partitions(0), latency: Vec::new() };
         let now = Snapshot { blocks, partitions: partitions(50), latency: Vec::new() };
         let cost = |name: &str, busy_ns, working_set_bytes| BlockCost {
             name: name.into(),
