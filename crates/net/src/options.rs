@@ -12,7 +12,7 @@ pub const OPTIONS_HELP: &str = "io=thread|inline (who drives the link), thread=N
      name the same thread share it), cpu=N, priority=1..99 (SCHED_FIFO), \
      wait=spin|adaptive|park (the I/O thread), user_wait=spin|adaptive|park (the port's user), \
      address=IP/PREFIX (an address that the kernel does not have), gateway=IP, vlan=1..4094, \
-     checksum=verify|ignore (of received datagrams), udp_checksum=on|off (of sent ones), \
+     checksum=verify|ignore (of received datagrams), udp_checksum=on|off|offload (of sent ones), \
      queue=N (datagrams that the receive queue should hold)";
 
 /// Who drives a link.
@@ -40,8 +40,29 @@ pub(crate) struct Asked {
     pub gateway: Option<Ipv4Addr>,
     pub vlan: Option<u16>,
     pub checksum: Option<ChecksumPolicy>,
-    pub udp_checksum: Option<bool>,
+    pub udp_checksum: Option<UdpChecksum>,
     pub queue: Option<usize>,
+}
+
+/// Who sums up what is sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum UdpChecksum {
+    /// The stack.
+    #[default]
+    On,
+    /// Nobody, as IPv4 allows (RFC 768).
+    Off,
+    /// The link, where it can; else the stack.
+    Offload,
+}
+
+impl UdpChecksum {
+    const NAMES: [(&str, Self); 3] =
+        [("on", Self::On), ("off", Self::Off), ("offload", Self::Offload)];
+
+    fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, one)| *one == self).map_or("", |(name, _)| name)
+    }
 }
 
 impl Asked {
@@ -81,7 +102,7 @@ impl Asked {
                 ];
                 self.checksum = Some(field.one_of(choices)?);
             }
-            "udp_checksum" => self.udp_checksum = Some(field.on_off()?),
+            "udp_checksum" => self.udp_checksum = Some(field.one_of(&UdpChecksum::NAMES)?),
             "queue" => self.queue = Some(field.number("datagrams", 16..=1 << 20)?),
             _ => return Ok(false),
         }
@@ -156,12 +177,11 @@ impl Asked {
             ChecksumPolicy::Ignore => "ignore",
             _ => "verify",
         };
-        let on_off = |on: bool| if on { "on" } else { "off" };
         // These have a default that can be named.
         let (here_io, there_io) = (self.io.map(io), Some(io(open.io.unwrap_or_default())));
         let there_wait = open.wait.unwrap_or(Wait::Adaptive).name();
         let there_sum = checksum(open.checksum.unwrap_or_default());
-        let there_udp = on_off(open.udp_checksum.unwrap_or(true));
+        let there_udp = open.udp_checksum.unwrap_or_default().name();
         Contradiction::between("io", here_io, there_io)
             .or_else(|| {
                 Contradiction::between("thread", self.thread.as_ref(), open.thread.as_ref())
@@ -180,7 +200,7 @@ impl Asked {
                 Contradiction::between("checksum", here, Some(there_sum))
             })
             .or_else(|| {
-                let here = self.udp_checksum.map(on_off);
+                let here = self.udp_checksum.map(UdpChecksum::name);
                 Contradiction::between("udp_checksum", here, Some(there_udp))
             })
     }

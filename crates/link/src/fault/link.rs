@@ -12,6 +12,7 @@ use crate::frame::{Census, Frame, FrameLink, FrameMemory, LinkCounters, LinkInfo
 /// The link. What it keeps back counts as being with the kernel.
 pub(super) struct FaultLink {
     inner: Box<dyn FrameLink>,
+    info: LinkInfo,
     received: Side,
     sent: Side,
     incoming: Vec<Frame>,
@@ -24,7 +25,9 @@ impl FaultLink {
         let held = inner.census().total() / 4;
         let side = |switch| Side::new(switch, batch, held);
         let (received, sent) = (side(received), side(sent));
-        Self { inner, received, sent, incoming: Vec::with_capacity(batch) }
+        // Damage is to show: checksums are made before it is done.
+        let info = LinkInfo { completes_checksums: false, ..inner.info().clone() };
+        Self { inner, info, received, sent, incoming: Vec::with_capacity(batch) }
     }
 
     /// Sends what is due, as far as the link takes it.
@@ -51,7 +54,7 @@ impl FaultLink {
 
 impl FrameLink for FaultLink {
     fn info(&self) -> &LinkInfo {
-        self.inner.info()
+        &self.info
     }
 
     fn memory(&self) -> &Arc<FrameMemory> {

@@ -81,6 +81,17 @@ impl FrameMemory {
         }
     }
 
+    /// The `bytes` bytes in front of a frame, to write.
+    ///
+    /// # Safety
+    /// They are the frame's owner's, too.
+    pub(crate) unsafe fn in_front<'a>(&'a self, frame: &'a mut Frame, bytes: u32) -> &'a mut [u8] {
+        assert!(frame.memory == self.id && frame.at >= u64::from(bytes));
+        let at = (frame.at - u64::from(bytes)) as usize;
+        // SAFETY: within the memory, before a frame that lies in it; the caller's promise.
+        unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr().add(at), bytes as usize) }
+    }
+
     /// The bytes of a frame, to write.
     ///
     /// # Panics
@@ -120,6 +131,8 @@ pub struct Frame {
     vlan: Option<u16>,
     continues: bool,
     checksum_trusted: bool,
+    /// Where a checksum is to be completed: where its sum begins, and its place behind that.
+    checksum_at: (u8, u8),
 }
 
 impl Frame {
@@ -142,7 +155,8 @@ impl Frame {
         assert!(length <= room && end.is_some_and(|end| end <= memory.bytes as u64));
         let id = memory.id;
         let (vlan, continues, checksum_trusted) = (None, false, false);
-        Self { at, length, room, memory: id, tag, vlan, continues, checksum_trusted }
+        let checksum_at = (0, 0);
+        Self { at, length, room, memory: id, tag, vlan, continues, checksum_trusted, checksum_at }
     }
 
     /// Where it begins: its offset in the memory.
@@ -199,6 +213,19 @@ impl Frame {
     #[must_use]
     pub fn checksum_trusted(&self) -> bool {
         self.checksum_trusted
+    }
+
+    /// Has the link complete a checksum of the frame that this part begins, where
+    /// [`LinkInfo::completes_checksums`](super::LinkInfo::completes_checksums): it is summed from
+    /// byte `start` to the frame's end, and its place, `place` bytes behind that, holds the sum of
+    /// the pseudo-header so far.
+    pub fn complete_checksum(&mut self, start: u8, place: u8) {
+        self.checksum_at = (start, place);
+    }
+
+    /// What [`Frame::complete_checksum`] asked for.
+    pub(crate) fn checksum_at(&self) -> Option<(u8, u8)> {
+        Some(self.checksum_at).filter(|(start, _)| *start > 0)
     }
 
     /// What the link knows of it.

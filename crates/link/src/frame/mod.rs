@@ -82,6 +82,9 @@ pub struct LinkInfo {
     /// Frames from the same machine may come with checksums that hardware was to complete
     /// (veth): the UDP checksum then holds only the sum of the pseudo-header.
     pub partial_checksums: bool,
+    /// A checksum can be left to the link, its device, or (veth) nobody:
+    /// [`Frame::complete_checksum`].
+    pub completes_checksums: bool,
 }
 
 impl LinkInfo {
@@ -101,6 +104,7 @@ impl LinkInfo {
             receive_frames: 0,
             forwards: false,
             partial_checksums: false,
+            completes_checksums: false,
         }
     }
 }

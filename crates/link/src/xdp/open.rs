@@ -76,7 +76,9 @@ impl Opening {
         let counters = attached.counters.as_fd();
         let counted = Mapping::new(counters, 0, bpf::counters_bytes(cpus), ProtFlags::READ);
         let counted = counted.map_err(|e| self.failed("map the program's counters", e))?;
-        let info = self.info(&plan, mode, numbers.len());
+        let mut info = self.info(&plan, mode, numbers.len());
+        // Of drivers with zero-copy only some do it, and nobody does it for the others.
+        info.completes_checksums = pool.allows_metadata() && mode != Mode::ZeroCopy;
         Ok(XdpLink {
             memory,
             pool,
@@ -220,7 +222,11 @@ impl Opening {
             let socket = self.socket()?;
             if index == 0 {
                 let registered = register(socket.as_fd(), memory, plan.geometry);
-                registered.map_err(|e| advice::memory(&self.device, memory.len(), e))?;
+                let registered =
+                    registered.map_err(|e| advice::memory(&self.device, memory.len(), e))?;
+                if registered {
+                    pool.allow_metadata();
+                }
             }
             let queue = Queue::new(socket, *number, plan.sizes(index));
             let mut queue = queue.map_err(|e| self.failed("map the rings", e))?;

@@ -60,11 +60,23 @@ impl Chunk {
 /// In a frame's tag: it came from `reserve`. The other bits are the chunk.
 const RESERVED: u32 = 1 << 31;
 
+/// Bytes of a frame's metadata, in front of it (`struct xsk_tx_metadata`, Linux 6.8; the last
+/// member came with 6.15).
+pub const METADATA_BYTES: u32 = 24;
+
+/// Kept free in front of frames to transmit where they may have metadata: a line of the cache.
+const LEAD_BYTES: u32 = 64;
+
+/// `XDP_TXMD_FLAGS_CHECKSUM`.
+const METADATA_CHECKSUM: u64 = 1 << 1;
+
 /// The free chunks, and the count of the others.
 #[derive(Debug)]
 pub struct Pool {
     geometry: Geometry,
     free: Vec<Chunk>,
+    /// Frames can have metadata.
+    metadata: bool,
     /// Chunks that the transmit side may have out.
     transmit: usize,
     /// Lent by `reserve`.
@@ -81,7 +93,25 @@ impl Pool {
         let step = geometry.chunk >> 6;
         // Reversed, so that the first chunks are taken first.
         let free = (0..count as u32).rev().map(|index| Chunk(index * step)).collect();
-        Self { geometry, free, transmit, reserved: 0, received: 0, transmitting: 0 }
+        Self {
+            geometry,
+            free,
+            metadata: false,
+            transmit,
+            reserved: 0,
+            received: 0,
+            transmitting: 0,
+        }
+    }
+
+    /// Keeps room for metadata in front of frames to transmit.
+    pub fn allow_metadata(&mut self) {
+        self.metadata = true;
+    }
+
+    /// Whether frames can have metadata.
+    pub fn allows_metadata(&self) -> bool {
+        self.metadata
     }
 
     /// Chunks that are free.
@@ -145,9 +175,10 @@ impl Pool {
         let count = count.min(self.kept_for_transmit()).min(self.free.len());
         let from = self.free.len() - count;
         for chunk in self.free.drain(from..).rev() {
-            let room = self.geometry.chunk;
+            let lead = if self.metadata { LEAD_BYTES } else { 0 };
+            let (at, room) = (chunk.base() + u64::from(lead), self.geometry.chunk - lead);
             // SAFETY: the chunk was free: neither the kernel nor a frame has it.
-            let frame = unsafe { Frame::new(memory, chunk.base(), 0, room, chunk.0 | RESERVED) };
+            let frame = unsafe { Frame::new(memory, at, 0, room, chunk.0 | RESERVED) };
             frames.push(frame);
         }
         self.reserved += count;
@@ -172,6 +203,21 @@ impl Pool {
         let chunk = self.returned(memory, &frame);
         self.transmitting += 1;
         self.geometry.address(chunk, frame.at())
+    }
+
+    /// Writes down what the kernel is to do with a frame; whether there is anything.
+    #[inline]
+    pub fn describe(&self, memory: &FrameMemory, frame: &mut Frame) -> bool {
+        let Some((start, place)) = frame.checksum_at().filter(|_| self.metadata) else {
+            return false;
+        };
+        // SAFETY: a frame to transmit has a lead in its chunk, a received one a headroom.
+        let metadata = unsafe { memory.in_front(frame, METADATA_BYTES) };
+        metadata.fill(0);
+        metadata[..8].copy_from_slice(&METADATA_CHECKSUM.to_ne_bytes());
+        metadata[8..10].copy_from_slice(&u16::from(start).to_ne_bytes());
+        metadata[10..12].copy_from_slice(&u16::from(place).to_ne_bytes());
+        true
     }
 
     #[inline]

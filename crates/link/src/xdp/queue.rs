@@ -10,7 +10,7 @@ use rustix::net::xdp::{
     XdpUmemRegFlags,
 };
 
-use super::pool::{Geometry, Pool};
+use super::pool::{Geometry, METADATA_BYTES, Pool};
 use super::ring::{CONTINUES, Descriptor, InRing, OutRing, Place};
 use crate::frame::{Frame, FrameMemory, LinkCounters};
 
@@ -19,6 +19,9 @@ use crate::frame::{Frame, FrameMemory, LinkCounters};
 const MAX_TX_SKB_BUDGET: i32 = 9;
 /// Frames that one such call may transmit.
 const TX_BUDGET: u32 = 256;
+
+/// `XDP_UMEM_TX_METADATA_LEN` (Linux 6.8): frames to transmit may have metadata in front.
+const TX_METADATA_LEN: u32 = 1 << 2;
 
 /// Longest that a bind waits for a queue whose last socket the kernel has not let go of yet.
 const BIND_PATIENCE: Duration = Duration::from_millis(500);
@@ -79,25 +82,30 @@ pub(super) struct Staged {
     pub open: Option<Descriptor>,
 }
 
-/// Makes `memory` the frame memory of a socket.
+/// Makes `memory` the frame memory of a socket; whether frames to transmit may have metadata.
 pub fn register(
     socket: BorrowedFd<'_>,
     memory: &FrameMemory,
     geometry: Geometry,
-) -> io::Result<()> {
+) -> io::Result<bool> {
     let unaligned = XdpUmemRegFlags::XDP_UMEM_UNALIGNED_CHUNK_FLAG;
-    sockopt::set_xdp_umem_reg(
-        socket,
-        XdpUmemReg {
-            addr: memory.base() as u64,
-            len: memory.len() as u64,
-            chunk_size: geometry.chunk,
-            headroom: 0,
-            tx_metadata_len: 0,
-            flags: if geometry.unaligned { unaligned } else { XdpUmemRegFlags::empty() },
-        },
-    )?;
-    Ok(())
+    let wanted = |metadata: bool| XdpUmemReg {
+        addr: memory.base() as u64,
+        len: memory.len() as u64,
+        chunk_size: geometry.chunk,
+        headroom: 0,
+        tx_metadata_len: if metadata { METADATA_BYTES } else { 0 },
+        flags: if geometry.unaligned { unaligned } else { XdpUmemRegFlags::empty() }
+            | XdpUmemRegFlags::from_bits_retain(if metadata { TX_METADATA_LEN } else { 0 }),
+    };
+    match sockopt::set_xdp_umem_reg(socket, wanted(true)) {
+        // Kernels before 6.8 do not know the flag.
+        Err(rustix::io::Errno::INVAL) => {
+            sockopt::set_xdp_umem_reg(socket, wanted(false))?;
+            Ok(false)
+        }
+        done => Ok(done.map(|()| true)?),
+    }
 }
 
 impl Queue {

@@ -20,12 +20,15 @@ pub struct Descriptor {
     pub address: u64,
     /// Bytes.
     pub length: u32,
-    /// [`CONTINUES`] or nothing.
+    /// [`CONTINUES`], [`METADATA`], both or nothing.
     pub options: u32,
 }
 
 /// The frame goes on in the next descriptor (`XDP_PKT_CONTD`, Linux 6.6).
 pub const CONTINUES: u32 = 1;
+
+/// Metadata is in front of what is to be transmitted (`XDP_TX_METADATA`, Linux 6.8).
+pub const METADATA: u32 = 1 << 1;
 
 /// A part of a file in our address space, until it is dropped.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::os::fd::AsRawFd;
 
 use super::pool::Pool;
 use super::queue::{Queue, Staged, check};
-use super::ring::{CONTINUES, Descriptor};
+use super::ring::{CONTINUES, Descriptor, METADATA};
 use crate::frame::{Frame, FrameMemory, LinkCounters};
 
 impl Queue {
@@ -21,7 +21,7 @@ impl Queue {
         &mut self,
         memory: &FrameMemory,
         pool: &mut Pool,
-        frame: Frame,
+        mut frame: Frame,
         counters: &mut LinkCounters,
     ) {
         let (length, continues) = (frame.len() as u32, frame.continues());
@@ -31,13 +31,17 @@ impl Queue {
             counters.tx_invalid += 1;
             // Without its empty end a frame must not run on into the next one.
             if let Some(last) = self.staged.open.take_if(|_| !continues) {
-                self.tx.put(self.staged.count - 1, Descriptor { options: 0, ..last });
+                let options = last.options & !CONTINUES;
+                self.tx.put(self.staged.count - 1, Descriptor { options, ..last });
                 counters.tx_frames += 1;
                 self.sent += 1;
             }
             return;
         }
-        let options = if continues { CONTINUES } else { 0 };
+        let mut options = if continues { CONTINUES } else { 0 };
+        if pool.describe(memory, &mut frame) {
+            options |= METADATA;
+        }
         let address = pool.transmit(memory, frame);
         let descriptor = Descriptor { address, length, options };
         self.tx.put(self.staged.count, descriptor);

@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddrV4;
 
 use millstream_link::frame::{Frame, FrameLink};
+use millstream_wire::udp;
 
 use crate::port::{Departure, bump};
 use crate::stack::{Datagram, EmitError, Message, Stack, Unreachable};
@@ -23,6 +24,9 @@ const HOLD_NS: u64 = 100_000_000;
 
 /// The shortest Ethernet frame without its checksum, bytes (IEEE 802.3, 4.2.3.3).
 const FRAME_BYTES_MIN: usize = 60;
+
+/// Where the checksum is in the UDP header (RFC 768).
+const UDP_CHECKSUM_AT: u8 = 6;
 
 /// Parts of the longest datagram: 64 KiB in parts of 2 KiB.
 const PARTS_MAX: usize = 34;
@@ -174,6 +178,11 @@ impl Sending {
         let written = served.stack.emit(from, to, memory.bytes_mut(first), rest, now_ns);
         match &written {
             Ok(()) => {
+                if served.stack.config().checksum_offload {
+                    // Ethernet, a tag perhaps, and IPv4 without options: 38 bytes at most.
+                    let start = served.stack.header_len() - udp::HEADER_LEN;
+                    first.complete_checksum(start as u8, UDP_CHECKSUM_AT);
+                }
                 if others.is_empty() && first.len() < FRAME_BYTES_MIN {
                     let len = first.len();
                     first.set_len(FRAME_BYTES_MIN);

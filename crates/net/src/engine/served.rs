@@ -12,7 +12,7 @@ use millstream_link::port::{Capabilities, Port, PortOptions};
 use millstream_link::udp::bind_error;
 use millstream_ring::{Doorbell, Wait};
 
-use crate::options::{Asked, bad};
+use crate::options::{Asked, UdpChecksum, bad};
 use crate::port::{Drive, Lane, Parts, Shape, Shares, assemble};
 use crate::stack::{ChecksumPolicy, Claim, Stack, StackConfig, Subnet};
 
@@ -319,7 +319,9 @@ fn configure(
 ) -> Result<(StackConfig, Option<KernelInterface>), LinkError> {
     let mut config = StackConfig::new(info.mac, info.mtu);
     config.vlan = asked.vlan;
-    config.udp_checksum = asked.udp_checksum.unwrap_or(true);
+    let summed = asked.udp_checksum.unwrap_or_default();
+    config.udp_checksum = summed != UdpChecksum::Off;
+    config.checksum_offload = summed == UdpChecksum::Offload && info.completes_checksums;
     config.checksum = match asked.checksum {
         Some(ChecksumPolicy::Ignore) => ChecksumPolicy::Ignore,
         _ if info.partial_checksums => ChecksumPolicy::AcceptPartial,

@@ -103,6 +103,8 @@ pub struct StackConfig {
     pub checksum: ChecksumPolicy,
     /// Whether transmitted datagrams have a UDP checksum; IPv4 allows none.
     pub udp_checksum: bool,
+    /// UDP checksums are left to the link, with the sum of the pseudo-header in their place.
+    pub checksum_offload: bool,
     /// The kernel does not know the addresses: ARP and ICMP are ours to answer.
     pub own_addresses: bool,
     /// How own addresses are claimed.
@@ -125,6 +127,7 @@ impl StackConfig {
             vlan: None,
             checksum: ChecksumPolicy::default(),
             udp_checksum: true,
+            checksum_offload: false,
             own_addresses: false,
             claim: Claim::default(),
             neighbours_max: 256,

@@ -23,8 +23,9 @@ pub struct Template {
     payload_len_max: usize,
     /// Of the IPv4 header without total length and identification.
     ip: Sum,
-    /// Of pseudo-header and UDP header without lengths.
+    /// Of pseudo-header and, if it is not the link that sums up, UDP header; without lengths.
     udp: Option<Sum>,
+    offload: bool,
 }
 
 impl Template {
@@ -64,7 +65,11 @@ impl Template {
             len,
             payload_len_max: config.mtu - ipv4::HEADER_LEN - udp::HEADER_LEN,
             ip: Sum::new().bytes(&bytes[ip_at..udp_at]),
-            udp: config.udp_checksum.then(|| pseudo.word(from.port()).word(to.port())),
+            udp: config.udp_checksum.then(|| match config.checksum_offload {
+                true => pseudo,
+                false => pseudo.word(from.port()).word(to.port()),
+            }),
+            offload: config.checksum_offload,
             bytes,
         }
     }
@@ -102,7 +107,9 @@ impl Template {
         ip[4..6].copy_from_slice(&id.to_be_bytes());
         ip[10..12].copy_from_slice(&checksum.to_be_bytes());
         udp[4..6].copy_from_slice(&datagram_len.to_be_bytes());
-        if let Some(sum) = self.udp {
+        if let Some(sum) = self.udp.filter(|_| self.offload) {
+            udp[6..8].copy_from_slice(&sum.word(datagram_len).folded().to_be_bytes());
+        } else if let Some(sum) = self.udp {
             // The length is in the pseudo-header and in the header.
             let sum = sum.word(datagram_len).word(datagram_len).bytes(payload);
             let sum = rest.iter().fold(sum, |sum, part| sum.bytes(part));

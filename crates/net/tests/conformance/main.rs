@@ -98,5 +98,9 @@ links! {
         Rig::veth(Shape::new("xdp:veth0,mode=native", "xdp:veth0,mode=native").queues(4));
     xdp_from_udp: Rig::veth(Shape::new("udp", "xdp:veth0,mode=native"));
     xdp_to_udp: Rig::veth(Shape::new("xdp:veth0,mode=generic", "udp"));
+    xdp_offload: Rig::veth(
+        Shape::new("xdp:veth0,udp_checksum=offload", "xdp:veth0,mode=native").mtu(9000)
+    );
+    xdp_offload_to_udp: Rig::veth(Shape::new("xdp:veth0,udp_checksum=offload", "udp").mtu(9000));
     xdp_inline: Rig::veth(Shape::new("udp", "xdp:veth0,mode=native,io=inline"));
 }

@@ -72,6 +72,23 @@ fn a_checksum_of_zero_is_sent_as_all_ones() {
 }
 
 #[test]
+fn a_checksum_that_is_left_to_the_link_holds_the_sum_of_the_pseudo_header() {
+    let mut stack = ready(StackConfig { checksum_offload: true, ..config(1) });
+    for payload in [&b"data"[..], &[0xFF; 101], &[]] {
+        let mut frame = emitted(&mut stack, TO, payload).unwrap();
+        let udp = millstream_wire::udp::Header::parse(&frame[34..]).unwrap();
+        let address =
+            |at: usize| std::net::Ipv4Addr::from(<[u8; 4]>::try_from(&frame[at..at + 4]).unwrap());
+        assert!(udp.is_partial(address(26), address(30)));
+        // What a device does then makes it right.
+        let end = 42 + payload.len();
+        let sum = millstream_wire::checksum::Sum::new().bytes(&frame[34..end]).udp_checksum();
+        frame[40..42].copy_from_slice(&sum.to_be_bytes());
+        check(&frame, payload);
+    }
+}
+
+#[test]
 fn without_udp_checksums_the_field_is_zero() {
     let mut stack = ready(StackConfig { udp_checksum: false, ..config(1) });
     let frame = emitted(&mut stack, TO, b"data").unwrap();
