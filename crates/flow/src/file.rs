@@ -140,6 +140,11 @@ impl GraphFile {
         &self.parameters
     }
 
+    /// Names of the blocks, in the order of the file.
+    pub fn block_names(&self) -> impl Iterator<Item = &str> {
+        self.blocks.iter().map(|block| block.name.as_str())
+    }
+
     /// The plan in the file, or the automatic one.
     #[must_use]
     pub fn plan(&self) -> &Plan {

@@ -24,8 +24,10 @@
 mod case;
 mod costs;
 mod exact;
+mod explain;
 mod heuristic;
 mod machine;
+mod picture;
 mod prediction;
 mod problem;
 mod shape;
@@ -33,11 +35,14 @@ mod solve;
 mod state;
 #[cfg(test)]
 mod tests;
+mod what_if;
 mod write;
 
 pub use costs::{Costs, Distance, Price};
-pub use prediction::{Cut, PartitionLoad, Prediction, Step};
+pub use picture::Frame;
+pub use prediction::{BlockLoad, Cut, EdgeLoad, PartitionLoad, Prediction, Step};
 pub use shape::{BlockShape, EdgeShape, Shape};
+pub use what_if::Alternative;
 
 use crate::plan::{Plan, PlanError};
 use crate::profile::Profile;
@@ -71,6 +76,8 @@ pub struct Placed {
     pub plan: Plan,
     /// What the model expects of it.
     pub prediction: Prediction,
+    /// What the CPUs of its partitions share, for the pictures.
+    pub frames: Vec<Frame>,
 }
 
 /// Finds the best plan.
@@ -90,7 +97,8 @@ pub fn plan(
     let solution = solve::solve(&case.problem);
     let plan = write::plan(&case, &solution.places, hints);
     let prediction = prediction::of(&case, &plan, &solution);
-    Ok(Placed { plan, prediction })
+    let frames = picture::frames(&case, &prediction);
+    Ok(Placed { plan, prediction, frames })
 }
 
 /// What the model expects of a plan that exists, with the same profile and machine: compare its

@@ -7,6 +7,7 @@ pub mod find;
 pub mod grant;
 pub mod latency;
 pub mod net;
+pub mod plan;
 pub mod radio;
 pub mod run;
 pub mod rx;

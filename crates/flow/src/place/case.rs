@@ -71,6 +71,12 @@ impl Case {
         traffic(&self.shape, &self.profile, edge)
     }
 
+    /// Name of the first block of a unit.
+    pub(super) fn name_of(&self, unit: usize) -> String {
+        let block = self.unit_of.iter().position(|of| *of == unit);
+        block.map(|block| self.shape.blocks[block].name.clone()).unwrap_or_default()
+    }
+
     /// Work of a block on a CPU of full capacity.
     pub(super) fn work(&self, block: usize) -> Time {
         work(&self.shape, &self.profile, block)

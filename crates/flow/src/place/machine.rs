@@ -24,6 +24,7 @@ pub(super) struct Cpu {
     pub(super) number: usize,
     /// Share of the fastest, in (0, 1].
     pub(super) capacity: f64,
+    pub(super) node: usize,
     /// Bytes of the caches; 0 where unknown.
     pub(super) l2_bytes: u64,
     pub(super) l3_bytes: u64,
@@ -81,6 +82,7 @@ impl Cpu {
         let cache = |level| core.cache(level).map_or(0, |cache| cache.size_bytes);
         Self {
             number: core.cpu,
+            node: core.node,
             capacity: ((share * CAPACITY_STEPS).round() / CAPACITY_STEPS).max(0.5 / CAPACITY_STEPS),
             l2_bytes: cache(2),
             l3_bytes: cache(3),

@@ -5,10 +5,11 @@ use super::costs::Distance;
 use super::problem::Time;
 use super::solve::Solution;
 use super::state::State;
-use crate::plan::Plan;
+use super::what_if::{self, Alternative};
+use crate::plan::{Partition, Plan};
 use serde::Serialize;
 
-/// What the model expects of a plan.
+/// What the model expects of a plan. "An item" is one of [`Self::per_item_of`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Prediction {
     /// Whether costs were measured; else every block is taken to cost the same, and times say
@@ -26,17 +27,21 @@ pub struct Prediction {
     pub single_ns_per_item: f64,
     /// CPU time an item, all CPUs together.
     pub cpu_ns_per_item: f64,
-    /// The partition on the fullest CPU.
+    /// The partition that limits: the one with the most to do on the fullest CPU.
     pub bottleneck: String,
     /// Partitions, as in the plan.
     pub partitions: Vec<PartitionLoad>,
-    /// Connections between partitions.
-    pub cuts: Vec<Cut>,
+    /// Blocks, in the order they were added.
+    pub blocks: Vec<BlockLoad>,
+    /// Connections, in the order they were made.
+    pub edges: Vec<EdgeLoad>,
     /// The best that each number of CPUs can do.
     pub ladder: Vec<Step>,
+    /// The change of one block's place that costs least; `None` when no block may move.
+    pub next_best: Option<Alternative>,
 }
 
-/// The load of one partition's CPU, nanoseconds an item of [`Prediction::per_item_of`].
+/// The load of one partition, nanoseconds an item.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PartitionLoad {
     /// Name of the partition.
@@ -52,26 +57,50 @@ pub struct PartitionLoad {
 }
 
 impl PartitionLoad {
-    /// All together.
+    /// All together: the time an item of its CPU.
     #[must_use]
     pub fn total_ns(&self) -> f64 {
         self.work_ns + self.talk_ns + self.shared_ns
     }
 }
 
-/// A connection between two partitions.
+/// A block in its partition.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Cut {
+pub struct BlockLoad {
+    /// Name of the block.
+    pub name: String,
+    /// Its partition, by position in [`Prediction::partitions`].
+    pub partition: usize,
+    /// Work on the CPU of the partition, nanoseconds an item.
+    pub work_ns: f64,
+}
+
+/// A connection.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EdgeLoad {
+    /// Writing block, by position in [`Prediction::blocks`].
+    pub writer: usize,
+    /// Reading block, likewise.
+    pub reader: usize,
     /// Writing end, `block.port`.
     pub from: String,
     /// Reading end, `block.port`.
     pub to: String,
-    /// Bytes an item of [`Prediction::per_item_of`].
+    /// Bytes an item.
     pub bytes: f64,
+    /// What it costs to cross; `None` inside a partition.
+    pub cut: Option<Cut>,
+}
+
+/// A connection between two partitions.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Cut {
     /// What the CPUs share.
     pub distance: Distance,
-    /// What both sides pay, nanoseconds an item of [`Prediction::per_item_of`].
+    /// What both sides pay, nanoseconds an item, with other connections between the same blocks.
     pub ns: f64,
+    /// The better way to have both blocks in one place; `None` when neither may move.
+    pub without: Option<Alternative>,
 }
 
 /// The best with at most this many CPUs.
@@ -83,31 +112,47 @@ pub struct Step {
     pub ns_per_item: f64,
 }
 
+/// How times are told: nanoseconds an item.
+pub(super) struct Scale {
+    items: f64,
+}
+
+impl Scale {
+    pub(super) fn ns(&self, time: Time) -> f64 {
+        time as f64 / 1e3 / self.items
+    }
+}
+
 pub(super) fn of(case: &Case, plan: &Plan, solution: &Solution) -> Prediction {
+    let problem = &case.problem;
     let (per_item_of, items) = reference(case);
-    let ns = |time: Time| time as f64 / 1e3 / items.max(1) as f64;
-    let state = State::with(&case.problem, &solution.places);
-    let partitions = partitions(case, plan, &state, &ns);
-    let fullest = partitions.iter().max_by(|a, b| a.total_ns().total_cmp(&b.total_ns()));
-    let fastest =
-        |cpu: usize| case.problem.units.iter().map(|unit| unit.work_on[cpu]).sum::<Time>();
-    let single = (0..case.problem.machine.len()).map(fastest).min().unwrap_or(0);
+    let scale = Scale { items: items.max(1) as f64 };
+    let mut state = State::with(problem, &solution.places);
+    let place = |partition: &Partition| partition_load(case, partition, &state, &scale);
+    let partitions: Vec<PartitionLoad> = plan.partitions.iter().map(place).collect();
+    let limit = partitions.iter().max_by(|a, b| {
+        (a.total_ns(), a.work_ns).partial_cmp(&(b.total_ns(), b.work_ns)).expect("finite loads")
+    });
+    let on = |cpu: usize| problem.units.iter().map(|unit| unit.work_on[cpu]).sum::<Time>();
+    let single = (0..problem.machine.len()).map(on).min().unwrap_or(0);
+    let blocks = blocks(case, plan, &state, &scale);
+    let bottleneck = limit.map(|load| load.name.clone()).unwrap_or_default();
+    let ladder = solution.ladder.iter();
+    let step = |(cpus, score): &(usize, super::state::Score)| (*cpus, scale.ns(score.bottleneck));
     Prediction {
         measured: case.measured,
         exact: solution.exact,
         per_item_of,
         items,
-        ns_per_item: ns(solution.score.bottleneck),
-        single_ns_per_item: ns(single),
-        cpu_ns_per_item: ns(solution.score.total),
-        bottleneck: fullest.map(|load| load.name.clone()).unwrap_or_default(),
+        ns_per_item: scale.ns(solution.score.bottleneck),
+        single_ns_per_item: scale.ns(single),
+        cpu_ns_per_item: scale.ns(solution.score.total),
+        bottleneck,
         partitions,
-        cuts: cuts(case, &state, &ns),
-        ladder: solution
-            .ladder
-            .iter()
-            .map(|(cpus, score)| Step { cpus: *cpus, ns_per_item: ns(score.bottleneck) })
-            .collect(),
+        blocks,
+        ladder: ladder.map(step).map(|(cpus, ns_per_item)| Step { cpus, ns_per_item }).collect(),
+        next_best: what_if::next_best(case, &mut state, &scale),
+        edges: edges(case, &mut state, &scale),
     }
 }
 
@@ -122,30 +167,31 @@ fn reference(case: &Case) -> (String, u64) {
     best.map_or_else(Default::default, |block| (block.name.clone(), block.items()))
 }
 
-fn partitions(
+fn partition_load(
     case: &Case,
-    plan: &Plan,
+    partition: &Partition,
     state: &State<'_>,
-    ns: &impl Fn(Time) -> f64,
-) -> Vec<PartitionLoad> {
-    let load = |partition: &crate::plan::Partition| {
-        let first = partition.blocks.first().and_then(|name| case.shape.position(name))?;
-        let cpu = state.places[case.unit_of[first]];
-        let blocks = partition.blocks.iter().filter_map(|name| case.shape.position(name));
-        let mut units: Vec<usize> = blocks.map(|block| case.unit_of[block]).collect();
-        units.sort_unstable();
-        units.dedup();
-        let work: Time = units.iter().map(|unit| case.problem.units[*unit].work_on[cpu]).sum();
-        let talk: Time = units.iter().map(|unit| talk_of(case, state, *unit)).sum();
-        Some(PartitionLoad {
-            name: partition.name.clone(),
-            cpu: case.problem.machine.cpus[cpu].number,
-            work_ns: ns(work),
-            talk_ns: ns(talk),
-            shared_ns: ns(state.load(cpu).saturating_sub(work + talk)),
-        })
+    scale: &Scale,
+) -> PartitionLoad {
+    let blocks = partition.blocks.iter().filter_map(|name| case.shape.position(name));
+    let mut units: Vec<usize> = blocks.map(|block| case.unit_of[block]).collect();
+    units.sort_unstable();
+    units.dedup();
+    // A partition by hand may be empty; then it is nowhere, and costs nothing.
+    let Some(cpu) = units.first().map(|unit| state.places[*unit]) else {
+        let cpu = partition.cpu.unwrap_or(case.problem.machine.cpus[0].number);
+        let name = partition.name.clone();
+        return PartitionLoad { name, cpu, work_ns: 0.0, talk_ns: 0.0, shared_ns: 0.0 };
     };
-    plan.partitions.iter().filter_map(load).collect()
+    let work: Time = units.iter().map(|unit| case.problem.units[*unit].work_on[cpu]).sum();
+    let talk: Time = units.iter().map(|unit| talk_of(case, state, *unit)).sum();
+    PartitionLoad {
+        name: partition.name.clone(),
+        cpu: case.problem.machine.cpus[cpu].number,
+        work_ns: scale.ns(work),
+        talk_ns: scale.ns(talk),
+        shared_ns: scale.ns(state.load(cpu).saturating_sub(work + talk)),
+    }
 }
 
 /// What a unit pays for its links.
@@ -160,21 +206,41 @@ fn talk_of(case: &Case, state: &State<'_>, unit: usize) -> Time {
         .sum()
 }
 
-fn cuts(case: &Case, state: &State<'_>, ns: &impl Fn(Time) -> f64) -> Vec<Cut> {
-    let items = reference(case).1.max(1) as f64;
-    let cut = |edge: &super::EdgeShape| {
+fn blocks(case: &Case, plan: &Plan, state: &State<'_>, scale: &Scale) -> Vec<BlockLoad> {
+    let load = |(block, is): (usize, &super::BlockShape)| {
+        let holds = |partition: &Partition| partition.blocks.contains(&is.name);
+        let cpu = &case.problem.machine.cpus[state.places[case.unit_of[block]]];
+        BlockLoad {
+            name: is.name.clone(),
+            partition: plan.partitions.iter().position(holds).expect("every block is placed"),
+            work_ns: scale.ns(case.work(block)) / cpu.capacity,
+        }
+    };
+    case.shape.blocks.iter().enumerate().map(load).collect()
+}
+
+fn edges(case: &Case, state: &mut State<'_>, scale: &Scale) -> Vec<EdgeLoad> {
+    let mut load = |edge: &super::EdgeShape| {
         let ends = (case.unit_of[edge.from], case.unit_of[edge.to]);
-        let link = case.problem.links.iter().find(|link| (link.from, link.to) == ends)?;
+        let link = case.problem.links.iter().find(|link| (link.from, link.to) == ends);
         let (from, to) = (state.places[ends.0], state.places[ends.1]);
-        let (writes, reads) = link.price(&case.problem, from, to);
-        let cut = Cut {
+        let open = !case.problem.units[ends.0].by_hand && !case.problem.units[ends.1].by_hand;
+        let cut = link.filter(|_| from != to || !open).map(|link| {
+            let (writes, reads) = link.price(&case.problem, from, to);
+            Cut {
+                distance: case.problem.machine.distance(from, to),
+                ns: scale.ns(writes + reads),
+                without: what_if::without(case, state, edge, scale),
+            }
+        });
+        EdgeLoad {
+            writer: edge.from,
+            reader: edge.to,
             from: edge.output.clone(),
             to: edge.input.clone(),
-            bytes: case.traffic(edge).bytes / items,
-            distance: case.problem.machine.distance(from, to),
-            ns: ns(writes + reads),
-        };
-        (writes + reads > 0).then_some(cut)
+            bytes: case.traffic(edge).bytes / scale.items,
+            cut,
+        }
     };
-    case.shape.edges.iter().filter_map(cut).collect()
+    case.shape.edges.iter().map(&mut load).collect()
 }

@@ -2,6 +2,7 @@
 
 use crate::graph::Graph;
 use crate::profile::{BlockCost, EdgeCost, Profile};
+use crate::rate::Rate;
 
 /// Items that pass a source while nothing is measured.
 const NOMINAL_ITEMS: u64 = 1_000_000;
@@ -24,6 +25,8 @@ pub struct Shape {
 pub struct BlockShape {
     /// Name of the block.
     pub name: String,
+    /// Items out for items in.
+    pub rate: Rate,
 }
 
 /// One connection.
@@ -45,7 +48,10 @@ impl Shape {
     /// The shape of a graph.
     #[must_use]
     pub fn of(graph: &Graph) -> Self {
-        let blocks = graph.block_names().map(|name| BlockShape { name: name.to_owned() });
+        let blocks = graph
+            .nodes
+            .iter()
+            .map(|node| BlockShape { name: node.name.clone(), rate: node.block.rate() });
         let edges = graph.edges.iter().map(|edge| EdgeShape {
             from: edge.from.node,
             to: edge.to.node,
@@ -56,13 +62,13 @@ impl Shape {
         Self { blocks: blocks.collect(), edges: edges.collect() }
     }
 
-    /// The shape of the graph that a profile was measured on. Connections of blocks that the
+    /// The shape of the graph that a profile was measured on; rates are in its counts. Connections of blocks that the
     /// profile does not have are left out.
     #[must_use]
     pub fn of_profile(profile: &Profile) -> Self {
-        let name = |block: &BlockCost| BlockShape { name: block.name.clone() };
+        let block = |cost: &BlockCost| BlockShape { name: cost.name.clone(), rate: Rate::ONE };
         let mut shape =
-            Self { blocks: profile.blocks.iter().map(name).collect(), edges: Vec::new() };
+            Self { blocks: profile.blocks.iter().map(block).collect(), edges: Vec::new() };
         let edges = profile.edges.iter().filter_map(|edge| {
             Some(EdgeShape {
                 from: shape.position(edge.writer())?,
@@ -102,28 +108,78 @@ impl Shape {
         ranks
     }
 
-    /// The profile for a graph that was never measured: every block costs the same.
+    /// The profile for a graph that was never measured: every block costs the same, and items flow
+    /// by the blocks' rates.
     #[must_use]
     pub fn nominal(&self) -> Profile {
-        let blocks = self.blocks.iter().enumerate().map(|(node, block)| {
-            let inputs = self.edges.iter().filter(|edge| edge.to == node).count() as u64;
-            let outputs = self.edges.iter().filter(|edge| edge.from == node).count() as u64;
-            BlockCost {
-                name: block.name.clone(),
-                calls: NOMINAL_ITEMS / NOMINAL_BATCH,
-                items_in: inputs * NOMINAL_ITEMS,
-                items_out: outputs.min(1) * NOMINAL_ITEMS,
-                busy_ns: NOMINAL_ITEMS * NOMINAL_NS,
-                working_set_bytes: 0,
-            }
+        let items = self.nominal_items();
+        let blocks = self.blocks.iter().enumerate().map(|(node, block)| BlockCost {
+            name: block.name.clone(),
+            calls: NOMINAL_ITEMS / NOMINAL_BATCH,
+            items_in: self.into(node).map(|edge| items[edge.from]).sum(),
+            items_out: items[node],
+            busy_ns: NOMINAL_ITEMS * NOMINAL_NS,
+            working_set_bytes: 0,
         });
         let edges = self.edges.iter().map(|edge| EdgeCost {
             from: edge.output.clone(),
             to: edge.input.clone(),
             item_bytes: edge.item_bytes,
-            items: NOMINAL_ITEMS,
+            items: items[edge.from],
             ..EdgeCost::default()
         });
         Profile { elapsed_s: 0.0, blocks: blocks.collect(), edges: edges.collect() }
+    }
+
+    /// Items that each block gives at each of its outputs.
+    fn nominal_items(&self) -> Vec<u64> {
+        let ranks = self.ranks();
+        let mut order: Vec<usize> = (0..self.blocks.len()).collect();
+        order.sort_by_key(|node| ranks[*node]);
+        let mut items = vec![NOMINAL_ITEMS; self.blocks.len()];
+        for node in order {
+            if let Some(come) = self.into(node).map(|edge| items[edge.from]).max() {
+                items[node] = self.blocks[node].rate.map(come).max(1);
+            }
+        }
+        items
+    }
+
+    fn into(&self, node: usize) -> impl Iterator<Item = &EdgeShape> {
+        self.edges.iter().filter(move |edge| edge.to == node)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Graph;
+    use crate::blocks::{Copy, Head, NullSink, NullSource};
+
+    fn chain() -> Shape {
+        let mut graph = Graph::new();
+        graph.add("sink", NullSink::<f32>::new()).unwrap();
+        graph.add("source", NullSource::<f32>::new()).unwrap();
+        graph.add("copy", Copy::<f32>::new()).unwrap();
+        graph.add("head", Head::<f32>::new(10)).unwrap();
+        graph.chain(&["source", "copy", "head", "sink"]).unwrap();
+        Shape::of(&graph)
+    }
+
+    #[test]
+    fn ranks_follow_the_items() {
+        let shape = chain();
+        assert_eq!(shape.ranks(), [3, 0, 1, 2]);
+        assert_eq!((shape.edges[0].output.as_str(), shape.edges[0].item_bytes), ("source.out", 4));
+    }
+
+    #[test]
+    fn without_measurement_items_flow_by_the_rates() {
+        let mut shape = chain();
+        shape.blocks[2].rate = Rate::decimate(10);
+        let profile = shape.nominal();
+        let items = |name: &str| profile.block(name).unwrap().items_in;
+        assert_eq!((items("copy"), items("head"), items("sink")), (1_000_000, 100_000, 100_000));
+        assert_eq!(Shape::of_profile(&profile).edges, shape.edges);
     }
 }

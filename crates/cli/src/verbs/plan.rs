@@ -1,0 +1,213 @@
+//! `millstream plan`: where the blocks of a graph belong on a machine, and why.
+
+mod inputs;
+
+use crate::graph_run;
+use crate::interrupt;
+use crate::live::Live;
+use crate::output::{self, Report};
+use anyhow::{Context, ensure};
+use inputs::Machine;
+use millstream_flow::place::{self, Costs, Hints, Placed, Shape};
+use millstream_flow::{Graph, GraphFile, Plan, Profile, WaitMode};
+use serde_json::json;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Finds the best plan for a graph by what its blocks cost, and says why.
+///
+/// Without --profile it measures: the graph runs as `millstream run` would run it, on one thread
+/// and for a short time. It opens the radios and writes the files of the graph, which hold then
+/// only what came in that time: give it other files (--set out=/dev/null), or a profile that was
+/// measured before. The plan's partitions in the graph file count as hand-made only with --keep.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The graph file, for example graphs/atsc-rx.toml.
+    #[arg(value_name = "GRAPH.toml")]
+    graph: PathBuf,
+
+    /// Sets a parameter of the graph; as often as needed.
+    #[arg(long, value_name = "NAME=VALUE")]
+    set: Vec<String>,
+
+    /// Plans for another machine: a name (any wrong one lists them), a machine as TOML, or a
+    /// folder with a copy of its /sys.
+    #[arg(long, value_name = "NAME|FILE|DIR")]
+    machine: Option<String>,
+
+    /// Costs measured before: a profile, or what `millstream --json plan` printed. Nothing runs.
+    #[arg(long, value_name = "FILE.json")]
+    profile: Option<PathBuf>,
+
+    /// Seconds to measure.
+    #[arg(long, value_name = "S", default_value_t = 2.0, conflicts_with = "profile")]
+    duration: f64,
+
+    /// Keeps the partitions and buffers of the graph file's own plan; only what it leaves out is
+    /// placed.
+    #[arg(long)]
+    keep: bool,
+
+    /// Runs a block on this CPU; as often as needed. Others may join it.
+    #[arg(long, value_name = "BLOCK=CPU", value_parser = inputs::pin)]
+    pin: Vec<(String, usize)>,
+
+    /// The most CPUs to use.
+    #[arg(long, value_name = "N")]
+    max_cpus: Option<usize>,
+
+    /// Prices of the model as TOML, for example from measurement: see `flow::place::Costs`.
+    #[arg(long, value_name = "FILE.toml")]
+    costs: Option<PathBuf>,
+
+    /// Draws the plan.
+    #[arg(long, value_name = "FILE.svg")]
+    svg: Option<PathBuf>,
+
+    /// Draws the plan for Graphviz.
+    #[arg(long, value_name = "FILE.dot")]
+    dot: Option<PathBuf>,
+
+    /// Writes the plan, for `millstream run GRAPH.toml --plan PLAN.toml`.
+    #[arg(long, value_name = "PLAN.toml")]
+    out: Option<PathBuf>,
+}
+
+/// Measures or reads costs, places the blocks, tells and draws the result.
+pub fn run(args: Args) -> anyhow::Result<Report> {
+    let seconds = Duration::try_from_secs_f64(args.duration).ok();
+    let duration = seconds.filter(|duration| !duration.is_zero());
+    let duration = duration.context("--duration wants a number of seconds above 0")?;
+    let file = GraphFile::read(&args.graph)?;
+    let machine = Machine::read(args.machine.as_deref())?;
+    let hints = hints(&args, &file, &machine)?;
+    let (shape, profile) = match &args.profile {
+        Some(path) => inputs::profile(path, &file)?,
+        None => measured(&file, &args.set, duration)?,
+    };
+    let placed = place::plan(&shape, &profile, &machine.topology, &hints)?;
+    let own = own_plan(&file, &shape, &profile, &machine, &hints, &placed);
+    let title = args.graph.file_stem().unwrap_or_default().to_string_lossy();
+    let title = format!("{title} on {}", machine.name);
+    write(args.svg.as_deref(), || placed.svg(&title))?;
+    write(args.dot.as_deref(), || placed.dot(&title))?;
+    write(args.out.as_deref(), || placed.plan.to_toml())?;
+    let mut text = format!("{title}\n{}", placed.words());
+    if let Some(own) = &own {
+        let _ = writeln!(text, "{own}");
+    }
+    if args.machine.is_some() && args.profile.is_none() {
+        let _ = writeln!(text, "note     the costs are this machine's");
+    }
+    Ok(Report::done(
+        text,
+        json!({
+            "machine": machine.name,
+            "profile": profile,
+            "plan": placed.plan,
+            "prediction": placed.prediction,
+        }),
+    ))
+}
+
+fn hints(args: &Args, file: &GraphFile, machine: &Machine) -> anyhow::Result<Hints> {
+    let costs = match &args.costs {
+        None => Costs::default(),
+        Some(path) => {
+            let text = millstream_flow::file::read_text(path)
+                .with_context(|| format!("cannot read the prices {}", path.display()))?;
+            toml::from_str(&text).with_context(|| format!("prices {}", path.display()))?
+        }
+    };
+    ensure!(args.max_cpus != Some(0), "--max-cpus wants at least 1");
+    Ok(Hints {
+        plan: if args.keep { file.plan().clone() } else { Plan::default() },
+        pins: args.pin.iter().cloned().collect(),
+        allowed: machine.allowed.clone(),
+        max_cpus: args.max_cpus,
+        unpinned: false,
+        costs,
+    })
+}
+
+/// Runs the graph on one thread for a while.
+fn measured(
+    file: &GraphFile,
+    set: &[String],
+    duration: Duration,
+) -> anyhow::Result<(Shape, Profile)> {
+    let (registry, _monitors) = graph_run::registry();
+    let graph = file.build(&registry, set)?;
+    let shape = Shape::of(&graph);
+    let profile = measure(graph, duration)?;
+    let moved = profile.blocks.iter().any(|block| block.items() > 0);
+    ensure!(moved, "no item passed while it was measured; give it longer with --duration");
+    Ok((shape, profile))
+}
+
+fn measure(graph: Graph, duration: Duration) -> anyhow::Result<Profile> {
+    interrupt::install();
+    output::note(format_args!(
+        "millstream: running the graph for {} s to measure it, with all that it reads and writes",
+        duration.as_secs_f64()
+    ));
+    let plan = Plan::single(&graph, WaitMode::Park);
+    let running = graph.start(&plan).context("cannot start the graph")?;
+    let begun = Instant::now();
+    let mut live = Live::new();
+    // The first part fills rings and caches; it counts only if there is no more.
+    let mut early = None;
+    while !running.is_finished() && begun.elapsed() < duration && !interrupt::asked() {
+        std::thread::sleep(Duration::from_millis(10));
+        if early.is_none() && begun.elapsed() > duration / 8 {
+            early = Some(running.profile());
+        }
+        live.show(Instant::now(), || {
+            format!(
+                "measuring  {:4.1} s of {:.1} s",
+                begun.elapsed().as_secs_f64(),
+                duration.as_secs_f64()
+            )
+        });
+    }
+    live.end();
+    let all = running.profile();
+    running.stopper().stop();
+    running.wait()?;
+    let later = early.map(|early| all.since(&early));
+    let enough = |later: &Profile| later.blocks.iter().all(|block| block.calls >= 16);
+    Ok(later.filter(enough).unwrap_or(all))
+}
+
+/// How the plan in the graph file compares, if it says anything.
+fn own_plan(
+    file: &GraphFile,
+    shape: &Shape,
+    profile: &Profile,
+    machine: &Machine,
+    hints: &Hints,
+    placed: &Placed,
+) -> Option<String> {
+    if file.plan().partitions.is_empty() || !hints.plan.partitions.is_empty() {
+        return None;
+    }
+    let own = place::predict(shape, profile, &machine.topology, hints, file.plan()).ok()?;
+    let ratio = own.ns_per_item / placed.prediction.ns_per_item;
+    let compare = match ratio {
+        ratio if ratio > 1.001 => format!("{:.1} % more time an item", (ratio - 1.0) * 100.0),
+        ratio if ratio < 0.999 => format!("{:.1} % less time an item", (1.0 - ratio) * 100.0),
+        _ => "as fast".to_owned(),
+    };
+    let count = own.partitions.len();
+    Some(format!("by hand  the graph's own plan ({count} partitions): {compare} by the model"))
+}
+
+fn write(path: Option<&Path>, text: impl FnOnce() -> String) -> anyhow::Result<()> {
+    match path {
+        None => Ok(()),
+        Some(path) => {
+            std::fs::write(path, text()).with_context(|| format!("cannot write {}", path.display()))
+        }
+    }
+}

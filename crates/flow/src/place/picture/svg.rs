@@ -1,0 +1,324 @@
+//! A plan as an SVG, readable without any tool but a browser.
+
+use super::flow;
+use super::layout::{BOX_WIDTH, GAP_X, HEAD_WIDTH, Layout, Rect, layout};
+use super::paint::{distance_colour, frame_colours, load_colour};
+use crate::place::explain::{self, share_of, time};
+use crate::place::{Distance, EdgeLoad, Placed};
+use std::fmt::Write;
+
+const MARGIN: f64 = 28.0;
+const TITLE_HEIGHT: f64 = 84.0;
+const LEGEND_HEIGHT: f64 = 58.0;
+const LEAST_WIDTH: f64 = 760.0;
+/// Of a head's load bar.
+const BAR_WIDTH: f64 = 158.0;
+const INSIDE: &str = "#8d95a1";
+
+impl Placed {
+    /// The plan as a picture: a lane for each partition, in frames for what their CPUs share;
+    /// boxes coloured by load, connections as thick as what passes them.
+    #[must_use]
+    pub fn svg(&self, title: &str) -> String {
+        let layout = layout(self);
+        let width = (layout.width + 2.0 * MARGIN).max(LEAST_WIDTH);
+        let height = layout.height + TITLE_HEIGHT + LEGEND_HEIGHT + 2.0 * MARGIN;
+        let mut svg = Svg(format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" \
+             width=\"{width:.0}\" height=\"{height:.0}\" font-family=\"Inter, Helvetica, Arial, \
+             DejaVu Sans, sans-serif\" font-size=\"12\" fill=\"#1f2733\">\n\
+             <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
+        ));
+        svg.arrowheads();
+        self.title(&mut svg, title, width);
+        let _ = writeln!(svg.0, "<g transform=\"translate({MARGIN},{})\">", MARGIN + TITLE_HEIGHT);
+        self.draw_frames(&mut svg, &layout);
+        self.draw_lanes(&mut svg, &layout);
+        self.draw_edges(&mut svg, &layout);
+        self.draw_blocks(&mut svg, &layout);
+        self.draw_labels(&mut svg, &layout);
+        svg.0.push_str("</g>\n");
+        self.legend(&mut svg, height - MARGIN - LEGEND_HEIGHT + 22.0);
+        svg.0.push_str("</svg>\n");
+        svg.0
+    }
+
+    fn title(&self, svg: &mut Svg, title: &str, width: f64) {
+        let y = MARGIN + 10.0;
+        svg.text((MARGIN, y), "font-size=\"20\" font-weight=\"600\"", title);
+        let grey = "font-size=\"12.5\" fill=\"#56606e\"";
+        let lines = [explain::headline(&self.prediction), explain::limit(&self.prediction)];
+        for (line, text) in lines.iter().enumerate() {
+            // About 6.4 px a character.
+            let most = ((width - 2.0 * MARGIN) / 6.4) as usize;
+            let text = shortened(text.trim_end(), most);
+            svg.text((MARGIN, y + 24.0 + 18.0 * line as f64), grey, &text);
+        }
+    }
+
+    fn draw_frames(&self, svg: &mut Svg, layout: &Layout) {
+        for (frame, place) in self.frames.iter().zip(&layout.frames) {
+            let (fill, border) = frame_colours(frame.depth);
+            svg.rect(place, 10.0, &format!("fill=\"{fill}\" stroke=\"{border}\""));
+            let style = "font-size=\"11\" fill=\"#56606e\"";
+            svg.text((place.x + 12.0, place.y + 16.5), style, &frame.label);
+        }
+    }
+
+    fn draw_lanes(&self, svg: &mut Svg, layout: &Layout) {
+        let prediction = &self.prediction;
+        for (load, place) in prediction.partitions.iter().zip(&layout.lanes) {
+            let limits = load.name == prediction.bottleneck;
+            let border = if limits { "#d9603f" } else { "#c9ced8" };
+            let line = if limits { 2.0 } else { 1.0 };
+            let style = format!("fill=\"#ffffff\" stroke=\"{border}\" stroke-width=\"{line}\"");
+            svg.rect(place, 8.0, &style);
+            let (x, y) = (place.x + 16.0, place.y + 24.0);
+            let pinned =
+                self.plan.partitions.iter().any(|partition| {
+                    partition.name == load.name && partition.cpu == Some(load.cpu)
+                });
+            let cpu = format!("CPU {}", load.cpu);
+            let cpu = if pinned { cpu } else { format!("{cpu}, not pinned") };
+            svg.text((x, y), "font-size=\"14\" font-weight=\"600\"", &cpu);
+            let share = share_of(load, prediction);
+            let style = "font-size=\"13\" font-weight=\"600\" text-anchor=\"end\"";
+            svg.text((x + BAR_WIDTH, y), style, &format!("{:.0} %", share * 100.0));
+            let grey = "font-size=\"12\" fill=\"#56606e\"";
+            svg.text((x, y + 17.0), grey, &shortened(&load.name, 24));
+            let parts = [
+                (load.work_ns, "#e8865f", "work"),
+                (load.talk_ns, "#2f74c0", "connections"),
+                (load.shared_ns, "#a7adb8", "sibling"),
+            ];
+            let bar = Rect { x, y: y + 25.0, width: BAR_WIDTH, height: 8.0 };
+            svg.rect(&bar, 4.0, "fill=\"#eef0f4\"");
+            let mut from = x;
+            for (ns, colour, what) in parts.into_iter().filter(|(ns, ..)| *ns > 0.0) {
+                let width = ns / prediction.ns_per_item.max(f64::MIN_POSITIVE) * BAR_WIDTH;
+                let part = Rect { x: from, y: bar.y, width, height: bar.height };
+                svg.titled_rect(&part, colour, &format!("{what}: {}", time(ns)));
+                from += width;
+            }
+        }
+    }
+
+    fn draw_blocks(&self, svg: &mut Svg, layout: &Layout) {
+        let prediction = &self.prediction;
+        for (block, place) in prediction.blocks.iter().zip(&layout.blocks) {
+            let share = block.work_ns / prediction.ns_per_item.max(f64::MIN_POSITIVE);
+            let style = format!("fill=\"{}\" stroke=\"#7d8591\"", load_colour(share));
+            svg.rect(place, 6.0, &style);
+            let (x, y) = place.middle();
+            let name = shortened(&block.name, 19);
+            let size = if name.chars().count() > 16 { 11 } else { 12 };
+            let bold = format!("font-size=\"{size}\" font-weight=\"600\" text-anchor=\"middle\"");
+            svg.text((x, y - 3.0), &bold, &name);
+            let cost = if prediction.measured {
+                format!("{} · {:.0} %", time(block.work_ns), share * 100.0)
+            } else {
+                format!("{:.0} %", share * 100.0)
+            };
+            let small = "font-size=\"10.5\" fill=\"#454d59\" text-anchor=\"middle\"";
+            svg.text((x, y + 13.0), small, &cost);
+        }
+    }
+
+    fn draw_edges(&self, svg: &mut Svg, layout: &Layout) {
+        let most = self.prediction.edges.iter().map(|edge| edge.bytes).fold(0.0, f64::max);
+        for edge in &self.prediction.edges {
+            let (from, to) = (&layout.blocks[edge.writer], &layout.blocks[edge.reader]);
+            let share = if most > 0.0 { (edge.bytes / most).sqrt() } else { 0.0 };
+            let colour = edge.cut.as_ref().map_or(INSIDE, |cut| distance_colour(cut.distance));
+            let what =
+                format!("{} to {}: {}", edge.from, edge.to, flow(&self.prediction, edge.bytes));
+            let _ = writeln!(
+                svg.0,
+                "<path d=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{:.1}\" \
+                 marker-end=\"url(#{})\"><title>{}</title></path>",
+                path(from, to),
+                1.2 + 3.0 * share,
+                marker(colour),
+                escaped(&what)
+            );
+        }
+    }
+
+    /// What passes each cut, over everything else.
+    fn draw_labels(&self, svg: &mut Svg, layout: &Layout) {
+        let cuts = self.prediction.edges.iter().filter(|edge| edge.cut.is_some());
+        let mut taken: Vec<(f64, f64)> = Vec::new();
+        for edge in cuts {
+            let (from, to) = (&layout.blocks[edge.writer], &layout.blocks[edge.reader]);
+            let (mut x, mut y) = label_place(from, to);
+            // Where another label is, a little further.
+            while taken.iter().any(|(a, b)| (a - x).abs() < 60.0 && (b - y).abs() < 13.0) {
+                (x, y) = (x + 9.0, y + 5.0);
+            }
+            taken.push((x, y));
+            self.label(svg, edge, (x, y));
+        }
+    }
+
+    fn label(&self, svg: &mut Svg, edge: &EdgeLoad, at: (f64, f64)) {
+        let text = flow(&self.prediction, edge.bytes);
+        let colour = edge.cut.as_ref().map_or(INSIDE, |cut| distance_colour(cut.distance));
+        let style = format!(
+            "font-size=\"10.5\" font-weight=\"600\" fill=\"{colour}\" stroke=\"#ffffff\" \
+             stroke-width=\"3.5\" paint-order=\"stroke\" text-anchor=\"middle\""
+        );
+        svg.text(at, &style, &text);
+    }
+
+    fn legend(&self, svg: &mut Svg, y: f64) {
+        let mut x = MARGIN;
+        let grey = "font-size=\"11\" fill=\"#56606e\"";
+        svg.text((x, y + 10.0), grey, "block: share of the fullest CPU");
+        x += 176.0;
+        for step in 0..24 {
+            let colour = load_colour(f64::from(step) / 23.0);
+            let part = Rect { x, y, width: 5.2, height: 12.0 };
+            svg.rect(&part, 0.0, &format!("fill=\"{colour}\""));
+            x += 5.0;
+        }
+        svg.text((x + 6.0, y + 10.0), grey, "all of it");
+        x += 70.0;
+        for (name, colour) in
+            [("work", "#e8865f"), ("connections", "#2f74c0"), ("sibling or others", "#a7adb8")]
+        {
+            let part = Rect { x, y: y + 2.0, width: 14.0, height: 8.0 };
+            svg.rect(&part, 2.0, &format!("fill=\"{colour}\""));
+            svg.text((x + 19.0, y + 10.0), grey, name);
+            x += 32.0 + 6.0 * name.len() as f64;
+        }
+        let (mut x, y) = (MARGIN, y + 24.0);
+        svg.text((x, y + 10.0), grey, "connection: across");
+        x += 108.0;
+        for distance in Distance::ALL {
+            let mut cuts = self.prediction.edges.iter().filter_map(|edge| edge.cut.as_ref());
+            if !cuts.any(|cut| cut.distance == distance) {
+                continue;
+            }
+            let colour = distance_colour(distance);
+            let line = Rect { x, y: y + 4.0, width: 22.0, height: 3.5 };
+            svg.rect(&line, 1.5, &format!("fill=\"{colour}\""));
+            let name = distance.to_string();
+            svg.text((x + 27.0, y + 10.0), grey, &name);
+            x += 44.0 + 6.0 * name.len() as f64;
+        }
+        let line = Rect { x, y: y + 5.0, width: 22.0, height: 2.0 };
+        svg.rect(&line, 1.0, &format!("fill=\"{INSIDE}\""));
+        svg.text((x + 27.0, y + 10.0), grey, "inside a partition");
+    }
+}
+
+/// From one box to another: along a row straight, to the row below around the boxes, to another
+/// lane in a curve.
+fn path(from: &Rect, to: &Rect) -> String {
+    let (_, a) = from.middle();
+    let (_, b) = to.middle();
+    let (start, end) = (from.right(), to.x - 4.0);
+    if end > start && (a - b).abs() < 200.0 && to.x - from.right() < BOX_WIDTH {
+        let bend = (end - start) / 2.0;
+        return format!(
+            "M{start:.1},{a:.1} C{:.1},{a:.1} {:.1},{b:.1} {end:.1},{b:.1}",
+            start + bend,
+            end - bend
+        );
+    }
+    let down = to.y > from.bottom();
+    let up = to.bottom() < from.y;
+    if !down && !up {
+        // Over the boxes between.
+        let (x, y) = (from.right() - 20.0, to.x + 20.0);
+        let top = from.y.min(to.y);
+        return format!(
+            "M{x:.1},{:.1} C{x:.1},{:.1} {y:.1},{:.1} {y:.1},{:.1}",
+            from.y,
+            top - 22.0,
+            top - 22.0,
+            to.y - 4.0
+        );
+    }
+    let (x, y) = (from.middle().0, to.middle().0);
+    let (leave, arrive) =
+        if down { (from.bottom(), to.y - 5.0) } else { (from.y, to.bottom() + 5.0) };
+    let bend = (arrive - leave) * 0.5;
+    format!(
+        "M{x:.1},{leave:.1} C{x:.1},{:.1} {y:.1},{:.1} {y:.1},{arrive:.1}",
+        leave + bend,
+        arrive - bend
+    )
+}
+
+fn label_place(from: &Rect, to: &Rect) -> (f64, f64) {
+    let (x, y) = ((from.middle().0 + to.middle().0) / 2.0, (from.middle().1 + to.middle().1) / 2.0);
+    if to.y > from.bottom() {
+        return (x, (from.bottom() + to.y) / 2.0 + 4.0);
+    }
+    if to.bottom() < from.y {
+        return (x, (to.bottom() + from.y) / 2.0 + 4.0);
+    }
+    (x, y - GAP_X / 2.0)
+}
+
+fn marker(colour: &str) -> String {
+    format!("a{}", colour.trim_start_matches('#'))
+}
+
+fn shortened(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+struct Svg(String);
+
+impl Svg {
+    fn arrowheads(&mut self) {
+        self.0.push_str("<defs>\n");
+        let colours = Distance::ALL.map(distance_colour);
+        for colour in colours.into_iter().chain([INSIDE]) {
+            let _ = writeln!(
+                self.0,
+                "<marker id=\"{}\" viewBox=\"0 0 8 8\" refX=\"5\" refY=\"4\" markerWidth=\"9\" \
+                 markerHeight=\"9\" markerUnits=\"userSpaceOnUse\" orient=\"auto\">\
+                 <path d=\"M0,0.5 L8,4 L0,7.5 z\" fill=\"{colour}\"/></marker>",
+                marker(colour)
+            );
+        }
+        self.0.push_str("</defs>\n");
+    }
+
+    fn rect(&mut self, place: &Rect, round: f64, style: &str) {
+        let Rect { x, y, width, height } = place;
+        let _ = writeln!(
+            self.0,
+            "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" \
+             rx=\"{round}\" {style}/>"
+        );
+    }
+
+    fn titled_rect(&mut self, place: &Rect, colour: &str, title: &str) {
+        let Rect { x, y, width, height } = place;
+        let _ = writeln!(
+            self.0,
+            "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" \
+             fill=\"{colour}\"><title>{}</title></rect>",
+            escaped(title)
+        );
+    }
+
+    fn text(&mut self, at: (f64, f64), style: &str, text: &str) {
+        let (x, y) = at;
+        let _ =
+            writeln!(self.0, "<text x=\"{x:.1}\" y=\"{y:.1}\" {style}>{}</text>", escaped(text));
+    }
+}
+
+const _: () = assert!(BAR_WIDTH < HEAD_WIDTH);
