@@ -126,15 +126,17 @@ fn units(
 ) -> Result<Vec<Unit>, PlanError> {
     let by_hand = &hints.plan.partitions;
     let count = unit_of.iter().map(|unit| unit + 1).max().unwrap_or(0).max(by_hand.len());
-    let ranks = shape.ranks();
+    let (ranks, lines) = (shape.ranks(), shape.depth_first());
     let mut units = Vec::with_capacity(count);
     for unit in 0..count {
         let inside = (0..unit_of.len()).filter(|block| unit_of[*block] == unit);
         let blocks: Vec<usize> = inside.collect();
         let total = blocks.iter().map(|block| work(shape, profile, *block)).sum();
-        let ranks = blocks.iter().map(|block| ranks[*block] as f64);
-        let rank = ranks.sum::<f64>() / blocks.len().max(1) as f64;
-        let mut is = Unit::new(total, rank, machine);
+        let mean = |of: &[usize]| {
+            let sum: usize = blocks.iter().map(|block| of[*block]).sum();
+            sum as f64 / blocks.len().max(1) as f64
+        };
+        let mut is = Unit::new(total, (mean(&ranks), mean(&lines)), machine);
         if let Some(partition) = by_hand.get(unit) {
             is.by_hand = true;
             is.pinned = partition.cpu.and_then(|cpu| machine.position(cpu));

@@ -18,7 +18,11 @@ pub(super) fn search(problem: &Problem, cpus: usize, known: &Found, budget: &mut
     let mut best = known.clone();
     let levels = coarsen::levels(problem, cpus, COARSEST);
     let coarsest = levels.last().map_or(problem, |level| &level.problem);
-    let starts = [start::strips(coarsest, cpus), start::greedy(coarsest, cpus)];
+    let starts = [
+        start::strips(coarsest, cpus, |unit| unit.line),
+        start::strips(coarsest, cpus, |unit| unit.rank),
+        start::greedy(coarsest, cpus),
+    ];
     for places in starts.into_iter().flatten() {
         let mut places = refine::refined(coarsest, cpus, places, budget);
         for index in (0..levels.len()).rev() {

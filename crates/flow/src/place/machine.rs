@@ -69,6 +69,11 @@ impl Machine {
         self.cpus.iter().position(|cpu| cpu.number == number)
     }
 
+    /// Whether it is the first hardware thread of its core.
+    pub(super) fn is_first(&self, cpu: usize) -> bool {
+        self.siblings(cpu).all(|sibling| sibling > cpu)
+    }
+
     /// Other hardware threads of the same core.
     pub(super) fn siblings(&self, cpu: usize) -> impl Iterator<Item = usize> + '_ {
         let of = |other: usize| self.cpus[other].groups[0];

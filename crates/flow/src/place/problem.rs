@@ -40,6 +40,8 @@ pub(super) struct Unit {
     pub(super) spins: bool,
     /// Where it stands in the order that items pass: a mean over its blocks.
     pub(super) rank: f64,
+    /// The same when each way is followed to its end before the next.
+    pub(super) line: f64,
     /// Work on a CPU of full capacity.
     pub(super) work: Time,
     /// Work on each CPU.
@@ -59,10 +61,10 @@ pub(super) struct Link {
 
 impl Unit {
     /// A unit of this much work, free to go anywhere.
-    pub(super) fn new(work: Time, rank: f64, machine: &Machine) -> Self {
+    pub(super) fn new(work: Time, (rank, line): (f64, f64), machine: &Machine) -> Self {
         let on = machine.cpus.iter().map(|cpu| (work as f64 / cpu.capacity).round() as Time);
         let work_on = on.collect();
-        Self { by_hand: false, pinned: None, spins: false, rank, work, work_on }
+        Self { by_hand: false, pinned: None, spins: false, rank, line, work, work_on }
     }
 }
 

@@ -108,6 +108,27 @@ impl Shape {
         ranks
     }
 
+    /// Where each block stands when each way is followed to its end before the next: parallel ways
+    /// stay apart.
+    #[must_use]
+    pub fn depth_first(&self) -> Vec<usize> {
+        let count = self.blocks.len();
+        let mut waits: Vec<usize> = (0..count).map(|node| self.into(node).count()).collect();
+        let mut ready: Vec<usize> = (0..count).rev().filter(|node| waits[*node] == 0).collect();
+        let mut places = vec![count; count];
+        for place in 0..count {
+            let Some(node) = ready.pop() else { break };
+            places[node] = place;
+            for edge in self.edges.iter().rev().filter(|edge| edge.from == node) {
+                waits[edge.to] -= 1;
+                if waits[edge.to] == 0 {
+                    ready.push(edge.to);
+                }
+            }
+        }
+        places
+    }
+
     /// The profile for a graph that was never measured: every block costs the same, and items flow
     /// by the blocks' rates.
     #[must_use]
@@ -170,6 +191,7 @@ mod tests {
     fn ranks_follow_the_items() {
         let shape = chain();
         assert_eq!(shape.ranks(), [3, 0, 1, 2]);
+        assert_eq!(shape.depth_first(), [3, 0, 1, 2]);
         assert_eq!((shape.edges[0].output.as_str(), shape.edges[0].item_bytes), ("source.out", 4));
     }
 

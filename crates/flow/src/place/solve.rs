@@ -62,6 +62,11 @@ fn numbers(problem: &Problem, small: bool) -> Vec<usize> {
         let more = if small { 1 } else { (last / FINE_CPUS).max(1) };
         numbers.push((last + more).min(most));
     }
+    // One thread a core is where the gain of more CPUs changes.
+    let cores = (0..problem.machine.len()).filter(|cpu| problem.machine.is_first(*cpu)).count();
+    numbers.push(cores.clamp(least, most));
+    numbers.sort_unstable();
+    numbers.dedup();
     numbers
 }
 

@@ -71,6 +71,7 @@ fn mergeable(unit: &Unit) -> bool {
 
 fn absorb(into: &mut Unit, other: &Unit) {
     into.rank = into.rank.midpoint(other.rank);
+    into.line = into.line.midpoint(other.line);
     into.work += other.work;
     into.work_on.iter_mut().zip(&other.work_on).for_each(|(sum, work)| *sum += work);
 }

@@ -1,6 +1,6 @@
 //! Placements to begin with.
 
-use crate::place::problem::{Problem, Time};
+use crate::place::problem::{Problem, Time, Unit};
 use crate::place::state::State;
 use std::cmp::Reverse;
 
@@ -24,14 +24,19 @@ pub(super) fn greedy(problem: &Problem, cpus: usize) -> Option<Vec<usize>> {
     (state.used.len() <= cpus).then_some(state.places)
 }
 
-/// Units in the order that items pass, cut into runs of equal work: few cuts where the graph is a
+/// Units in the order of `place_of`, cut into runs of equal work: few cuts where the graph is a
 /// chain. Only where nothing is fixed.
-pub(super) fn strips(problem: &Problem, cpus: usize) -> Option<Vec<usize>> {
+pub(super) fn strips(
+    problem: &Problem,
+    cpus: usize,
+    place_of: impl Fn(&Unit) -> f64,
+) -> Option<Vec<usize>> {
     if problem.units.iter().any(|unit| unit.pinned.is_some() || unit.spins) {
         return None;
     }
     let mut order: Vec<usize> = (0..problem.units.len()).collect();
-    order.sort_by(|a, b| problem.units[*a].rank.total_cmp(&problem.units[*b].rank));
+    let place = |unit: &usize| place_of(&problem.units[*unit]);
+    order.sort_by(|a, b| place(a).total_cmp(&place(b)));
     let cpus: Vec<usize> = cpus_in_order(problem).into_iter().take(cpus).collect();
     let capacity = |cpu: usize| problem.machine.cpus[cpu].capacity;
     let mut spare: f64 = cpus.iter().map(|cpu| capacity(*cpu)).sum();

@@ -69,16 +69,12 @@ fn one_cpu_holds_everything_even_spinners() {
 #[test]
 fn hints_about_what_is_not_there_are_refused() {
     let (shape, profile) = graph(&mut Random(4), 3);
-    let refused = |hints: &Hints| {
-        plan(&shape, &profile, &machine(), hints).unwrap_err().to_string()
-    };
+    let refused =
+        |hints: &Hints| plan(&shape, &profile, &machine(), hints).unwrap_err().to_string();
     let hints = by_hand(vec![hand("x", &["b7"], None, WaitMode::Park)]);
     assert_eq!(refused(&hints), "partition `x` lists block `b7`, which the graph does not have");
     let hints = by_hand(vec![hand("x", &["b1"], Some(99), WaitMode::Park)]);
-    assert_eq!(
-        refused(&hints),
-        "partition `x` wants CPU 99; this process may use CPUs 0-15"
-    );
+    assert_eq!(refused(&hints), "partition `x` wants CPU 99; this process may use CPUs 0-15");
     let pin = |block: &str, cpu| {
         let mut hints = Hints::default();
         hints.pins.insert(block.to_owned(), cpu);
@@ -111,13 +107,10 @@ fn a_plan_that_exists_is_judged_by_the_same_model() {
     let close = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-9;
     assert!(close(again.ns_per_item, best.prediction.ns_per_item));
     let all: Vec<&str> = shape.blocks.iter().map(|block| &*block.name).collect();
-    let one = Plan {
-        partitions: vec![hand("all", &all, None, WaitMode::Park)],
-        ..Plan::default()
-    };
+    let one = Plan { partitions: vec![hand("all", &all, None, WaitMode::Park)], ..Plan::default() };
     let one = judge(&one);
     assert!(close(one.ns_per_item, best.prediction.single_ns_per_item));
-    assert!(one.ns_per_item > best.prediction.ns_per_item);
+    assert!(one.ns_per_item >= best.prediction.ns_per_item);
 }
 
 #[test]

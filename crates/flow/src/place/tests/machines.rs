@@ -95,8 +95,8 @@ fn pipes_stay_whole_within_a_ccx() {
         };
         assert!((1..6).all(|stage| l3(stage) == l3(0)), "pipe {pipe}");
     }
-    assert_eq!(placed.plan.partitions.len(), 8, "one a core: {:?}", placed.plan);
-    assert_eq!(furthest(&placed), None, "eight equal pipes on eight cores need no cut");
+    // A pipe a core, cut only between the two threads that share the core's caches.
+    assert!(furthest(&placed) <= Some(Distance::Sibling), "{:?}", placed.plan);
 }
 
 #[test]
