@@ -102,8 +102,8 @@ fn what_cannot_be_planned_is_told() {
     let folder = folder();
     let path = folder.path();
     std::fs::write(path.join("text.json"), "costs").unwrap();
-    std::fs::write(path.join("other.json"), "{\"elapsed_s\":1,\"blocks\":[],\"edges\":[]}")
-        .unwrap();
+    let other = "{\"elapsed_s\":1,\"blocks\":[],\"edges\":[]}";
+    std::fs::write(path.join("other.json"), other).unwrap();
     std::fs::write(path.join("prices.toml"), "sibling = 3").unwrap();
     let plan = |args: &[&str]| millstream(path, &[&["plan", "g.toml"][..], args].concat());
     plan(&["--machine", "pdp-11"]).fails(1, "no machine is called `pdp-11`; there are: 2x-xeon");

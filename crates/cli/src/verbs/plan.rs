@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 
 /// Finds the best plan for a graph by what its blocks cost, and says why.
 ///
-/// Without --profile it measures: the graph runs as `millstream run` would run it, on one thread
-/// and for a short time. It opens the radios and writes the files of the graph, which hold then
-/// only what came in that time: give it other files (--set out=/dev/null), or a profile that was
-/// measured before. The plan's partitions in the graph file count as hand-made only with --keep.
+/// Without --profile it measures: the graph runs on one thread and for a short time. It reads its
+/// files and opens its radios; what would leave files behind is replaced by what takes the items
+/// and keeps nothing, so a sink is taken to cost next to nothing. The partitions in the graph
+/// file's own plan count as hand-made only with --keep.
 #[derive(clap::Args)]
 pub struct Args {
     /// The graph file, for example graphs/atsc-rx.toml.
@@ -138,8 +138,17 @@ fn measured(
     duration: Duration,
 ) -> anyhow::Result<(Shape, Profile)> {
     let (registry, _monitors) = graph_run::registry();
-    let graph = file.build(&registry, set)?;
+    let graph = file.build_rehearsal(&registry, set)?;
     let shape = Shape::of(&graph);
+    let replaced = file.rehearsed(&registry);
+    let without = match replaced.is_empty() {
+        true => String::new(),
+        false => format!(", with nothing written in place of {}", replaced.join(", ")),
+    };
+    output::note(format_args!(
+        "millstream: running the graph for {} s to measure it{without}",
+        duration.as_secs_f64()
+    ));
     let profile = measure(graph, duration)?;
     let moved = profile.blocks.iter().any(|block| block.items() > 0);
     ensure!(moved, "no item passed while it was measured; give it longer with --duration");
@@ -148,10 +157,6 @@ fn measured(
 
 fn measure(graph: Graph, duration: Duration) -> anyhow::Result<Profile> {
     interrupt::install();
-    output::note(format_args!(
-        "millstream: running the graph for {} s to measure it, with all that it reads and writes",
-        duration.as_secs_f64()
-    ));
     let plan = Plan::single(&graph, WaitMode::Park);
     let running = graph.start(&plan).context("cannot start the graph")?;
     let begun = Instant::now();

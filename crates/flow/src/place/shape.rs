@@ -62,8 +62,8 @@ impl Shape {
         Self { blocks: blocks.collect(), edges: edges.collect() }
     }
 
-    /// The shape of the graph that a profile was measured on; rates are in its counts. Connections of blocks that the
-    /// profile does not have are left out.
+    /// The shape of the graph that a profile was measured on; rates are in its counts. Connections
+    /// of blocks that the profile does not have are left out.
     #[must_use]
     pub fn of_profile(profile: &Profile) -> Self {
         let block = |cost: &BlockCost| BlockShape { name: cost.name.clone(), rate: Rate::ONE };
