@@ -3,6 +3,7 @@
 mod common;
 
 use common::moving::{Counted, Digest, Gate, Random, graph, threads_called};
+use common::tagged::Case;
 use common::{Kind, Nibble, Ticker, Trouble};
 use millstream_flow::blocks::{NullSink, NullSource, Throttle};
 use millstream_flow::{Block, BlockError, Context, Graph, MoveError, Out, Partition, Plan};
@@ -51,6 +52,29 @@ fn a_hundred_random_moves_under_load_change_nothing_in_the_output() {
     unmoved.run(&plan).unwrap();
     println!("{items} items, digest {:016x}", digest.value());
     assert_eq!((digest.items(), digest.value()), (expected.items(), expected.value()));
+}
+
+#[test]
+fn tags_stay_at_their_items_through_moves() {
+    let (mut tags, mut moves) = (0, 0);
+    for seed in 0..20 {
+        let case = Case::random(seed);
+        let names: Vec<String> = case.graph.block_names().map(str::to_owned).collect();
+        let mut random = Random::new(seed);
+        tags += case.run_by(|graph| {
+            let mut running = graph.start(&random.plan(&names, "tg")).unwrap();
+            loop {
+                match running.repartition(&random.plan(&names, "tg")) {
+                    Ok(_) => moves += 1,
+                    Err(MoveError::Ended) => break,
+                    Err(error) => panic!("seed {seed}: {error}"),
+                }
+            }
+            running.wait().unwrap();
+        });
+    }
+    println!("{moves} moves, {tags} tags");
+    assert!(moves > 20 && tags > 20_000, "{moves} moves, {tags} tags");
 }
 
 #[test]

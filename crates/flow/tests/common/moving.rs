@@ -32,7 +32,7 @@ impl Random {
         let cpus: Vec<usize> = millstream_sys::thread::allowed_cpus().unwrap().iter().collect();
         let partitions = partitions.into_iter().map(|(place, blocks)| Partition {
             // Names that come and go.
-            name: format!("{prefix}-{}", (place + self.below(2) * 10)),
+            name: format!("{prefix}-{}", (place + self.below(2) * 100)),
             blocks,
             cpu: (self.below(2) == 0).then(|| cpus[self.below(cpus.len() as u64) as usize]),
             wait: [WaitMode::Park, WaitMode::Adaptive][self.below(2) as usize],

@@ -282,7 +282,14 @@ impl Case {
 
     /// Runs by a plan and compares.
     pub fn run(self, plan: &Plan) -> u64 {
-        self.graph.run(plan).unwrap();
+        self.run_by(|graph| {
+            graph.run(plan).unwrap();
+        })
+    }
+
+    /// Lets somebody run it to its end, and compares.
+    pub fn run_by(self, run: impl FnOnce(Graph)) -> u64 {
+        run(self.graph);
         let mut tags = 0;
         for sink in &self.sinks {
             let kept = sink.kept.lock().unwrap();
