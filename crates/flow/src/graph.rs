@@ -33,6 +33,8 @@ pub struct Graph {
     pub(crate) messages: Vec<MessageEdge>,
     /// Nodes whose progress a node waits for though no ring connects them: (that, who waits).
     pub(crate) wakes: Vec<(usize, usize)>,
+    /// No clock is read for the cost model.
+    pub(crate) untimed: bool,
 }
 
 /// A block in its graph.
@@ -151,6 +153,12 @@ impl Graph {
     /// As [`connect`](Self::connect).
     pub fn chain(&mut self, ends: &[&str]) -> Result<(), GraphError> {
         ends.windows(2).try_for_each(|pair| self.connect(pair[0], pair[1]))
+    }
+
+    /// Whether blocks are timed for [`Profile::blocks`](crate::Profile::blocks), as they are unless
+    /// this says otherwise: only to measure what that costs.
+    pub fn set_timed(&mut self, timed: bool) {
+        self.untimed = !timed;
     }
 
     /// Names of the blocks, in the order they were added.

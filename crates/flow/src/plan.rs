@@ -21,9 +21,11 @@
 //! partitions of their own. Before anything has run it takes every block to cost the same. It does
 //! not pin then, because it cannot know what else runs on the machine.
 
+mod batch;
 mod check;
 mod preset;
 
+pub use batch::default_batch_bytes;
 pub(crate) use check::Placement;
 pub use check::PlanError;
 pub use preset::{ParsePresetError, Preset};

@@ -6,6 +6,7 @@
 //! | [`budget`] | what a stream takes of a link |
 //! | [`choice`] | the safest link that meets a need |
 //! | [`convert`] | sample conversion beside a copy and beside UHD |
+//! | [`graph`] | the runtime beside a hand-written loop and GNU Radio |
 //! | [`histogram`] | latencies as a distribution; its picture is in [`picture`] |
 //! | [`lag`] | how far a consumer runs behind a radio's clock |
 //! | [`faults`] | what a radio's streams make of everything that goes wrong |
@@ -22,6 +23,7 @@ pub mod choice;
 pub mod convert;
 mod direction;
 pub mod faults;
+pub mod graph;
 pub mod histogram;
 pub mod lag;
 pub mod packets;

@@ -78,6 +78,18 @@ pub fn pin_current_thread(cpu: usize) -> Result<(), PinError> {
     sched_setaffinity(None, &mask).map_err(|errno| fail(errno.into()))
 }
 
+/// Lets the calling thread, and the threads that it starts, run on `cpus` only
+/// (sched_setaffinity(2)).
+///
+/// # Errors
+/// The kernel's, when none of them is allowed.
+pub fn confine_current_thread(cpus: &CpuSet) -> io::Result<()> {
+    BEFORE_PINNING.get_or_init(|| allowed_cpus().unwrap_or_default());
+    let mut mask = Mask::new();
+    cpus.iter().filter(|cpu| *cpu < Mask::MAX_CPU).for_each(|cpu| mask.set(cpu));
+    Ok(sched_setaffinity(None, &mask)?)
+}
+
 /// Names the calling thread for `ps -L`, `top -H` and traces. The kernel keeps 15 bytes.
 ///
 /// # Errors

@@ -35,7 +35,7 @@ impl Crew {
         let (control, waiter) = (Arc::clone(&self.control), self.control.waiter(seat));
         let exchange = self.control.exchange();
         exchange.take_seat(seat);
-        let sampling = Sampling::new(true);
+        let sampling = Sampling::new(role.timed);
         let thread = PartitionThread { seat, role, tasks, waiter, control, sampling, current: 0 };
         let handle = thread.spawn().inspect_err(|_| exchange.leave(seat))?;
         self.threads[seat] = Some(Thread { partition, handle });

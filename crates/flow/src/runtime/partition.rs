@@ -37,6 +37,8 @@ pub(super) struct Role {
     pub(super) cpu: Option<usize>,
     pub(super) wait: Wait,
     pub(super) counters: Arc<Padded<PartitionCounters>>,
+    /// Whether the cost model may read the clock.
+    pub(super) timed: bool,
 }
 
 impl PartitionThread {
@@ -93,7 +95,7 @@ impl PartitionThread {
             Visit::Dealt(Deal::Work(role, tasks)) => {
                 let before = std::mem::replace(&mut self.role, role);
                 self.tasks = tasks;
-                self.sampling = Sampling::new(true);
+                self.sampling = Sampling::new(self.role.timed);
                 self.change(&before)?;
             }
         }

@@ -148,6 +148,7 @@ impl Running {
             cpu: plan.cpu,
             wait: plan.wait.into(),
             counters: self.board.partition_counters(partition),
+            timed: !self.shape.untimed,
         }
     }
 

@@ -3,6 +3,7 @@
 mod buffer;
 mod convert;
 mod faults;
+mod graph;
 mod packets;
 mod rate;
 mod way;
@@ -26,6 +27,7 @@ enum What {
     Buffer(buffer::Args),
     Convert(convert::Args),
     Faults(faults::Args),
+    Graph(graph::Args),
     Packets(packets::Args),
     Rate(rate::Args),
     #[command(hide = true)]
@@ -38,6 +40,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         What::Buffer(args) => buffer::run(args),
         What::Convert(args) => convert::run(args),
         What::Faults(args) => faults::run(args),
+        What::Graph(args) => graph::run(args),
         What::Packets(args) => packets::run(args),
         What::Rate(args) => rate::run(args),
         What::Worker(args) => worker::run(args),

@@ -1,15 +1,12 @@
-//! Memory that the rings inside a partition share, and how much of it a call sees.
+//! Memory that the rings inside a partition share.
 
 use super::{buffer_by_hand, is_inside, least_items, targets};
 use crate::graph::{End, Graph, GraphError};
 use crate::plan::{Buffers, Placement};
 pub(in crate::runtime) use crate::survey::Loans;
 use millstream_ring::{MapError, Pool};
-use millstream_sys::Topology;
 use std::any::TypeId;
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::sync::OnceLock;
 
 /// The pools of each partition, by the type of the items.
 pub(super) type Pools = BTreeMap<(usize, TypeId), Pool>;
@@ -81,34 +78,4 @@ pub(in crate::runtime) fn settle(
         }
     }
     Ok(())
-}
-
-/// A third of the smallest L1 data cache, as a power of two: a block reads one batch and writes
-/// another, and needs some room itself.
-pub(super) fn default_batch_bytes() -> usize {
-    /// Where the machine does not tell.
-    const USUAL: usize = 16 << 10;
-    static BYTES: OnceLock<usize> = OnceLock::new();
-    *BYTES.get_or_init(|| {
-        let Ok(topology) = Topology::read(Path::new("/")) else { return USUAL };
-        let l1 = topology.cores.iter().filter_map(|core| core.cache(1)).map(|c| c.size_bytes).min();
-        l1.map_or(USUAL, |bytes| batch_of_l1(usize::try_from(bytes).unwrap_or(USUAL)))
-    })
-}
-
-fn batch_of_l1(bytes: usize) -> usize {
-    let third = (bytes / 3).max(4096);
-    1 << third.ilog2()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn two_batches_and_some_room_fit_the_cache() {
-        let kib = |n: usize| batch_of_l1(n << 10) >> 10;
-        assert_eq!((kib(48), kib(32), kib(64), kib(128)), (16, 8, 16, 32));
-        assert_eq!(kib(0), 4, "a machine that says nothing sensible");
-    }
 }

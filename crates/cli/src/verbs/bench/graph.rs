@@ -1,0 +1,222 @@
+//! `millstream bench graph`: what the runtime makes of a machine.
+
+use crate::live::Live;
+use crate::numbers::positive;
+use crate::output::{Report, note};
+use anyhow::ensure;
+use millstream_lab::graph::{
+    Case, Contender, ItemKind, Kernel, PYTHON, Peer, Plan, Row, Shape, cost_of_timing, measure,
+};
+use millstream_lab::{Summary, graph::Entry};
+use serde_json::json;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Measures flowgraphs: chains of simple blocks, and chains side by side.
+///
+/// By several plans of ours, on one CPU and on two, beside the same kernels in a loop written by
+/// hand and beside GNU Radio where it is installed. Everything of a graph is measured in turn.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  millstream bench graph --quick
+  millstream bench graph --kernels copy,fir --items float --shapes 8,4x6 --repeats 9
+  millstream bench graph --no-peer --json")]
+pub struct Args {
+    /// What the stages do: copy, multiply, fir (16 taps); all by default.
+    #[arg(long, value_name = "KERNEL,…", value_delimiter = ',')]
+    kernels: Vec<Kernel>,
+
+    /// On what: float, complex; both by default.
+    #[arg(long, value_name = "ITEM,…", value_delimiter = ',')]
+    items: Vec<ItemKind>,
+
+    /// Stages of a chain, or chains x stages, as 8 or 4x6; by default 1, 4, 8, 12, 16, 32, 4x6.
+    #[arg(long, value_name = "SHAPE,…", value_delimiter = ',')]
+    shapes: Vec<Shape>,
+
+    /// Only graphs whose name, as `copy float 8`, holds this.
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+
+    /// Chains of 8 and 4x6, copy and fir, float, three times.
+    #[arg(long, conflicts_with_all = ["kernels", "items", "shapes"])]
+    quick: bool,
+
+    /// How often everything is measured; 5 by default, 3 with --quick.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    repeats: Option<u64>,
+
+    /// How long one measurement lasts, milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 200.0, value_parser = positive,
+          allow_negative_numbers = true)]
+    time_ms: f64,
+
+    /// A Python that has GNU Radio.
+    #[arg(long, value_name = "PROGRAM", conflicts_with = "no_peer")]
+    python: Option<PathBuf>,
+
+    /// Leave GNU Radio out.
+    #[arg(long)]
+    no_peer: bool,
+}
+
+/// Measures, and shows a table.
+pub fn run(args: Args) -> anyhow::Result<Report> {
+    let time = Duration::from_secs_f64(args.time_ms.min(1e6) / 1e3);
+    let repeats = args.repeats.unwrap_or(if args.quick { 3 } else { 5 }) as usize;
+    let cpus = millstream_sys::thread::allowed_cpus()?.iter().take(2).collect();
+    let cases = cases(&args);
+    ensure!(!cases.is_empty(), "no graph is called like that; they are called like `copy float 8`");
+    let plan = Plan { cases, cpus, repeats, warm_up: time / 4, time };
+    let mut peer = start_peer(&args)?;
+    let mut live = Live::on_terminal_only();
+    let show = |live: &mut Live, case: Case, cpus: usize| {
+        live.show(Instant::now(), || format!("{case}, {cpus} CPU"));
+    };
+    let rows = measure(&plan, peer.as_mut(), |case, cpus| show(&mut live, case, cpus))?;
+    let timing = cost_of_timing(&plan, plan.cases[0])?;
+    live.end();
+    let mut text = table(&rows);
+    text += &verdict(&rows, peer.as_ref());
+    let _ = writeln!(
+        text,
+        "cost model on against off ({}, single thread): {:+.1} % CPU per item \
+         (between {:+.1} and {:+.1})",
+        plan.cases[0],
+        100.0 * timing.median,
+        100.0 * timing.min,
+        100.0 * timing.max,
+    );
+    let version = peer.map(|peer| peer.version.clone());
+    let results = json!({
+        "repeats": repeats,
+        "time_ms": args.time_ms,
+        "cpus": plan.cpus,
+        "batch_bytes": millstream_flow::plan::default_batch_bytes(),
+        "gnuradio": version,
+        "rows": rows,
+        "cost_of_timing": timing,
+    });
+    Ok(Report::done(text, results))
+}
+
+fn cases(args: &Args) -> Vec<Case> {
+    let or = |given: &[Kernel], all: &[Kernel]| {
+        if given.is_empty() { all.to_vec() } else { given.to_vec() }
+    };
+    let (kernels, items, shapes) = if args.quick {
+        let shapes = vec![Shape::chain(8), Shape { pipes: 4, stages: 6 }];
+        (vec![Kernel::Copy, Kernel::Fir], vec![ItemKind::Float], shapes)
+    } else {
+        let items = if args.items.is_empty() { ItemKind::ALL.to_vec() } else { args.items.clone() };
+        let shapes = if args.shapes.is_empty() { Shape::ALL.to_vec() } else { args.shapes.clone() };
+        (or(&args.kernels, &Kernel::ALL), items, shapes)
+    };
+    let mut cases = Vec::new();
+    for kernel in kernels {
+        for item in &items {
+            cases.extend(shapes.iter().map(|shape| Case { kernel, item: *item, shape: *shape }));
+        }
+    }
+    let wanted = args.only.as_deref().unwrap_or("");
+    cases.retain(|case| case.to_string().contains(wanted));
+    cases
+}
+
+/// GNU Radio, if it is wanted and there; asked for by name it has to be there.
+fn start_peer(args: &Args) -> anyhow::Result<Option<Peer>> {
+    if args.no_peer {
+        return Ok(None);
+    }
+    if let Some(python) = &args.python {
+        return Ok(Some(Peer::start(python)?));
+    }
+    match Peer::start(Path::new(PYTHON)) {
+        Ok(peer) => Ok(Some(peer)),
+        Err(error) => {
+            note(format_args!("without GNU Radio: {error}"));
+            Ok(None)
+        }
+    }
+}
+
+/// A block of lines for each graph on each number of CPUs.
+fn table(rows: &[Row]) -> String {
+    let mut text = format!(
+        "{:<28}{:<18}{:>22}{:>12}{:>14}{:>10}\n{:<46}{:>22}{:>12}{:>14}{:>10}\n",
+        "graph",
+        "",
+        "million items/s",
+        "CPU s per",
+        "switches per",
+        "of the",
+        "",
+        "min/median/max",
+        "10^9 items",
+        "10^6 items",
+        "loop",
+    );
+    for row in rows {
+        let cpus = if row.cpus == 1 { "1 CPU" } else { "2 CPUs" };
+        let name = format!("{}, {cpus}", row.case);
+        for (index, entry) in row.entries.iter().enumerate() {
+            let name = if index == 0 { name.as_str() } else { "" };
+            let _ = writeln!(text, "{name:<28}{}", line(row, entry));
+        }
+    }
+    text
+}
+
+fn line(row: &Row, entry: &Entry) -> String {
+    let Summary { min, median, max, .. } = entry.items_per_s;
+    let rate = format!("{:.0}/{:.0}/{:.0}", min / 1e6, median / 1e6, max / 1e6);
+    let mut line = format!(
+        "{:<18}{rate:>22}{:>12.2}{:>14.2}",
+        entry.contender.name(),
+        entry.cpu_s_per_gigaitem.median,
+        entry.switches_per_million.median,
+    );
+    let planned = matches!(entry.contender, Contender::Single | Contender::Halves);
+    if let Some(share) = row.of_fused.filter(|_| planned) {
+        let _ = write!(line, "{:>8.0} %", 100.0 * share.median);
+    }
+    if let Some(ratio) = row.of_gnuradio.filter(|_| planned) {
+        let _ = write!(line, "   {:.1} x GNU Radio", ratio.median);
+    }
+    line
+}
+
+/// The figures that count, in words.
+fn verdict(rows: &[Row], peer: Option<&Peer>) -> String {
+    let mut text = String::new();
+    let lowest = |figures: Vec<(f64, &Row)>| {
+        figures
+            .into_iter()
+            .min_by(|a, b| a.0.total_cmp(&b.0))
+            .map(|(figure, row)| (figure, format!("{}, {} CPU", row.case, row.cpus)))
+    };
+    let long = |row: &&Row| row.case.shape.stages >= 8;
+    let of_peer = rows.iter().filter(long);
+    let of_peer = of_peer.filter_map(|row| Some((row.of_gnuradio?.median, row))).collect();
+    if let (Some((ratio, case)), Some(peer)) = (lowest(of_peer), peer) {
+        let version = &peer.version;
+        let _ = writeln!(
+            text,
+            "chains of 8 and more: at least {ratio:.1} times GNU Radio {version} ({case})"
+        );
+    }
+    let shares = rows.iter().filter_map(|row| Some((row.of_fused?.median, row))).collect();
+    if let Some((share, case)) = lowest(shares) {
+        let share = 100.0 * share;
+        let _ = writeln!(text, "one CPU: at least {share:.0} % of the hand-written loop ({case})");
+    }
+    let gains = rows.iter().filter_map(|row| Some((row.of_per_block?.median, row))).collect();
+    if let Some((gain, case)) = lowest(gains) {
+        let _ = writeln!(
+            text,
+            "a planned run is at least {gain:.1} times our own thread per block ({case})"
+        );
+    }
+    text
+}

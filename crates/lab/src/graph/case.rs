@@ -1,0 +1,126 @@
+//! The graphs that are measured.
+
+use super::kernel::Kernel;
+use serde::Serialize;
+use std::fmt;
+use std::str::FromStr;
+
+/// Chains side by side, each with a source that gives zeros and a sink that takes everything.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+pub struct Shape {
+    /// Chains.
+    pub pipes: usize,
+    /// Stages of each.
+    pub stages: usize,
+}
+
+impl Shape {
+    /// Those that are measured by default.
+    pub const ALL: [Self; 7] = [
+        Self::chain(1),
+        Self::chain(4),
+        Self::chain(8),
+        Self::chain(12),
+        Self::chain(16),
+        Self::chain(32),
+        Self { pipes: 4, stages: 6 },
+    ];
+
+    /// One chain.
+    #[must_use]
+    pub const fn chain(stages: usize) -> Self {
+        Self { pipes: 1, stages }
+    }
+}
+
+impl fmt::Display for Shape {
+    /// `8`, or `4x6` for four chains of six.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.pipes {
+            1 => f.pad(&self.stages.to_string()),
+            pipes => f.pad(&format!("{pipes}x{}", self.stages)),
+        }
+    }
+}
+
+impl FromStr for Shape {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (pipes, stages) = text.split_once('x').unwrap_or(("1", text));
+        let number = |text: &str| text.parse().ok().filter(|n| (1..=64).contains(n));
+        match (number(pipes), number(stages)) {
+            (Some(pipes), Some(stages)) => Ok(Self { pipes, stages }),
+            _ => Err(format!(
+                "`{text}` is no shape; write 8 for a chain of 8 stages, 4x6 for four of 6; at most \
+                 64 of either"
+            )),
+        }
+    }
+}
+
+/// The type of the items.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ItemKind {
+    /// 32-bit floats.
+    Float,
+    /// Pairs of them.
+    Complex,
+}
+
+impl ItemKind {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Float, Self::Complex];
+
+    /// Its word.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Float => "float",
+            Self::Complex => "complex",
+        }
+    }
+}
+
+impl FromStr for ItemKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|kind| kind.name() == text);
+        found.ok_or_else(|| format!("`{text}` is no item; there are: float, complex"))
+    }
+}
+
+/// One graph.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+pub struct Case {
+    /// What its stages do.
+    pub kernel: Kernel,
+    /// On what.
+    pub item: ItemKind,
+    /// How many there are.
+    pub shape: Shape,
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kernel, item) = (self.kernel.name(), self.item.name());
+        f.pad(&format!("{kernel} {item} {}", self.shape))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shape_is_read_as_it_is_written() {
+        for shape in Shape::ALL {
+            assert_eq!(shape.to_string().parse(), Ok(shape));
+        }
+        for text in ["", "0", "x", "4x", "65", "1x2x3", "-1"] {
+            assert!(text.parse::<Shape>().unwrap_err().contains("is no shape; write 8"), "{text}");
+        }
+    }
+}

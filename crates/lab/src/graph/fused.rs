@@ -1,0 +1,45 @@
+//! The same work without a runtime: one loop over two buffers, as one would write it by hand.
+
+use super::Rate;
+use super::case::Case;
+use super::kernel::{Number, Stage};
+use super::meter::Meter;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+/// Batches between two looks at the clock.
+const BATCHES: usize = 64;
+
+/// Runs the loop for `warm_up` and then `time`, with batches of `batch_bytes`.
+pub fn run<T: Number>(case: Case, batch_bytes: usize, warm_up: Duration, time: Duration) -> Rate {
+    let batch = (batch_bytes / size_of::<T>()).max(1);
+    let stages = || (0..case.shape.stages).map(|_| Stage::<T>::new(case.kernel)).collect();
+    let mut pipes: Vec<Vec<Stage<T>>> = (0..case.shape.pipes).map(|_| stages()).collect();
+    let mut buffers = [vec![T::default(); batch], vec![T::default(); batch]];
+    let mut turn = |pipes: &mut Vec<Vec<Stage<T>>>| {
+        for stages in pipes {
+            let [from, to] = &mut buffers;
+            black_box(&mut *from).fill(T::default());
+            let (mut from, mut to) = (from, to);
+            for stage in stages {
+                stage.run(from, black_box(to));
+                std::mem::swap(&mut from, &mut to);
+            }
+            black_box(from);
+        }
+    };
+    let mut run_for = |time: Duration| {
+        let (start, mut items) = (Instant::now(), 0);
+        while start.elapsed() < time {
+            for _ in 0..BATCHES {
+                turn(&mut pipes);
+            }
+            items += (BATCHES * batch * case.shape.pipes) as u64;
+        }
+        items
+    };
+    run_for(warm_up);
+    let meter = Meter::start();
+    let items = run_for(time);
+    meter.rate(items)
+}

@@ -1,0 +1,133 @@
+//! The work of a stage: one piece of code, for the blocks and for the hand-written loop.
+
+use millstream_blocks::Process;
+use millstream_dsp::Sample;
+use millstream_dsp::fir::{Filtered, Fir};
+use millstream_flow::Item;
+use serde::Serialize;
+use std::fmt;
+use std::ops::Mul;
+use std::str::FromStr;
+
+/// Taps of the filter.
+pub const TAPS: usize = 16;
+
+/// What each stage of a graph does.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kernel {
+    /// Copies.
+    Copy,
+    /// Multiplies by a constant.
+    Multiply,
+    /// A filter with 16 real taps.
+    Fir,
+}
+
+impl Kernel {
+    /// Every kernel.
+    pub const ALL: [Self; 3] = [Self::Copy, Self::Multiply, Self::Fir];
+
+    /// Its word.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Copy => "copy",
+            Self::Multiply => "multiply",
+            Self::Fir => "fir",
+        }
+    }
+}
+
+impl fmt::Display for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Kernel {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|kernel| kernel.name() == text);
+        found.ok_or_else(|| format!("`{text}` is no kernel; there are: copy, multiply, fir"))
+    }
+}
+
+/// An item that every kernel can work on.
+pub trait Number: Item + Filtered + Mul<Output = Self> + Send {
+    /// What stages multiply by: not 1, and not so small that a chain of them ends in numbers that
+    /// processors are slow with.
+    const FACTOR: Self;
+}
+
+impl Number for f32 {
+    const FACTOR: Self = 1.001;
+}
+
+impl Number for Sample {
+    const FACTOR: Self = Sample::new(0.8, 0.6);
+}
+
+/// One stage.
+#[derive(Debug)]
+pub struct Stage<T> {
+    kernel: Kernel,
+    fir: Fir<T>,
+}
+
+impl<T: Number> Stage<T> {
+    /// A stage with no past.
+    #[must_use]
+    pub fn new(kernel: Kernel) -> Self {
+        Self { kernel, fir: Fir::new(&[1.0 / TAPS as f32; TAPS]) }
+    }
+
+    /// Works on slices of one length.
+    pub fn run(&mut self, input: &[T], output: &mut [T]) {
+        match self.kernel {
+            Kernel::Copy => output.copy_from_slice(input),
+            Kernel::Multiply => {
+                for (to, from) in output.iter_mut().zip(input) {
+                    *to = *from * T::FACTOR;
+                }
+            }
+            Kernel::Fir => self.fir.process(input, output),
+        }
+    }
+}
+
+impl<T: Number> Process for Stage<T> {
+    type Input = T;
+    type Output = T;
+
+    fn process(&mut self, input: &[T], output: &mut [T]) -> (usize, usize) {
+        let items = input.len().min(output.len());
+        self.run(&input[..items], &mut output[..items]);
+        (items, items)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_do_what_they_are_called() {
+        let run = |kernel| {
+            let mut output = [0.0; 3];
+            Stage::<f32>::new(kernel).run(&[1.0, 2.0, 5.0], &mut output);
+            output
+        };
+        assert_eq!(run(Kernel::Copy), [1.0, 2.0, 5.0]);
+        assert_eq!(run(Kernel::Multiply), [1.001, 2.0 * 1.001, 5.0 * 1.001]);
+        assert_eq!(run(Kernel::Fir), [1.0 / 16.0, 3.0 / 16.0, 8.0 / 16.0]);
+    }
+
+    #[test]
+    fn every_kernel_has_a_name_that_means_it() {
+        assert!(Kernel::ALL.into_iter().all(|kernel| kernel.name().parse() == Ok(kernel)));
+        let error = "fft".parse::<Kernel>().unwrap_err();
+        assert_eq!(error, "`fft` is no kernel; there are: copy, multiply, fir");
+    }
+}

@@ -1,0 +1,315 @@
+//! Flowgraphs: what the runtime makes of chains of simple blocks, by several plans, beside the same
+//! kernels in a loop written by hand and beside GNU Radio.
+//!
+//! Everything of a graph is measured in turns, several times over, so that a disturbance hits all
+//! alike; ratios are of one turn, and their median counts.
+
+mod case;
+mod fused;
+mod gnuradio;
+mod kernel;
+mod meter;
+mod ours;
+
+pub use case::{Case, ItemKind, Shape};
+pub use gnuradio::{PYTHON, Peer, PeerError};
+pub use kernel::{Kernel, TAPS};
+pub use ours::{Run, Spread};
+
+use crate::Summary;
+use kernel::Number;
+use millstream_dsp::Sample;
+use millstream_flow::RunError;
+use millstream_sys::CpuSet;
+use serde::Serialize;
+use std::time::Duration;
+
+/// What passed and what it took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Rate {
+    /// Items per second through the graph, all chains together.
+    pub items_per_s: f64,
+    /// CPU time, seconds for 10⁹ items.
+    pub cpu_s_per_gigaitem: f64,
+    /// Context switches for 10⁶ items.
+    pub switches_per_million: f64,
+    /// Times that a thread came to another CPU, where the kernel tells.
+    pub migrations: Option<u64>,
+}
+
+/// Who does the work.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Contender {
+    /// A loop written by hand, on one CPU.
+    Fused,
+    /// Our runtime, all blocks on one thread.
+    Single,
+    /// Our runtime, half of the blocks on each of two threads.
+    Halves,
+    /// Our runtime, a thread for each block.
+    PerBlock,
+    /// GNU Radio.
+    GnuRadio,
+}
+
+impl Contender {
+    /// Its name in tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fused => "fused loop",
+            Self::Single => "single thread",
+            Self::Halves => "two halves",
+            Self::PerBlock => "thread per block",
+            Self::GnuRadio => "GNU Radio",
+        }
+    }
+
+    /// Who can work on so many CPUs: one or two.
+    fn on(cpus: usize, has_peer: bool) -> Vec<Self> {
+        let ours = if cpus == 1 {
+            vec![Self::Fused, Self::Single, Self::PerBlock]
+        } else {
+            vec![Self::Halves, Self::PerBlock]
+        };
+        ours.into_iter().chain(has_peer.then_some(Self::GnuRadio)).collect()
+    }
+}
+
+/// What to measure, and how long.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The graphs.
+    pub cases: Vec<Case>,
+    /// The CPUs: everything is measured on the first, and on the first two if there are two.
+    pub cpus: Vec<usize>,
+    /// How often.
+    pub repeats: usize,
+    /// How long a graph runs before it is measured.
+    pub warm_up: Duration,
+    /// How long it is measured.
+    pub time: Duration,
+}
+
+/// One contender's figures.
+#[derive(Clone, Debug, Serialize)]
+pub struct Entry {
+    /// Who.
+    pub contender: Contender,
+    /// Items per second.
+    pub items_per_s: Summary,
+    /// CPU seconds for 10⁹ items.
+    pub cpu_s_per_gigaitem: Summary,
+    /// Context switches for 10⁶ items.
+    pub switches_per_million: Summary,
+    /// Migrations of threads in all repetitions, where the kernel tells.
+    pub migrations: Option<u64>,
+}
+
+/// One graph on so many CPUs.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// The graph.
+    pub case: Case,
+    /// CPUs.
+    pub cpus: usize,
+    /// Everybody who took part.
+    pub entries: Vec<Entry>,
+    /// Our planned run (single thread, or two halves) over the hand-written loop, in one turn.
+    pub of_fused: Option<Summary>,
+    /// Our planned run over GNU Radio, in one turn.
+    pub of_gnuradio: Option<Summary>,
+    /// Our planned run over our thread per block, in one turn.
+    pub of_per_block: Option<Summary>,
+}
+
+/// Why a measurement broke off.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GraphError {
+    /// Our graph did.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The peer did.
+    #[error(transparent)]
+    Peer(#[from] PeerError),
+    /// The CPUs cannot be had.
+    #[error("cannot run on CPUs {cpus}: {source}")]
+    Cpus {
+        /// Those.
+        cpus: CpuSet,
+        /// What the kernel answered.
+        source: std::io::Error,
+    },
+}
+
+/// Measures every graph on one and on two CPUs; `progress` is told before each.
+///
+/// # Errors
+/// [`GraphError`] when a graph or the peer breaks off.
+pub fn measure(
+    plan: &Plan,
+    mut peer: Option<&mut Peer>,
+    mut progress: impl FnMut(Case, usize),
+) -> Result<Vec<Row>, GraphError> {
+    let mut rows = Vec::new();
+    for &case in &plan.cases {
+        for count in 1..=plan.cpus.len().min(2) {
+            progress(case, count);
+            let cpus = &plan.cpus[..count];
+            rows.push(measure_row(plan, case, cpus, peer.as_deref_mut())?);
+        }
+    }
+    Ok(rows)
+}
+
+fn measure_row(
+    plan: &Plan,
+    case: Case,
+    cpus: &[usize],
+    mut peer: Option<&mut Peer>,
+) -> Result<Row, GraphError> {
+    let contenders = Contender::on(cpus.len(), peer.is_some());
+    let mut rates: Vec<Vec<Rate>> = vec![Vec::new(); contenders.len()];
+    for _ in 0..plan.repeats {
+        for (contender, rates) in contenders.iter().zip(&mut rates) {
+            rates.push(match (contender, peer.as_deref_mut()) {
+                (Contender::GnuRadio, Some(peer)) => {
+                    peer.measure(case, cpus, plan.warm_up, plan.time)?
+                }
+                _ => confined(cpus, || attempt(plan, case, *contender, cpus))?,
+            });
+        }
+    }
+    let find = |wanted: &[Contender]| contenders.iter().position(|one| wanted.contains(one));
+    let planned = find(&[Contender::Single, Contender::Halves]);
+    let over = |other: Contender| {
+        let (ours, theirs) = (&rates[planned?], &rates[find(&[other])?]);
+        let ratios = ours.iter().zip(theirs).map(|(a, b)| a.items_per_s / b.items_per_s.max(1.0));
+        Summary::of(&ratios.collect::<Vec<_>>())
+    };
+    let [of_fused, of_gnuradio, of_per_block] =
+        [Contender::Fused, Contender::GnuRadio, Contender::PerBlock].map(over);
+    let entries = contenders.iter().zip(&rates).map(|(contender, rates)| entry(*contender, rates));
+    let (entries, cpus) = (entries.collect(), cpus.len());
+    Ok(Row { case, cpus, entries, of_fused, of_gnuradio, of_per_block })
+}
+
+/// One measurement of a contender in this process.
+fn attempt(
+    plan: &Plan,
+    case: Case,
+    contender: Contender,
+    cpus: &[usize],
+) -> Result<Rate, RunError> {
+    match case.item {
+        ItemKind::Float => attempt_with::<f32>(plan, case, contender, cpus),
+        ItemKind::Complex => attempt_with::<Sample>(plan, case, contender, cpus),
+    }
+}
+
+fn attempt_with<T: Number>(
+    plan: &Plan,
+    case: Case,
+    contender: Contender,
+    cpus: &[usize],
+) -> Result<Rate, RunError> {
+    let spread = match contender {
+        Contender::Single => Spread::Single,
+        Contender::Halves => Spread::Halves,
+        Contender::PerBlock => Spread::PerBlock,
+        Contender::Fused | Contender::GnuRadio => {
+            let batch_bytes = millstream_flow::plan::default_batch_bytes();
+            return Ok(fused::run::<T>(case, batch_bytes, plan.warm_up, plan.time));
+        }
+    };
+    let run = Run::start::<T>(case, spread, cpus, true)?;
+    std::thread::sleep(plan.warm_up);
+    let rate = run.rate(plan.time);
+    run.stop()?;
+    Ok(rate)
+}
+
+/// Runs `job` on a thread that may use these CPUs only, and so may the threads that it starts.
+fn confined<R: Send>(
+    cpus: &[usize],
+    job: impl FnOnce() -> Result<R, RunError> + Send,
+) -> Result<R, GraphError> {
+    let cpus: CpuSet = cpus.iter().copied().collect();
+    let run = || {
+        millstream_sys::thread::confine_current_thread(&cpus)
+            .map_err(|source| GraphError::Cpus { cpus: cpus.clone(), source })?;
+        Ok(job()?)
+    };
+    std::thread::scope(|scope| scope.spawn(run).join()).expect("a measurement does not panic")
+}
+
+fn entry(contender: Contender, rates: &[Rate]) -> Entry {
+    let summary = |figure: fn(&Rate) -> f64| {
+        let figures: Vec<f64> = rates.iter().map(figure).collect();
+        Summary::of(&figures).unwrap_or(Summary { min: 0.0, median: 0.0, max: 0.0, count: 0 })
+    };
+    Entry {
+        contender,
+        items_per_s: summary(|rate| rate.items_per_s),
+        cpu_s_per_gigaitem: summary(|rate| rate.cpu_s_per_gigaitem),
+        switches_per_million: summary(|rate| rate.switches_per_million),
+        migrations: rates.iter().map(|rate| rate.migrations).sum(),
+    }
+}
+
+/// What the clock reads of the cost model take: a run with them over one without, in turns.
+///
+/// # Errors
+/// [`GraphError`] when a graph breaks off.
+pub fn cost_of_timing(plan: &Plan, case: Case) -> Result<Summary, GraphError> {
+    let cpus = &plan.cpus[..1];
+    let rate = |timed| {
+        confined(cpus, || {
+            let run = match case.item {
+                ItemKind::Float => Run::start::<f32>(case, Spread::Single, cpus, timed)?,
+                ItemKind::Complex => Run::start::<Sample>(case, Spread::Single, cpus, timed)?,
+            };
+            std::thread::sleep(plan.warm_up);
+            let rate = run.rate(plan.time).cpu_s_per_gigaitem;
+            run.stop()?;
+            Ok(rate)
+        })
+    };
+    let mut shares = Vec::new();
+    // In both orders, so that a drift cancels.
+    for turn in 0..2 * plan.repeats {
+        let (first, second) = (rate(turn % 2 == 0)?, rate(turn % 2 == 1)?);
+        let (with, without) = if turn % 2 == 0 { (first, second) } else { (second, first) };
+        shares.push(with / without - 1.0);
+    }
+    Ok(Summary::of(&shares).unwrap_or(Summary { min: 0.0, median: 0.0, max: 0.0, count: 0 }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_contender_moves_items_and_ratios_are_taken_in_turns() {
+        let case =
+            Case { kernel: Kernel::Multiply, item: ItemKind::Complex, shape: Shape::chain(4) };
+        let cpus: Vec<usize> = millstream_sys::thread::allowed_cpus().unwrap().iter().collect();
+        let plan = Plan {
+            cases: vec![case],
+            cpus,
+            repeats: 2,
+            warm_up: Duration::from_millis(5),
+            time: Duration::from_millis(20),
+        };
+        let rows = measure(&plan, None, |_, _| {}).unwrap();
+        assert_eq!(rows.len(), plan.cpus.len().min(2));
+        for row in &rows {
+            assert!(row.entries.iter().all(|entry| entry.items_per_s.max > 0.0), "{row:?}");
+            assert_eq!(row.of_fused.is_some(), row.cpus == 1);
+            assert!(row.of_per_block.is_some() && row.of_gnuradio.is_none());
+        }
+        assert!(cost_of_timing(&plan, case).unwrap().count == 4);
+    }
+}
