@@ -104,14 +104,15 @@ pub struct TagTime {
 
 impl TagTime {
     /// The moment of tick `ticks` of a clock of `rate_hz`. With a whole number of hertz, as
-    /// clocks have, exact to the last bit of the fraction; else as good as a float.
+    /// clocks have, to the last bit of the fraction (rounded up); else as good as a float.
     #[must_use]
     pub fn from_ticks(ticks: u64, rate_hz: f64) -> Self {
         if rate_hz >= 1.0 && rate_hz.fract() == 0.0 && rate_hz < u64::MAX as f64 {
             let rate = rate_hz as u64;
             let rest = u128::from(ticks % rate);
-            // Below 2^64, because the rest is below the rate.
-            let fraction = (rest << 64) / u128::from(rate);
+            // Below 2^64, because the rest is below the rate. Rounded up, so that rounding down
+            // to nanoseconds does not lose one.
+            let fraction = (rest << 64).div_ceil(u128::from(rate));
             return Self { seconds: ticks / rate, fraction: fraction as u64 };
         }
         let seconds = ticks as f64 / rate_hz;
@@ -203,6 +204,7 @@ mod tests {
         let time = TagTime::from_ticks(ticks, 122_880_000.0);
         assert_eq!(time, TagTime { seconds: 7, fraction: 1 << 63 });
         assert_eq!(TagTime::from_ticks(3, 2.0).to_string(), "1.500000000 s");
+        assert_eq!(TagTime::from_ticks(52, 20.0).to_string(), "2.600000000 s");
         assert_eq!(TagTime::from_ticks(1, 0.5).as_secs_f64(), 2.0);
         let last = TagTime::from_ticks(u64::MAX, 1.0);
         assert_eq!((last.seconds, last.fraction), (u64::MAX, 0));

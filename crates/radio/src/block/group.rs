@@ -18,6 +18,7 @@ pub const CHANNELS_MAX: usize = 16;
 ///
 /// # Stream outputs
 /// - `out0`, `out1`, …: the samples of each member of the group. Where one has no room, none has.
+///   Tags as of [`super::RadioSource`].
 ///
 /// # Metrics
 /// Those of [`super::RadioSource`], each the sum over all channels.
@@ -119,6 +120,10 @@ impl<T: WireSample> GroupSource<T> {
             gap |= self.progress.refuse(samples);
         } else {
             self.progress.deliver(samples, meta.time_ticks);
+            let rate_hz = self.group.as_ref().map_or(0.0, RxGroup::rate_hz);
+            for segment in self.progress.untagged() {
+                self.outs.iter_mut().for_each(|out| segment.tag(out, rate_hz));
+            }
             self.outs.iter_mut().for_each(|out| out.produce(meta.samples));
         }
         self.metrics.gaps.add(gap.into());

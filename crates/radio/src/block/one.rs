@@ -13,7 +13,9 @@ use crate::{Device, RxMetadata, RxStreamer};
 /// Samples of one receive channel.
 ///
 /// # Stream outputs
-/// - `out`: the samples, contiguous but for what the metrics count as lost.
+/// - `out`: the samples, contiguous but for what the metrics count as lost. On the first, and on
+///   the first after a gap, there are tags: `rx_time`, by the radio's clock; after a gap also
+///   `loss_cause` (the name of a [`crate::Cause`]) and `loss_items`, once for each cause.
 ///
 /// # Metrics
 /// `expected`, `delivered` and one counter for each [`crate::Cause`], which balance at the end;
@@ -81,6 +83,8 @@ impl<T: WireSample> RadioSource<T> {
             gap |= self.progress.refuse(samples);
         } else {
             self.progress.deliver(samples, meta.time_ticks);
+            let rate_hz = self.stream.as_ref().map_or(0.0, RxStreamer::rate_hz);
+            self.progress.untagged().for_each(|segment| segment.tag(&mut self.out, rate_hz));
             self.out.produce(meta.samples);
         }
         self.metrics.gaps.add(gap.into());

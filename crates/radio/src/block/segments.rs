@@ -2,10 +2,15 @@
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use crate::{Ledger, RxEvent};
+use millstream_flow::{Item, Out, TagTime, TagValue, keys};
+
+use crate::{Cause, Ledger, RxEvent};
 
 /// Gaps that wait for whoever listens; more are counted in the ledger all the same.
 const GAPS_WAITING_MAX: usize = 4096;
+
+/// Gaps at one place for which there is memory from the start.
+const SEGMENTS_UNTAGGED: usize = 64;
 
 /// Why samples are missing somewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +36,35 @@ pub struct Segment {
     pub gap: Option<Gap>,
 }
 
+impl Gap {
+    /// The cause, by its name in the ledger, and samples missing.
+    fn loss(self) -> (&'static str, u64) {
+        match self {
+            Self::Full { samples } => (Cause::ConsumerFull.name(), samples),
+            Self::Stream(RxEvent::Overrun { samples }) => (Cause::DeviceOverrun.name(), samples),
+            Self::Stream(RxEvent::SequenceGap { samples, .. }) => {
+                (Cause::NetworkLoss.name(), samples)
+            }
+            Self::Stream(_) => (Cause::LateCommand.name(), 0),
+        }
+    }
+}
+
+impl Segment {
+    /// Says on the next item of `out` what is known of it: `rx_time` where the device tells, and
+    /// for a gap in front of it `loss_cause` and `loss_items`. Ticks are of `rate_hz`.
+    pub(super) fn tag<T: Item>(&self, out: &mut Out<T>, rate_hz: f64) {
+        if let Some(gap) = self.gap {
+            let (cause, samples) = gap.loss();
+            out.tag(0, keys::LOSS_CAUSE, TagValue::text(cause));
+            out.tag(0, keys::LOSS_ITEMS, samples);
+        }
+        if let Some(ticks) = self.time_ticks {
+            out.tag(0, keys::RX_TIME, TagTime::from_ticks(ticks, rate_hz));
+        }
+    }
+}
+
 /// The device discarded the command to start.
 #[derive(Debug, thiserror::Error)]
 #[error("the radio did not start: its time had passed the start time already; start it later")]
@@ -42,6 +76,8 @@ pub(super) struct Progress {
     segments: SyncSender<Segment>,
     gap: Option<Gap>,
     delivered: u64,
+    /// Told and not yet taken by the source, for its tags.
+    untagged: Vec<Segment>,
     /// Samples of time still wanted; no end when none.
     left: Option<u64>,
 }
@@ -49,7 +85,8 @@ pub(super) struct Progress {
 impl Progress {
     pub fn new(samples: Option<u64>) -> (Self, Receiver<Segment>) {
         let (segments, told) = sync_channel(GAPS_WAITING_MAX);
-        (Self { segments, gap: None, delivered: 0, left: samples }, told)
+        let untagged = Vec::with_capacity(SEGMENTS_UNTAGGED);
+        (Self { segments, gap: None, delivered: 0, untagged, left: samples }, told)
     }
 
     /// How many samples may be received at once into so much room.
@@ -60,6 +97,11 @@ impl Progress {
     /// Whether all samples wanted have come or are lost.
     pub fn is_over(&self) -> bool {
         self.left == Some(0)
+    }
+
+    /// What is to be said on the next sample, before it is produced.
+    pub fn untagged(&mut self) -> impl Iterator<Item = Segment> + '_ {
+        self.untagged.drain(..)
     }
 
     /// Samples came; the first of them has this time.
@@ -120,6 +162,7 @@ impl Progress {
     fn tell(&mut self, time_ticks: Option<u64>) {
         let segment = Segment { first_sample: self.delivered, time_ticks, gap: self.gap.take() };
         let _ = self.segments.try_send(segment);
+        self.untagged.push(segment);
     }
 }
 
@@ -129,4 +172,59 @@ pub(super) fn so_far(ledger: &Ledger) -> Ledger {
     ledger.expected = ledger.expected.wrapping_sub(ledger.held);
     ledger.held = 0;
     ledger
+}
+
+#[cfg(test)]
+mod tests {
+    use millstream_flow::{Block, BlockError, Context, Mock, PortVisitor, Work};
+
+    use super::*;
+
+    /// Ten samples, a gap with two causes, ten more.
+    struct Gappy(Progress, Out<u8>);
+
+    impl Gappy {
+        fn give(&mut self, ticks: u64) {
+            self.0.deliver(10, Some(ticks));
+            self.0.untagged().for_each(|segment| segment.tag(&mut self.1, 20.0));
+            self.1.produce(10);
+        }
+    }
+
+    impl Block for Gappy {
+        fn ports(&mut self, ports: &mut dyn PortVisitor) {
+            ports.output("out", &mut self.1);
+        }
+
+        fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
+            self.give(30);
+            self.0.refuse(4);
+            self.0.refuse(3);
+            self.0.note(RxEvent::Overrun { samples: 5 })?;
+            self.give(52);
+            Ok(Work::Finished)
+        }
+    }
+
+    #[test]
+    fn the_first_sample_after_a_gap_says_when_it_came_and_what_is_missing() {
+        let mut mock = Mock::new(Gappy(Progress::new(None).0, Out::new()));
+        mock.run().unwrap();
+        let told: Vec<String> = mock
+            .take_tags("out")
+            .iter()
+            .map(|tag| format!("{} {} {}", tag.offset, tag.key, tag.value))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                "0 rx_time 1.500000000 s",
+                "10 loss_cause consumer_full",
+                "10 loss_items 7",
+                "10 loss_cause device_overrun",
+                "10 loss_items 5",
+                "10 rx_time 2.600000000 s",
+            ]
+        );
+    }
 }
