@@ -118,8 +118,12 @@ pub trait PortTx: Send {
     /// ```
     ///
     /// # Errors
-    /// The link's: that it has no room in time, or that what was complete cannot leave.
+    /// The link's: that no datagram is so long, that it has no room in time, or that what was
+    /// complete cannot leave.
     fn lend(&mut self, bytes: usize) -> io::Result<()> {
+        if bytes > Loan::BYTES_MAX {
+            return Err(io::Error::from_raw_os_error(libc::EMSGSIZE));
+        }
         if !self.loan().has_room(bytes) {
             self.depart()?;
         }

@@ -74,9 +74,13 @@ impl FrameLink for FaultLink {
             return self.inner.receive(frames);
         }
         self.received.release(self.received.switch.now_ns());
-        // A link whose frames are all kept back or ready is looked at all the same: it may be down.
-        let looked = self.inner.receive(&mut self.incoming);
-        self.received.judge(&mut *self.inner, self.incoming.drain(..));
+        // A link whose frames are all kept back is looked at all the same: it may be down. But a
+        // user who has a batch to come takes it first, or copies would pile up.
+        let mut looked = Ok(0);
+        if self.received.ready.len() < self.inner.info().batch_max {
+            looked = self.inner.receive(&mut self.incoming);
+            self.received.judge(&mut *self.inner, self.incoming.drain(..));
+        }
         let count = self.lend(frames);
         match looked {
             Err(error) if count == 0 => Err(error),

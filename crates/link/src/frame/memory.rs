@@ -218,7 +218,7 @@ impl Frame {
     /// Has the link complete a checksum of the frame that this part begins, where
     /// [`LinkInfo::completes_checksums`](super::LinkInfo::completes_checksums): it is summed from
     /// byte `start` to the frame's end, and its place, `place` bytes behind that, holds the sum of
-    /// the pseudo-header so far.
+    /// the pseudo-header so far. A place beyond this part is left alone.
     pub fn complete_checksum(&mut self, start: u8, place: u8) {
         self.checksum_at = (start, place);
     }

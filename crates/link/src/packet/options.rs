@@ -108,7 +108,7 @@ impl PacketOptions {
     fn check(self) -> Result<Self, LinkError> {
         let blocks = self.block_bytes.is_some() || self.blocks.is_some();
         let (option, reason) = match self.ring {
-            RingKind::V3 if self.slots.is_some() => ("slots", "belong to ring=v2"),
+            RingKind::V3 if self.slots.is_some() => ("slots", "belongs to ring=v2"),
             RingKind::Auto | RingKind::V2 if blocks => ("block_bytes, blocks", "belong to ring=v3"),
             _ => return Ok(self),
         };
@@ -157,7 +157,7 @@ mod tests {
             ("packet:eth1,ring=v1", "\"ring=v1\": wants one of: auto, v2, v3"),
             ("packet:eth1,block_bytes=200000,ring=v3", "wants a power of two"),
             ("packet:eth1,blocks=9", "belong to ring=v3"),
-            ("packet:eth1,slots=64,ring=v3", "belong to ring=v2"),
+            ("packet:eth1,slots=64,ring=v3", "belongs to ring=v2"),
             ("packet:eth1,slots=1", "wants slots"),
             ("packet:eth1,fanout=hash", "wants a number from 0 to 65535 and a way: 7:hash"),
             ("packet:eth1,rights=root", "wants auto, direct or broker"),

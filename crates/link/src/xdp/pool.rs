@@ -208,9 +208,11 @@ impl Pool {
     /// Writes down what the kernel is to do with a frame; whether there is anything.
     #[inline]
     pub fn describe(&self, memory: &FrameMemory, frame: &mut Frame) -> bool {
-        let Some((start, place)) = frame.checksum_at().filter(|_| self.metadata) else {
-            return false;
+        // The kernel tries what it cannot do again and again: it must not get to see that.
+        let within = |&(start, place): &(u8, u8)| {
+            usize::from(start) + usize::from(place) + 2 <= frame.len() && self.metadata
         };
+        let Some((start, place)) = frame.checksum_at().filter(within) else { return false };
         // SAFETY: a frame to transmit has a lead in its chunk, a received one a headroom.
         let metadata = unsafe { memory.in_front(frame, METADATA_BYTES) };
         metadata.fill(0);

@@ -2,7 +2,7 @@
 //!
 //! Talking to the kernel's tables may wait for its locks, which the thread that moves frames
 //! must not. The helper sleeps unless there is a question; a next hop is asked for when it is
-//! first used, and about once a minute after that.
+//! first used, and as long as it is in use every few seconds after that.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::Arc;

@@ -106,7 +106,7 @@ impl EngineTx {
         let (mut rest, mut offset) = (payload, self.shape.headroom);
         while let Some(mut frame) = self.stock.pop() {
             let here;
-            (here, rest) = rest.split_at(rest.len().min(self.shape.part_bytes_max - offset));
+            (here, rest) = rest.split_at(rest.len().min(frame.room() - offset));
             frame.set_len(offset + here.len());
             frame.set_continues(!rest.is_empty());
             self.end.memory.bytes_mut(&mut frame)[offset..].copy_from_slice(here);
@@ -185,7 +185,7 @@ impl PortTx for EngineTx {
             self.stock_up(1)?;
             let Some(mut frame) = self.stock.pop() else { break };
             let offset = self.offset(start);
-            let room = self.shape.part_bytes_max - offset;
+            let room = frame.room() - offset;
             // Whole words in each part but the last: no sample lies in two.
             let here = if bytes - start > room { room & !7 } else { bytes - start };
             frame.set_len(offset + here);

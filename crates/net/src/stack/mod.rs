@@ -89,7 +89,7 @@ impl Stack {
         let claimed = claimed.map(|subnet| subnet.address);
         Ok(Stack {
             routes: Routes::new(&config),
-            neighbours: Neighbours::new(config.neighbours_max),
+            neighbours: Neighbours::new(config.neighbours_max, !config.own_addresses),
             claims: Claims::new(config.mac, config.claim, claimed, config.seed),
             ports: Ports::new(),
             paths: emit::Paths::new(),

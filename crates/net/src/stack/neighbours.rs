@@ -12,7 +12,10 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// Requests to one address: at most one a second (RFC 1122, 2.3.2.1).
 const ASK_EVERY_NS: u64 = SECOND_NS;
 const ASKS_MAX: u8 = 3;
+/// How long an answer counts: of the station, and of the kernel, of which asking costs no frame and
+/// which hears of a neighbour that has moved, or ends, by itself.
 const FRESH_NS: u64 = 60 * SECOND_NS;
+const FRESH_BY_KERNEL_NS: u64 = 5 * SECOND_NS;
 const STALE_NS: u64 = 600 * SECOND_NS;
 /// Pause before an address that did not answer is asked for again; doubled twice.
 const REST_NS: u64 = SECOND_NS;
@@ -90,14 +93,17 @@ pub(super) enum Learnt {
 pub(super) struct Neighbours {
     entries: Vec<Neighbour>,
     entries_max: usize,
+    fresh_ns: u64,
     due_ns: u64,
     generation: u64,
 }
 
 impl Neighbours {
-    pub(super) fn new(entries_max: usize) -> Neighbours {
+    /// A table of so many; `by_kernel`: it is the kernel that asks, and tells.
+    pub(super) fn new(entries_max: usize, by_kernel: bool) -> Neighbours {
         let entries = Vec::with_capacity(entries_max);
-        Neighbours { entries, entries_max, due_ns: u64::MAX, generation: 0 }
+        let fresh_ns = if by_kernel { FRESH_BY_KERNEL_NS } else { FRESH_NS };
+        Neighbours { entries, entries_max, fresh_ns, due_ns: u64::MAX, generation: 0 }
     }
 
     /// Entries that there is memory for.
@@ -196,7 +202,7 @@ impl Neighbours {
         entry.mac = mac;
         if !had || how == Heard::Answer {
             entry.failures = 0;
-            self.set(index, State::Fresh, now_ns + FRESH_NS);
+            self.set(index, State::Fresh, now_ns + self.fresh_ns);
         } else if moved {
             // Believed, and asked about when it is used.
             self.set(index, State::Stale, now_ns + STALE_NS);

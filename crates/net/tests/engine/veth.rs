@@ -54,6 +54,29 @@ fn a_kernel_socket_is_a_peer_in_both_directions() {
     }
 }
 
+/// The other end's kernel verifies what did not come with the word of a device.
+#[test]
+fn a_checksum_that_the_device_cannot_complete_is_completed_by_the_kernel() {
+    for mode in ["generic", "native"] {
+        let shape = PairOptions { mtu: 9000, ..PairOptions::default() };
+        let Some(pair) = Pair::new(shape) else { return };
+        pair.left.sh("ethtool -K veth0 tx off");
+        let mut port = port(&pair, &format!("xdp:veth0,mode={mode},udp_checksum=offload"));
+        let (socket, there) = kernel(&pair);
+        for bytes in [0usize, 1, 18, 1471, 3940, 5001, 8000, 8972] {
+            let payload: Vec<u8> = (0..bytes).map(|at| at as u8).collect();
+            port.tx.send(&payload, there).unwrap();
+            let mut got = [0; 9000];
+            let count = socket.recv(&mut got).unwrap_or_else(|e| panic!("{mode}, {bytes}: {e}"));
+            assert_eq!(got[..count], payload, "{mode}");
+        }
+        let sums = pair.right.sh("cat /proc/net/snmp");
+        let udp: Vec<_> = sums.lines().filter(|line| line.starts_with("Udp:")).collect();
+        let column = udp[0].split(' ').position(|name| name == "InCsumErrors").unwrap();
+        assert_eq!(udp[1].split(' ').nth(column), Some("0"), "{mode}: {udp:?}");
+    }
+}
+
 #[test]
 fn the_kernel_neither_answers_for_a_shared_port_nor_gives_it_away() {
     for link in ["packet:veth0", "xdp:veth0"] {

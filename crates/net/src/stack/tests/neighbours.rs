@@ -151,6 +151,13 @@ fn shared_addresses_ask_the_kernel_and_believe_it() {
     stack.learn(ip(PEER), PEER_MAC, 0);
     assert_eq!(stack.resolve(ip(PEER), 0), Hop::Known(PEER_MAC));
     assert_eq!(stack.wants().count(), 0);
+    // It is asked again soon while it is in use, and used meanwhile.
+    assert_eq!(stack.poll(5 * S), None);
+    assert_eq!(stack.resolve(ip(PEER), 5 * S), Hop::Known(PEER_MAC));
+    assert_eq!(stack.poll(5 * S), Some(Due::Ask(ip(PEER))));
+    stack.learn(ip(PEER), [2, 0, 0, 0, 0, 9], 5 * S);
+    assert_eq!(stack.resolve(ip(PEER), 5 * S), Hop::Known([2, 0, 0, 0, 0, 9]));
+    stack.learn(ip(PEER), PEER_MAC, 5 * S);
     stack.forget(ip(PEER), 0);
     assert_eq!(stack.resolve(ip(PEER), 0), Hop::Unreachable(Unreachable::NoAnswer));
     assert_eq!(stack.event(), Some(Event::NeighbourLost { address: ip(PEER) }));
