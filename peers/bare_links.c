@@ -4,8 +4,9 @@
  *
  *   bare_links ROW FRAME_BYTES COUNT_MS FIFO SENDER_PID RECEIVER_PID
  *
- * Prints packets received per second; for a row that begins with `trip-`, the median round trip in
- * nanoseconds. Sources: sendmmsg(2), recvmmsg(2), udp(7), packet(7), packet_mmap.rst, af_xdp.rst. */
+ * Prints packets received per second; for a row that begins with `swap-`, those sent back to where
+ * they came from; with `trip-`, the median round trip in nanoseconds. Every frame that is sent gets
+ * its header and a number of its own, in a buffer of its own, as a program's data would. Sources: sendmmsg(2), recvmmsg(2), udp(7), packet(7), packet_mmap.rst, af_xdp.rst. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <err.h>
@@ -38,12 +39,17 @@
 #define MARGIN_NS 60000000ull /* before and after what is counted */
 #define SILENCE_NS 30000000ull
 #define TRIPS 1500
-#define TRIP_FRAMES 2048
+#define TRIP_SLOT 9152 /* a header, one of ours for trains, and 9018 bytes, in lines of the cache */
+#define TRIP_BLOCK 131072
+#define TRIP_BLOCKS 5
 #define PORT 47001
 #define MS(n) ((n) * 1000000ull)
 #ifndef XDP_USE_SG /* not in the headers of Debian 12 */
 #define XDP_USE_SG (1 << 4)
 #define XDP_PKT_CONTD 1
+#endif
+#ifndef XDP_MAX_TX_SKB_BUDGET /* Linux 6.18 */
+#define XDP_MAX_TX_SKB_BUDGET 9
 #endif
 #ifndef BPF_F_XDP_HAS_FRAGS
 #define BPF_F_XDP_HAS_FRAGS (1u << 5)
@@ -110,14 +116,28 @@ static void write_frame(uint8_t *frame) {
     memcpy(frame + 34, udp, 8);
 }
 
+static uint64_t number; /* that the last packet carried, either way */
+static uint8_t head[HEADERS];
+static int head_bytes;
+
+/* What a program does for every frame: its header, and a number behind it. */
+static void stamp(uint8_t *frame) {
+    memcpy(frame, head, head_bytes);
+    memcpy(frame + head_bytes, &number, sizeof number);
+}
+
+static void prepare_head(void) {
+    uint8_t frame[HEADERS] = {0};
+    write_frame(frame);
+    memcpy(head, frame, head_bytes = has("-ip") ? HEADERS : 14);
+}
+
 /* ---- a round trip: one side answers what the other sends ------------------------------------- */
 
 static int by_value(const void *a, const void *b) {
     uint64_t x = *(uint64_t *)a, y = *(uint64_t *)b;
     return (x > y) - (x < y);
 }
-
-static uint64_t number; /* that the last packet carried, either way */
 
 /* `send` sends a packet with the number; `take` takes one if one came, and its number. */
 static void trip(void (*send)(void), int (*take)(void)) {
@@ -268,13 +288,14 @@ static void packet_send_batch(int fd) {
     uint8_t *bytes = calloc(BATCH, frame_bytes);
     struct iovec vectors[BATCH];
     for (int i = 0; i < BATCH; i++) {
-        write_frame(bytes + i * frame_bytes);
         vectors[i] = (struct iovec){bytes + i * frame_bytes, frame_bytes};
         heads[i].msg_hdr.msg_iov = &vectors[i], heads[i].msg_hdr.msg_iovlen = 1;
     }
     set(fd, SOL_SOCKET, SO_SNDBUFFORCE, 8 << 20);
-    for (uint64_t end = now_ns() + 2 * MARGIN_NS + count_ns; now_ns() < end;)
+    for (uint64_t end = now_ns() + 2 * MARGIN_NS + count_ns; now_ns() < end;) {
+        for (int i = 0; i < BATCH; i++, number++) stamp(bytes + i * frame_bytes);
         if (sendmmsg(fd, heads, BATCH, 0) < 0 && errno != ENOBUFS) ok(-1, "sendmmsg");
+    }
 }
 
 static void packet_send_ring(int fd) {
@@ -284,45 +305,48 @@ static void packet_send_ring(int fd) {
     struct tpacket_req request = {.tp_block_size = 65536, .tp_block_nr = slots * slot / 65536,
                                   .tp_frame_size = slot, .tp_frame_nr = slots};
     uint8_t *ring = packet_map(fd, TPACKET_V2, PACKET_TX_RING, &request, sizeof request, slots * slot);
-    uint8_t *frame = calloc(1, frame_bytes);
-    write_frame(frame);
+    uint8_t *frames = calloc(BATCH, frame_bytes);
     int at = 0;
     for (uint64_t end = now_ns() + 2 * MARGIN_NS + count_ns; now_ns() < end;) {
-        for (int i = 0; i < BATCH; i++, at = (at + 1) % slots) {
-            struct tpacket2_hdr *head = (void *)(ring + (size_t)at * slot);
-            if (atomic_load((_Atomic uint32_t *)&head->tp_status) != TP_STATUS_AVAILABLE) break;
-            memcpy((uint8_t *)head + TPACKET2_HDRLEN - sizeof(struct sockaddr_ll), frame, frame_bytes);
-            head->tp_len = frame_bytes;
-            atomic_store((_Atomic uint32_t *)&head->tp_status, TP_STATUS_SEND_REQUEST);
+        for (int i = 0; i < BATCH; i++, number++, at = (at + 1) % slots) {
+            struct tpacket2_hdr *to = (void *)(ring + (size_t)at * slot);
+            uint8_t *frame = frames + i * frame_bytes;
+            if (atomic_load((_Atomic uint32_t *)&to->tp_status) != TP_STATUS_AVAILABLE) break;
+            stamp(frame);
+            memcpy((uint8_t *)to + TPACKET2_HDRLEN - sizeof(struct sockaddr_ll), frame, frame_bytes);
+            to->tp_len = frame_bytes;
+            atomic_store((_Atomic uint32_t *)&to->tp_status, TP_STATUS_SEND_REQUEST);
         }
         if (send(fd, NULL, 0, 0) < 0 && errno != ENOBUFS && errno != EAGAIN) ok(-1, "send");
     }
 }
 
 static void packet_send_one(void) {
-    memcpy(packet_frame + 14, &number, sizeof number);
+    stamp(packet_frame);
     send(packet_fd, packet_frame, frame_bytes, 0);
 }
 
 static int packet_take_one(void) {
-    struct tpacket2_hdr *head = (void *)(packet_ring + (size_t)packet_next * TRIP_FRAMES);
-    if (!(atomic_load((_Atomic uint32_t *)&head->tp_status) & TP_STATUS_USER)) return 0;
-    memcpy(&number, (uint8_t *)head + head->tp_mac + 14, sizeof number);
-    atomic_store((_Atomic uint32_t *)&head->tp_status, TP_STATUS_KERNEL);
+    int each = TRIP_BLOCK / TRIP_SLOT, block = packet_next / each, slot = packet_next % each;
+    struct tpacket2_hdr *from = (void *)(packet_ring + block * TRIP_BLOCK + slot * TRIP_SLOT);
+    if (!(atomic_load((_Atomic uint32_t *)&from->tp_status) & TP_STATUS_USER)) return 0;
+    memcpy(&number, (uint8_t *)from + from->tp_mac + 14, sizeof number);
+    atomic_store((_Atomic uint32_t *)&from->tp_status, TP_STATUS_KERNEL);
     packet_next = (packet_next + 1) % packet_slots;
     return 1;
 }
 
 static void packet(void) {
     if (has("trip")) {
-        struct tpacket_req request = {.tp_block_size = 65536, .tp_block_nr = 4,
-                                      .tp_frame_size = TRIP_FRAMES, .tp_frame_nr = 4 * 32};
+        struct tpacket_req request = {
+            .tp_block_size = TRIP_BLOCK, .tp_block_nr = TRIP_BLOCKS, .tp_frame_size = TRIP_SLOT,
+            .tp_frame_nr = TRIP_BLOCK / TRIP_SLOT * TRIP_BLOCKS};
         int fd = packet_open(1);
         set(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, 1);
-        packet_ring = packet_map(fd, TPACKET_V2, PACKET_RX_RING, &request, sizeof request, 4 * 65536);
+        packet_ring = packet_map(fd, TPACKET_V2, PACKET_RX_RING, &request, sizeof request,
+                                 TRIP_BLOCK * TRIP_BLOCKS);
         packet_slots = request.tp_frame_nr, packet_fd = packet_open(0);
         set(packet_fd, SOL_PACKET, PACKET_QDISC_BYPASS, 1);
-        write_frame(packet_frame);
         trip(packet_send_one, packet_take_one);
         return;
     }
@@ -392,6 +416,8 @@ static void xdp_open(int receive) {
     ok(setsockopt(xdp_fd, SOL_XDP, XDP_UMEM_REG, &registration, sizeof registration), "XDP_UMEM_REG");
     int rings[] = {XDP_UMEM_FILL_RING, XDP_UMEM_COMPLETION_RING, XDP_RX_RING, XDP_TX_RING};
     for (int i = 0; i < 4; i++) set(xdp_fd, SOL_XDP, rings[i], RING);
+    int budget = 256; /* frames that one call may send; kernels without the option: 32 */
+    (void)!setsockopt(xdp_fd, SOL_XDP, XDP_MAX_TX_SKB_BUDGET, &budget, sizeof budget);
     struct xdp_mmap_offsets at;
     socklen_t length = sizeof at;
     ok(getsockopt(xdp_fd, SOL_XDP, XDP_MMAP_OFFSETS, &at, &length), "XDP_MMAP_OFFSETS");
@@ -405,7 +431,6 @@ static void xdp_open(int receive) {
     for (int i = 0; i < RING; i++) {
         ((uint64_t *)fill.entries)[i] = (uint64_t)i * CHUNK;
         spare[spares++] = (uint64_t)(RING + i) * CHUNK;
-        write_frame(umem + (uint64_t)(RING + i) * CHUNK);
     }
     *fill.producer = fill.at = RING;
     if (receive) xdp_attach(index);
@@ -428,13 +453,18 @@ static int xdp_take(void) {
     return frames;
 }
 
+static void xdp_tell(void) {
+    if (*tx.flags & XDP_RING_NEED_WAKEUP) sendto(xdp_fd, NULL, 0, MSG_DONTWAIT, NULL, 0);
+}
+
 static void xdp_send(int frames) {
     for (uint32_t end = atomic_load_explicit(done.producer, memory_order_acquire); done.at != end;)
         spare[spares++] = ((uint64_t *)done.entries)[done.at++ % RING];
     atomic_store_explicit(done.consumer, done.at, memory_order_release);
     uint32_t consumer = atomic_load_explicit(tx.consumer, memory_order_acquire);
     for (; frames > 0 && spares >= xdp_parts && tx.at - consumer + xdp_parts <= RING; frames--) {
-        if (xdp_trips) memcpy(umem + spare[spares - 1] + 14, &number, sizeof number);
+        stamp(umem + spare[spares - 1]);
+        number += !xdp_trips;
         for (int left = frame_bytes; left > 0; left -= CHUNK) {
             int length = left < CHUNK ? left : CHUNK;
             ((struct xdp_desc *)tx.entries)[tx.at++ % RING] =
@@ -442,23 +472,58 @@ static void xdp_send(int frames) {
         }
     }
     atomic_store_explicit(tx.producer, tx.at, memory_order_release);
-    if (*tx.flags & XDP_RING_NEED_WAKEUP) sendto(xdp_fd, NULL, 0, MSG_DONTWAIT, NULL, 0);
+    xdp_tell();
+}
+
+/* Sends every frame back as it lies there; its buffers are received into again when they have
+ * left. Frames for which there is no room are received into at once. How many were sent. */
+static int xdp_turn(void) {
+    int frames = 0;
+    uint32_t end = atomic_load_explicit(done.producer, memory_order_acquire);
+    for (; done.at != end; done.at++)
+        ((uint64_t *)fill.entries)[fill.at++ % RING] =
+            ((uint64_t *)done.entries)[done.at % RING] & ~(uint64_t)(CHUNK - 1);
+    atomic_store_explicit(done.consumer, done.at, memory_order_release);
+    uint32_t producer = atomic_load_explicit(rx.producer, memory_order_acquire);
+    uint32_t consumer = atomic_load_explicit(tx.consumer, memory_order_acquire);
+    static int first = 1, room;
+    for (int i = 0; i < BATCH && rx.at != producer; i++) {
+        struct xdp_desc *d = (struct xdp_desc *)rx.entries + rx.at++ % RING;
+        if (first) room = tx.at - consumer + xdp_parts <= RING;
+        if (first && room) {
+            uint8_t *frame = umem + d->addr, mac[6];
+            memcpy(mac, frame, 6), memcpy(frame, frame + 6, 6), memcpy(frame + 6, mac, 6);
+        }
+        first = !(d->options & XDP_PKT_CONTD);
+        if (room) ((struct xdp_desc *)tx.entries)[tx.at++ % RING] = *d, frames += first;
+        else ((uint64_t *)fill.entries)[fill.at++ % RING] = d->addr & ~(uint64_t)(CHUNK - 1);
+    }
+    atomic_store_explicit(rx.consumer, rx.at, memory_order_release);
+    atomic_store_explicit(fill.producer, fill.at, memory_order_release);
+    atomic_store_explicit(tx.producer, tx.at, memory_order_release);
+    xdp_tell();
+    return frames;
 }
 
 static void xdp_send_one(void) { xdp_send(1); }
 
 static void xdp(void) {
     struct pollfd wait = {.events = POLLIN};
-    xdp_open(is_receiver || has("trip"));
+    int swaps = has("swap");
+    xdp_open(is_receiver || has("trip") || swaps);
     wait.fd = xdp_fd;
     if (has("trip")) {
         trip(xdp_send_one, xdp_take);
     } else if (!is_receiver) {
-        for (uint64_t end = now_ns() + 2 * MARGIN_NS + count_ns; now_ns() < end;) xdp_send(BATCH);
+        for (uint64_t end = now_ns() + 2 * MARGIN_NS + count_ns; now_ns() < end;) {
+            xdp_send(BATCH);
+            /* What came back is received, or its ring would be full and dropping. */
+            for (int looks = 4; swaps && looks > 0 && xdp_take() > 0; looks--) {}
+        }
     } else {
         shared->ready = 1;
         for (int packets = 0; count(packets);) {
-            packets = xdp_take();
+            packets = swaps ? xdp_turn() : xdp_take();
             if (packets == 0 && has("poll")) poll(&wait, 1, 20);
         }
     }
@@ -478,6 +543,7 @@ static void side(const char *pid, int fifo) {
     ok(sched_setaffinity(0, sizeof cpus, &cpus), "sched_setaffinity");
     if (fifo) ok(sched_setscheduler(0, SCHED_FIFO, &priority), "SCHED_FIFO");
     while (!is_receiver && !shared->ready) usleep(1000);
+    prepare_head();
     if (has("udp")) udp();
     else if (has("packet")) packet();
     else xdp();

@@ -42,6 +42,11 @@ THROUGHPUT = [
     ("xdp-native-spin", "xdp native, spin"),
     ("xdp-native-poll", "xdp native, poll"),
 ]
+# Of frames that come, those that leave again towards their sender.
+SWAPS = [
+    ("swap-xdp-generic-spin", "xdp generic, spin"),
+    ("swap-xdp-native-spin", "xdp native, spin"),
+]
 TRIPS = [
     ("trip-udp", "kernel UDP"),
     ("trip-udp-spin", "kernel UDP, spin"),
@@ -121,13 +126,17 @@ class Bench:
             sys.exit(f"millstream {' '.join(command)}, {row}: {done.stderr}")
         return json.loads(done.stdout)["results"]
 
-    def throughput(self, row, size):
+    def throughput(self, row, size, workload="drop"):
         """Packets a second of one of our rows."""
         results = self.ours(["bench", "packets"], row, "--size", str(size), "--repeat", "1",
-                            "--no-trace", "--duration", str(self.options.seconds))
+                            "--no-trace", "--duration", str(self.options.seconds),
+                            "--workload", workload)
         lines = results["workloads"][0]["tables"][0]["lines"]
         return next(line for line in lines if line["name"] == row)["runs"][0][1]["rate_pps"]
 
+    def swap(self, row, size):
+        """The same of frames that leave again towards their sender."""
+        return self.throughput(row, size, "swap")
 
     def trip(self, row):
         """Nanoseconds that half of the round trips of one of our rows took at most."""
@@ -189,6 +198,8 @@ def run(bench, options, least):
           flush=True)
     plan = [(bare_row, row, size, bench.throughput, "kpps")
             for bare_row, row in THROUGHPUT for size in options.size or SIZES]
+    plan += [(bare_row, f"MAC swap, {row}", size, lambda row, size: bench.swap(row[10:], size),
+              "kpps") for bare_row, row in SWAPS for size in options.size or SIZES]
     plan += [(bare_row, row, TRIP_BYTES, lambda row, _: bench.trip(row), "us")
              for bare_row, row in TRIPS]
     for bare_row, row, size, ours, unit in plan:
