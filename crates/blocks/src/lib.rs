@@ -49,11 +49,13 @@ pub mod probe;
 pub mod quadrature_demod;
 pub mod rational_resampler;
 pub mod rotator;
+pub mod sigmf;
 pub mod signal_source;
 pub mod single_pole;
 pub mod squelch;
 mod taps;
 pub mod through;
+pub mod udp;
 pub mod vector;
 
 pub use through::{Process, Through};
@@ -92,9 +94,11 @@ pub fn register(registry: &mut Registry) {
         quadrature_demod::register,
         rational_resampler::register,
         rotator::register,
+        sigmf::register,
         signal_source::register,
         single_pole::register,
         squelch::register,
+        udp::register,
         vector::register,
     ] {
         register(registry);

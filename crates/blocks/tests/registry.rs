@@ -87,7 +87,7 @@ macro_rules! with_type {
 /// Small numbers as items: from the bytes of small floats or of a counter.
 fn items<T: Item>(count: usize, seed: usize) -> Vec<T> {
     let size = size_of::<T>();
-    let floats = size % 4 == 0 && !std::any::type_name::<T>().contains("i16");
+    let floats = size.is_multiple_of(4) && !std::any::type_name::<T>().contains("i16");
     let byte = |i: usize| {
         let value = ((i / 4 * 7919 + seed * 31) % 1009) as f32 / 1009.0 - 0.5;
         if floats { value.to_le_bytes()[i % 4] } else { (i * 31 + i / 251 + seed) as u8 }

@@ -42,6 +42,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Verb {
     Bench(verbs::bench::Args),
+    Blocks(verbs::blocks::Args),
     Demo(verbs::demo::Args),
     Fault(verbs::fault::Args),
     Find(verbs::find::Args),
@@ -60,7 +61,7 @@ impl Verb {
     /// Whether it may open links, which the configuration is about.
     fn opens_links(&self) -> bool {
         match self {
-            Self::Fault(_) | Self::Find(_) | Self::Grant(_) => false,
+            Self::Blocks(_) | Self::Fault(_) | Self::Find(_) | Self::Grant(_) => false,
             Self::Net(args) => args.opens_links(),
             _ => true,
         }
@@ -85,6 +86,7 @@ fn main() -> ExitCode {
 fn run(verb: Verb) -> anyhow::Result<output::Report> {
     match verb {
         Verb::Bench(args) => verbs::bench::run(args),
+        Verb::Blocks(args) => verbs::blocks::run(args),
         Verb::Demo(args) => verbs::demo::run(args),
         Verb::Fault(args) => verbs::fault::run(args),
         Verb::Find(args) => verbs::find::run(args),

@@ -5,8 +5,8 @@ mod score;
 
 pub use score::{Note, Score};
 
-use crate::sigmf::read::Source;
 use anyhow::Context;
+use millstream_blocks::sigmf::Source;
 use millstream_flow::blocks::SampleFormat;
 use millstream_radio::Complex32;
 use std::fs::File;

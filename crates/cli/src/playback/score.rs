@@ -1,6 +1,6 @@
 //! What is played when: the stretches of a recording, as often as asked.
 
-use crate::sigmf::read::Source;
+use millstream_blocks::sigmf::Source;
 
 /// A stretch of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,7 +118,7 @@ impl Iterator for Score {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sigmf::read::Capture;
+    use millstream_blocks::sigmf::Capture;
     use millstream_flow::blocks::SampleFormat;
 
     fn source(captures: &[(u64, Option<u64>)]) -> Source {

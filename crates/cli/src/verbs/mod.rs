@@ -1,6 +1,7 @@
 //! One file a verb.
 
 pub mod bench;
+pub mod blocks;
 pub mod demo;
 pub mod fault;
 pub mod find;

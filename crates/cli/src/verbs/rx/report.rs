@@ -3,7 +3,8 @@
 use super::target::Target;
 use crate::graph_run::{self, LedgerReport, Run};
 use crate::output::Report;
-use crate::sigmf::{self, Recording};
+use crate::sigmf;
+use millstream_blocks::sigmf::{Recording, Stretch};
 use millstream_flow::Snapshot;
 use millstream_radio::block::Segment;
 use serde_json::{Value, json};
@@ -70,11 +71,12 @@ pub fn report(recorded: Recorded) -> anyhow::Result<Report> {
     let count = recorded.segments.len();
     let plural = if count == 1 { "" } else { "s" };
     let (mut text, mut channels) = (String::new(), Vec::new());
+    let stretches = sigmf::stretches(&recorded.segments);
     for channel in &recorded.channels {
         // Without a sample there is no data file, and an older one keeps what describes it.
         let meta = channel.target.meta.as_deref().filter(|_| channel.ledger.delivered > 0);
         if let Some(meta) = meta {
-            sigmf::write_meta(meta, &description(&recorded, channel))?;
+            sigmf::write_meta(meta, &description(&recorded, channel, &stretches))?;
         }
         let data = channel.target.data.display().to_string();
         text += &format!("{data}: {count} segment{plural}; {}\n", channel.ledger.summary());
@@ -98,15 +100,21 @@ pub fn report(recorded: Recorded) -> anyhow::Result<Report> {
     Ok(Report { text, failure, results })
 }
 
-fn description<'a>(recorded: &'a Recorded, channel: &'a Channel) -> Recording<'a> {
-    let several = recorded.channels.len() > 1;
+fn description<'a>(
+    recorded: &Recorded,
+    channel: &'a Channel,
+    stretches: &'a [Stretch],
+) -> Recording<'a> {
+    let count = recorded.channels.len();
+    let which =
+        || format!("channel {}, one of {count} recorded at the same moments", channel.number);
     Recording {
         datatype: channel.target.format.datatype(),
-        rate_hz: recorded.rate_hz,
-        hardware: &channel.hardware,
-        channel: several.then_some((channel.number, recorded.channels.len())),
+        rate_hz: Some(recorded.rate_hz),
+        hardware: Some(&channel.hardware),
+        description: (count > 1).then(which),
         began: recorded.began,
-        segments: &recorded.segments,
+        stretches,
         samples: channel.ledger.delivered,
     }
 }

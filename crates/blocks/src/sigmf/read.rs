@@ -1,6 +1,6 @@
 //! What a recording holds: its samples' format and rate, and where its captures begin.
 
-use anyhow::{Context, bail};
+use super::SigmfError;
 use millstream_flow::blocks::SampleFormat;
 use serde_json::Value;
 use std::fs::File;
@@ -40,22 +40,21 @@ impl Source {
     ///
     /// # Errors
     /// When a file is missing, is no recording, or holds something that cannot be played.
-    pub fn open(path: &Path, format: Option<SampleFormat>) -> anyhow::Result<Self> {
+    pub fn open(path: &Path, format: Option<SampleFormat>) -> Result<Self, SigmfError> {
         let extension = path.extension().and_then(|extension| extension.to_str());
         let recording = matches!(extension, Some("sigmf-meta" | "sigmf-data"));
         if recording && format.is_some() {
-            bail!("{}: its metadata says the format: leave --format out", path.display());
+            let reason = "its metadata says the format: leave --format out".to_owned();
+            return Err(SigmfError::Samples { path: path.to_owned(), reason });
         }
         let mut source = if recording {
             read_meta(path)?
         } else {
             let Some(format) = format.or_else(|| extension.and_then(SampleFormat::from_name))
             else {
-                bail!(
-                    "{}: the extension does not say how samples lie there: use .sc16, .cf32 or \
-                     .sigmf-meta, or give --format sc16 or --format cf32",
-                    path.display()
-                );
+                let reason = "the extension does not say how samples lie there: use .sc16, .cf32 \
+                              or .sigmf-meta, or give --format sc16 or --format cf32";
+                return Err(SigmfError::Samples { path: path.to_owned(), reason: reason.into() });
             };
             let captures = vec![Capture { first_sample: 0, global_index: None }];
             Self { data: path.to_owned(), format, rate_hz: None, samples: 0, captures }
@@ -63,79 +62,85 @@ impl Source {
         source.samples = count(&source.data, source.format)?;
         let beyond = source.captures.iter().any(|one| one.first_sample >= source.samples);
         if beyond {
-            bail!(
-                "{}: a capture begins behind the end of the data, which has {} samples: the data \
-                 is truncated, or belongs to another recording",
-                path.display(),
+            let reason = format!(
+                "a capture begins behind the end of the data, which has {} samples: the data is \
+                 truncated, or belongs to another recording",
                 source.samples
             );
+            return Err(SigmfError::Samples { path: path.to_owned(), reason });
         }
         Ok(source)
     }
 }
 
 /// Whole samples in the file; at least one.
-fn count(data: &Path, format: SampleFormat) -> anyhow::Result<u64> {
-    let cannot = || format!("cannot read {}", data.display());
-    let found = std::fs::metadata(data).with_context(cannot)?;
+fn count(data: &Path, format: SampleFormat) -> Result<u64, SigmfError> {
+    let path = || data.to_owned();
+    let found =
+        std::fs::metadata(data).map_err(|source| SigmfError::Read { path: path(), source })?;
     if !found.is_file() {
-        bail!("cannot read {}: not a regular file", data.display());
+        let source = std::io::Error::other("not a regular file");
+        return Err(SigmfError::Read { path: path(), source });
     }
     let (bytes, sample) = (found.len(), format.sample_bytes() as u64);
-    match bytes {
-        0 => bail!("{} is empty", data.display()),
-        _ if !bytes.is_multiple_of(sample) => bail!(
-            "{} has {bytes} bytes, which is no whole number of samples of {sample} bytes: it is \
-             truncated, or has another format",
-            data.display()
-        ),
-        _ => Ok(bytes / sample),
+    if bytes == 0 {
+        return Err(SigmfError::Empty { path: path() });
     }
+    if !bytes.is_multiple_of(sample) {
+        return Err(SigmfError::PartialSample { path: path(), bytes, sample_bytes: sample });
+    }
+    Ok(bytes / sample)
 }
 
-fn read_meta(path: &Path) -> anyhow::Result<Source> {
+fn read_meta(path: &Path) -> Result<Source, SigmfError> {
     let meta = path.with_extension("sigmf-meta");
     let mut text = String::new();
-    File::open(&meta)
-        .and_then(|file| file.take(META_BYTES_MAX).read_to_string(&mut text))
-        .with_context(|| format!("cannot read {}", meta.display()))?;
-    let json: Value = serde_json::from_str(&text)
-        .with_context(|| format!("{} is no SigMF metadata", meta.display()))?;
+    let read =
+        File::open(&meta).and_then(|file| file.take(META_BYTES_MAX).read_to_string(&mut text));
+    if let Err(source) = read {
+        return Err(SigmfError::Read { path: meta, source });
+    }
+    let json: Value = match serde_json::from_str(&text) {
+        Ok(json) => json,
+        Err(source) => return Err(SigmfError::Metadata { path: meta, source }),
+    };
     parse(&json, path.with_extension("sigmf-data"))
-        .with_context(|| format!("cannot play {}", meta.display()))
+        .map_err(|reason| SigmfError::Unplayable { path: meta, reason })
 }
 
-fn parse(json: &Value, data: PathBuf) -> anyhow::Result<Source> {
+fn parse(json: &Value, data: PathBuf) -> Result<Source, String> {
     let global = &json["global"];
     let datatype = global["core:datatype"].as_str().unwrap_or("missing");
     let format = match datatype {
         "ci16_le" => SampleFormat::Sc16,
         "cf32_le" => SampleFormat::Cf32,
-        other => bail!("core:datatype is {other}; ci16_le and cf32_le can be played"),
+        other => {
+            return Err(format!("core:datatype is {other}; ci16_le and cf32_le can be played"));
+        }
     };
     let channels = global.get("core:num_channels").map_or(Some(1), Value::as_u64);
     if channels != Some(1) {
-        bail!("it has several channels in one file: split them first");
+        return Err("it has several channels in one file: split them first".into());
     }
     let rate_hz = global["core:sample_rate"].as_f64();
     let captures = json["captures"].as_array().map_or(&[][..], Vec::as_slice);
-    let mut captures = captures.iter().map(capture).collect::<anyhow::Result<Vec<_>>>()?;
+    let mut captures = captures.iter().map(capture).collect::<Result<Vec<_>, _>>()?;
     if captures.first().is_none_or(|first| first.first_sample > 0) {
         captures.insert(0, Capture { first_sample: 0, global_index: None });
     }
     if !captures.is_sorted_by_key(|one| one.first_sample) {
-        bail!("its captures are not in order");
+        return Err("its captures are not in order".into());
     }
     Ok(Source { data, format, rate_hz, samples: 0, captures })
 }
 
-fn capture(json: &Value) -> anyhow::Result<Capture> {
+fn capture(json: &Value) -> Result<Capture, String> {
     if json.get("core:header_bytes").is_some_and(|bytes| bytes.as_u64() != Some(0)) {
-        bail!("a capture has a header inside the data: remove it first");
+        return Err("a capture has a header inside the data: remove it first".into());
     }
     let first_sample = json["core:sample_start"].as_u64();
     Ok(Capture {
-        first_sample: first_sample.context("a capture has no core:sample_start")?,
+        first_sample: first_sample.ok_or("a capture has no core:sample_start")?,
         global_index: json["core:global_index"].as_u64(),
     })
 }
@@ -146,7 +151,7 @@ mod tests {
     use serde_json::json;
 
     fn parsed(json: Value) -> Result<Source, String> {
-        parse(&json, "x.sigmf-data".into()).map_err(|error| error.to_string())
+        parse(&json, "x.sigmf-data".into())
     }
 
     #[test]

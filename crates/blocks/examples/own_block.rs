@@ -1,0 +1,119 @@
+//! A block of one's own: a limiter, from a graph file and from the Rust builder.
+
+use millstream_blocks::signal_source::{Shape, SignalSource};
+use millstream_blocks::{Process, Through};
+use millstream_flow::blocks::{Head, VectorSink};
+use millstream_flow::registry::{BlockType, Kind};
+use millstream_flow::{BlockError, Graph, GraphFile, Message, Plan, Registry, Value};
+
+/// Cuts what lies beyond `±limit`.
+///
+/// # Messages
+/// `limit`.
+struct Limiter {
+    limit: f32,
+}
+
+impl Process for Limiter {
+    type Input = f32;
+    type Output = f32;
+
+    fn process(&mut self, input: &[f32], output: &mut [f32]) -> (usize, usize) {
+        let items = input.len().min(output.len());
+        for (to, from) in output.iter_mut().zip(&input[..items]) {
+            *to = from.clamp(-self.limit, self.limit);
+        }
+        (items, items)
+    }
+
+    fn messages(&self) -> Vec<Message> {
+        vec![Message::new("limit", Kind::Number, "largest magnitude from the next item on")]
+    }
+
+    fn message(&mut self, _: &str, value: &Value) -> Result<(), BlockError> {
+        match value {
+            Value::Number(limit) if *limit >= 0.0 => self.limit = *limit as f32,
+            other => return Err(format!("limit = {other}: expected zero or more").into()),
+        }
+        Ok(())
+    }
+}
+
+fn register(registry: &mut Registry) {
+    registry.register(
+        BlockType::new("limiter", "Cuts what lies beyond a limit.")
+            .required("limit", Kind::Number, "largest magnitude, zero or more")
+            .example("limit = 0.5")
+            .factory(|parameters| {
+                let limit = parameters.number("limit") as f32;
+                if limit < 0.0 {
+                    return Err(parameters.wrong("limit", "zero or more"));
+                }
+                Ok(Box::new(Through::new(Limiter { limit })))
+            }),
+    );
+}
+
+/// The same graph as in [`from_builder`].
+const FILE: &str = r#"
+    [[block]]
+    name = "tone"
+    type = "signal_source"
+    item = "f32"
+    rate_hz = 48e3
+    frequency_hz = 440
+
+    [[block]]
+    name = "limit"
+    type = "limiter"
+    limit = 0.5
+
+    [[block]]
+    name = "second"
+    type = "head"
+    item = "f32"
+    count = 48000
+
+    [[block]]
+    name = "level"
+    type = "probe"
+    item = "f32"
+
+    [graph]
+    connections = ["tone -> limit -> second -> level"]
+"#;
+
+fn from_file() -> Result<f64, Box<dyn std::error::Error>> {
+    let mut registry = Registry::builtin();
+    millstream_blocks::register(&mut registry);
+    register(&mut registry);
+    let file = GraphFile::parse("limited.toml", FILE)?;
+    let end = file.build(&registry, &[])?.run(file.plan())?;
+    Ok(end.block("level").and_then(|level| level.metric("peak")).unwrap_or(f64::NAN))
+}
+
+fn from_builder() -> Result<Vec<f32>, Box<dyn std::error::Error>> {
+    let (sink, collected) = VectorSink::new();
+    let mut graph = Graph::new();
+    graph.add("tone", SignalSource::<f32>::new(Shape::Cosine, 440.0, 48e3)?)?;
+    graph.add("limit", Through::new(Limiter { limit: 0.5 }))?;
+    graph.add("second", Head::<f32>::new(48_000))?;
+    graph.add("sink", sink)?;
+    graph.chain(&["tone", "limit", "second", "sink"])?;
+    graph.run(&Plan::default())?;
+    Ok(collected.take())
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let peak = from_file()?;
+    let items = from_builder()?;
+    let largest = items.iter().fold(0.0f32, |largest, x| largest.max(x.abs()));
+    println!("from the file: peak {peak}; from the builder: {} items, peak {largest}", items.len());
+    assert_eq!((peak, largest), (0.5, 0.5));
+    Ok(())
+}
+
+#[test]
+fn both_ways_limit_the_tone() {
+    main().unwrap();
+}

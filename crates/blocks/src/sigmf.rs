@@ -1,0 +1,99 @@
+//! Recordings with SigMF metadata (SigMF 1.0.0).
+
+mod read;
+mod sink;
+mod source;
+mod write;
+
+pub use read::{Capture, Source};
+pub use sink::{SigmfSink, Stored};
+pub use source::SigmfSource;
+pub use write::{Recording, Stretch, write_meta};
+
+use millstream_flow::registry::{BlockType, Kind};
+use millstream_flow::{Registry, for_item};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What is wrong with a recording.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SigmfError {
+    /// A file cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The metadata is no JSON.
+    #[error("{} is no SigMF metadata: {source}", path.display())]
+    Metadata {
+        /// The file.
+        path: PathBuf,
+        /// Where.
+        source: serde_json::Error,
+    },
+    /// The metadata says what cannot be played.
+    #[error("cannot play {}: {reason}", path.display())]
+    Unplayable {
+        /// The metadata.
+        path: PathBuf,
+        /// What.
+        reason: String,
+    },
+    /// The name, the format and the data do not go together.
+    #[error("{}: {reason}", path.display())]
+    Samples {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// No samples.
+    #[error("{} is empty", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Not a whole number of samples.
+    #[error(
+        "{} has {bytes} bytes, which is no whole number of samples of {sample_bytes} bytes: it is \
+         truncated, or has another format",
+        path.display()
+    )]
+    PartialSample {
+        /// The file.
+        path: PathBuf,
+        /// Its size.
+        bytes: u64,
+        /// Size of a sample.
+        sample_bytes: u64,
+    },
+}
+
+pub(crate) fn register(registry: &mut Registry) {
+    registry.register(
+        BlockType::new("sigmf_source", "Reads the samples of a SigMF recording, tagged.")
+            .required("path", Kind::Text, "either file: .sigmf-meta or .sigmf-data")
+            .example("path = \"in.sigmf-meta\"")
+            .outside(&["out: Complex<f32>"])
+            .factory(|parameters| {
+                Ok(Box::new(SigmfSource::open(Path::new(parameters.text("path")))?))
+            }),
+    );
+    registry.register(
+        BlockType::new("sigmf_sink", "Records samples with SigMF metadata, a capture per gap.")
+            .required("path", Kind::Text, "either file: .sigmf-meta or .sigmf-data")
+            .optional("rate_hz", 0.0, "samples per second, where no tag says it")
+            .choice("item", &["cf32", "sc16"], crate::ITEM)
+            .example("path = \"out.sigmf-meta\"\nrate_hz = 1e6")
+            .outside(&["in: Complex<f32>"])
+            .factory(|parameters| {
+                let rate_hz = Some(parameters.number("rate_hz")).filter(|rate| *rate > 0.0);
+                let path = Path::new(parameters.text("path"));
+                for_item!(parameters, T: cf32 | sc16 => SigmfSink::<T>::new(path, rate_hz)?)
+            }),
+    );
+}

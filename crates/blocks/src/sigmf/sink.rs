@@ -1,0 +1,144 @@
+//! Samples into a recording.
+
+use super::{Recording, SigmfError, Stretch, write_meta};
+use crate::Sample;
+use millstream_flow::blocks::FileSink;
+use millstream_flow::{
+    Block, BlockError, Context, InputPort, Item, PortVisitor, Tag, TagTime, TagValue, Work, keys,
+};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// Stretches whose memory is reserved; more cost an allocation each time their number doubles.
+const STRETCHES: usize = 1024;
+
+/// Samples as SigMF stores them.
+pub trait Stored: Item + bytemuck::NoUninit {
+    /// SigMF's name of the format.
+    const DATATYPE: &'static str;
+}
+
+impl Stored for Sample {
+    const DATATYPE: &'static str = "cf32_le";
+}
+
+impl Stored for [i16; 2] {
+    const DATATYPE: &'static str = "ci16_le";
+}
+
+/// Writes samples to a `.sigmf-data` file and describes them in the `.sigmf-meta` beside it, which
+/// appears at the end: a capture begins where a tag says that samples are missing (`loss_cause`,
+/// `loss_items`), with the time of `rx_time` as its place in the signal, and an annotation names the
+/// loss. A tag `rx_rate_hz` says the rate.
+///
+/// Ports: `in`.
+#[derive(Debug)]
+pub struct SigmfSink<T: Stored> {
+    data: FileSink<T>,
+    meta: PathBuf,
+    rate_hz: Option<f64>,
+    began: SystemTime,
+    stretches: Vec<Stretch>,
+    /// Items whose tags have been read.
+    seen: u64,
+}
+
+impl<T: Stored> SigmfSink<T> {
+    /// A recording at `path`, either of its files.
+    ///
+    /// # Errors
+    /// A path with another extension.
+    pub fn new(path: &Path, rate_hz: Option<f64>) -> Result<Self, SigmfError> {
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        if !matches!(extension, Some("sigmf-meta" | "sigmf-data")) {
+            let reason = "name it .sigmf-meta or .sigmf-data; a file_sink writes raw samples";
+            let path = path.to_owned();
+            return Err(SigmfError::Samples { path, reason: reason.into() });
+        }
+        let mut stretches = Vec::with_capacity(STRETCHES);
+        stretches.push(Stretch::default());
+        Ok(Self {
+            data: FileSink::new(&path.with_extension("sigmf-data")),
+            meta: path.with_extension("sigmf-meta"),
+            rate_hz,
+            began: SystemTime::UNIX_EPOCH,
+            stretches,
+            seen: 0,
+        })
+    }
+
+    fn read_tags(&mut self) {
+        let there = self.data.input.slice().len() as u64;
+        let position = self.data.input.items();
+        let Self { data, stretches, rate_hz, seen, .. } = self;
+        for (_, tag) in data.input.tags().filter(|(_, tag)| tag.offset >= *seen) {
+            note(stretches, rate_hz, tag);
+        }
+        self.seen = position + there;
+    }
+}
+
+/// What a tag says about the recording.
+fn note(stretches: &mut Vec<Stretch>, rate_hz: &mut Option<f64>, tag: Tag) {
+    let first_sample = tag.offset;
+    if tag.key == keys::RX_RATE_HZ {
+        *rate_hz = tag.value.as_f64().or(*rate_hz);
+    } else if tag.key == keys::LOSS_CAUSE {
+        let gap = Some((tag.value.to_string(), "samples".to_owned()));
+        stretches.push(Stretch { first_sample, global_index: None, gap });
+    } else if let Some(last) = stretches.last_mut().filter(|last| last.first_sample == first_sample)
+    {
+        match (tag.key, tag.value) {
+            (keys::LOSS_ITEMS, TagValue::Count(items)) => {
+                if let Some((_, missing)) = &mut last.gap {
+                    *missing = format!("{items} samples");
+                }
+            }
+            (keys::RX_TIME, TagValue::Time(time)) => last.global_index = ticks(time, *rate_hz),
+            _ => {}
+        }
+    }
+}
+
+/// The sample that a moment is, counted from the clock's zero: rounded, as the time was.
+fn ticks(time: TagTime, rate_hz: Option<f64>) -> Option<u64> {
+    let rate_hz = rate_hz.filter(|rate| *rate >= 1.0)?;
+    let part = (time.fraction as f64 / 2f64.powi(64) * rate_hz).round() as u64;
+    Some((time.seconds as f64 * rate_hz).round() as u64 + part)
+}
+
+impl<T: Stored> Block for SigmfSink<T> {
+    fn ports(&mut self, ports: &mut dyn PortVisitor) {
+        self.data.ports(ports);
+    }
+
+    fn start(&mut self) -> Result<(), BlockError> {
+        self.began = SystemTime::now();
+        self.data.start()
+    }
+
+    fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
+        self.read_tags();
+        self.data.work(context)
+    }
+
+    fn finish(&mut self) -> Result<(), BlockError> {
+        self.data.finish()?;
+        let samples = InputPort::items(&self.data.input);
+        // Without a sample there is no data file, and an older one keeps what describes it.
+        if samples == 0 {
+            return Ok(());
+        }
+        let recording = Recording {
+            datatype: T::DATATYPE,
+            rate_hz: self.rate_hz,
+            hardware: None,
+            description: None,
+            began: self.began,
+            stretches: &self.stretches,
+            samples,
+        };
+        let cannot = |error| format!("cannot write {}: {error}", self.meta.display()).into();
+        write_meta(&self.meta, &recording).map_err(cannot)
+    }
+}

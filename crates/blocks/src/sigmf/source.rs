@@ -1,0 +1,100 @@
+//! Samples of a recording, with what its metadata says.
+
+use super::{Capture, SigmfError, Source};
+use millstream_flow::blocks::FileSource;
+use millstream_flow::{
+    Block, BlockError, Context, Gauge, Metric, PortVisitor, TagTime, TagValue, Work, keys,
+};
+use std::path::Path;
+
+/// Reads the samples of a SigMF recording, then ends.
+///
+/// # Stream outputs
+/// - `out`: the samples; full scale of integers is 1.0. Tags: `rx_rate_hz` on the first;
+///   `rx_time` on the first of every capture whose place in the signal is known, from the index and
+///   the rate; `loss_cause` and `loss_items` where samples are missing before one.
+///
+/// # Metrics
+/// `rate_hz` of the recording.
+#[derive(Debug)]
+pub struct SigmfSource {
+    samples: FileSource,
+    rate_hz: Option<f64>,
+    captures: Vec<Capture>,
+    /// Captures that have been tagged.
+    told: usize,
+    shown: Gauge,
+}
+
+impl SigmfSource {
+    /// Opens a recording by either of its files.
+    ///
+    /// # Errors
+    /// [`SigmfError`], or what is wrong with the data file.
+    pub fn open(path: &Path) -> Result<Self, BlockError> {
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        if !matches!(extension, Some("sigmf-meta" | "sigmf-data")) {
+            let reason = "name the .sigmf-meta or .sigmf-data of a recording; a file_source reads \
+                          raw samples";
+            let path = path.to_owned();
+            return Err(SigmfError::Samples { path, reason: reason.into() }.into());
+        }
+        let source = Source::open(path, None)?;
+        let samples = FileSource::open(&source.data, Some(source.format))?;
+        let shown = Gauge::new();
+        shown.set(source.rate_hz.unwrap_or(f64::NAN));
+        let (rate_hz, captures) = (source.rate_hz, source.captures);
+        Ok(Self { samples, rate_hz, captures, told: 0, shown })
+    }
+
+    /// Tags the captures that begin in the samples that there is room for.
+    fn tell(&mut self) {
+        let position = self.samples.output.position();
+        let room = self.samples.output.slice_mut().len() as u64;
+        while let Some(capture) = self.captures.get(self.told).copied() {
+            let Some(index) = capture.first_sample.checked_sub(position).filter(|at| *at < room)
+            else {
+                break;
+            };
+            let output = &mut self.samples.output;
+            let index = index as usize;
+            if self.told == 0
+                && let Some(rate_hz) = self.rate_hz
+            {
+                output.tag(index, keys::RX_RATE_HZ, rate_hz);
+            }
+            if let (Some(ticks), Some(rate_hz)) = (capture.global_index, self.rate_hz) {
+                output.tag(index, keys::RX_TIME, TagTime::from_ticks(ticks, rate_hz));
+            }
+            if let Some(missing) = self.missing_before(self.told) {
+                output.tag(index, keys::LOSS_CAUSE, TagValue::text("recording"));
+                output.tag(index, keys::LOSS_ITEMS, missing);
+            }
+            self.told += 1;
+        }
+    }
+
+    /// Samples that the recording lacks in front of a capture, by the indices.
+    fn missing_before(&self, capture: usize) -> Option<u64> {
+        let before = self.captures.get(capture.checked_sub(1)?)?;
+        let here = self.captures[capture];
+        let passed = here.global_index?.checked_sub(before.global_index?)?;
+        let missing = passed.checked_sub(here.first_sample - before.first_sample)?;
+        (missing > 0).then_some(missing)
+    }
+}
+
+impl Block for SigmfSource {
+    fn ports(&mut self, ports: &mut dyn PortVisitor) {
+        self.samples.ports(ports);
+    }
+
+    fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
+        self.tell();
+        self.samples.work(context)
+    }
+
+    fn metrics(&self) -> Vec<(&'static str, Metric)> {
+        vec![("rate_hz", Metric::from(&self.shown))]
+    }
+}

@@ -1,0 +1,150 @@
+//! SigMF metadata of a recording: one capture segment per stretch without a gap, and an annotation
+//! that names each loss (SigMF 1.0.0, sections "captures array" and "annotations array").
+
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::SystemTime;
+
+/// What the metadata says.
+#[derive(Clone, Debug)]
+pub struct Recording<'a> {
+    /// SigMF's name of the sample format.
+    pub datatype: &'static str,
+    /// Samples per second, where it is known.
+    pub rate_hz: Option<f64>,
+    /// The device, for people.
+    pub hardware: Option<&'a str>,
+    /// What it is, for people.
+    pub description: Option<String>,
+    /// When it began, by this machine's clock.
+    pub began: SystemTime,
+    /// Its stretches without a gap.
+    pub stretches: &'a [Stretch],
+    /// Samples in the data file.
+    pub samples: u64,
+}
+
+/// Where a recording goes on after missing samples, or begins. Several that begin at one sample
+/// say that several things happened before it; the last one has its time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Stretch {
+    /// Samples in the file before it.
+    pub first_sample: u64,
+    /// Its first sample's place in the whole signal, gaps included.
+    pub global_index: Option<u64>,
+    /// Why samples are missing before it, in two words, and how many.
+    pub gap: Option<(String, String)>,
+}
+
+/// Writes the metadata file.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn write_meta(path: &Path, recording: &Recording<'_>) -> std::io::Result<()> {
+    std::fs::write(path, serde_json::to_string_pretty(&meta(recording))?)
+}
+
+fn meta(recording: &Recording<'_>) -> Value {
+    let mut global = json!({
+        "core:version": "1.0.0",
+        "core:datatype": recording.datatype,
+        "core:recorder": concat!("millstream ", env!("CARGO_PKG_VERSION")),
+    });
+    if let Some(rate_hz) = recording.rate_hz {
+        global["core:sample_rate"] = json!(rate_hz);
+    }
+    if let Some(hardware) = recording.hardware {
+        global["core:hw"] = json!(hardware);
+    }
+    if let Some(description) = &recording.description {
+        global["core:description"] = json!(description);
+    }
+    json!({
+        "global": global,
+        "captures": captures(recording),
+        "annotations": annotations(recording.stretches),
+    })
+}
+
+fn captures(recording: &Recording<'_>) -> Vec<Value> {
+    let mut captures = Vec::new();
+    let mut stretches = recording.stretches.iter().peekable();
+    while let Some(stretch) = stretches.next() {
+        // The last one that begins at a sample has its time; behind the last sample none begins.
+        let next = stretches.peek().map_or(recording.samples, |next| next.first_sample);
+        if stretch.first_sample == next {
+            continue;
+        }
+        let mut capture = json!({ "core:sample_start": stretch.first_sample });
+        if let Some(index) = stretch.global_index {
+            capture["core:global_index"] = json!(index);
+        }
+        captures.push(capture);
+    }
+    if captures.is_empty() {
+        captures.push(json!({ "core:sample_start": 0 }));
+    }
+    let began = humantime::format_rfc3339_micros(recording.began).to_string();
+    captures[0]["core:datetime"] = json!(began);
+    captures
+}
+
+fn annotations(stretches: &[Stretch]) -> Vec<Value> {
+    let gap = |stretch: &Stretch| {
+        let (label, missing) = stretch.gap.as_ref()?;
+        Some(json!({
+            "core:sample_start": stretch.first_sample,
+            "core:sample_count": 0,
+            "core:label": label,
+            "core:comment": format!("{missing} missing before this one"),
+        }))
+    };
+    stretches.iter().filter_map(gap).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recording(stretches: &[Stretch], samples: u64) -> Recording<'_> {
+        Recording {
+            datatype: "ci16_le",
+            rate_hz: Some(1e6),
+            hardware: None,
+            description: None,
+            began: SystemTime::UNIX_EPOCH,
+            stretches,
+            samples,
+        }
+    }
+
+    #[test]
+    fn every_gap_begins_a_capture_and_is_named() {
+        let gap = |label: &str, missing: &str| Some((label.to_owned(), missing.to_owned()));
+        let at = |first_sample, global_index, gap| Stretch { first_sample, global_index, gap };
+        let lost = "40 samples in 2 packets";
+        let stretches = [
+            at(0, Some(1000), None),
+            at(60, None, gap("packets lost", lost)),
+            at(60, Some(1107), gap("disk too slow", "7 samples")),
+            at(90, None, gap("disk too slow", "7 samples")),
+        ];
+        let meta = meta(&recording(&stretches, 90));
+        assert_eq!(meta["captures"][0]["core:datetime"], "1970-01-01T00:00:00.000000Z");
+        assert_eq!(meta["captures"][1]["core:sample_start"], 60);
+        assert_eq!(meta["captures"][1]["core:global_index"], 1107);
+        assert_eq!(meta["captures"].as_array().unwrap().len(), 2);
+        let labels: Vec<_> =
+            meta["annotations"].as_array().unwrap().iter().map(|one| &one["core:label"]).collect();
+        assert_eq!(labels, ["packets lost", "disk too slow", "disk too slow"]);
+        assert_eq!(meta["annotations"][1]["core:comment"], "7 samples missing before this one");
+        let comment = &meta["annotations"][0]["core:comment"];
+        assert_eq!(*comment, "40 samples in 2 packets missing before this one");
+    }
+
+    #[test]
+    fn a_recording_without_samples_still_has_a_capture() {
+        let meta = meta(&recording(&[], 0));
+        assert_eq!(meta["captures"].as_array().unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,60 @@
+//! Items in UDP datagrams, as they lie in memory (little-endian), without a header.
+
+mod sink;
+mod source;
+
+pub use sink::UdpSink;
+pub use source::UdpSource;
+
+use millstream_flow::registry::{BlockType, Kind, Parameters};
+use millstream_flow::{BlockError, Registry, for_item};
+use std::net::SocketAddrV4;
+use std::time::Duration;
+
+const ITEMS: &[&str] = &["sc16", "cf32", "f32", "u8"];
+
+fn address(parameters: &Parameters, name: &str) -> Result<SocketAddrV4, BlockError> {
+    let expected = "an IPv4 address and a port, such as 127.0.0.1:4000";
+    parameters.text(name).parse().map_err(|_| parameters.wrong(name, expected))
+}
+
+pub(crate) fn register(registry: &mut Registry) {
+    registry.register(
+        BlockType::new("udp_source", "Items from UDP datagrams.")
+            .required("bind", Kind::Text, "address to receive at, such as 0.0.0.0:4000")
+            .choice("item", ITEMS, crate::ITEM)
+            .optional("idle_s", 0.0, "ends after so long without a datagram; 0: never")
+            .optional("link", "udp", "link and options, such as udp:gro=off")
+            .example("bind = \"127.0.0.1:4000\"")
+            .outside(&["out: [i16; 2]"])
+            .factory(|parameters| {
+                let bind = address(parameters, "bind")?;
+                let idle = Duration::try_from_secs_f64(parameters.number("idle_s"))
+                    .map_err(|_| parameters.wrong("idle_s", "seconds, zero or more"))?;
+                let link = parameters.text("link");
+                for_item!(parameters, T: sc16 | cf32 | f32 | u8 => {
+                    UdpSource::<T>::open(link, bind, Some(idle).filter(|idle| !idle.is_zero()))?
+                })
+            }),
+    );
+    registry.register(
+        BlockType::new("udp_sink", "Items into UDP datagrams.")
+            .required("to", Kind::Text, "address to send to, such as 127.0.0.1:4000")
+            .choice("item", ITEMS, crate::ITEM)
+            .optional("payload_bytes", 1472i64, "bytes of a datagram, 64 to 65507")
+            .optional("link", "udp", "link and options, such as udp:gso=off")
+            .example("to = \"127.0.0.1:4000\"")
+            .outside(&["in: [i16; 2]"])
+            .factory(|parameters| {
+                let to = address(parameters, "to")?;
+                let payload_bytes = match parameters.integer("payload_bytes") {
+                    bytes @ 64..=65_507 => bytes as usize,
+                    _ => return Err(parameters.wrong("payload_bytes", "64 to 65507")),
+                };
+                let link = parameters.text("link");
+                for_item!(parameters, T: sc16 | cf32 | f32 | u8 => {
+                    UdpSink::<T>::open(link, to, payload_bytes)?
+                })
+            }),
+    );
+}

@@ -1,0 +1,105 @@
+//! Items that leave in datagrams.
+
+use millstream_flow::{Block, BlockError, Context, Counter, In, Item, Metric, PortVisitor, Work};
+use millstream_link::port::{PortOptions, PortTx};
+use millstream_link::{LinkError, open};
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+/// Bytes handed to the port at a time.
+const TRAIN_BYTES: usize = 60_000;
+
+/// Items of type `T` into datagrams of one size; at the end a shorter one takes the rest.
+///
+/// Ports: `in`. It waits for a whole datagram: pace the graph, or take small datagrams, where delay
+/// counts.
+///
+/// # Metrics
+/// `datagrams` sent; `lost`, datagrams that the system did not take (nobody listens, or no room).
+pub struct UdpSink<T: Item> {
+    /// Items.
+    pub input: In<T>,
+    port: Box<dyn PortTx>,
+    to: SocketAddrV4,
+    /// Items of a datagram.
+    items: usize,
+    datagrams: Counter,
+    lost: Counter,
+}
+
+impl<T: Item + bytemuck::Pod> UdpSink<T> {
+    /// Sends to `to` over a link, whole items in at most `payload_bytes` bytes a datagram.
+    ///
+    /// # Errors
+    /// [`LinkError`], which says what to do.
+    pub fn open(link: &str, to: SocketAddrV4, payload_bytes: usize) -> Result<Self, LinkError> {
+        // An own address for a destination on this machine, any for others.
+        let from = if to.ip().is_loopback() { Ipv4Addr::LOCALHOST } else { Ipv4Addr::UNSPECIFIED };
+        let options = PortOptions { datagram_bytes_max: payload_bytes, ..Default::default() };
+        let port = open(link, SocketAddrV4::new(from, 0), &options)?;
+        let items = (payload_bytes / size_of::<T>()).max(1);
+        let (datagrams, lost) = (Counter::new(), Counter::new());
+        let input = In::with_min_items(items);
+        Ok(Self { input, port: port.tx, to, items, datagrams, lost })
+    }
+
+    /// Sends some items; how many.
+    fn send(&mut self) -> Result<usize, BlockError> {
+        let items = self.input.slice();
+        let train = (TRAIN_BYTES / size_of::<T>() / self.items).max(1) * self.items;
+        let count = match items.len() {
+            few if few < self.items && !self.input.is_ended() => 0,
+            few if few < self.items => few,
+            many => (many - many % self.items).min(train),
+        };
+        if count == 0 {
+            return Ok(0);
+        }
+        let bytes = bytemuck::cast_slice(&items[..count]);
+        let sent = self.port.send_train(bytes, self.items * size_of::<T>(), self.to);
+        let datagrams = count.div_ceil(self.items) as u64;
+        match sent {
+            Ok(()) => self.datagrams.add(datagrams),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::ConnectionRefused | ErrorKind::TimedOut | ErrorKind::OutOfMemory
+                ) =>
+            {
+                self.lost.add(datagrams);
+            }
+            Err(error) => {
+                let bytes = self.items * size_of::<T>();
+                return Err(format!(
+                    "cannot send datagrams of {bytes} bytes to {}: {error}; does the path take \
+                     payload_bytes?",
+                    self.to
+                )
+                .into());
+            }
+        }
+        Ok(count)
+    }
+}
+
+impl<T: Item + bytemuck::Pod> Block for UdpSink<T> {
+    fn ports(&mut self, ports: &mut dyn PortVisitor) {
+        ports.input("in", &mut self.input);
+    }
+
+    fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
+        loop {
+            let items = self.send()?;
+            self.input.consume(items);
+            if items == 0 {
+                return Ok(Work::Continue);
+            }
+        }
+    }
+
+    fn metrics(&self) -> Vec<(&'static str, Metric)> {
+        [("datagrams", &self.datagrams), ("lost", &self.lost)]
+            .map(|(name, counter)| (name, Metric::from(counter)))
+            .to_vec()
+    }
+}

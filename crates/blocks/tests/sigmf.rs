@@ -1,0 +1,80 @@
+//! Recordings written and read as graphs do.
+
+use millstream_blocks::Sample;
+use millstream_blocks::sigmf::{Capture, SigmfSink, SigmfSource, Source};
+use millstream_flow::blocks::SampleFormat;
+use millstream_flow::{
+    Block, BlockError, Context, Graph, Out, Plan, PortVisitor, TagTime, TagValue, Work, keys,
+};
+use serde_json::Value;
+
+/// A thousand samples at 1 MS/s, 250 missing in front of number 600.
+struct Receiver {
+    out: Out<Sample>,
+    sent: usize,
+}
+
+impl Block for Receiver {
+    fn ports(&mut self, ports: &mut dyn PortVisitor) {
+        ports.output("out", &mut self.out);
+    }
+
+    fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
+        if self.sent == 0 {
+            self.out.tag(0, keys::RX_RATE_HZ, 1e6);
+            self.out.tag(0, keys::RX_TIME, TagTime::from_ticks(5_000_123, 1e6));
+        }
+        if self.sent == 600 {
+            self.out.tag(0, keys::LOSS_CAUSE, TagValue::text("overrun"));
+            self.out.tag(0, keys::LOSS_ITEMS, 250u64);
+            self.out.tag(0, keys::RX_TIME, TagTime::from_ticks(5_000_973, 1e6));
+        }
+        let items = 200.min(self.out.slice_mut().len());
+        for (n, x) in self.out.slice_mut()[..items].iter_mut().enumerate() {
+            *x = Sample::new((self.sent + n) as f32, 0.5);
+        }
+        self.out.produce(items);
+        self.sent += items;
+        Ok(if self.sent >= 1000 { Work::Finished } else { Work::Continue })
+    }
+}
+
+#[test]
+fn a_gap_becomes_a_capture_and_comes_back_as_tags() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, second) = (folder.path().join("a.sigmf-meta"), folder.path().join("b.sigmf-data"));
+    let mut graph = Graph::new();
+    graph.add("radio", Receiver { out: Out::new(), sent: 0 }).unwrap();
+    graph.add("sink", SigmfSink::<Sample>::new(&first, None).unwrap()).unwrap();
+    graph.chain(&["radio", "sink"]).unwrap();
+    graph.run(&Plan::default()).unwrap();
+    let mut graph = Graph::new();
+    graph.add("file", SigmfSource::open(&first).unwrap()).unwrap();
+    graph.add("sink", SigmfSink::<Sample>::new(&second, None).unwrap()).unwrap();
+    graph.chain(&["file", "sink"]).unwrap();
+    graph.run(&Plan::default()).unwrap();
+    for (path, cause) in [(&first, "overrun"), (&second, "recording")] {
+        let source = Source::open(path, None).unwrap();
+        let capture = |first_sample, index| Capture { first_sample, global_index: Some(index) };
+        assert_eq!(source.captures, [capture(0, 5_000_123), capture(600, 5_000_973)]);
+        assert_eq!(source.format, SampleFormat::Cf32);
+        assert_eq!((source.rate_hz, source.samples), (Some(1e6), 1000));
+        let text = std::fs::read_to_string(path.with_extension("sigmf-meta")).unwrap();
+        let meta: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(meta["annotations"][0]["core:label"], cause);
+        let comment = &meta["annotations"][0]["core:comment"];
+        assert_eq!(comment, "250 samples missing before this one");
+    }
+    let read = |path: &std::path::Path| std::fs::read(path.with_extension("sigmf-data")).unwrap();
+    assert!(read(&first) == read(&second) && read(&first).len() == 8000);
+}
+
+#[test]
+fn other_files_are_refused_with_what_to_do() {
+    let refused = SigmfSource::open("x.sc16".as_ref()).unwrap_err().to_string();
+    assert!(refused.contains("a file_source reads raw samples"), "{refused}");
+    let refused = SigmfSource::open("/no/x.sigmf-meta".as_ref()).unwrap_err().to_string();
+    assert!(refused.starts_with("cannot read /no/x.sigmf-meta: No such file"), "{refused}");
+    let refused = SigmfSink::<Sample>::new("x.wav".as_ref(), None).unwrap_err().to_string();
+    assert!(refused.contains("name it .sigmf-meta"), "{refused}");
+}

@@ -1,0 +1,52 @@
+//! Items across the loopback interface.
+
+use millstream_blocks::Sample;
+use millstream_blocks::udp::{UdpSink, UdpSource};
+use millstream_flow::blocks::{VectorSink, VectorSource};
+use millstream_flow::{Graph, Mock, Plan};
+use std::net::UdpSocket;
+use std::time::Duration;
+
+#[test]
+fn every_item_arrives_once_and_in_order() {
+    let idle = Some(Duration::from_millis(300));
+    let source = UdpSource::<Sample>::open("udp", "127.0.0.1:0".parse().unwrap(), idle).unwrap();
+    let to = source.local();
+    let samples: Vec<Sample> = (0..50_003).map(|n| Sample::new(n as f32, -1.0)).collect();
+    let mut graph = Graph::new();
+    let (sink, arrived) = VectorSink::<Sample>::new();
+    graph.add("from", source).unwrap();
+    graph.add("arrived", sink).unwrap();
+    graph.chain(&["from", "arrived"]).unwrap();
+    graph.add("items", VectorSource::new(samples.clone())).unwrap();
+    graph.add("to", UdpSink::<Sample>::open("udp", to, 1472).unwrap()).unwrap();
+    graph.chain(&["items", "to"]).unwrap();
+    let end = graph.run(&Plan::default()).unwrap();
+    let count = |block: &str, name| end.block(block).unwrap().metric(name).unwrap();
+    assert_eq!(count("from", "queue_drops"), 0.0);
+    // 184 samples of 8 bytes fit into 1472.
+    assert_eq!(count("to", "datagrams"), 50_003f64 / 184.0 - (50_003 % 184) as f64 / 184.0 + 1.0);
+    assert_eq!(count("from", "datagrams"), count("to", "datagrams"));
+    assert!(arrived.take() == samples);
+}
+
+#[test]
+fn bytes_that_are_no_item_are_counted() {
+    let bind = "127.0.0.1:0".parse().unwrap();
+    let source = UdpSource::<[i16; 2]>::open("udp", bind, None).unwrap();
+    let to = source.local();
+    let mut mock = Mock::new(source);
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.send_to(&[1, 0, 2, 0, 3], to).unwrap();
+    socket.send_to(&[], to).unwrap();
+    socket.send_to(&[4, 0, 5, 0, 6, 0, 7, 0], to).unwrap();
+    let mut items = Vec::new();
+    while items.len() < 3 {
+        mock.call().unwrap();
+        items.extend(mock.take::<[i16; 2]>("out"));
+    }
+    assert_eq!(items, [[1, 2], [4, 5], [6, 7]]);
+    let metrics = millstream_flow::Block::metrics(&mock.block);
+    let partial = metrics.iter().find(|(name, _)| *name == "partial").unwrap();
+    assert!(matches!(&partial.1, millstream_flow::Metric::Counter(count) if count.get() == 1));
+}

@@ -1,0 +1,184 @@
+//! `millstream blocks`: the types of blocks that graph files may name.
+
+mod schema;
+
+use crate::graph_run;
+use crate::output::Report;
+use anyhow::bail;
+use millstream_flow::registry::{BlockType, Parameter};
+use millstream_flow::{Block, InputPort, OutputPort, PortVisitor, Registry};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// Lists the types of blocks, or tells about one: ports, parameters, messages, an example.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The type to tell about.
+    #[arg(value_name = "TYPE")]
+    name: Option<String>,
+
+    /// Prints the JSON schema of graph files, for editors and other programs.
+    #[arg(long, conflicts_with = "name")]
+    schema: bool,
+}
+
+/// Prints it.
+pub fn run(args: Args) -> anyhow::Result<Report> {
+    let (registry, _) = graph_run::registry();
+    if args.schema {
+        let schema = schema::of(&registry);
+        return Ok(Report::done(format!("{schema:#}\n"), schema));
+    }
+    let Some(name) = args.name else {
+        let all: Vec<Value> = registry.types().map(|known| facts(&registry, known).json()).collect();
+        return Ok(Report::done(list(&registry), json!({ "blocks": all })));
+    };
+    let Some(known) = registry.get(&name) else {
+        // The registry says it as it does for a graph file, with what may have been meant.
+        return match registry.make(&name, "") {
+            Err(error) => bail!("{}", error.problem),
+            Ok(_) => bail!("there is no type `{name}`"),
+        };
+    };
+    let facts = facts(&registry, known);
+    Ok(Report::done(facts.text(), facts.json()))
+}
+
+/// One line for each type.
+fn list(registry: &Registry) -> String {
+    let mut text = String::new();
+    for known in registry.types() {
+        let facts = facts(registry, known);
+        let items = |ports: &[Port]| match ports {
+            [] => "-".to_owned(),
+            [only] => only.item.clone(),
+            several => format!("{}x {}", several.len(), several[0].item),
+        };
+        let way = format!("{} > {}", items(&facts.inputs), items(&facts.outputs));
+        let _ = writeln!(text, "{:<20} {way:<32} {}", known.name(), known.summary());
+    }
+    text + "\n`millstream blocks TYPE` tells about one; items are those of its example.\n"
+}
+
+struct Port {
+    name: String,
+    item: String,
+}
+
+/// What there is to tell about a type.
+struct Facts<'a> {
+    known: &'a BlockType,
+    inputs: Vec<Port>,
+    outputs: Vec<Port>,
+    /// The block of the example, where it can be made.
+    block: Option<Box<dyn Block>>,
+}
+
+#[derive(Default)]
+struct Ports {
+    inputs: Vec<Port>,
+    outputs: Vec<Port>,
+}
+
+impl PortVisitor for Ports {
+    fn input(&mut self, name: &str, port: &mut dyn InputPort) {
+        self.inputs.push(Port { name: name.to_owned(), item: port.item_type().to_string() });
+    }
+
+    fn output(&mut self, name: &str, port: &mut dyn OutputPort) {
+        self.outputs.push(Port { name: name.to_owned(), item: port.item_type().to_string() });
+    }
+}
+
+fn facts<'a>(registry: &Registry, known: &'a BlockType) -> Facts<'a> {
+    let mut ports = Ports::default();
+    let mut block = None;
+    if let Some(listed) = known.outside_ports() {
+        for port in listed {
+            let (name, item) = port.split_once(": ").unwrap_or((port, ""));
+            let port = Port { name: name.to_owned(), item: item.to_owned() };
+            let side = if name.starts_with("in") { &mut ports.inputs } else { &mut ports.outputs };
+            side.push(port);
+        }
+    } else if let Ok(mut made) = registry.make_example(known.name()) {
+        made.ports(&mut ports);
+        block = Some(made);
+    }
+    Facts { known, inputs: ports.inputs, outputs: ports.outputs, block }
+}
+
+impl Facts<'_> {
+    fn text(&self) -> String {
+        let known = self.known;
+        let mut text = format!("{}: {}\n", known.name(), known.summary());
+        for (way, ports) in [("in", &self.inputs), ("out", &self.outputs)] {
+            for port in ports {
+                let _ = writeln!(text, "  {way:<4} {:<10} {}", port.name, port.item);
+            }
+        }
+        if let Some(block) = &self.block
+            && !self.inputs.is_empty()
+            && !self.outputs.is_empty()
+        {
+            let (rate, holds) = (block.rate(), block.holds());
+            let _ = writeln!(text, "  rate {rate} items out for in, keeps {holds} (of the example)");
+        }
+        if !known.parameters().is_empty() {
+            text += "\nparameters\n";
+        }
+        for parameter in known.parameters() {
+            let value = match &parameter.default {
+                Some(default) if !parameter.choices.is_empty() => format!("\"{default}\""),
+                Some(default) => default.to_string(),
+                None => format!("({}, required)", parameter.kind),
+            };
+            let help = help(parameter);
+            let _ = writeln!(text, "  {:<15} {value:<20} {help}", parameter.name);
+        }
+        let messages = self.block.as_ref().map_or(Vec::new(), |block| block.messages());
+        if !messages.is_empty() {
+            text += "\nmessages\n";
+        }
+        for message in messages {
+            let kind = message.kind.to_string();
+            let _ = writeln!(text, "  {:<15} {kind:<20} {}", message.name, message.help);
+        }
+        let _ = writeln!(text, "\nexample\n  [[block]]\n  name = \"it\"");
+        let _ = writeln!(text, "  type = \"{}\"", known.name());
+        known.example_values().lines().for_each(|line| {
+            let _ = writeln!(text, "  {line}");
+        });
+        text
+    }
+
+    fn json(&self) -> Value {
+        let ports = |ports: &[Port]| -> Vec<Value> {
+            ports.iter().map(|port| json!({ "name": port.name, "item": port.item })).collect()
+        };
+        let parameters: Vec<Value> =
+            self.known.parameters().iter().map(schema::parameter_facts).collect();
+        let message = |one: millstream_flow::Message| {
+            json!({ "name": one.name, "kind": one.kind.to_string(), "help": one.help })
+        };
+        let block = self.block.as_ref();
+        let messages = block.map_or(Vec::new(), |block| block.messages());
+        json!({
+            "name": self.known.name(),
+            "summary": self.known.summary(),
+            "inputs": ports(&self.inputs),
+            "outputs": ports(&self.outputs),
+            "parameters": parameters,
+            "messages": messages.into_iter().map(message).collect::<Vec<_>>(),
+            "rate": block.map(|block| block.rate().to_string()),
+            "example": self.known.example_values(),
+        })
+    }
+}
+
+/// What a parameter means, and what it can be.
+fn help(parameter: &Parameter) -> String {
+    match parameter.choices {
+        [] => parameter.help.to_owned(),
+        choices => format!("{}: {}", parameter.help, choices.join(", ")),
+    }
+}
