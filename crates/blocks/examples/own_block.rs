@@ -83,7 +83,7 @@ const FILE: &str = r#"
     connections = ["tone -> limit -> second -> level"]
 "#;
 
-fn from_file() -> Result<f64, Box<dyn std::error::Error>> {
+fn from_file() -> Result<f64, BlockError> {
     let mut registry = Registry::builtin();
     millstream_blocks::register(&mut registry);
     register(&mut registry);
@@ -92,7 +92,7 @@ fn from_file() -> Result<f64, Box<dyn std::error::Error>> {
     Ok(end.block("level").and_then(|level| level.metric("peak")).unwrap_or(f64::NAN))
 }
 
-fn from_builder() -> Result<Vec<f32>, Box<dyn std::error::Error>> {
+fn from_builder() -> Result<Vec<f32>, BlockError> {
     let (sink, collected) = VectorSink::new();
     let mut graph = Graph::new();
     graph.add("tone", SignalSource::<f32>::new(Shape::Cosine, 440.0, 48e3)?)?;
@@ -104,7 +104,7 @@ fn from_builder() -> Result<Vec<f32>, Box<dyn std::error::Error>> {
     Ok(collected.take())
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> Result<(), BlockError> {
     let peak = from_file()?;
     let items = from_builder()?;
     let largest = items.iter().fold(0.0f32, |largest, x| largest.max(x.abs()));

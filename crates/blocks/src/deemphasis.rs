@@ -5,8 +5,8 @@ use crate::{Process, Through};
 use millstream_flow::registry::BlockType;
 use millstream_flow::{BlockError, Kind, Registry};
 
-/// A low-pass with the time constant of a broadcaster's pre-emphasis: `H(s) = 1 / (1 + s τ)`, by the
-/// bilinear transform with its corner where it belongs (prewarped).
+/// A low-pass with the time constant of a broadcaster's pre-emphasis: `H(s) = 1 / (1 + s τ)`, by
+/// the bilinear transform with its corner where it belongs (prewarped).
 ///
 /// `y[n] = b (x[n] + x[n - 1]) + a y[n - 1]`
 #[derive(Debug)]

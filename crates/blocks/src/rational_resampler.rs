@@ -89,7 +89,9 @@ pub(crate) fn register(registry: &mut Registry) {
                 let up = parameters.count("interpolation", 1)?;
                 let rate = Rate::new(up, parameters.count("decimation", 1)?);
                 let taps = taps(parameters, rate)?;
-                for_item!(parameters, T: cf32 | f32 => Through::new(Rational::<T>::new(&taps, rate)))
+                for_item!(parameters, T: cf32 | f32 => {
+                    Through::new(Rational::<T>::new(&taps, rate))
+                })
             }),
     );
 }

@@ -58,11 +58,8 @@ fn the_tone_that_was_sent_is_heard() {
         format!("shift={}", -STATION_HZ),
     ];
     file.build(&registry, &set).unwrap().run(file.plan()).unwrap();
-    let audio: Vec<f32> = std::fs::read(&output)
-        .unwrap()
-        .chunks_exact(4)
-        .map(bytemuck::pod_read_unaligned)
-        .collect();
+    let audio: Vec<f32> =
+        std::fs::read(&output).unwrap().chunks_exact(4).map(bytemuck::pod_read_unaligned).collect();
     assert_eq!(audio.len(), 48_000);
     // Whole periods, after the filters have settled.
     let (tone, rest) = split(&audio[4800..], TONE_HZ, 48_000.0);

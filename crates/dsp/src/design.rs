@@ -2,8 +2,8 @@
 //!
 //! The number of taps follows fred harris's rule, attenuation / (22 · transition / rate), made odd
 //! so that the delay, half the taps less one, is whole. The rule is a
-//! rule of thumb: 0.8 transitions off the cut-off a filter is within 1 % of its gain on one side, and
-//! 50 dB (Hamming) or 75 dB (Blackman-Harris) down on the other.
+//! rule of thumb: 0.8 transitions off the cut-off a filter is within 1 % of its gain on one side,
+//! and 50 dB (Hamming) or 75 dB (Blackman-Harris) down on the other.
 
 use crate::pulse::root_raised_cosine;
 use crate::window::Window;

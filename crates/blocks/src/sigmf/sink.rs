@@ -4,7 +4,7 @@ use super::{Recording, SigmfError, Stretch, write_meta};
 use crate::Sample;
 use millstream_flow::blocks::FileSink;
 use millstream_flow::{
-    Block, BlockError, Context, InputPort, Item, PortVisitor, Tag, TagTime, TagValue, Work, keys,
+    Block, BlockError, Context, Item, PortVisitor, Tag, TagTime, TagValue, Work, keys,
 };
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -28,8 +28,8 @@ impl Stored for [i16; 2] {
 
 /// Writes samples to a `.sigmf-data` file and describes them in the `.sigmf-meta` beside it, which
 /// appears at the end: a capture begins where a tag says that samples are missing (`loss_cause`,
-/// `loss_items`), with the time of `rx_time` as its place in the signal, and an annotation names the
-/// loss. A tag `rx_rate_hz` says the rate.
+/// `loss_items`), with the time of `rx_time` as its place in the signal, and an annotation names
+/// the loss. A tag `rx_rate_hz` says the rate.
 ///
 /// Ports: `in`.
 #[derive(Debug)]
@@ -69,7 +69,7 @@ impl<T: Stored> SigmfSink<T> {
 
     fn read_tags(&mut self) {
         let there = self.data.input.slice().len() as u64;
-        let position = self.data.input.items();
+        let position = self.data.input.position();
         let Self { data, stretches, rate_hz, seen, .. } = self;
         for (_, tag) in data.input.tags().filter(|(_, tag)| tag.offset >= *seen) {
             note(stretches, rate_hz, tag);
@@ -124,7 +124,7 @@ impl<T: Stored> Block for SigmfSink<T> {
 
     fn finish(&mut self) -> Result<(), BlockError> {
         self.data.finish()?;
-        let samples = InputPort::items(&self.data.input);
+        let samples = self.data.input.position();
         // Without a sample there is no data file, and an older one keeps what describes it.
         if samples == 0 {
             return Ok(());

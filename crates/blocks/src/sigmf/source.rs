@@ -56,6 +56,7 @@ impl SigmfSource {
             else {
                 break;
             };
+            let missing = self.missing_before(self.told);
             let output = &mut self.samples.output;
             let index = index as usize;
             if self.told == 0
@@ -66,7 +67,7 @@ impl SigmfSource {
             if let (Some(ticks), Some(rate_hz)) = (capture.global_index, self.rate_hz) {
                 output.tag(index, keys::RX_TIME, TagTime::from_ticks(ticks, rate_hz));
             }
-            if let Some(missing) = self.missing_before(self.told) {
+            if let Some(missing) = missing {
                 output.tag(index, keys::LOSS_CAUSE, TagValue::text("recording"));
                 output.tag(index, keys::LOSS_ITEMS, missing);
             }

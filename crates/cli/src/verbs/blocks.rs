@@ -30,15 +30,14 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         return Ok(Report::done(format!("{schema:#}\n"), schema));
     }
     let Some(name) = args.name else {
-        let all: Vec<Value> = registry.types().map(|known| facts(&registry, known).json()).collect();
+        let json = |known| facts(&registry, known).json();
+        let all: Vec<Value> = registry.types().map(json).collect();
         return Ok(Report::done(list(&registry), json!({ "blocks": all })));
     };
     let Some(known) = registry.get(&name) else {
         // The registry says it as it does for a graph file, with what may have been meant.
-        return match registry.make(&name, "") {
-            Err(error) => bail!("{}", error.problem),
-            Ok(_) => bail!("there is no type `{name}`"),
-        };
+        let problem = registry.make(&name, "").err().map(|error| error.problem.to_string());
+        bail!("{}", problem.unwrap_or(name));
     };
     let facts = facts(&registry, known);
     Ok(Report::done(facts.text(), facts.json()))
@@ -121,7 +120,7 @@ impl Facts<'_> {
             && !self.outputs.is_empty()
         {
             let (rate, holds) = (block.rate(), block.holds());
-            let _ = writeln!(text, "  rate {rate} items out for in, keeps {holds} (of the example)");
+            let _ = writeln!(text, "  rate {rate}, keeps {holds} items (of the example)");
         }
         if !known.parameters().is_empty() {
             text += "\nparameters\n";
@@ -157,9 +156,7 @@ impl Facts<'_> {
         };
         let parameters: Vec<Value> =
             self.known.parameters().iter().map(schema::parameter_facts).collect();
-        let message = |one: millstream_flow::Message| {
-            json!({ "name": one.name, "kind": one.kind.to_string(), "help": one.help })
-        };
+        let message = |one: millstream_flow::Message| json!({ "name": one.name, "kind": one.kind.to_string(), "help": one.help });
         let block = self.block.as_ref();
         let messages = block.map_or(Vec::new(), |block| block.messages());
         json!({
