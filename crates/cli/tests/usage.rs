@@ -5,8 +5,10 @@ mod common;
 use common::{address, millstream};
 use std::path::Path;
 
-const VERBS: [&str; 11] =
-    ["bench", "demo", "fault", "find", "grant", "latency", "net", "radio", "rx", "run", "tx"];
+const VERBS: [&str; 12] = [
+    "bench", "blocks", "demo", "fault", "find", "grant", "latency", "net", "radio", "rx", "run",
+    "tx",
+];
 
 #[test]
 fn every_verb_has_help_and_json() {
