@@ -78,25 +78,30 @@ impl<T: Stored> SigmfSink<T> {
     }
 }
 
-/// What a tag says about the recording.
+/// What a tag says about the recording. The tags of one item may come in any order.
 fn note(stretches: &mut Vec<Stretch>, rate_hz: &mut Option<f64>, tag: Tag) {
     let first_sample = tag.offset;
-    if tag.key == keys::RX_RATE_HZ {
-        *rate_hz = tag.value.as_f64().or(*rate_hz);
-    } else if tag.key == keys::LOSS_CAUSE {
-        let gap = Some((tag.value.to_string(), "samples".to_owned()));
-        stretches.push(Stretch { first_sample, global_index: None, gap });
-    } else if let Some(last) = stretches.last_mut().filter(|last| last.first_sample == first_sample)
-    {
-        match (tag.key, tag.value) {
-            (keys::LOSS_ITEMS, TagValue::Count(items)) => {
-                if let Some((_, missing)) = &mut last.gap {
-                    *missing = format!("{items} samples");
-                }
-            }
-            (keys::RX_TIME, TagValue::Time(time)) => last.global_index = ticks(time, *rate_hz),
-            _ => {}
+    let last = stretches.last_mut().filter(|last| last.first_sample == first_sample);
+    match (tag.key, tag.value) {
+        (keys::RX_RATE_HZ, value) => *rate_hz = value.as_f64().or(*rate_hz),
+        (keys::LOSS_CAUSE, cause) => {
+            let global_index = last.and_then(|last| last.global_index);
+            let gap = Some((cause.to_string(), "samples".to_owned()));
+            stretches.push(Stretch { first_sample, global_index, gap });
         }
+        (keys::LOSS_ITEMS, TagValue::Count(items)) => {
+            if let Some((_, missing)) = last.and_then(|last| last.gap.as_mut()) {
+                *missing = format!("{items} samples");
+            }
+        }
+        (keys::RX_TIME, TagValue::Time(time)) => {
+            let global_index = ticks(time, *rate_hz);
+            match last {
+                Some(last) => last.global_index = global_index,
+                None => stretches.push(Stretch { first_sample, global_index, gap: None }),
+            }
+        }
+        _ => {}
     }
 }
 
