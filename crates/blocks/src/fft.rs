@@ -44,8 +44,9 @@ impl std::fmt::Debug for Frame {
 }
 
 /// Transforms frames of `size` items each into as many:
-/// `X[k] = Σₙ w[n] x[n] exp(∓j 2π k n / size)`, without a factor. `shift` puts frequency zero in the middle: behind a forward transform the
-/// result is turned, in front of a backward one the input. The window is for forward transforms.
+/// `X[k] = Σₙ w[n] x[n] exp(∓j 2π k n / size)`, without a factor. `shift` puts frequency zero in
+/// the middle: behind a forward transform the result is turned, in front of a backward one the
+/// input. The window is for forward transforms.
 #[derive(Debug)]
 pub struct Transform {
     frame: Frame,

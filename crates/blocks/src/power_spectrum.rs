@@ -8,8 +8,8 @@ use millstream_flow::{Kind, Rate, Registry, TagRule};
 use rustfft::FftDirection;
 
 /// Averages the power of `average` frames and puts out one of `size` decibels, frequency zero in
-/// the middle: `10 log₁₀(mean |X[k]|² / (Σ w)²)`. So a tone of amplitude 1 in the middle of a bin is at
-/// 0 dB whatever the window. Below -200 dB it says -200.
+/// the middle: `10 log₁₀(mean |X[k]|² / (Σ w)²)`. So a tone of amplitude 1 in the middle of a bin
+/// is at 0 dB whatever the window. Below -200 dB it says -200.
 #[derive(Debug)]
 pub struct PowerSpectrum {
     frame: Frame,

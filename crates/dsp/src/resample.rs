@@ -1,9 +1,9 @@
 //! Filters that change the rate by a fraction: interpolate, filter, decimate in one step.
 //!
 //! `y[m] = Σₖ h[k · up + p] · x[i - k]` with `i = ⌊m · down / up⌋` and `p = m · down mod up`;
-//! samples before the first are zero. So output 0 depends on input 0 alone, and the delay is that of the
-//! taps: half their number less one, in samples of `up` times the input rate. With `up = 1` this is
-//! a decimating filter.
+//! samples before the first are zero. So output 0 depends on input 0 alone, and the delay is that
+//! of the taps: half their number less one, in samples of `up` times the input rate. With `up = 1`
+//! this is a decimating filter.
 
 use crate::history::History;
 use crate::simd::madd;

@@ -156,7 +156,10 @@ impl Facts<'_> {
         };
         let parameters: Vec<Value> =
             self.known.parameters().iter().map(schema::parameter_facts).collect();
-        let message = |one: millstream_flow::Message| json!({ "name": one.name, "kind": one.kind.to_string(), "help": one.help });
+        let message = |one: millstream_flow::Message| {
+            let kind = one.kind.to_string();
+            json!({ "name": one.name, "kind": kind, "help": one.help })
+        };
         let block = self.block.as_ref();
         let messages = block.map_or(Vec::new(), |block| block.messages());
         json!({

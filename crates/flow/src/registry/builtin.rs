@@ -49,7 +49,9 @@ pub(super) fn register(registry: &mut Registry) {
     registry.register(
         BlockType::new("null_sink", "Takes everything and keeps nothing.")
             .choice("item", ITEMS, ITEM)
-            .factory(|parameters| for_item!(parameters, T: u8 | sc16 | f32 | cf32 => NullSink::<T>::new())),
+            .factory(|parameters| {
+                for_item!(parameters, T: u8 | sc16 | f32 | cf32 => NullSink::<T>::new())
+            }),
     );
     registry.register(
         BlockType::new("copy", "Passes items on.").choice("item", ITEMS, ITEM).factory(
