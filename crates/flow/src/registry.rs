@@ -38,6 +38,7 @@ pub struct BlockType {
     factory: Option<Factory>,
     rehearsal: Option<Factory>,
     incidental: Vec<&'static str>,
+    is_paced: bool,
 }
 
 impl BlockType {
@@ -54,6 +55,7 @@ impl BlockType {
             factory: None,
             rehearsal: None,
             incidental: Vec::new(),
+            is_paced: false,
         }
     }
 
@@ -139,6 +141,20 @@ impl BlockType {
     pub fn incidental(mut self, name: &'static str) -> Self {
         self.incidental.push(name);
         self
+    }
+
+    /// Says that how fast items pass is not the graph's choice: a radio's clock decides, a network
+    /// or a throttle. What can be tuned then is CPU time.
+    #[must_use]
+    pub fn paced(mut self) -> Self {
+        self.is_paced = true;
+        self
+    }
+
+    /// Whether such a block decides how fast items pass.
+    #[must_use]
+    pub fn is_paced(&self) -> bool {
+        self.is_paced
     }
 
     /// Name in graph files.

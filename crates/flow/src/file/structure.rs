@@ -1,7 +1,7 @@
 //! What of a graph file decides what the graph costs.
 
 use super::{GraphFile, GraphFileError, Problem};
-use crate::registry::Registry;
+use crate::registry::{BlockType, Registry};
 use std::fmt::Write;
 
 impl GraphFile {
@@ -45,10 +45,18 @@ impl GraphFile {
     /// Blocks in whose place a rehearsal has others, by name.
     #[must_use]
     pub fn rehearsed(&self, registry: &Registry) -> Vec<String> {
-        let is_rehearsed = |type_name: &String| {
-            registry.get(type_name).is_some_and(|block_type| block_type.has_rehearsal())
-        };
-        let blocks = self.blocks.iter().filter(|entry| is_rehearsed(&entry.type_name));
+        self.blocks_where(registry, BlockType::has_rehearsal)
+    }
+
+    /// Blocks that decide how fast items pass, by name.
+    #[must_use]
+    pub fn paced(&self, registry: &Registry) -> Vec<String> {
+        self.blocks_where(registry, BlockType::is_paced)
+    }
+
+    fn blocks_where(&self, registry: &Registry, holds: fn(&BlockType) -> bool) -> Vec<String> {
+        let is_such = |type_name: &String| registry.get(type_name).is_some_and(holds);
+        let blocks = self.blocks.iter().filter(|entry| is_such(&entry.type_name));
         blocks.map(|entry| entry.name.clone()).collect()
     }
 }
@@ -115,6 +123,7 @@ mod tests {
         let file = GraphFile::parse("g.toml", &text).unwrap();
         let (registry, set) = (Registry::builtin(), [format!("out={}", path.display())]);
         assert_eq!(file.rehearsed(&registry), ["sink"]);
+        assert!(file.paced(&registry).is_empty());
         let rehearsal = file.build_rehearsal(&registry, &set).unwrap();
         let snapshot = rehearsal.run(file.plan()).unwrap();
         assert_eq!(snapshot.block("sink").unwrap().items_in, 1000);

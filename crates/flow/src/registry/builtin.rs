@@ -71,6 +71,7 @@ pub(super) fn register(registry: &mut Registry) {
             .required("rate_hz", Kind::Number, "items per second")
             .choice("item", ITEMS, ITEM)
             .example("rate_hz = 1e6")
+            .paced()
             .factory(throttle),
     );
     registry.register(

@@ -3,6 +3,7 @@
 use super::session::{Halt, Session, TrialError};
 use super::statistics::{Interval, hodges_lehmann, paired};
 use crate::plan::Plan;
+use std::time::Duration;
 
 /// A duel that the challenger is losing after so many pairs is not fought to its end. Giving up
 /// never keeps a plan, so it needs no correction.
@@ -71,10 +72,11 @@ impl Session<'_> {
                 }
             }
             let interval = duel.interval(confidence);
-            pairs = duel.challenger.len();
-            // One measurement too many is within the promise of a budget.
-            let cost = self.each() * u32::try_from(2 * pairs - 1).unwrap_or(u32::MAX);
-            let has_time = self.spent + cost <= self.settings.budget;
+            // As many pairs again, or as many as there is time for; not by what they show.
+            let left = self.settings.budget.saturating_sub(self.spent);
+            let affordable = left.div_duration_f64(2 * self.each().max(Duration::from_nanos(1)));
+            pairs = duel.challenger.len().min(affordable as usize);
+            let has_time = 2 * pairs >= self.settings.repeats;
             let is_open = interval.estimate > 1.0 && !interval.is_above_one();
             if look == LOOKS || !is_open || !has_time {
                 return Ok(Ok((duel, interval)));

@@ -19,8 +19,6 @@ const TICK: Duration = Duration::from_millis(2);
 const MEASUREMENTS: u32 = 150;
 /// A slice of an endless run is no shorter and no longer.
 const SLICE: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
-/// A graph whose busiest thread is busy for less than this share waits for the outside world.
-const BUSY_SHARE: f64 = 0.5;
 /// A plan that takes so many times as long as the default is given up.
 const PATIENCE: u32 = 10;
 
@@ -94,8 +92,8 @@ pub struct Rehearsal<'a> {
     /// What the default's blocks cost.
     profile: Profile,
     took: Duration,
-    /// Busiest thread of the first run, as a share.
-    busy: f64,
+    /// Blocks that decide how fast items pass.
+    paced: Vec<String>,
     costs: Vec<(Plan, Cost)>,
 }
 
@@ -136,7 +134,7 @@ impl<'a> Rehearsal<'a> {
             rate: 0.0,
             profile: Profile::default(),
             took: Duration::ZERO,
-            busy: 0.0,
+            paced: file.paced(registry),
             costs: Vec::new(),
         };
         this.run(default)?;
@@ -145,10 +143,9 @@ impl<'a> Rehearsal<'a> {
         this.took = started.elapsed();
         this.length = if sample.has_ended { Length::Whole } else { Length::Slice(slice) };
         this.rate = sample.items as f64 / sample.elapsed.as_secs_f64();
-        this.busy = busiest(&sample.snapshot, this.took);
-        this.objective = objective.unwrap_or(match this.busy < BUSY_SHARE {
-            true => Objective::Cpu,
-            false => Objective::Throughput,
+        this.objective = objective.unwrap_or(match this.paced.is_empty() {
+            true => Objective::Throughput,
+            false => Objective::Cpu,
         });
         this.profile = sample.profile;
         Ok(this)
@@ -166,10 +163,10 @@ impl<'a> Rehearsal<'a> {
         self.length
     }
 
-    /// Share of the time that the busiest thread of the default was busy.
+    /// Blocks that decide how fast items pass, so that CPU time is what can be saved.
     #[must_use]
-    pub fn busy(&self) -> f64 {
-        self.busy
+    pub fn paced(&self) -> &[String] {
+        &self.paced
     }
 
     /// Blocks in whose place others ran.
@@ -295,14 +292,4 @@ impl Trial for Rehearsal<'_> {
         };
         Ok(Measured { figure, spent: started.elapsed() })
     }
-}
-
-/// Share of the time that the busiest partition spent in its blocks.
-fn busiest(snapshot: &Snapshot, took: Duration) -> f64 {
-    let busy_ns = |partition: &str| -> u64 {
-        let blocks = snapshot.blocks.iter().filter(|block| block.partition == partition);
-        blocks.map(|block| block.busy_ns).sum()
-    };
-    let most = snapshot.partitions.iter().map(|partition| busy_ns(&partition.name)).max();
-    most.unwrap_or(0) as f64 / took.as_nanos().max(1) as f64
 }

@@ -93,6 +93,7 @@ pub fn register(registry: &mut Registry) {
             .optional("samples", 0i64, "how many samples; 0 for no end")
             .incidental("args")
             .incidental("samples")
+            .paced()
             .factory(open),
     );
 }

@@ -14,7 +14,7 @@ pub struct Setting {
     pub graph: String,
     pub unit: &'static str,
     objective: Objective,
-    busy: f64,
+    paced: Vec<String>,
     length: Length,
     rehearsed: Vec<String>,
     is_pinned: bool,
@@ -28,7 +28,7 @@ impl Setting {
             graph: path.display().to_string(),
             unit: trial.objective().unit(),
             objective: trial.objective(),
-            busy: trial.busy(),
+            paced: trial.paced().to_vec(),
             length: trial.length(),
             rehearsed: trial.rehearsed().to_vec(),
             is_pinned: !space.pins.is_empty(),
@@ -39,12 +39,13 @@ impl Setting {
 
     /// What to know before it starts, for people.
     pub fn lines(&self) -> String {
-        let busy = self.busy * 100.0;
         let mut text = match self.objective {
             Objective::Throughput => "objective: source items per second".to_owned(),
             Objective::Cpu => "objective: source items per second of CPU time".to_owned(),
         };
-        let _ = write!(text, " (the default's busiest thread is busy for {busy:.0} % of the time)");
+        if !self.paced.is_empty() {
+            let _ = write!(text, " ({} decides how fast items pass)", self.paced.join(", "));
+        }
         let _ = match self.length {
             Length::Whole => write!(text, "\neach run: to the end of the graph"),
             Length::Slice(slice) => {
@@ -107,7 +108,7 @@ impl Outcome {
             "graph": self.setting.graph,
             "objective": self.setting.objective,
             "unit": unit,
-            "busiest_thread": self.setting.busy,
+            "paced_by": self.setting.paced,
             "left_out": self.setting.rehearsed,
             "is_better": is_better,
             "gain": gain,
@@ -135,8 +136,9 @@ fn table(text: &mut String, attempts: &[Attempt]) {
     );
     for Attempt { stage, what, to_default, verdict, .. } in attempts {
         let what: String = what.chars().take(width).collect();
-        let (stage, ratio) = (stage.to_string(), Percent(*to_default).to_string());
-        let pairs = to_default.pairs;
+        let (pairs, is_measured) = (to_default.pairs, to_default.high.is_finite());
+        let ratio = if is_measured { Percent(*to_default).to_string() } else { "-".to_owned() };
+        let stage = stage.to_string();
         let _ = writeln!(text, "{stage:<14} {what:<width$} {ratio:>26} {pairs:>5}  {verdict}");
     }
 }
