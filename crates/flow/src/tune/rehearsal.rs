@@ -16,9 +16,11 @@ use std::time::{Duration, Instant};
 /// How often a run is looked at.
 const TICK: Duration = Duration::from_millis(2);
 /// Measurements that a budget should be good for.
-const MEASUREMENTS: u32 = 150;
+const MEASUREMENTS: u32 = 300;
 /// A slice of an endless run is no shorter and no longer.
 const SLICE: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
+/// So many runs without an item are repeated.
+const SILENT_RUNS_MAX: usize = 3;
 /// A plan that takes so many times as long as the default is given up.
 const PATIENCE: u32 = 10;
 
@@ -137,9 +139,9 @@ impl<'a> Rehearsal<'a> {
             paced: file.paced(registry),
             costs: Vec::new(),
         };
-        this.run(default)?;
+        this.run_patiently(default)?;
         let started = Instant::now();
-        let sample = this.run(default)?;
+        let sample = this.run_patiently(default)?;
         this.took = started.elapsed();
         this.length = if sample.has_ended { Length::Whole } else { Length::Slice(slice) };
         this.rate = sample.items as f64 / sample.elapsed.as_secs_f64();
@@ -201,6 +203,17 @@ impl<'a> Rehearsal<'a> {
             return Err(RehearsalError::Silence(sample.elapsed));
         }
         Ok(sample)
+    }
+
+    /// On a crowded machine a whole slice may pass before a thread gets its turn.
+    fn run_patiently(&self, plan: &Plan) -> Result<Sample, RehearsalError> {
+        for _ in 0..SILENT_RUNS_MAX {
+            match self.run(plan) {
+                Err(RehearsalError::Silence(_)) => {}
+                result => return result,
+            }
+        }
+        self.run(plan)
     }
 
     /// Blocks until the end, so that nothing disturbs the run; a guard ends one that goes on.
@@ -278,7 +291,7 @@ impl<'a> Rehearsal<'a> {
 impl Trial for Rehearsal<'_> {
     fn measure(&mut self, plan: &Plan) -> Result<Measured, TrialError> {
         let started = Instant::now();
-        let sample = self.run(plan)?;
+        let sample = self.run_patiently(plan)?;
         if let Some(cost) = Cost::of(&sample.snapshot, &self.rehearsed) {
             self.costs.push((plan.clone(), cost));
         }
