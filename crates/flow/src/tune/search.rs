@@ -113,7 +113,10 @@ impl Search<'_, '_> {
             for stage in STAGES {
                 let mut candidates = self.space.candidates(stage, &self.plan, false);
                 if pass > 0 {
-                    candidates.extend(self.space.candidates(stage, &self.plan, true));
+                    let fine = self.space.candidates(stage, &self.plan, true).into_iter();
+                    let new: Vec<_> =
+                        fine.filter(|one| candidates.iter().all(|o| o.plan != one.plan)).collect();
+                    candidates.extend(new);
                 }
                 candidates.retain(|candidate| !self.tried.contains(&candidate.plan));
                 self.stage(stage, candidates)?;
