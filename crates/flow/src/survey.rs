@@ -4,8 +4,8 @@
 
 use crate::block::Block;
 use crate::port::{InputPort, OutputPort, PortVisitor};
+use millstream_ring::Loan;
 use millstream_ring::cursor::{ConsumerView, ProducerView};
-use millstream_ring::{Loan, Pool};
 
 /// The connected ports of a block, seen from outside, in the order of [`Block::ports`].
 #[derive(Clone, Debug, Default)]
@@ -46,9 +46,14 @@ impl Views {
     }
 
     /// Lets the calling thread use what the block's rings borrow, until another enters.
-    pub(crate) fn enter(&self) {
-        for loan in self.loans.inputs.iter().chain(&self.loans.outputs).flatten() {
-            loan.pool().into_iter().for_each(Pool::enter);
+    ///
+    /// # Safety
+    /// As [`millstream_ring::Pool::enter`], for every pool that the rings borrow from.
+    pub(crate) unsafe fn enter(&self) {
+        let loans = self.loans.inputs.iter().chain(&self.loans.outputs).flatten();
+        for pool in loans.filter_map(Loan::pool) {
+            // SAFETY: passed on to the caller.
+            unsafe { pool.enter() };
         }
     }
 

@@ -218,8 +218,8 @@ impl Consumer {
         self.granted() >= bytes || self.available() >= bytes
     }
 
-    /// Whether everything produced so far has been consumed, whatever [cut](ConsumerView::cut) there
-    /// is.
+    /// Whether everything produced so far has been consumed, whatever
+    /// [cut](ConsumerView::cut) there is.
     #[must_use]
     pub fn is_drained(&self) -> bool {
         self.shared.producer.position.load(Ordering::Acquire) == self.position

@@ -7,9 +7,9 @@
 //! two buffers, however long it is, and a ring that keeps items keeps its buffer.
 
 use crate::map::{DoubleMap, MapError};
+use crate::sync::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::any::TypeId;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Buffers of one size for items of one type. Clones are the same pool.
@@ -56,7 +56,11 @@ impl Pool {
     }
 
     /// Makes the calling thread the one that may use the rings of this pool.
-    pub fn enter(&self) {
+    ///
+    /// # Safety
+    /// The thread that entered before uses none of them any more, nor slices of them, and all that
+    /// it did with them happened before this.
+    pub unsafe fn enter(&self) {
         self.stock.owner.store(token(), Ordering::Relaxed);
     }
 

@@ -216,6 +216,11 @@ impl<T: Item> Writer<T> {
     /// # Panics
     /// If that slice was shorter.
     pub fn produce(&mut self, items: usize) {
+        if items > 0 && matches!(self.place.memory, Memory::Borrowed(_)) {
+            // The slice may be an old one, whose buffer was given back: what is produced always
+            // has memory, and both ends begin at the same place in it.
+            self.place.room_address::<T>();
+        }
         self.cursor.advance(items as u64);
         self.place.advance(items * size_of::<T>());
     }

@@ -7,7 +7,8 @@ use std::any::TypeId;
 fn pool(rings: usize) -> Pool {
     // SAFETY: these tests hold one slice at a time.
     let pool = unsafe { Pool::new(TypeId::of::<u32>(), rings, 1, false) }.unwrap();
-    pool.enter();
+    // SAFETY: nobody has used it before.
+    unsafe { pool.enter() };
     pool
 }
 
@@ -102,6 +103,24 @@ fn a_settled_ring_goes_on_where_it_was_and_on_other_threads() {
             reader.consume(items.len());
         }
         thread.join().unwrap();
+    }
+}
+
+#[test]
+fn what_is_produced_of_an_old_slice_has_memory_too() {
+    let pool = pool(2);
+    let ((mut a, mut a_reader), (mut b, mut b_reader)) = (of(&pool), of(&pool));
+    for lap in 0..5000 {
+        assert!(a.slice_mut().len() > 3);
+        a_reader.consume(0);
+        write(&mut b, &[lap; 5]);
+        // Without another look: old items, whatever they are.
+        a.produce(2);
+        write(&mut a, &[lap]);
+        assert_eq!((a_reader.slice().len(), a_reader.slice()[2]), (3, lap));
+        assert_eq!(b_reader.slice(), [lap; 5], "nobody writes into the other's buffer");
+        a_reader.consume(3);
+        b_reader.consume(5);
     }
 }
 

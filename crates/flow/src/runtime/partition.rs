@@ -118,7 +118,10 @@ impl PartitionThread {
 
     /// Tells where the thread is to be found, makes the blocks its own, and binds it to its CPU.
     fn settle_in(&self) -> Result<(), RunError> {
-        self.tasks.iter().for_each(Task::enter);
+        for task in &self.tasks {
+            // SAFETY: a pool is one partition's, or has been `settle`d to be one thread's.
+            unsafe { task.enter() };
+        }
         let tid = rustix::thread::gettid().as_raw_nonzero().get();
         self.role.counters.tid.set(u64::from(tid.unsigned_abs()));
         let Some(cpu) = self.role.cpu else { return Ok(()) };

@@ -106,8 +106,13 @@ impl Task {
     }
 
     /// Says that the calling thread runs this task from now on; before anything else on it.
-    pub(super) fn enter(&self) {
-        self.views.enter();
+    ///
+    /// # Safety
+    /// No other thread has a task whose rings borrow from the same pools.
+    pub(super) unsafe fn enter(&self) {
+        // SAFETY: rings are used only through their tasks, and whoever had those before has handed
+        // them in at the exchange, or has never run.
+        unsafe { self.views.enter() };
     }
 
     /// What its rings have borrowed.

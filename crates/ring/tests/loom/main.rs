@@ -3,6 +3,7 @@
 #![cfg(loom)]
 
 mod doorbell;
+mod handover;
 mod shared;
 mod spsc;
 
