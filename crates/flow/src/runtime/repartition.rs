@@ -71,9 +71,9 @@ impl Running {
         let seating = Seating::new(names.zip(alive), present, control.seats());
         let seat_of_node = seating.of_nodes(&placement, &self.seat_of_node);
         pools::settle(&loans, &self.shape, &seat_of_node)?;
-        self.board.assign(&placement);
+        let before = self.board.assign(&placement);
         if let Err(error) = self.recruit(&placement, &seating) {
-            self.board.assign(&self.placement);
+            self.board.restore(&self.placement, before);
             return Err(error);
         }
         let blocks = self.deal(&meeting, &placement, &seating);

@@ -98,6 +98,9 @@ pub(super) struct BlockEntry {
     metrics: Vec<(&'static str, Metric)>,
 }
 
+/// The partitions of a placement that was left.
+pub(super) struct Partitions(Vec<PartitionEntry>);
+
 struct PartitionEntry {
     name: String,
     cpu: Option<usize>,
@@ -131,11 +134,10 @@ impl Board {
         Self { began: Instant::now(), blocks, edges, partitions, latency }
     }
 
-    /// Places the blocks anew. Partitions that keep their names keep their counters.
-    pub(super) fn assign(&mut self, placement: &Placement) {
-        for (entry, partition) in self.blocks.iter_mut().zip(&placement.of_node) {
-            placement.partitions[*partition].name.clone_into(&mut entry.partition);
-        }
+    /// Places the blocks anew. Partitions that keep their names keep their counters. What there was
+    /// before, for [`restore`](Self::restore).
+    pub(super) fn assign(&mut self, placement: &Placement) -> Partitions {
+        self.name_partitions(placement);
         let before = std::mem::take(&mut self.partitions);
         let counters = |name: &str| {
             let kept = before.iter().find(|entry| entry.name == name);
@@ -147,6 +149,19 @@ impl Board {
             counters: counters(&partition.name),
         });
         self.partitions = partitions.collect();
+        Partitions(before)
+    }
+
+    /// Takes an [`assign`](Self::assign) back: threads go on with the counters that they have.
+    pub(super) fn restore(&mut self, placement: &Placement, before: Partitions) {
+        self.name_partitions(placement);
+        self.partitions = before.0;
+    }
+
+    fn name_partitions(&mut self, placement: &Placement) {
+        for (entry, partition) in self.blocks.iter_mut().zip(&placement.of_node) {
+            placement.partitions[*partition].name.clone_into(&mut entry.partition);
+        }
     }
 
     /// The block that has its turn in a partition.
@@ -312,4 +327,38 @@ pub struct PartitionStats {
     pub sweeps: u64,
     /// Times it had nothing to do and waited.
     pub waits: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blocks::{NullSink, NullSource};
+    use crate::plan::{Partition, Plan, WaitMode};
+
+    fn placement(graph: &Graph, name: &str) -> Placement {
+        let blocks = graph.block_names().map(str::to_owned).collect();
+        let partition = Partition { name: name.into(), blocks, cpu: None, wait: WaitMode::Park };
+        let plan = Plan { partitions: vec![partition], ..Plan::default() };
+        plan.place(graph, &[0].into_iter().collect()).unwrap()
+    }
+
+    #[test]
+    fn a_move_that_is_taken_back_leaves_threads_the_counters_they_have() {
+        let mut graph = Graph::new();
+        graph.add("source", NullSource::<u8>::new()).unwrap();
+        graph.add("sink", NullSink::<u8>::new()).unwrap();
+        graph.chain(&["source", "sink"]).unwrap();
+        let (here, there) = (placement(&graph, "here"), placement(&graph, "there"));
+        let mut board = Board::new(&mut graph, &here);
+        let of_thread = board.partition_counters(0);
+        of_thread.waits.set(7);
+        let before = board.assign(&there);
+        assert_eq!(board.snapshot().partitions[0].waits, 0, "another name, another partition");
+        board.restore(&here, before);
+        of_thread.waits.add(1);
+        let snapshot = board.snapshot();
+        let partition = &snapshot.partitions[0];
+        assert_eq!((partition.name.as_str(), partition.waits), ("here", 8));
+        assert_eq!(snapshot.blocks[1].partition, "here");
+    }
 }
