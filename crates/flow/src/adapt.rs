@@ -6,9 +6,11 @@
 //!
 //! - A plan becomes a candidate when it beats the present one by [`Policy::gain_min`]; it must do
 //!   so in [`Policy::windows`] windows in a row, each by its own measurements.
-//! - Between two moves lies at least [`Policy::interval`]. A move that undoes the one before it
-//!   doubles that, up to [`Policy::interval_max`], so a load that goes to and fro is left alone
-//!   more and more; any other move halves it again.
+//! - Between two moves lies at least [`Policy::interval`]. A move back to a plan that was left not
+//!   long ago doubles that, up to [`Policy::interval_max`], so a load that goes to and fro, or in
+//!   circles, is left alone more and more; any other move halves it again.
+//! - A move that is refused doubles it too, and counts as one: a block that never comes back in
+//!   time must not stop the graph again and again.
 //!
 //! Nothing here reads a clock. [`Adapter`] does the work for a [`Running`](crate::Running) graph,
 //! in the thread that waits for it.
@@ -21,7 +23,11 @@ pub use advisor::{Advisor, Partitioner};
 
 use crate::plan::{Partition, Plan};
 use crate::profile::Profile;
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
+
+/// So many plans that were left are remembered.
+const REMEMBERED: usize = 4;
 
 /// When a graph is moved.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,8 +40,10 @@ pub struct Policy {
     pub gain_min: f64,
     /// Least time between two moves.
     pub interval: Duration,
-    /// What that grows to while moves undo each other.
+    /// What that grows to while moves undo each other, or are refused.
     pub interval_max: Duration,
+    /// How long a move may wait for a block that is at work; the others stand still meanwhile.
+    pub limit: Duration,
 }
 
 impl Default for Policy {
@@ -46,6 +54,7 @@ impl Default for Policy {
             gain_min: 0.1,
             interval: Duration::from_secs(5),
             interval_max: Duration::from_secs(320),
+            limit: Duration::from_millis(100),
         }
     }
 }
@@ -64,8 +73,10 @@ pub struct Proposal {
 pub struct Adaptation {
     policy: Policy,
     candidate: Option<Candidate>,
-    /// When the graph was moved last, and from which plan.
-    last: Option<(Instant, Plan)>,
+    /// When the graph was moved last, or was to be.
+    last: Option<Instant>,
+    /// The plans that were left, the last at the end.
+    left: VecDeque<Plan>,
     interval: Duration,
 }
 
@@ -81,7 +92,7 @@ impl Adaptation {
     #[must_use]
     pub fn new(policy: Policy) -> Self {
         let interval = policy.interval;
-        Self { policy, candidate: None, last: None, interval }
+        Self { policy, candidate: None, last: None, left: VecDeque::new(), interval }
     }
 
     /// The policy.
@@ -120,25 +131,29 @@ impl Adaptation {
             self.candidate = worth.then_some(Candidate { plan, windows: 1, gain });
         }
         let candidate = self.candidate.as_ref()?;
-        let due = self
-            .last
-            .as_ref()
-            .is_none_or(|(at, _)| now.saturating_duration_since(*at) >= self.interval);
+        let due = self.last.is_none_or(|at| now.saturating_duration_since(at) >= self.interval);
         (due && candidate.windows >= self.policy.windows.max(1))
             .then(|| Proposal { plan: candidate.plan.clone(), gain: candidate.gain })
     }
 
     /// Notes that the graph was moved `from` one plan `to` another.
     pub fn moved(&mut self, now: Instant, from: &Plan, to: &Plan) {
-        let undoes = self.last.as_ref().is_some_and(|(_, before)| is_same(before, to));
-        let interval = if undoes { self.interval * 2 } else { self.interval / 2 };
-        self.interval = interval.min(self.policy.interval_max).max(self.policy.interval);
-        self.last = Some((now, from.clone()));
-        self.candidate = None;
+        let returns = self.left.iter().any(|left| is_same(left, to));
+        self.wait_from(now, if returns { self.interval * 2 } else { self.interval / 2 });
+        if self.left.len() == REMEMBERED {
+            self.left.pop_front();
+        }
+        self.left.push_back(from.clone());
     }
 
-    /// Notes that a move was refused: the evidence has to be gathered again.
-    pub fn refused(&mut self) {
+    /// Notes that a move was refused: the evidence has to be gathered again, for longer.
+    pub fn refused(&mut self, now: Instant) {
+        self.wait_from(now, self.interval * 2);
+    }
+
+    fn wait_from(&mut self, now: Instant, interval: Duration) {
+        self.interval = interval.min(self.policy.interval_max).max(self.policy.interval);
+        self.last = Some(now);
         self.candidate = None;
     }
 }

@@ -15,6 +15,7 @@ const POLICY: Policy = Policy {
     gain_min: 0.2,
     interval: Duration::ZERO,
     interval_max: Duration::ZERO,
+    limit: Duration::from_secs(2),
 };
 
 /// Passes one item a call, and works hard for it while `front` is what it says.
@@ -102,6 +103,23 @@ fn the_graph_follows_its_load_by_the_partitioners_advice() {
     }
     running.stopper().stop();
     running.wait().unwrap();
+}
+
+#[test]
+fn what_has_a_cpu_by_hand_keeps_it_and_the_rest_is_placed() {
+    let graph = graph(&Arc::default());
+    let topology = Topology::flat(&[0, 1].into_iter().collect());
+    let mut by_hand = plan(2);
+    by_hand.partitions[0].cpu = Some(1);
+    by_hand.partitions[0].wait = WaitMode::Spin;
+    let mut advisor = Partitioner::beside(&by_hand, Shape::of(&graph), topology, None);
+    let advice = advisor.propose(&Profile::default()).unwrap();
+    assert_eq!(advice.partitions[0], by_hand.partitions[0]);
+    assert!(advice.partitions.len() > 1);
+    for partition in &advice.partitions[1..] {
+        assert_eq!(partition.cpu, None, "{advice:?}");
+        assert!(!partition.blocks.iter().any(|block| by_hand.partitions[0].blocks.contains(block)));
+    }
 }
 
 /// Advises a plan that cannot be obeyed.

@@ -47,7 +47,8 @@ impl Adapter {
         let load = profile.since(&before);
         let current = running.plan().clone();
         let proposal = self.adaptation.observe(now, &load, &current, &mut *self.advisor)?;
-        match running.repartition(&proposal.plan) {
+        let limit = self.adaptation.policy().limit;
+        match running.repartition_within(&proposal.plan, limit) {
             Ok(moved) => {
                 self.adaptation.moved(now, &current, running.plan());
                 // What the move itself cost is no load.
@@ -56,7 +57,7 @@ impl Adapter {
             }
             Err(MoveError::Ended) => None,
             Err(error) => {
-                self.adaptation.refused();
+                self.adaptation.refused(now);
                 Some(Event::Refused(error))
             }
         }

@@ -1,9 +1,9 @@
 //! Whose advice is taken.
 
 use crate::place::{self, Hints, Shape};
-use crate::plan::Plan;
+use crate::plan::{Partition, Plan, WaitMode};
 use crate::profile::Profile;
-use millstream_sys::Topology;
+use millstream_sys::{CpuSet, Topology};
 
 /// Somebody who knows what a plan would cost.
 pub trait Advisor {
@@ -28,6 +28,17 @@ impl Partitioner {
     #[must_use]
     pub fn new(shape: Shape, topology: Topology, hints: Hints) -> Self {
         Self { shape, topology, hints }
+    }
+
+    /// For a graph that runs by `plan`, on the CPUs `allowed`. Partitions that the plan gives a
+    /// CPU, or lets spin, stay as they are; all other blocks may go anywhere. Which CPUs those run
+    /// on is left to the kernel, as by any plan that was not made by hand.
+    #[must_use]
+    pub fn beside(plan: &Plan, shape: Shape, topology: Topology, allowed: Option<CpuSet>) -> Self {
+        let stays = |it: &&Partition| it.cpu.is_some() || it.wait == WaitMode::Spin;
+        let partitions = plan.partitions.iter().filter(stays).cloned().collect();
+        let plan = Plan { partitions, ..plan.clone() };
+        Self::new(shape, topology, Hints { plan, allowed, unpinned: true, ..Hints::default() })
     }
 }
 

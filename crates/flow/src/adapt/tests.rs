@@ -151,3 +151,34 @@ fn names_make_no_difference_to_a_plan() {
     other.partitions[0].cpu = Some(1);
     assert!(!is_same(&one, &other) && !is_same(&one, &plan(5)));
 }
+
+#[test]
+fn a_load_that_goes_in_circles_is_left_alone_more_and_more() {
+    let policy = Policy::default();
+    let mut adaptation = Adaptation::new(policy.clone());
+    let (start, mut now) = (Instant::now(), Instant::now());
+    for turn in 0..30 {
+        adaptation.moved(now, &plan(3 + turn % 3), &plan(3 + (turn + 1) % 3));
+        now = start + policy.interval * turn as u32;
+    }
+    assert_eq!(adaptation.interval, policy.interval_max);
+    adaptation.moved(now, &plan(3), &plan(8));
+    assert_eq!(adaptation.interval, policy.interval_max / 2, "somewhere new");
+}
+
+#[test]
+fn refused_moves_are_tried_less_and_less() {
+    let policy = Policy::default();
+    let (mut adaptation, start) = (Adaptation::new(policy.clone()), Instant::now());
+    let current = Chain.propose(&load(true, 0)).unwrap();
+    let mut tries = Vec::new();
+    for window in 0..4000 {
+        let now = start + policy.window * window;
+        if adaptation.observe(now, &load(false, 0), &current, &mut Chain).is_some() {
+            adaptation.refused(now);
+            tries.push(now - start);
+        }
+    }
+    let pauses: Vec<_> = tries.windows(2).map(|pair| (pair[1] - pair[0]).as_secs()).collect();
+    assert_eq!(pauses[..7], [10, 20, 40, 80, 160, 320, 320], "{pauses:?}");
+}

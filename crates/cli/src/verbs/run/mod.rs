@@ -47,7 +47,8 @@ pub struct Args {
     #[arg(long)]
     live: bool,
 
-    /// Move blocks between threads when their load shifts. Those that the plan gives a CPU stay.
+    /// Move blocks between threads when their load shifts. Partitions that the plan gives a CPU, or
+    /// lets spin, stay.
     #[arg(long)]
     adapt: bool,
 

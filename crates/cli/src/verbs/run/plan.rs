@@ -2,7 +2,7 @@
 
 use anyhow::{Context, anyhow};
 use millstream_flow::adapt::{Adapter, Partitioner, Policy};
-use millstream_flow::place::{Hints, Shape};
+use millstream_flow::place::Shape;
 use millstream_flow::{Graph, Plan, Preset, WaitMode};
 use millstream_sys::Topology;
 use std::convert::Infallible;
@@ -64,23 +64,11 @@ fn read(path: &Path) -> anyhow::Result<Plan> {
     Plan::from_toml(&text).with_context(|| format!("plan {}", path.display()))
 }
 
-/// Adaptation of `graph` that runs by `plan`: blocks with a CPU keep it, all others are the
-/// partitioner's to place. It leaves the choice of CPUs to the kernel, as any plan that was not
-/// made by hand.
+/// Adaptation of `graph` that runs by `plan`.
 pub fn adapter(graph: &Graph, plan: &Plan) -> anyhow::Result<Adapter> {
     let topology = Topology::read(Path::new("/")).context("cannot see the CPUs of this machine")?;
-    let pinned = plan.partitions.iter().filter_map(|partition| Some((partition, partition.cpu?)));
-    let pins = pinned.flat_map(|(partition, cpu)| {
-        partition.blocks.iter().map(move |block| (block.clone(), cpu))
-    });
-    let hints = Hints {
-        plan: Plan { partitions: Vec::new(), ..plan.clone() },
-        pins: pins.collect(),
-        allowed: millstream_sys::thread::allowed_cpus().ok(),
-        unpinned: true,
-        ..Hints::default()
-    };
-    let advisor = Partitioner::new(Shape::of(graph), topology, hints);
+    let allowed = millstream_sys::thread::allowed_cpus().ok();
+    let advisor = Partitioner::beside(plan, Shape::of(graph), topology, allowed);
     Ok(Adapter::new(Policy::default(), advisor))
 }
 
