@@ -154,8 +154,8 @@ impl<T: Item> Out<T> {
         self.tell_wanted();
     }
 
-    /// All the room there is now, contiguous, but at most a batch of the plan's. It holds old items,
-    /// not always this port's: write before producing.
+    /// All the room there is now, contiguous, but at most a batch of the plan's. It holds old
+    /// items, not always this port's: write before producing.
     pub fn slice_mut(&mut self) -> &mut [T] {
         self.writer.as_mut().map_or(&mut [], Writer::slice_mut)
     }

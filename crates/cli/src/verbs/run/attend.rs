@@ -78,12 +78,12 @@ impl Attendant {
             return Ok(());
         };
         let text = stalls.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-        let (lasted, about) = match stall {
-            Stall::Busy { block, lasted, .. } => (*lasted, block.clone()),
-            Stall::Still { lasted, .. } => (*lasted, String::new()),
-            _ => (limit, String::new()),
+        let about = match stall {
+            Stall::Busy { block, .. } => block.clone(),
+            _ => String::new(),
         };
-        if let Some(limit) = self.stall_limit.filter(|limit| lasted >= *limit) {
+        let longest = stalls.iter().map(lasted).max().unwrap_or_default();
+        if let Some(limit) = self.stall_limit.filter(|limit| longest >= *limit) {
             return Err(anyhow!("{text}; --stall-limit is {:.1} s", limit.as_secs_f64()));
         }
         if self.told.as_ref() != Some(&about) {
@@ -91,6 +91,13 @@ impl Attendant {
             self.events.push(at(elapsed, &text));
         }
         Ok(())
+    }
+}
+
+fn lasted(stall: &Stall) -> Duration {
+    match stall {
+        Stall::Busy { lasted, .. } | Stall::Still { lasted, .. } => *lasted,
+        _ => Duration::ZERO,
     }
 }
 
