@@ -148,7 +148,8 @@ mod tests {
                 let error = xdp::open(&spec, &FrameOptions::default()).err().unwrap();
                 let there = Device::look("xdp", INTERFACE).unwrap().program;
                 assert_eq!(there, Some(id), "it is still attached");
-                drop(link);
+                // Another test that is starting a program may hold a copy of the descriptor.
+                bpf::detach(link.as_fd()).unwrap();
                 xdp::open(&spec, &FrameOptions::default()).unwrap();
                 error.to_string()
             });

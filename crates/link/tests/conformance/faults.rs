@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use millstream_link::fault::{Effect, Rule, Select, Switch};
 
@@ -40,6 +40,14 @@ impl Faults {
     }
 }
 
+/// So many frames, and no more.
+#[track_caller]
+fn exactly(wire: &mut Wire, count: usize) -> Vec<Vec<u8>> {
+    let mut got = wire.collect(count);
+    got.extend(wire.collect_for(1, SETTLED));
+    got
+}
+
 /// A rule that could act on every frame and never does: nothing changes but the way of frames.
 pub fn rules_that_hit_nothing_change_nothing(wire: &mut Wire) {
     for sender in [true, false] {
@@ -66,7 +74,15 @@ pub fn what_is_missing_is_what_faults_took(wire: &mut Wire) {
     let (mut got, most) = (0, wire.frame_bytes_max());
     for (first, bytes) in (0..600).step_by(60).zip([60, 200, most].into_iter().cycle()) {
         wire.send(first..first + 60, bytes);
-        got += wire.collect_for(60, SETTLED).len() as u64;
+        let (until, left) = (Instant::now() + PATIENCE, tx.sent.tally(sent_rule).unwrap().hit);
+        loop {
+            let seen = rx.received.tally(received_rule).unwrap().matched;
+            got += wire.collect_for(60, SETTLED).len() as u64;
+            if seen == first + 60 - left {
+                break;
+            }
+            assert!(Instant::now() < until, "seed {SEED}: {seen} came");
+        }
         wire.balanced();
     }
     let tallies = [tx.sent.tally(sent_rule).unwrap(), rx.received.tally(received_rule).unwrap()];
@@ -85,18 +101,29 @@ pub fn copies_come_directly_behind(wire: &mut Wire) {
     Faults::add(&rx.received, copies(2), Select { skip: 1, count: Some(1), ..Select::default() });
     for bytes in [60, wire.frame_bytes_max()] {
         wire.send(0..8, bytes);
-        let got = wire.collect_for(12, SETTLED);
         let want = if bytes == 60 {
             vec![0, 1, 1, 1, 2, 3, 3, 4, 5, 6, 7, 7]
         } else {
             vec![0, 1, 2, 3, 3, 4, 5, 6, 7, 7]
         };
+        let got = exactly(wire, want.len());
         assert_eq!(numbers(&got).collect::<Vec<_>>(), want);
         assert!(
             got.iter().all(|frame| frame[ETHERNET_BYTES..] == numbered(number(frame), bytes - 14))
         );
     }
     wire.balanced();
+}
+
+/// A user who takes a batch at a time is not left behind by what faults add.
+pub fn copies_do_not_pile_up(wire: &mut Wire) {
+    let rx = Faults::around(wire, false);
+    let rule = Faults::add(&rx.received, Effect::Duplicate { copies: 7 }, Select::default());
+    wire.send(0..480, 60);
+    let got = wire.collect(8 * 480);
+    assert!(numbers(&got).eq((0..8 * 480).map(|at| at / 8)), "{} came", got.len());
+    assert_eq!(rx.received.tally(rule).unwrap().overflowed, 0);
+    wire.at_rest();
 }
 
 pub fn what_is_kept_back_comes_later_and_stays_in_the_census(wire: &mut Wire) {
@@ -107,12 +134,12 @@ pub fn what_is_kept_back_comes_later_and_stays_in_the_census(wire: &mut Wire) {
         let bytes = wire.frame_bytes_max();
         let rule = Faults::add(switch, Effect::Reorder { datagrams: 2 }, one(1));
         wire.send(0..6, bytes);
-        let got = wire.collect_for(6, SETTLED);
+        let got = exactly(wire, 6);
         assert_eq!(numbers(&got).collect::<Vec<_>>(), [0, 2, 3, 1, 4, 5], "sender {sender}");
         switch.remove(rule).unwrap();
         let rule = Faults::add(switch, Effect::Delay { ns: 1000 }, one(0));
         wire.send(10..12, bytes);
-        let got = wire.collect_for(2, SETTLED);
+        let got = exactly(wire, 1);
         assert_eq!(numbers(&got).collect::<Vec<_>>(), [11]);
         assert_eq!(switch.tally(rule).unwrap().held, 1);
         wire.at_rest();

@@ -53,6 +53,7 @@ macro_rules! links {
                     a_closed_link_opens_again_at_once;
                 faults: rules_that_hit_nothing_change_nothing,
                     what_is_missing_is_what_faults_took, copies_come_directly_behind,
+                    copies_do_not_pile_up,
                     what_is_kept_back_comes_later_and_stays_in_the_census,
                     damage_is_done_where_frames_lie;
                 endurance: no_frame_is_lost_from_the_pool;

@@ -96,3 +96,23 @@ fn more_queues_to_transmit_than_are_served_are_refused() {
     let error = try_open(&pair.right, "queues=0-1,tx_queues=3").err().unwrap().to_string();
     assert!(error.contains("\"tx_queues=3\": is more than the 2 that are served"), "{error}");
 }
+
+#[test]
+fn a_checksum_beyond_its_frame_stops_nothing() {
+    for mode in ["generic", "native"] {
+        let Some(mut bench) = Bench::new(&format!("mode={mode}"), 1500, 1) else { return };
+        let mut frames: Vec<Frame> = Vec::new();
+        for (number, start) in [(1, 250), (2, 52), (3, 0)] {
+            bench.write(&mut frames, &[number; 10]);
+            frames.last_mut().unwrap().complete_checksum(start, 6);
+        }
+        assert_eq!(bench.link.transmit(&mut frames).unwrap(), 3);
+        bench.link.flush().unwrap();
+        for number in 1..=3 {
+            let mut got = [0; 20];
+            assert_eq!(bench.peer.recv(&mut got).unwrap(), 10, "{mode}");
+            assert_eq!(got[..10], [number; 10], "{mode}");
+        }
+        bench.at_rest();
+    }
+}

@@ -1,10 +1,12 @@
 //! The steady state: nothing is allocated, and no frame is lost, on either side.
 
-use millstream_link::loopback::LoopOptions;
+use std::time::Instant;
+
+use millstream_link::loopback::{CableState, LoopOptions};
 use millstream_net::engine::{ThreadReport, inventory, set_probe};
 use millstream_testkit::allocations;
 
-use crate::{Net, PATIENCE};
+use crate::{Net, PATIENCE, collect};
 
 fn thread(name: &str) -> ThreadReport {
     let all = inventory().threads;
@@ -65,6 +67,44 @@ fn frames_are_in_one_place_each_and_none_is_lost() {
         assert_eq!(link.census.total(), before[0]);
     }
     assert!(after.waits.busy_ns > 0 && after.waits.sleeps > 0, "{:?}", after.waits);
+}
+
+/// What is complete leaves; what was begun, or could not leave, comes back.
+#[test]
+fn a_port_that_ends_while_it_writes_gives_every_frame_back() {
+    let link = LoopOptions { part_bytes_max: Some(512), ..LoopOptions::default() };
+    let net = Net::new("thread=half", &link);
+    let (mut near, mut far) = (net.near(), net.far());
+    near.tx.send(b"before", far.local).unwrap();
+    assert_eq!(collect(&mut far, 1)[0].0, b"before");
+    for _ in 0..3 {
+        near.tx.lend(1400).unwrap();
+        near.tx.commit(1000, far.local).unwrap();
+    }
+    near.tx.lend(1400).unwrap();
+    drop(near);
+    assert!(collect(&mut far, 3).iter().all(|(payload, _)| payload.len() == 1000));
+
+    let mut near = net.near();
+    let until = Instant::now() + PATIENCE;
+    let mut lent = near.tx.lend(1400);
+    net.cable.set(CableState::Down);
+    while lent.and_then(|()| near.tx.commit(1400, far.local)).is_ok() {
+        assert!(Instant::now() < until, "it is down");
+        near.tx.depart().unwrap();
+        lent = near.tx.lend(1400);
+    }
+    net.cable.set(CableState::Up);
+    while near.tx.lend(700).and_then(|()| near.tx.commit(700, far.local)).is_err() {
+        assert!(Instant::now() < until, "it is up again");
+    }
+    near.tx.depart().unwrap();
+    while collect(&mut far, 1)[0].0.len() != 700 {}
+    near.tx.lend(1400).unwrap();
+    drop((near, far));
+    for link in &thread("ms-io-half").links {
+        assert_eq!((link.census.lent, link.leaked_frames), (0, 0), "{link:?}");
+    }
 }
 
 #[test]

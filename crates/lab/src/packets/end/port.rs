@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddrV4;
 use std::time::Duration;
 
-use millstream_link::port::{Port, PortOptions, PortTx};
+use millstream_link::port::{Datagram, Port, PortOptions, PortTx};
 use millstream_net::engine::inventory;
 
 use super::{Address, BATCH, End, LOAD, Look, SLEEP_MS, Turn, link_events, nowhere, number};
@@ -19,6 +19,8 @@ pub struct PortEnd {
     payload_bytes: usize,
     /// Packets in a train.
     batch: usize,
+    /// Written where they leave from: the port lends frames of a link.
+    lends: bool,
     /// A batch of load, back to back.
     train: Vec<u8>,
     /// Datagrams on their way back.
@@ -47,7 +49,21 @@ impl PortEnd {
         }
         let room = port.rx.capabilities().batch_max.max(BATCH) * payload_bytes;
         let back = Vec::with_capacity(room);
-        Ok(Self { port, payload_bytes, batch, train, back, peer: nowhere() })
+        let lends = millstream_link::registry::carries_frames(link);
+        Ok(Self { port, payload_bytes, batch, lends, train, back, peer: nowhere() })
+    }
+
+    /// Sends so many packets of load out of frames of the link, of which, as of bare frames, only
+    /// the beginning is written.
+    fn send_lent(&mut self, count: usize) -> io::Result<usize> {
+        let (tx, mut sent) = (&mut *self.port.tx, 0);
+        while sent < count && not_full(tx.lend(self.payload_bytes))? {
+            tx.lent(0)[..8].copy_from_slice(&LOAD.to_le_bytes());
+            tx.commit(self.payload_bytes, self.peer)?;
+            sent += 1;
+        }
+        tx.depart()?;
+        Ok(sent)
     }
 
     fn receive(&mut self, look: Look) -> io::Result<usize> {
@@ -74,6 +90,9 @@ impl End for PortEnd {
 
     fn send(&mut self, count: usize) -> io::Result<usize> {
         let count = count.min(self.batch);
+        if self.lends {
+            return self.send_lent(count);
+        }
         let train = &self.train[..count * self.payload_bytes];
         let sent = self.port.tx.send_train(train, self.payload_bytes, self.peer);
         Ok(if not_full(sent)? { count } else { 0 })
@@ -108,6 +127,10 @@ impl End for PortEnd {
             {
                 continue;
             }
+            if self.lends {
+                turned += usize::from(put(&mut *self.port.tx, datagram)?);
+                continue;
+            }
             if datagram.source != to && !self.back.is_empty() {
                 turned += send_back(&mut *self.port.tx, &mut self.back, self.payload_bytes, to)?;
             }
@@ -115,6 +138,7 @@ impl End for PortEnd {
             self.back.extend_from_slice(datagram.payload);
         }
         turned += send_back(&mut *self.port.tx, &mut self.back, self.payload_bytes, to)?;
+        self.port.tx.depart()?;
         Ok((count, turned))
     }
 
@@ -142,6 +166,23 @@ impl End for PortEnd {
         }
         events
     }
+}
+
+/// Writes a datagram back to where it came from; false if the link is full for now.
+fn put(tx: &mut dyn PortTx, datagram: Datagram<'_>) -> io::Result<bool> {
+    let Datagram { payload, source } = datagram;
+    if !not_full(tx.lend(payload.len()))? {
+        return Ok(false);
+    }
+    let mut rest = payload;
+    while !rest.is_empty() {
+        let room = tx.lent(payload.len() - rest.len());
+        let here;
+        (here, rest) = rest.split_at(rest.len().min(room.len()));
+        room[..here.len()].copy_from_slice(here);
+    }
+    tx.commit(payload.len(), source)?;
+    Ok(true)
 }
 
 /// Sends a train and forgets it; how many datagrams left.
