@@ -46,5 +46,5 @@ pub use search::{Tuned, tune};
 pub use session::{Measured, Progress, Settings, Trial, TrialError, TuneError};
 pub use space::{Layout, Space, Stage};
 pub use statistics::Interval;
-pub use store::{Key, Record, Store, StoreError};
+pub use store::{Key, Record, Store, StoreError, Stored};
 pub use sweep::{Sweep, sweep};

@@ -92,7 +92,7 @@ impl Session<'_> {
         duel: &mut Duel,
     ) -> Result<Result<(), TrialError>, Halt> {
         let mut sides = [(challenger, true), (champion, false)];
-        if self.random.next() % 2 == 0 {
+        if self.random.next().is_multiple_of(2) {
             sides.swap(0, 1);
         }
         for ((what, plan), is_challenger) in sides {

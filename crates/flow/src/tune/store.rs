@@ -91,6 +91,9 @@ pub enum StoreError {
     NoFolder,
 }
 
+/// A file of the store, and what it holds or why that cannot be read.
+pub type Stored = (PathBuf, Result<Record, StoreError>);
+
 /// A folder of stored plans.
 #[derive(Clone, Debug)]
 pub struct Store {
@@ -166,7 +169,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Io`]: the folder cannot be read.
-    pub fn list(&self) -> Result<Vec<(PathBuf, Result<Record, StoreError>)>, StoreError> {
+    pub fn list(&self) -> Result<Vec<Stored>, StoreError> {
         let path = self.folder.clone();
         let entries = match fs::read_dir(&path) {
             Ok(entries) => entries,
