@@ -44,8 +44,17 @@ impl Random {
 /// Threads of this process whose names begin with `prefix`.
 pub fn threads_called(prefix: &str) -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
-    let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
-    names.filter(|name| name.starts_with(prefix)).count()
+    let stats = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("stat")).ok());
+    stats.filter(|stat| is_called(stat, prefix)).count()
+}
+
+/// By proc_pid_stat(5). A thread that has been joined can be listed for another moment: the kernel
+/// tells of its end before it takes it off the list. Such a one is exiting.
+fn is_called(stat: &str, prefix: &str) -> bool {
+    const PF_EXITING: u32 = 4;
+    let (name, rest) = stat.split_once('(').unwrap().1.rsplit_once(')').unwrap();
+    let flags: u32 = rest.split_whitespace().nth(6).unwrap().parse().unwrap();
+    name.starts_with(prefix) && flags & PF_EXITING == 0
 }
 
 /// Ends a [`Counted`] and learns how far it came.
