@@ -1,7 +1,8 @@
 //! Items into memory.
 
 use crate::{Block, BlockError, Context, In, Item, PortVisitor, Work};
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 /// Collects items in memory, to be taken when the graph has ended. Allocates as it grows:
 /// meant for tests and small results.
@@ -23,7 +24,7 @@ impl<T> Collected<T> {
     /// Takes the items.
     #[must_use]
     pub fn take(&self) -> Vec<T> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.0.lock())
     }
 }
 
@@ -51,7 +52,7 @@ impl<T: Item> Block for VectorSink<T> {
     }
 
     fn finish(&mut self) -> Result<(), BlockError> {
-        let mut collected = self.collected.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut collected = self.collected.0.lock();
         *collected = std::mem::take(&mut self.items);
         Ok(())
     }

@@ -6,8 +6,9 @@ use crate::block::Block;
 use crate::graph::{Graph, MessageEdge};
 use crate::registry::Value;
 use millstream_ring::spsc;
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// Wakes whoever runs the block.
 pub(crate) type Wake = Arc<dyn Fn() + Send + Sync>;
@@ -24,11 +25,11 @@ pub(crate) struct MailCounters {
 impl MailCounters {
     fn refuse(&self, reason: String) {
         self.refused.fetch_add(1, Ordering::Relaxed);
-        *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
+        *self.refusal.lock() = Some(reason);
     }
 
     pub(crate) fn refusal(&self) -> Option<String> {
-        self.refusal.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.refusal.lock().clone()
     }
 }
 
@@ -188,7 +189,7 @@ impl Letterbox {
     }
 
     fn post(&self, envelope: Envelope) -> Result<(), MessageError> {
-        let mut sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sender = self.sender.lock();
         let sender = sender.as_mut().expect("a block that takes messages has a queue for them");
         if sender.push(envelope).is_err() {
             let block = self.block.clone();

@@ -4,9 +4,10 @@
 use super::error::RunError;
 use super::exchange::Exchange;
 use millstream_ring::{Padded, Waiter};
+use parking_lot::Mutex;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// Shared by the partitions of one run.
 pub(super) struct Control {
@@ -73,7 +74,7 @@ impl Control {
 
     /// Ends every partition at once; the first error is the one that is told.
     pub(super) fn abort(&self, error: RunError) {
-        let mut slot = self.error.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self.error.lock();
         slot.get_or_insert(error);
         drop(slot);
         self.cancel();
@@ -86,7 +87,7 @@ impl Control {
     }
 
     pub(super) fn take_error(&self) -> Option<RunError> {
-        self.error.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.error.lock().take()
     }
 
     pub(super) fn notify_all(&self) {

@@ -14,7 +14,7 @@
 use super::control::Control;
 use super::partition::Role;
 use super::task::Task;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::time::Instant;
 
 /// Where the threads and the one who asks meet.
@@ -100,12 +100,12 @@ impl Exchange {
                 Seat::Waiting(tasks) if !open => return Visit::Same(tasks),
                 waiting => state.seats[seat] = waiting,
             }
-            state = self.dealt.wait(state).unwrap_or_else(PoisonError::into_inner);
+            self.dealt.wait(&mut state);
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
@@ -144,8 +144,7 @@ impl<'a> Meeting<'a> {
             if left.is_zero() {
                 return Err(Absent::Late(absent));
             }
-            let waited = exchange.arrived.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            exchange.arrived.wait_for(&mut state, left);
         }
         drop(state);
         Ok(meeting)

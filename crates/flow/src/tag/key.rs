@@ -1,8 +1,8 @@
 //! Names of tags.
 
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
 
 /// What a tag is about. Copied and compared without looking anything up.
 #[derive(Clone, Copy, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -20,7 +20,7 @@ impl Key {
     #[must_use]
     pub fn intern(name: &str) -> Self {
         static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-        let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names = NAMES.lock();
         if let Some(known) = names.get(name) {
             return Self(known);
         }

@@ -8,8 +8,9 @@
 
 use super::Tag;
 use millstream_ring::{Padded, spsc};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// Where the reader finds the next ring once this one has ended.
 type Next = Arc<Mutex<Option<Box<TagReceiver>>>>;
@@ -66,7 +67,7 @@ impl TagSender {
         debug_assert!(pushed.is_ok(), "a new ring has room");
         let next = Next::default();
         let rest = TagReceiver { receiver, next: Arc::clone(&next), news: self.news.clone() };
-        *self.next.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(rest));
+        *self.next.lock() = Some(Box::new(rest));
         // Ends the old ring, now that its successor is in place.
         (self.sender, self.next) = (sender, next);
     }
@@ -89,7 +90,7 @@ impl TagReceiver {
             if !self.receiver.is_ended() {
                 return None;
             }
-            let next = self.next.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+            let next = self.next.lock().take()?;
             *self = *next;
         }
     }
