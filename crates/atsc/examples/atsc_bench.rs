@@ -5,7 +5,7 @@
 use millstream_atsc::Sample;
 use millstream_atsc::monitor::Monitor;
 use millstream_atsc::params::SEGMENT_SYMBOLS;
-use millstream_atsc::rx::carrier::BLOCK_SYMBOLS;
+use millstream_atsc::rx::carrier::SymbolBlock;
 use millstream_atsc::rx::demodulator::Demodulator;
 use millstream_atsc::rx::equalizer::Equalizer;
 use millstream_atsc::rx::outer::{BlockDeinterleaver, correct, packet};
@@ -122,7 +122,7 @@ fn receiver(
 
 fn demodulate(sample_rate_hz: f64, samples: &[Sample]) {
     let mut demodulator = Demodulator::new(sample_rate_hz, 0.0);
-    let mut block = [0.0; BLOCK_SYMBOLS];
+    let mut block = SymbolBlock::default();
     for chunk in samples.chunks(2048) {
         demodulator.push(chunk);
         while demodulator.next_block(&mut block) {}

@@ -20,17 +20,23 @@ pub enum SegmentKind {
 #[derive(Clone, Copy, Debug, Zeroable)]
 #[repr(C)]
 pub struct Segment {
-    /// Symbol levels (-7 to 7 for data, sync at -5 and 5, pilot removed).
+    /// Symbol levels (-7 to 7 for data, sync at -5 and 5, pilot removed): the real part of the
+    /// signal at the symbol times, in phase with the pilot.
     pub symbols: [f32; SEGMENT_SYMBOLS],
+    /// The imaginary part at the same times, with the same gain and phase. Both together are a
+    /// vestigial-sideband signal at twice the rate that it needs, so a filter of two rows corrects
+    /// timing and phase as well as echoes. After equalising it means nothing.
+    pub quadrature: [f32; SEGMENT_SYMBOLS],
     place: u16,
     restart: bool,
+    held: bool,
 }
 
 /// `place` of a field sync of the first and the second kind.
 const SYNC_PLACES: [u16; 2] = [FIELD_DATA_SEGMENTS as u16, FIELD_DATA_SEGMENTS as u16 + 1];
 
 impl Segment {
-    /// A segment of its kind; `restart` when it does not follow the one before.
+    /// A segment of its kind, without quadrature; `restart` when it does not follow the one before.
     #[must_use]
     pub fn new(kind: SegmentKind, restart: bool, symbols: &[f32; SEGMENT_SYMBOLS]) -> Self {
         let place = match kind {
@@ -41,7 +47,26 @@ impl Segment {
                 index as u16
             }
         };
-        Self { symbols: *symbols, place, restart }
+        Self { symbols: *symbols, quadrature: [0.0; SEGMENT_SYMBOLS], place, restart, held: false }
+    }
+
+    /// The same segment with this imaginary part.
+    #[must_use]
+    pub fn with_quadrature(self, quadrature: &[f32; SEGMENT_SYMBOLS]) -> Self {
+        Self { quadrature: *quadrature, ..self }
+    }
+
+    /// The same segment, marked as one of a break.
+    #[must_use]
+    pub fn with_held(self, held: bool) -> Self {
+        Self { held, ..self }
+    }
+
+    /// Whether the signal was away (a fade, samples lost on the way): the segment only keeps the
+    /// place, and there is nothing to be learnt from its symbols.
+    #[must_use]
+    pub fn held(&self) -> bool {
+        self.held
     }
 
     /// What the segment is.

@@ -12,6 +12,21 @@ use millstream_dsp::{multiversion, simd::madd};
 /// Symbols between updates of the loop: an eighth of a segment.
 pub const BLOCK_SYMBOLS: usize = 104;
 
+/// Symbols between two updates of the loops.
+#[derive(Clone, Copy, Debug)]
+pub struct SymbolBlock {
+    /// Real parts: in phase with the pilot once the carrier is recovered.
+    pub re: [f32; BLOCK_SYMBOLS],
+    /// Imaginary parts.
+    pub im: [f32; BLOCK_SYMBOLS],
+}
+
+impl Default for SymbolBlock {
+    fn default() -> Self {
+        Self { re: [0.0; BLOCK_SYMBOLS], im: [0.0; BLOCK_SYMBOLS] }
+    }
+}
+
 /// Loop bandwidth while pulling in, and the number of updates that lasts (about 3 ms).
 const ACQUIRE_BANDWIDTH_HZ: f64 = 2000.0;
 const ACQUIRE_UPDATES: u32 = 300;
@@ -82,13 +97,9 @@ impl Carrier {
 
     /// Turns a block of symbols in place by the pilot's phase, and updates the loop.
     /// Returns the mean around the end of the block before, in which the pilot should be real.
-    pub fn process(
-        &mut self,
-        re: &mut [f32; BLOCK_SYMBOLS],
-        im: &mut [f32; BLOCK_SYMBOLS],
-    ) -> (f32, f32) {
+    pub fn process(&mut self, block: &mut SymbolBlock) -> (f32, f32) {
         let turn = self.nominal_rad + self.pull_rad / BLOCK_SYMBOLS as f64;
-        let [all, rising] = derotate(Rotator::new(-self.phase_rad, -turn), re, im);
+        let [all, rising] = derotate(Rotator::new(-self.phase_rad, -turn), block);
         let mean_re = self.rising.0 + all.0 - rising.0;
         let mean_im = self.rising.1 + all.1 - rising.1;
         self.rising = rising;
@@ -116,18 +127,13 @@ static RAMP: [f32; BLOCK_SYMBOLS] = {
 
 multiversion! {
     /// Multiplies a block by the oscillator; gives its mean and its mean weighted by the ramp.
-    fn derotate(
-        rotator: Rotator,
-        re: &mut [f32; BLOCK_SYMBOLS],
-        im: &mut [f32; BLOCK_SYMBOLS],
-    ) -> [(f32, f32); 2] = derotate_body;
+    fn derotate(rotator: Rotator, block: &mut SymbolBlock) -> [(f32, f32); 2] = derotate_body;
 }
 
 #[inline(always)]
 fn derotate_body<const FMA: bool>(
     mut rotator: Rotator,
-    re: &mut [f32; BLOCK_SYMBOLS],
-    im: &mut [f32; BLOCK_SYMBOLS],
+    SymbolBlock { re, im }: &mut SymbolBlock,
 ) -> [(f32, f32); 2] {
     let mut sums = [[0.0; LANES]; 4];
     let rows = re.as_chunks_mut::<LANES>().0.iter_mut().zip(im.as_chunks_mut::<LANES>().0);
@@ -162,9 +168,9 @@ mod tests {
             let mut last = (0.0, 0.0);
             for block in 0..1500 {
                 let phase = |k: usize| 2.0 + turn * (block * BLOCK_SYMBOLS + k) as f64;
-                let mut re = std::array::from_fn(|k| phase(k).cos() as f32);
-                let mut im = std::array::from_fn(|k| phase(k).sin() as f32);
-                last = carrier.process(&mut re, &mut im);
+                let re = std::array::from_fn(|k| phase(k).cos() as f32);
+                let im = std::array::from_fn(|k| phase(k).sin() as f32);
+                last = carrier.process(&mut SymbolBlock { re, im });
             }
             assert!((last.0 - 1.0).abs() < 1e-3 && last.1.abs() < 1e-3, "{offset_hz}: {last:?}");
             let error_hz = (carrier.turn_rad() - turn) / std::f64::consts::TAU * symbol_rate_hz;
@@ -177,7 +183,7 @@ mod tests {
         // It takes twelve hours to get there.
         let mut carrier = Carrier::new(-1.0, 10.76e6);
         carrier.updates = u32::MAX;
-        carrier.process(&mut [1.0; BLOCK_SYMBOLS], &mut [0.0; BLOCK_SYMBOLS]);
+        carrier.process(&mut SymbolBlock { re: [1.0; BLOCK_SYMBOLS], ..SymbolBlock::default() });
         assert_eq!(carrier.updates, u32::MAX);
     }
 }

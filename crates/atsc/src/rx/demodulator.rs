@@ -4,7 +4,7 @@
 //! transmitter's shaper). Filtering with the real pulse `p` at the symbol times and turning the
 //! result by the pilot's phase, which advances by `-pi / 2` per symbol, makes its real part `a_k`.
 
-use super::carrier::{BLOCK_SYMBOLS, Carrier};
+use super::carrier::{BLOCK_SYMBOLS, Carrier, SymbolBlock};
 use super::level::Level;
 use crate::Sample;
 use crate::params::{PILOT_OFFSET_HZ, ROLL_OFF, SYMBOL_RATE_HZ};
@@ -73,17 +73,16 @@ impl Demodulator {
     }
 
     /// Makes the next block of symbols; false if there are not enough samples for it yet.
-    pub fn next_block(&mut self, symbols: &mut [f32; BLOCK_SYMBOLS]) -> bool {
+    pub fn next_block(&mut self, block: &mut SymbolBlock) -> bool {
         let last = self.at + self.step * BLOCK_SYMBOLS as f64;
         if last as usize + self.bank.half() >= self.re.len() {
             return false;
         }
-        let mut im = [0.0; BLOCK_SYMBOLS];
         let times = (self.at, self.step);
-        filter(&self.bank, times, &self.re, &self.im, symbols, &mut im);
+        filter(&self.bank, times, &self.re, &self.im, block);
         self.at = last;
-        let (mean, _) = self.carrier.process(symbols, &mut im);
-        self.level.process(symbols, mean);
+        let (mean, _) = self.carrier.process(block);
+        self.level.process(block, mean);
         true
     }
 
@@ -125,8 +124,7 @@ multiversion! {
         times: (f64, f64),
         re: &[f32],
         im: &[f32],
-        out_re: &mut [f32; BLOCK_SYMBOLS],
-        out_im: &mut [f32; BLOCK_SYMBOLS],
+        out: &mut SymbolBlock,
     ) = filter_body;
 }
 
@@ -136,8 +134,7 @@ fn filter_body<const FMA: bool>(
     (start, step): (f64, f64),
     re: &[f32],
     im: &[f32],
-    out_re: &mut [f32; BLOCK_SYMBOLS],
-    out_im: &mut [f32; BLOCK_SYMBOLS],
+    out: &mut SymbolBlock,
 ) {
     // Sums are stored in lanes and added across afterwards, which keeps both loops in vectors.
     let mut lanes_re = [[0.0; LANES]; BLOCK_SYMBOLS];
@@ -157,7 +154,7 @@ fn filter_body<const FMA: bool>(
         (lanes_re[k], lanes_im[k]) = (sum_re, sum_im);
     }
     for k in 0..BLOCK_SYMBOLS {
-        (out_re[k], out_im[k]) = (sum_lanes(&lanes_re[k]), sum_lanes(&lanes_im[k]));
+        (out.re[k], out.im[k]) = (sum_lanes(&lanes_re[k]), sum_lanes(&lanes_im[k]));
     }
 }
 
@@ -169,15 +166,14 @@ mod tests {
     fn the_fast_copy_agrees_with_the_plain_one() {
         let demodulator = Demodulator::new(6.25e6, 0.0);
         let row: Vec<f32> = (0..400).map(|i| ((i * 37) % 15) as f32 / 7.0 - 1.0).collect();
-        let mut fast = [[0.0; BLOCK_SYMBOLS]; 2];
+        let mut fast = SymbolBlock::default();
         let mut plain = fast;
         let bank = &demodulator.bank;
         let times = (100.7, demodulator.step);
-        let [re, im] = &mut fast;
-        filter(bank, times, &row, &row[1..], re, im);
-        let [re, im] = &mut plain;
-        filter_body::<false>(bank, times, &row, &row[1..], re, im);
-        let pairs = fast.as_flattened().iter().zip(plain.as_flattened());
+        filter(bank, times, &row, &row[1..], &mut fast);
+        filter_body::<false>(bank, times, &row, &row[1..], &mut plain);
+        let rows = fast.re.iter().chain(&fast.im);
+        let pairs = rows.zip(plain.re.iter().chain(&plain.im));
         let worst = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
         // Fused multiply-add rounds once instead of twice: a few units of the largest sum.
         assert!(worst < 2e-6, "{worst}");
@@ -186,7 +182,7 @@ mod tests {
     #[test]
     fn blocks_come_only_when_all_their_samples_are_there() {
         let mut demodulator = Demodulator::new(6.25e6, 0.0);
-        let mut block = [0.0; BLOCK_SYMBOLS];
+        let mut block = SymbolBlock::default();
         assert!(!demodulator.next_block(&mut block));
         let mut blocks = 0;
         for _ in 0..100 {

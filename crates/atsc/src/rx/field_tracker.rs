@@ -1,5 +1,6 @@
 //! The place of every segment in its field.
 
+use super::segment_sync::SegmentRows;
 use crate::field::{MIDDLE_PN63_START, PN63, PN511, PN511_LEVELS, PN511_START, Parity, field_sync};
 use crate::params::{FIELD_DATA_SEGMENTS, SEGMENT_SYMBOLS, SYNC_LEVEL};
 use crate::segment::{Segment, SegmentKind};
@@ -76,16 +77,14 @@ impl FieldTracker {
     }
 
     /// The same, as a segment ready to pass on.
-    pub fn place(&mut self, symbols: &[f32; SEGMENT_SYMBOLS]) -> (FieldStep, Option<Segment>) {
-        let step = self.step(symbols);
-        let segment = match step {
-            FieldStep::Placed(kind) => Some(Segment::new(kind, false, symbols)),
-            FieldStep::Locked(parity) => {
-                Some(Segment::new(SegmentKind::FieldSync(parity), true, symbols))
-            }
-            FieldStep::Unlocked | FieldStep::Lost => None,
+    pub fn place(&mut self, rows: SegmentRows<'_>) -> (FieldStep, Option<Segment>) {
+        let step = self.step(rows.re);
+        let (kind, restart) = match step {
+            FieldStep::Placed(kind) => (kind, false),
+            FieldStep::Locked(parity) => (SegmentKind::FieldSync(parity), true),
+            FieldStep::Unlocked | FieldStep::Lost => return (step, None),
         };
-        (step, segment)
+        (step, Some(Segment::new(kind, restart, rows.re).with_quadrature(rows.im)))
     }
 }
 

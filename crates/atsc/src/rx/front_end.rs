@@ -1,6 +1,6 @@
 //! Samples to segments: everything with feedback, from pilot search to field sync.
 
-use super::carrier::BLOCK_SYMBOLS;
+use super::carrier::SymbolBlock;
 use super::demodulator::Demodulator;
 use super::field_tracker::{FieldStep, FieldTracker};
 use super::pilot::{PilotFinder, PilotSearch};
@@ -168,7 +168,7 @@ impl Receiving {
         on_segment: &mut dyn FnMut(&Segment),
     ) -> Result<(), Ended> {
         monitor.add_bad_samples(self.demodulator.push(chunk) as u64);
-        let mut block = [0.0; BLOCK_SYMBOLS];
+        let mut block = SymbolBlock::default();
         while self.demodulator.next_block(&mut block) {
             let Self { demodulator, sync, fields, unlocked } = self;
             match sync.push(&block) {
@@ -179,9 +179,9 @@ impl Receiving {
                     *unlocked = 0;
                     monitor.enter(LockState::SegmentSync);
                 }
-                Some(SyncOutput::Segment(symbols, TimingChange { shift, rate })) => {
+                Some(SyncOutput::Segment(rows, TimingChange { shift, rate })) => {
                     demodulator.adjust(shift, rate);
-                    let (step, segment) = fields.place(symbols);
+                    let (step, segment) = fields.place(rows);
                     if let Some(segment) = &segment {
                         on_segment(segment);
                     }

@@ -1,6 +1,6 @@
 //! Removal of the pilot's direct component, and automatic gain.
 
-use super::carrier::BLOCK_SYMBOLS;
+use super::carrier::{BLOCK_SYMBOLS, SymbolBlock};
 use crate::params::DATA_POWER;
 
 /// Blocks during which the averages follow quickly, while the carrier loop pulls in.
@@ -53,14 +53,15 @@ impl Level {
         self.power.sqrt()
     }
 
-    /// Levels one block, whose mean the carrier recovery has measured.
-    pub fn process(&mut self, symbols: &mut [f32; BLOCK_SYMBOLS], block_mean: f32) {
+    /// Levels one block, whose real mean the carrier recovery has measured. The imaginary part has
+    /// no pilot and gets the same gain.
+    pub fn process(&mut self, block: &mut SymbolBlock, block_mean: f32) {
         let [mean_weight, power_weight] = self.weights();
         let limit = self.limit();
         self.mean += mean_weight * (block_mean - self.mean).clamp(-limit, limit);
         let mean = self.mean;
         let mut sums = [0.0; 8];
-        for eight in symbols.as_chunks_mut::<8>().0 {
+        for eight in block.re.as_chunks_mut::<8>().0 {
             for (x, sum) in eight.iter_mut().zip(&mut sums) {
                 *x = (*x - mean).clamp(-limit, limit);
                 *sum += *x * *x;
@@ -69,7 +70,8 @@ impl Level {
         let power = sums.iter().sum::<f32>() / BLOCK_SYMBOLS as f32;
         self.power += power_weight * (power - self.power);
         let gain = (DATA_POWER / self.power.max(LEAST_POWER)).sqrt();
-        symbols.iter_mut().for_each(|x| *x *= gain);
+        block.re.iter_mut().for_each(|x| *x *= gain);
+        block.im.iter_mut().for_each(|x| *x = gain * x.clamp(-limit, limit));
         self.blocks = self.blocks.saturating_add(1);
     }
 
@@ -100,18 +102,17 @@ mod tests {
     fn levels_become_nominal_whatever_the_input() {
         for gain in [1e-4, 1.0, 3e4] {
             let mut level = Level::new();
-            let mut block = [0.0; BLOCK_SYMBOLS];
+            let mut block = SymbolBlock::default();
             for n in 0..3000 {
-                block = std::array::from_fn(|k| {
-                    let data = ((k * 7 + n * 3) % 8) as f32 * 2.0 - 7.0;
-                    gain * (data + 1.25)
-                });
-                let mean = block.iter().sum::<f32>() / BLOCK_SYMBOLS as f32;
+                let data = |k: usize| ((k * 7 + n * 3) % 8) as f32 * 2.0 - 7.0;
+                block.re = std::array::from_fn(|k| gain * (data(k) + 1.25));
+                block.im = std::array::from_fn(|k| -gain * data(k));
+                let mean = block.re.iter().sum::<f32>() / BLOCK_SYMBOLS as f32;
                 level.process(&mut block, mean);
             }
-            for x in block {
+            for (x, y) in block.re.into_iter().zip(block.im) {
                 let nearest = ((x + 7.0) / 2.0).round() * 2.0 - 7.0;
-                assert!((x - nearest).abs() < 0.05, "gain {gain}: {x}");
+                assert!((x - nearest).abs() < 0.05 && (x + y).abs() < 0.1, "gain {gain}: {x} {y}");
             }
         }
     }
@@ -119,8 +120,8 @@ mod tests {
     #[test]
     fn silence_stays_silent() {
         let mut level = Level::new();
-        let mut block = [0.0; BLOCK_SYMBOLS];
+        let mut block = SymbolBlock::default();
         level.process(&mut block, 0.0);
-        assert_eq!(block, [0.0; BLOCK_SYMBOLS]);
+        assert_eq!([block.re, block.im], [[0.0; BLOCK_SYMBOLS]; 2]);
     }
 }

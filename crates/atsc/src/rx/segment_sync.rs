@@ -1,6 +1,6 @@
 //! Segments out of symbols: search, then track.
 
-use super::carrier::BLOCK_SYMBOLS;
+use super::carrier::{BLOCK_SYMBOLS, SymbolBlock};
 use super::sync_search::{SyncPlace, SyncSearch};
 use super::timing::{Timing, TimingChange};
 use crate::params::SEGMENT_SYMBOLS;
@@ -14,13 +14,22 @@ const QUALITY_LOST: f32 = 0.45;
 /// Looks of the search without result after which there is no sync here (about 60 ms).
 const MAX_LOOKS: u32 = 48;
 
+/// The symbols of a segment.
+#[derive(Clone, Copy, Debug)]
+pub struct SegmentRows<'a> {
+    /// Real parts: the levels.
+    pub re: &'a [f32; SEGMENT_SYMBOLS],
+    /// Imaginary parts.
+    pub im: &'a [f32; SEGMENT_SYMBOLS],
+}
+
 /// What comes out of the segment sync.
 #[derive(Debug)]
 pub enum SyncOutput<'a> {
     /// The sync was found: take the following symbols so.
     Found(TimingChange),
     /// A segment, and how to take the following symbols.
-    Segment(&'a [f32; SEGMENT_SYMBOLS], TimingChange),
+    Segment(SegmentRows<'a>, TimingChange),
     /// The sync went away; a new search has begun.
     Lost,
     /// The search found nothing for long; it goes on.
@@ -37,11 +46,11 @@ enum State {
 #[derive(Clone, Debug)]
 pub struct SegmentSync {
     state: State,
-    /// Symbols not yet cut.
-    symbols: Vec<f32>,
+    /// Symbols not yet cut, and the segment that was put out last before them.
+    symbols: [[f32; SEGMENT_SYMBOLS + BLOCK_SYMBOLS]; 2],
+    filled: usize,
     /// Symbols to drop before the first segment.
     skip: usize,
-    segment: [f32; SEGMENT_SYMBOLS],
 }
 
 impl SegmentSync {
@@ -50,9 +59,9 @@ impl SegmentSync {
     pub fn new() -> Self {
         Self {
             state: State::Searching(SyncSearch::new()),
-            symbols: Vec::with_capacity(2 * SEGMENT_SYMBOLS),
+            symbols: [[0.0; SEGMENT_SYMBOLS + BLOCK_SYMBOLS]; 2],
+            filled: 0,
             skip: 0,
-            segment: [0.0; SEGMENT_SYMBOLS],
         }
     }
 
@@ -73,10 +82,10 @@ impl SegmentSync {
 
     /// Takes a block of symbols; gives at most one output, before which no further symbols may be
     /// taken at the old timing.
-    pub fn push(&mut self, block: &[f32; BLOCK_SYMBOLS]) -> Option<SyncOutput<'_>> {
+    pub fn push(&mut self, block: &SymbolBlock) -> Option<SyncOutput<'_>> {
         match &mut self.state {
             State::Searching(search) => {
-                if let Some(place) = search.push(block) {
+                if let Some(place) = search.push(&block.re) {
                     return Some(SyncOutput::Found(self.begin(place)));
                 }
                 if search.looks() == MAX_LOOKS {
@@ -86,22 +95,33 @@ impl SegmentSync {
                 None
             }
             State::Tracking { timing, quality } => {
-                let dropped = self.skip.min(block.len());
+                let dropped = self.skip.min(BLOCK_SYMBOLS);
                 self.skip -= dropped;
-                self.symbols.extend_from_slice(&block[dropped..]);
-                if self.symbols.len() < SEGMENT_SYMBOLS {
+                if self.filled >= SEGMENT_SYMBOLS {
+                    self.symbols.iter_mut().for_each(|x| x.copy_within(SEGMENT_SYMBOLS.., 0));
+                    self.filled -= SEGMENT_SYMBOLS;
+                }
+                let end = self.filled + BLOCK_SYMBOLS - dropped;
+                for (row, block) in self.symbols.iter_mut().zip([&block.re, &block.im]) {
+                    row[self.filled..end].copy_from_slice(&block[dropped..]);
+                }
+                self.filled = end;
+                let [re, im] = &self.symbols;
+                let (Some(re), Some(im)) =
+                    (re.first_chunk::<SEGMENT_SYMBOLS>(), im.first_chunk::<SEGMENT_SYMBOLS>())
+                else {
+                    unreachable!("rows are longer than a segment")
+                };
+                if end < SEGMENT_SYMBOLS {
                     return None;
                 }
-                self.segment.copy_from_slice(&self.symbols[..SEGMENT_SYMBOLS]);
-                self.symbols.drain(..SEGMENT_SYMBOLS);
-                let [a, b, c, d, ..] = self.segment;
+                let [a, b, c, d, ..] = *re;
                 *quality += QUALITY_WEIGHT * ((a - b - c + d) / 20.0 - *quality);
                 if *quality < QUALITY_LOST {
                     self.state = State::Searching(SyncSearch::new());
                     return Some(SyncOutput::Lost);
                 }
-                let change = timing.update(&self.segment);
-                Some(SyncOutput::Segment(&self.segment, change))
+                Some(SyncOutput::Segment(SegmentRows { re, im }, timing.update(re)))
             }
         }
     }
@@ -109,7 +129,7 @@ impl SegmentSync {
     fn begin(&mut self, place: SyncPlace) -> TimingChange {
         let whole = place.ahead.round();
         self.state = State::Tracking { timing: Timing::new(place.rate), quality: 1.0 };
-        self.symbols.clear();
+        self.filled = 0;
         self.skip = whole as usize % SEGMENT_SYMBOLS;
         TimingChange { shift: place.ahead - whole, rate: place.rate }
     }
@@ -132,8 +152,10 @@ mod tests {
         SEGMENT_SYNC.get((n + 100) % SEGMENT_SYMBOLS).copied().unwrap_or(data)
     }
 
-    fn block(start: usize, symbol: impl Fn(usize) -> f32) -> [f32; BLOCK_SYMBOLS] {
-        std::array::from_fn(|k| symbol(start + k))
+    /// The imaginary part is the real part's negative.
+    fn block(start: usize, symbol: impl Fn(usize) -> f32) -> SymbolBlock {
+        let re = std::array::from_fn(|k| symbol(start + k));
+        SymbolBlock { re, im: re.map(|x| -x) }
     }
 
     #[test]
@@ -143,7 +165,8 @@ mod tests {
         for n in 0..2000 {
             match sync.push(&block(n * BLOCK_SYMBOLS, symbol)) {
                 Some(SyncOutput::Segment(segment, change)) => {
-                    assert_eq!(segment[..4], SEGMENT_SYNC);
+                    assert_eq!(segment.re[..4], SEGMENT_SYNC);
+                    assert_eq!(*segment.im, segment.re.map(|x| -x));
                     assert!(change.rate.abs() < 1e-4);
                     segments += 1;
                 }
@@ -152,7 +175,8 @@ mod tests {
             }
         }
         assert!(segments > 195, "{segments}");
-        let lost = (0..400).any(|_| matches!(sync.push(&[0.0; 104]), Some(SyncOutput::Lost)));
+        let lost =
+            (0..400).any(|_| matches!(sync.push(&SymbolBlock::default()), Some(SyncOutput::Lost)));
         assert!(lost && !sync.is_tracking());
     }
 
