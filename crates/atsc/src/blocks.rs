@@ -5,6 +5,8 @@
 //!     ▶ atsc_deinterleaver ▶ CodeBlock ▶ atsc_rs ▶ CodeBlock ▶ atsc_derandomizer ▶ u8
 //! ```
 //!
+//! `atsc_transmitter` makes samples to try them with.
+//!
 //! Everything with feedback (pilot, timing, segment and field sync) is one block.
 
 mod deinterleaver;
@@ -13,6 +15,7 @@ mod derandomizer;
 mod equalizer;
 mod reed_solomon;
 mod register;
+mod transmitter;
 mod viterbi;
 
 pub use deinterleaver::AtscDeinterleaver;
@@ -21,4 +24,5 @@ pub use derandomizer::AtscDerandomizer;
 pub use equalizer::AtscEqualizer;
 pub use reed_solomon::AtscReedSolomon;
 pub use register::{Monitors, register};
+pub use transmitter::{AtscTransmitter, Packets};
 pub use viterbi::AtscViterbi;

@@ -1,13 +1,22 @@
 //! The transmitter: transport stream packets in, complex baseband samples out.
 
+mod adjacent;
 mod frame;
+mod impairments;
+mod numbered;
 mod pcr;
 mod restamp;
 mod shaper;
+mod test_signal;
 mod ts_source;
 
+pub use adjacent::Adjacent;
 pub use frame::FrameBuilder;
+pub use impairments::{CHANNEL_HZ, ImpairmentError, Impairments, in_nyquist_bandwidth};
+pub use millstream_dsp::impair::{Echo, EchoError};
+pub use numbered::Numbered;
 pub use shaper::Shaper;
+pub use test_signal::TestSignal;
 pub use ts_source::{Supply, TsError, TsMode, TsSource};
 
 use crate::Sample;
@@ -81,6 +90,15 @@ impl Transmitter {
     /// # Errors
     /// [`TxError`] when the configuration makes no sense.
     pub fn new(config: TxConfig) -> Result<Self, TxError> {
+        Self::with_clock_error(config, 0.0)
+    }
+
+    /// A transmitter whose symbols come faster than they should by `clock_ppm`, or slower. Pulses
+    /// are evaluated at the shifted times: nothing is interpolated.
+    ///
+    /// # Errors
+    /// [`TxError`] when the configuration makes no sense.
+    pub fn with_clock_error(config: TxConfig, clock_ppm: f64) -> Result<Self, TxError> {
         let TxConfig { sample_rate_hz, rms } = config;
         if !(MIN_SAMPLE_RATE_HZ..=MAX_SAMPLE_RATE_HZ).contains(&sample_rate_hz) {
             return Err(TxError::SampleRate { rate_hz: sample_rate_hz });
@@ -90,7 +108,7 @@ impl Transmitter {
         }
         Ok(Self {
             frame: FrameBuilder::new(),
-            shaper: Shaper::new(sample_rate_hz, rms),
+            shaper: Shaper::new(sample_rate_hz / (1.0 + clock_ppm * 1e-6), rms),
             segment: [0.0; SEGMENT_SYMBOLS],
         })
     }

@@ -2,9 +2,10 @@
 
 mod common;
 
-use common::{Channel, Random, check_numbered, receive, receiver, signal};
+use common::{Channel, Random, check_numbered, impaired, receive, receiver, signal};
 use millstream_atsc::Sample;
 use millstream_atsc::monitor::{LockState, Status};
+use millstream_atsc::tx::Impairments;
 
 /// Receives a tenth of a second and checks every packet.
 fn run(seed: u64, channel: Channel) -> Status {
@@ -63,12 +64,9 @@ fn level_does_not_matter() {
 
 #[test]
 fn an_echo_is_equalised() {
-    let mut samples = signal(7, 0.15, Channel { cn_db: Some(28.0), ..Channel::default() });
-    // Minus 8 dB, 1.6 microseconds late.
-    for n in (10..samples.len()).rev() {
-        let late = samples[n - 10];
-        samples[n] += late * Sample::from_polar(0.4, 2.0);
-    }
+    let echoes = vec!["1.6us:-8dB:115deg".parse().unwrap()];
+    let impairments = Impairments { cn_db: Some(28.0), echoes, ..Impairments::default() };
+    let samples = impaired(7, 0.15, 6.25e6, &impairments);
     let mut receiver = receiver(6.25e6);
     let packets = receive(&mut receiver, &samples);
     check_numbered(7, &packets);

@@ -41,6 +41,7 @@ pub mod deemphasis;
 pub mod delay;
 pub mod fft;
 pub mod fir;
+pub mod impairments;
 pub mod keep_one_in_n;
 pub mod noise_source;
 pub mod parts;
@@ -86,6 +87,7 @@ pub fn register(registry: &mut Registry) {
         delay::register,
         fft::register,
         fir::register,
+        impairments::register,
         keep_one_in_n::register,
         noise_source::register,
         parts::register,

@@ -11,6 +11,7 @@ pub mod arbitrary;
 pub mod design;
 pub mod fir;
 mod history;
+pub mod impair;
 pub mod linear;
 pub mod loop_filter;
 pub mod nco;

@@ -1,10 +1,12 @@
 //! The blocks by name, for graph files.
 
 use super::{
-    AtscDeinterleaver, AtscDemod, AtscDerandomizer, AtscEqualizer, AtscReedSolomon, AtscViterbi,
+    AtscDeinterleaver, AtscDemod, AtscDerandomizer, AtscEqualizer, AtscReedSolomon,
+    AtscTransmitter, AtscViterbi, Packets,
 };
 use crate::monitor::Monitor;
 use crate::rx::RxConfig;
+use crate::tx::{Impairments, Numbered, TsSource, TxConfig};
 use millstream_flow::registry::{BlockType, Kind, Parameters, Registry};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -81,5 +83,28 @@ pub fn register(registry: &mut Registry) -> Monitors {
             move |parameters| Ok(Box::new(AtscDerandomizer::new(of.named_in(parameters)))),
         ),
     );
+    registry.register(transmitter());
     monitors
+}
+
+fn transmitter() -> BlockType {
+    BlockType::new("atsc_transmitter", "Transmits 8-VSB: a test signal without end.")
+        .required("rate_hz", Kind::Number, "complex samples per second, from 6e6")
+        .optional("ts", "", "transport stream file, sent over and over; numbered packets if empty")
+        .optional("seed", 1i64, "which numbered packets")
+        .optional("rms", 0.2, "level; peaks reach about three times that")
+        .optional("clock_ppm", 0.0, "how much faster than they should its symbols come")
+        .example("rate_hz = 6.25e6")
+        .factory(|parameters| {
+            let sample_rate_hz = parameters.number("rate_hz");
+            let config = TxConfig { sample_rate_hz, rms: parameters.number("rms") as f32 };
+            let spoilt =
+                Impairments { clock_ppm: parameters.number("clock_ppm"), ..Impairments::default() };
+            let transmitter = spoilt.transmitter(config)?;
+            let packets = match parameters.text("ts") {
+                "" => Packets::Numbered(Numbered::new(parameters.integer("seed") as u64)),
+                path => Packets::Stream(Box::new(TsSource::open(path, true)?)),
+            };
+            Ok(Box::new(AtscTransmitter::new(transmitter, packets)))
+        })
 }

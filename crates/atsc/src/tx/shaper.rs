@@ -12,12 +12,12 @@ use millstream_dsp::pulse::windowed_rrc;
 use millstream_dsp::{multiversion, simd::madd};
 
 /// Pulse length on either side, in pairs of symbols, and its Kaiser window: intersymbol
-/// interference and emission beyond the channel both stay below -48 dB of the signal.
-const HALF_SPAN: f64 = 24.0;
-const KAISER_BETA: f64 = 2.0;
+/// interference stays 52 dB below the signal, and emission below the FCC's mask everywhere.
+const HALF_SPAN: f64 = 32.0;
+const KAISER_BETA: f64 = 4.0;
 
-/// Phases per pair of symbols: images of the interpolation stay below -75 dB.
-const PHASES: u32 = 128;
+/// Phases per pair of symbols: images of the interpolation stay below -100 dB, spread evenly.
+const PHASES: u32 = 512;
 
 /// Samples closer than this (in pairs of symbols) to the end of what is there wait for more: far
 /// above what rounding can move their times by.

@@ -4,7 +4,7 @@
 
 use millstream_atsc::Sample;
 use millstream_atsc::rx::{Receiver, RxConfig};
-use millstream_atsc::tx::{Transmitter, TxConfig};
+use millstream_atsc::tx::{Impairments, Numbered, TestSignal, TxConfig};
 use std::path::PathBuf;
 
 pub type Packet = [u8; 188];
@@ -34,11 +34,7 @@ impl Random {
 
 /// Packet `n` of the endless stream of a seed: its number, then random bytes.
 pub fn numbered(seed: u64, n: u64) -> Packet {
-    let mut random = Random(seed ^ n.wrapping_mul(0xD6E8_FEB8_6659_FD93));
-    let mut packet: Packet = std::array::from_fn(|_| random.next() as u8);
-    packet[..4].copy_from_slice(&[0x47, 0x1F, 0xFF, 0x10]);
-    packet[4..12].copy_from_slice(&n.to_be_bytes());
-    packet
+    Numbered::new(seed).packet(n)
 }
 
 /// Checks that packets are those of the stream, in order and without gap; gives the first's number.
@@ -58,7 +54,7 @@ pub struct Channel {
     pub offset_hz: f64,
     /// Sender's sample clock error: positive if its symbols come faster.
     pub clock_ppm: f64,
-    /// Carrier to noise in the sample rate's bandwidth taken as 5.38 MHz; none without noise.
+    /// Carrier to noise as [`Impairments::cn_db`]; none without noise.
     pub cn_db: Option<f64>,
     pub gain: f32,
 }
@@ -71,29 +67,25 @@ impl Default for Channel {
 
 /// `seconds` of the numbered stream of `seed` through a channel.
 pub fn signal(seed: u64, seconds: f64, channel: Channel) -> Vec<Sample> {
-    const RMS: f32 = 0.2;
     let Channel { sample_rate_hz, offset_hz, clock_ppm, cn_db, gain } = channel;
-    let tx_rate = sample_rate_hz / (1.0 + clock_ppm * 1e-6);
-    let config = TxConfig { sample_rate_hz: tx_rate, rms: RMS };
-    let mut transmitter = Transmitter::new(config).unwrap();
+    let impairments = Impairments { offset_hz, clock_ppm, cn_db, ..Impairments::default() };
+    let mut samples = impaired(seed, seconds, sample_rate_hz, &impairments);
+    samples.iter_mut().for_each(|sample| *sample *= gain);
+    samples
+}
+
+/// `seconds` of the numbered stream of `seed`, spoilt.
+pub fn impaired(
+    seed: u64,
+    seconds: f64,
+    sample_rate_hz: f64,
+    impairments: &Impairments,
+) -> Vec<Sample> {
+    let config = TxConfig { sample_rate_hz, ..TxConfig::default() };
+    let mut signal = TestSignal::new(config, impairments, seed).unwrap();
     let mut samples = vec![Sample::default(); (seconds * sample_rate_hz) as usize];
-    let mut n = 0;
-    let mut next = |packet: &mut Packet| {
-        *packet = numbered(seed, n);
-        n += 1;
-    };
-    transmitter.generate(&mut next, &mut samples);
-    let mut random = Random(seed);
-    let noise_power = cn_db
-        .map_or(0.0, |cn| 10f64.powf(-cn / 10.0) * f64::from(RMS * RMS) * sample_rate_hz / 5.381e6);
-    let noise_rms = noise_power.sqrt() as f32;
-    for (i, sample) in samples.iter_mut().enumerate() {
-        let cycles = (offset_hz / sample_rate_hz * i as f64).fract();
-        *sample *= Sample::from_polar(gain, (cycles * std::f64::consts::TAU) as f32);
-        if noise_rms > 0.0 {
-            *sample += random.noise() * noise_rms * gain;
-        }
-    }
+    let mut packets = Numbered::new(seed);
+    signal.generate(&mut |packet| packets.next_packet(packet), &mut samples);
     samples
 }
 
