@@ -23,7 +23,8 @@ pub enum ImpairmentError {
     Transmitter(#[from] TxError),
     /// A neighbour does not fit into the sample rate.
     #[error(
-        "a signal {channels:+} channels away needs a sample rate of {} Hz or more, not {rate_hz} Hz",
+        "a signal {channels:+} channels away needs a sample rate of {} Hz or more, \
+         not {rate_hz} Hz",
         super::adjacent::least_rate_hz(*channels)
     )]
     Adjacent {
