@@ -9,36 +9,63 @@ pub const BRANCHES: usize = 52;
 /// Turns of delay that each branch has more than the one before.
 const STEP: usize = 4;
 
-/// Rows of history: a power of two above the longest delay.
-const ROWS: usize = 256;
-
 /// Bytes by which interleaver and deinterleaver together delay the stream.
 pub const TOTAL_DELAY_BYTES: usize = BRANCHES * STEP * (BRANCHES - 1);
 
-/// History of the stream, in rows of one turn each.
+/// Bytes by which a branch is later than the one before.
+const BRANCH_DELAY: usize = BRANCHES * STEP;
+
+/// Bytes of history: a power of two that holds the longest delay and a piece.
+const HISTORY: usize = 1 << 14;
+
+/// Bytes taken at a time.
+const PIECE: usize = 4096;
+
+/// The last bytes of the stream, in a circle.
 #[derive(Clone, Debug)]
 struct Delays {
-    rows: Box<[[u8; BRANCHES]; ROWS]>,
-    row: usize,
+    history: Box<[u8; HISTORY]>,
+    /// Place of the next byte in the circle.
+    at: usize,
     branch: usize,
 }
 
+const _: () = assert!(BRANCH_DELAY * (BRANCHES - 1) + PIECE <= HISTORY, "the history is too short");
+
 impl Delays {
     fn new() -> Self {
-        Self { rows: Box::new([[0; BRANCHES]; ROWS]), row: 0, branch: 0 }
+        Self { history: Box::new([0; HISTORY]), at: 0, branch: 0 }
     }
 
+    /// Delays bytes; `delay` is that of branch 0, and every further one has `step` more.
     #[inline(always)]
-    fn push(&mut self, byte: u8, delay_turns: impl Fn(usize) -> usize) -> u8 {
-        let branch = self.branch;
-        self.rows[self.row][branch] = byte;
-        let out = self.rows[(self.row + ROWS - delay_turns(branch)) % ROWS][branch];
-        self.branch += 1;
-        if self.branch == BRANCHES {
-            self.branch = 0;
-            self.row = (self.row + 1) % ROWS;
+    fn process(&mut self, bytes: &mut [u8], delay: usize, step: isize) {
+        for piece in bytes.chunks_mut(PIECE) {
+            let to_end = (HISTORY - self.at).min(piece.len());
+            let (now, wrapped) = piece.split_at(to_end);
+            self.history[self.at..self.at + now.len()].copy_from_slice(now);
+            self.history[..wrapped.len()].copy_from_slice(wrapped);
+            self.gather(piece, delay, step);
         }
-        out
+    }
+
+    /// Fetches every byte of a piece from where it lies: each one `step` further back than the one
+    /// before, and so one forward.
+    #[inline(always)]
+    fn gather(&mut self, piece: &mut [u8], delay: usize, step: isize) {
+        let mut rest = piece;
+        while !rest.is_empty() {
+            let (turn, later) = rest.split_at_mut((BRANCHES - self.branch).min(rest.len()));
+            let back = delay as isize + step * self.branch as isize;
+            let mut from = self.at.wrapping_add_signed(-back);
+            for byte in turn.iter_mut() {
+                *byte = self.history[from % HISTORY];
+                from = from.wrapping_add_signed(1 - step);
+            }
+            self.at = (self.at + turn.len()) % HISTORY;
+            self.branch = (self.branch + turn.len()) % BRANCHES;
+            rest = later;
+        }
     }
 }
 
@@ -55,9 +82,7 @@ impl Interleaver {
 
     /// Replaces `bytes` by as many interleaved bytes.
     pub fn process(&mut self, bytes: &mut [u8]) {
-        for byte in bytes {
-            *byte = self.0.push(*byte, |branch| branch * STEP);
-        }
+        self.0.process(bytes, 0, BRANCH_DELAY as isize);
     }
 }
 
@@ -80,9 +105,7 @@ impl Deinterleaver {
 
     /// Replaces `bytes` by as many bytes of the original stream, [`TOTAL_DELAY_BYTES`] late.
     pub fn process(&mut self, bytes: &mut [u8]) {
-        for byte in bytes {
-            *byte = self.0.push(*byte, |branch| (BRANCHES - 1 - branch) * STEP);
-        }
+        self.0.process(bytes, BRANCH_DELAY * (BRANCHES - 1), -(BRANCH_DELAY as isize));
     }
 }
 
@@ -110,6 +133,23 @@ mod tests {
         assert_eq!(out[1], 0);
         assert_eq!(out[BRANCHES * 4 + 1], sent[1]);
         assert_eq!(out[BRANCHES * 9 + 2], sent[BRANCHES + 2]);
+    }
+
+    #[test]
+    fn pieces_of_any_length_are_delayed_as_byte_by_byte() {
+        let sent = stream(60_000);
+        let mut whole = sent.clone();
+        Interleaver::new().process(&mut whole);
+        for (n, byte) in whole.iter().enumerate() {
+            let delay = n % BRANCHES * BRANCH_DELAY;
+            assert_eq!(*byte, if n < delay { 0 } else { sent[n - delay] }, "byte {n}");
+        }
+        for len in [1, 51, 207, 5000] {
+            let mut pieces = sent.clone();
+            let mut interleaver = Interleaver::new();
+            pieces.chunks_mut(len).for_each(|piece| interleaver.process(piece));
+            assert!(pieces == whole, "pieces of {len}");
+        }
     }
 
     #[test]

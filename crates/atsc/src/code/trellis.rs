@@ -32,6 +32,18 @@ pub const fn level(bits: SymbolBits) -> i8 {
 pub struct CoderState(u8);
 
 impl CoderState {
+    /// The state of these bits.
+    #[cfg(test)]
+    pub(super) const fn from_bits(bits: u8) -> Self {
+        Self(bits)
+    }
+
+    /// Its bits.
+    #[cfg(test)]
+    pub(super) const fn bits(self) -> u8 {
+        self.0
+    }
+
     /// Codes two bits (X2 in bit 1, X1 in bit 0).
     #[inline]
     #[must_use]

@@ -1,33 +1,53 @@
 //! Twelve Viterbi decoders side by side.
 //!
 //! Each trellis coder's code has four states and, for every transition, two parallel branches that
-//! differ in Z2 and lie eight levels apart. The decoders run in lanes; the decisions of the last 32
-//! symbols are kept per state in two words (register exchange), so nothing is traced back.
+//! differ in Z2 and lie eight levels apart. The decoders run in lanes of 16-bit integers; for every
+//! turn of twelve symbols a byte per decoder says what each state's survivor did, and the bytes are
+//! traced back once for many turns.
 
-use crate::params::TRELLIS_CODERS;
+use crate::params::{DATA_SYMBOLS, TRELLIS_CODERS};
 use millstream_dsp::multiversion;
 
-/// Lanes: the twelve decoders, filled up for whole vectors.
+/// Lanes: the twelve decoders, filled up to whole vectors.
 const LANES: usize = 16;
 
-/// Symbols of one decoder between its input and the last of a byte's four decided symbols.
-pub const DELAY_SYMBOLS: usize = 32 - 4;
+/// Symbols of one decoder that must follow one before it is decided.
+pub const DELAY_SYMBOLS: usize = 28;
+
+/// Symbols of one decoder that make a byte.
+pub const BYTE_SYMBOLS: usize = 4;
+
+/// Turns taken together at most: those of a segment.
+const TURNS_MAX: usize = DATA_SYMBOLS / TRELLIS_CODERS;
+
+/// Turns that wait at most for being decided.
+const PENDING_TURNS: usize = DELAY_SYMBOLS + BYTE_SYMBOLS + TURNS_MAX;
 
 const STATES: usize = 4;
 
-type Metrics = [f32; LANES];
-type History = [u32; LANES];
+/// Steps per level distance of one that symbols are rounded to, and the largest level taken: noise
+/// of rounding is 30 dB below that at the threshold of reception, and squares fit.
+const SCALE: f32 = 16.0;
+const CLIP: f32 = 12.0;
+
+/// Bits dropped of squared distances.
+const SHIFT: u32 = 4;
+
+/// Turns after which metrics, which only grow, are made small again.
+const RENORMAL_TURNS: usize = 8;
+
+type Row = [i16; LANES];
 
 /// The decoders. A state is the coder's D1 in bit 1 and D0 in bit 0.
 #[derive(Clone, Debug)]
 pub struct Decoders {
-    metrics: [Metrics; STATES],
-    /// Decisions on X1, newest in bit 0.
-    x1: [History; STATES],
-    /// Decisions on Z2.
-    z2: [History; STATES],
+    metrics: [Row; STATES],
+    /// For every turn that waits and every decoder: which of its two predecessors each state took
+    /// (bits 0 to 3), and Z2 of the nearer branch of each pair Z1 Z0 (bits 4 to 7).
+    memory: Box<[[u8; LANES]; PENDING_TURNS]>,
+    pending: usize,
     /// Z2 before the symbols that the next byte is made of.
-    last_z2: [u8; TRELLIS_CODERS],
+    last_z2: [u8; LANES],
 }
 
 impl Decoders {
@@ -35,38 +55,62 @@ impl Decoders {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            metrics: [[0.0; LANES]; STATES],
-            x1: [[0; LANES]; STATES],
-            z2: [[0; LANES]; STATES],
-            last_z2: [0; TRELLIS_CODERS],
+            metrics: [[0; LANES]; STATES],
+            memory: Box::new([[0; LANES]; PENDING_TURNS]),
+            pending: 0,
+            last_z2: [0; LANES],
         }
     }
 
     /// Says what Z2 of every coder was just before the first symbol.
     pub fn set_last_z2(&mut self, last_z2: [bool; TRELLIS_CODERS]) {
-        self.last_z2 = last_z2.map(u8::from);
+        self.last_z2[..TRELLIS_CODERS].copy_from_slice(&last_z2.map(u8::from));
     }
 
-    /// Takes turns of twelve symbols, the first of each turn from coder `first`.
+    /// Takes turns of twelve symbols, the first of each turn from coder `first`, and hands on the
+    /// bytes of the coders for every four turns that are decided.
     ///
     /// # Panics
-    /// In debug builds, if the symbols are no whole number of turns.
-    pub fn push(&mut self, first: usize, symbols: &[f32]) {
+    /// If the symbols are more than a segment has, and in debug builds, if they are no whole number
+    /// of turns.
+    pub fn push(
+        &mut self,
+        first: usize,
+        symbols: &[f32],
+        on_bytes: &mut dyn FnMut([u8; TRELLIS_CODERS]),
+    ) {
         debug_assert!(symbols.len().is_multiple_of(TRELLIS_CODERS), "whole turns");
+        assert!(symbols.len() <= DATA_SYMBOLS, "no more than a segment");
         debug_assert!(first < TRELLIS_CODERS, "a coder");
         run(self, first, symbols);
+        self.decide(DELAY_SYMBOLS, on_bytes);
     }
 
-    /// The bytes of the coders, decided from the oldest four of the last 32 symbols.
-    pub fn oldest_bytes(&mut self) -> [u8; TRELLIS_CODERS] {
+    /// Hands on the bytes that still wait, as far as they are whole, decided with what is there.
+    pub fn finish(&mut self, on_bytes: &mut dyn FnMut([u8; TRELLIS_CODERS])) {
+        self.decide(0, on_bytes);
+    }
+
+    /// Decides all but the last `delay` turns, in whole bytes.
+    fn decide(&mut self, delay: usize, on_bytes: &mut dyn FnMut([u8; TRELLIS_CODERS])) {
+        let count = self.pending.saturating_sub(delay) / BYTE_SYMBOLS * BYTE_SYMBOLS;
+        if count == 0 {
+            return;
+        }
+        let mut decisions = [[0; LANES]; PENDING_TURNS];
+        trace(&self.memory[..self.pending], self.best(), &mut decisions[..count]);
+        for turns in decisions[..count].as_chunks::<BYTE_SYMBOLS>().0 {
+            on_bytes(join(turns, &mut self.last_z2));
+        }
+        self.memory.copy_within(count..self.pending, 0);
+        self.pending -= count;
+    }
+
+    /// The best state of every decoder.
+    fn best(&self) -> [u32; LANES] {
         std::array::from_fn(|lane| {
             let better = |a: usize, b: usize| self.metrics[b][lane] < self.metrics[a][lane];
-            let best = (1..STATES).fold(0, |best, s| if better(best, s) { s } else { best });
-            let [x1, z2] = [&self.x1, &self.z2].map(|h| (h[best][lane] >> 28) as u8);
-            // The precoder's inverse: X2 = Z2 + Z2 of the symbol before.
-            let x2 = z2 ^ (z2 >> 1 | self.last_z2[lane] << 3);
-            self.last_z2[lane] = z2 & 1;
-            SPREAD[x2 as usize] << 1 | SPREAD[x1 as usize]
+            (1..STATES).fold(0, |best, s| if better(best, s) { s } else { best }) as u32
         })
     }
 }
@@ -77,16 +121,19 @@ impl Default for Decoders {
     }
 }
 
-/// Four bits moved to the even places of a byte.
-const SPREAD: [u8; 16] = {
-    let mut table = [0; 16];
-    let mut n = 0;
-    while n < 16 {
-        table[n] = (n & 1 | (n & 2) << 1 | (n & 4) << 2 | (n & 8) << 3) as u8;
-        n += 1;
+/// Four decisions (Z2 in bit 1, Z1 in bit 0) of every coder to a byte, high bits first; the
+/// precoder's inverse is X2 = Z2 + Z2 of the symbol before.
+fn join(turns: &[[u8; LANES]; BYTE_SYMBOLS], last_z2: &mut [u8; LANES]) -> [u8; TRELLIS_CODERS] {
+    let mut bytes = [0; LANES];
+    for turn in turns {
+        for lane in 0..LANES {
+            let z2 = turn[lane] >> 1;
+            bytes[lane] = bytes[lane] << 2 | (turn[lane] ^ last_z2[lane] << 1);
+            last_z2[lane] = z2;
+        }
     }
-    table
-};
+    *bytes.first_chunk().expect("more lanes than coders")
+}
 
 multiversion! {
     fn run(decoders: &mut Decoders, first: usize, symbols: &[f32]) = run_body;
@@ -94,65 +141,113 @@ multiversion! {
 
 #[inline(always)]
 fn run_body<const FMA: bool>(decoders: &mut Decoders, first: usize, symbols: &[f32]) {
-    let Decoders { metrics, x1, z2, .. } = decoders;
-    let (mut m, mut h1, mut h2) = (*metrics, *x1, *z2);
-    for turn in symbols.as_chunks::<TRELLIS_CODERS>().0 {
-        // Put the turn in the order of the coders; unused lanes repeat symbols.
-        let mut y = [0.0; LANES];
-        y[..TRELLIS_CODERS - first].copy_from_slice(&turn[..TRELLIS_CODERS - first]);
-        y[TRELLIS_CODERS - first..TRELLIS_CODERS].copy_from_slice(&turn[TRELLIS_CODERS - first..]);
-        y[..TRELLIS_CODERS].rotate_right(first);
-        step(&y, &mut m, &mut h1, &mut h2);
+    // The order of turns is known when compiling, so that a turn is put in order by two copies.
+    match first {
+        0 => run_ordered::<0>(decoders, symbols),
+        4 => run_ordered::<4>(decoders, symbols),
+        8 => run_ordered::<8>(decoders, symbols),
+        _ => unreachable!("turns begin with coder 0, 4 or 8"),
     }
-    // Metrics only grow: keep them small.
-    let lowest: Metrics = std::array::from_fn(|i| m[0][i].min(m[1][i]).min(m[2][i]).min(m[3][i]));
-    for state in &mut m {
-        for lane in 0..LANES {
-            state[lane] -= lowest[lane];
-        }
-    }
-    (*metrics, *x1, *z2) = (m, h1, h2);
 }
 
-/// One symbol for every decoder.
 #[inline(always)]
-fn step(
-    y: &Metrics,
-    m: &mut [Metrics; STATES],
-    h1: &mut [History; STATES],
-    h2: &mut [History; STATES],
-) {
-    // For each pair Z1 Z0 the squared distance to the nearer of its two levels, and that one's Z2.
-    let mut distance = [[0.0; LANES]; STATES];
-    let mut upper = [[0; LANES]; STATES];
-    for pair in 0..STATES {
-        let middle = 2.0 * pair as f32 - 3.0;
-        for lane in 0..LANES {
-            let from_middle = y[lane] - middle;
-            let off = from_middle.abs() - 4.0;
-            distance[pair][lane] = off * off;
-            upper[pair][lane] = u32::from(from_middle > 0.0);
+fn run_ordered<const FIRST: usize>(decoders: &mut Decoders, symbols: &[f32]) {
+    let mut metrics = decoders.metrics;
+    let mut rounded = [0i16; TRELLIS_CODERS * TURNS_MAX];
+    for (y, symbol) in rounded.iter_mut().zip(symbols) {
+        let clipped = symbol.max(-CLIP).min(CLIP);
+        *y = (clipped * SCALE + ROUND).to_bits() as i16;
+    }
+    let turns = &rounded.as_chunks::<TRELLIS_CODERS>().0[..symbols.len() / TRELLIS_CODERS];
+    let memory = &mut decoders.memory[decoders.pending..decoders.pending + turns.len()];
+    for (turns, memory) in turns.chunks(RENORMAL_TURNS).zip(memory.chunks_mut(RENORMAL_TURNS)) {
+        for (turn, memory) in turns.iter().zip(memory) {
+            let mut y = [0; LANES];
+            y[FIRST..TRELLIS_CODERS].copy_from_slice(&turn[..TRELLIS_CODERS - FIRST]);
+            y[..FIRST].copy_from_slice(&turn[TRELLIS_CODERS - FIRST..]);
+            *memory = step(&y, &mut metrics);
+        }
+        let [a, b, c, d] = &metrics;
+        let least: Row = std::array::from_fn(|lane| a[lane].min(b[lane]).min(c[lane]).min(d[lane]));
+        for state in &mut metrics {
+            for lane in 0..LANES {
+                state[lane] -= least[lane];
+            }
         }
     }
-    let (old_m, old_h1, old_h2) = (*m, *h1, *h2);
+    decoders.metrics = metrics;
+    decoders.pending += turns.len();
+}
+
+/// Adding this rounds a small number to a whole one, and leaves it in the low bits.
+const ROUND: f32 = 12_582_912.0;
+
+/// One symbol for every decoder; gives the turn's bytes.
+#[inline(always)]
+fn step(y: &Row, m: &mut [Row; STATES]) -> [u8; LANES] {
+    // For each pair Z1 Z0 the squared distance to the nearer of its two levels, and that one's Z2.
+    let mut distance = [[0i16; LANES]; STATES];
+    let mut turn = [0i16; LANES];
+    for pair in 0..STATES {
+        let middle = (2 * pair as i16 - 3) * SCALE as i16;
+        for lane in 0..LANES {
+            let from_middle = y[lane] - middle;
+            let off = from_middle.abs() - 4 * SCALE as i16;
+            distance[pair][lane] = off.wrapping_mul(off) >> SHIFT;
+            turn[lane] |= if from_middle > 0 { 16 << pair } else { 0 };
+        }
+    }
+    let old = *m;
     for next in 0..STATES {
         // D0 of the next state was D1, which is also Z0; its D1 is D0 + X1. So it is reached from
         // D0 = 0 with X1 = its D1 (branch pair `next`) and from D0 = 1 with the other X1.
         let (from_0, from_1) = ((next & 1) << 1, (next & 1) << 1 | 1);
         let (pair_0, pair_1) = (next, next ^ 2);
-        let bit = (next >> 1) as u32;
         for lane in 0..LANES {
-            let metric_0 = old_m[from_0][lane] + distance[pair_0][lane];
-            let metric_1 = old_m[from_1][lane] + distance[pair_1][lane];
-            let take_1 = metric_1 < metric_0;
-            m[next][lane] = if take_1 { metric_1 } else { metric_0 };
-            let (a1, b1) = (old_h1[from_0][lane] << 1 | bit, old_h1[from_1][lane] << 1 | (bit ^ 1));
-            let a2 = old_h2[from_0][lane] << 1 | upper[pair_0][lane];
-            let b2 = old_h2[from_1][lane] << 1 | upper[pair_1][lane];
-            h1[next][lane] = if take_1 { b1 } else { a1 };
-            h2[next][lane] = if take_1 { b2 } else { a2 };
+            let metric_0 = old[from_0][lane] + distance[pair_0][lane];
+            let metric_1 = old[from_1][lane] + distance[pair_1][lane];
+            m[next][lane] = metric_0.min(metric_1);
+            turn[lane] |= if metric_1 < metric_0 { 1 << next } else { 0 };
         }
     }
+    turn.map(|bits| bits as u8)
+}
+
+multiversion! {
+    /// Follows the survivors from the last turn's `state` back; writes Z2 (bit 1) and Z1 (bit 0)
+    /// of the first turns, as many as `decisions` holds.
+    fn trace(memory: &[[u8; LANES]], state: [u32; LANES], decisions: &mut [[u8; LANES]]) =
+        trace_body;
+}
+
+#[inline(always)]
+fn trace_body<const FMA: bool>(
+    memory: &[[u8; LANES]],
+    mut state: [u32; LANES],
+    decisions: &mut [[u8; LANES]],
+) {
+    let (early, late) = memory.split_at(decisions.len());
+    for turn in late.iter().rev() {
+        back(turn, &mut state);
+    }
+    for (turn, decision) in early.iter().zip(decisions).rev() {
+        *decision = back(turn, &mut state);
+    }
+}
+
+/// One turn back; gives what was decided there.
+#[inline(always)]
+fn back(turn: &[u8; LANES], state: &mut [u32; LANES]) -> [u8; LANES] {
+    let mut decision = [0; LANES];
+    for lane in 0..LANES {
+        let (bits, s) = (u32::from(turn[lane]), state[lane]);
+        let take_1 = bits >> s & 1;
+        let pair = s ^ take_1 << 1;
+        let z2 = bits >> (4 + pair) & 1;
+        decision[lane] = (z2 << 1 | pair >> 1) as u8;
+        state[lane] = (s & 1) << 1 | take_1;
+    }
+    decision
 }
 
 #[cfg(test)]
@@ -183,15 +278,14 @@ mod tests {
 
     fn decode(symbols: &[f32]) -> Vec<[u8; TRELLIS_CODERS]> {
         let mut decoders = Decoders::new();
-        let group = 4 * TRELLIS_CODERS;
-        symbols
-            .chunks_exact(group)
-            .map(|turns| {
-                decoders.push(0, turns);
-                decoders.oldest_bytes()
-            })
-            .skip(DELAY_SYMBOLS / 4)
-            .collect()
+        let mut received = Vec::new();
+        // Pieces that are no whole number of bytes.
+        for turns in symbols.chunks(7 * TRELLIS_CODERS) {
+            decoders.push(0, turns, &mut |bytes| received.push(bytes));
+        }
+        assert_eq!(received.len(), symbols.len() / TRELLIS_CODERS / 4 - DELAY_SYMBOLS / 4);
+        decoders.finish(&mut |bytes| received.push(bytes));
+        received
     }
 
     #[test]
@@ -199,7 +293,7 @@ mod tests {
         let sent = bytes(100);
         let received = decode(&coded(&sent));
         // The coders' first Z2 is not known in general: here it is zero, as the decoders assume.
-        assert_eq!(received, sent[..received.len()]);
+        assert_eq!(received, sent);
     }
 
     #[test]
@@ -212,23 +306,24 @@ mod tests {
                 *symbol += if n % 2 == 0 { 1.6 } else { -1.6 };
             }
         }
-        assert_eq!(decode(&symbols), sent[..sent.len() - DELAY_SYMBOLS / 4]);
+        let received = decode(&symbols);
+        let decided = sent.len() - DELAY_SYMBOLS / 4;
+        assert_eq!(received[..decided], sent[..decided]);
     }
 
     #[test]
     fn the_turn_order_is_followed() {
         let sent = bytes(50);
         let symbols = coded(&sent);
-        for first in 0..TRELLIS_CODERS {
+        for first in [0, 4, 8] {
             let mut decoders = Decoders::new();
             let mut received = Vec::new();
             for turns in symbols.chunks_exact(4 * TRELLIS_CODERS) {
                 let mut turned = turns.to_vec();
                 turned.chunks_mut(TRELLIS_CODERS).for_each(|turn| turn.rotate_left(first));
-                decoders.push(first, &turned);
-                received.push(decoders.oldest_bytes());
+                decoders.push(first, &turned, &mut |bytes| received.push(bytes));
             }
-            assert_eq!(received[7..], sent[..43], "first coder {first}");
+            assert_eq!(received, sent[..43], "first coder {first}");
         }
     }
 
@@ -239,10 +334,53 @@ mod tests {
             *symbol += ((n * 7919) % 1009) as f32 / 300.0 - 1.7;
         }
         let (mut fast, mut plain) = (Decoders::new(), Decoders::new());
-        for turns in symbols.chunks_exact(4 * TRELLIS_CODERS) {
-            fast.push(4, turns);
+        for turns in symbols.chunks_exact(4 * TRELLIS_CODERS).take(25) {
+            run(&mut fast, 4, turns);
             run_body::<false>(&mut plain, 4, turns);
-            assert_eq!(fast.oldest_bytes(), plain.oldest_bytes());
+        }
+        assert_eq!((fast.metrics, &fast.memory), (plain.metrics, &plain.memory));
+        let memory = &fast.memory[..fast.pending];
+        let mut decisions = [[[0; LANES]; 100]; 2];
+        trace(memory, fast.best(), &mut decisions[0]);
+        trace_body::<false>(memory, fast.best(), &mut decisions[1]);
+        assert_eq!(decisions[0], decisions[1]);
+    }
+
+    /// What the lanes compute, one decoder at a time and with unlimited precision, from the
+    /// coder itself: the closest path of those that the code allows.
+    fn reference(symbols: &[f32], coder: usize) -> Vec<u8> {
+        let mut best: [(f64, Vec<u8>); 8] = std::array::from_fn(|_| (0.0, Vec::new()));
+        for y in symbols.iter().skip(coder).step_by(TRELLIS_CODERS) {
+            let mut next: [(f64, Vec<u8>); 8] =
+                std::array::from_fn(|_| (f64::INFINITY, Vec::new()));
+            for (state, (metric, path)) in best.iter().enumerate() {
+                for pair in 0..4 {
+                    let (after, bits) = CoderState::from_bits(state as u8).step(pair);
+                    let off = f64::from(*y) - f64::from(level(bits));
+                    let to = &mut next[usize::from(after.bits())];
+                    if metric + off * off < to.0 {
+                        *to = (metric + off * off, [path.as_slice(), &[pair]].concat());
+                    }
+                }
+            }
+            best = next;
+        }
+        best.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).unwrap().1
+    }
+
+    #[test]
+    fn lanes_decide_as_a_decoder_of_unlimited_precision() {
+        let mut symbols = coded(&bytes(50));
+        let mut noise = millstream_dsp::noise::Noise::new(3);
+        symbols.iter_mut().for_each(|symbol| *symbol += 0.7 * noise.gaussian());
+        let received = decode(&symbols);
+        for coder in 0..TRELLIS_CODERS {
+            let pairs = reference(&symbols, coder);
+            // The first byte depends on what Z2 was before, the last ones on less than all.
+            for (n, four) in pairs.chunks(4).enumerate().take(40).skip(1) {
+                let byte = four.iter().fold(0, |byte, pair| byte << 2 | pair);
+                assert_eq!(received[n][coder], byte, "coder {coder}, byte {n}");
+            }
         }
     }
 }

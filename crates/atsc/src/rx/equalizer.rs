@@ -1,52 +1,103 @@
-//! The equaliser, trained on the field sync.
+//! The equaliser.
 //!
-//! A real transversal filter at the symbol rate. At every field sync the least-squares solution
-//! for its 704 known symbols is found, from sums that remember the syncs before with fading weight.
+//! The channel's impulse response is estimated at the field sync. Where the signal is nearly
+//! straight, a short transversal filter follows from it, whose cost is small. Where there are
+//! echoes, a longer filter takes off those that are to come and decision feedback those that were;
+//! both then follow the channel by the least-mean-square rule, a segment at a time, and are
+//! designed anew only when a field sync shows that they have lost it.
+
+mod channel;
+mod design;
+mod feedback;
 
 use super::field_tracker;
-use crate::field::{KNOWN_SYMBOLS, SEGMENT_SYNC, field_sync};
-use crate::params::{SEGMENT_SYMBOLS, SYNC_SYMBOLS};
+use crate::field::{KNOWN_SYMBOLS, PRECODE_SYMBOLS, Parity, SEGMENT_SYNC, field_sync};
+use crate::params::{DATA_POWER, SEGMENT_SYMBOLS, SYNC_LEVEL, SYNC_SYMBOLS};
 use crate::segment::{Segment, SegmentKind};
+use channel::{Channel, EARLY, Estimator, NEAR};
+use design::{Designer, FEEDBACK, FORWARD_MAX, feedback_taps};
+use feedback::{Feedback, GROUP};
 use millstream_dsp::fir::correlate;
-use millstream_dsp::linear::solve_positive;
+use std::ops::Range;
 
-/// Taps on symbols after and before the one wanted, and altogether.
-const AHEAD: usize = 31;
-const BEHIND: usize = 64;
-const TAPS: usize = AHEAD + 1 + BEHIND;
+/// The filter's reach where there are no echoes.
+const STRAIGHT: Range<isize> = -(NEAR as isize)..NEAR as isize;
 
-/// What a field sync counts for at the next one.
-const MEMORY: f64 = 0.75;
+/// How far forward taps reach beyond the response, and altogether.
+const MARGIN: isize = 16;
+const REACH: Range<isize> = -(EARLY as isize)..(FORWARD_MAX - EARLY) as isize;
 
-/// Added to the diagonal, relative to it: keeps taps small where the signal says nothing.
-const REGULARISATION: f64 = 1e-3;
+/// Field syncs that the estimate of a straight channel remembers.
+const MEMORY: u32 = 4;
 
-/// Weight of a segment in the error power.
+/// Echoes matter if they do more harm than this share of the noise, or than this mean square.
+const ECHO_OVER_NOISE: f64 = 0.03;
+const LEAST_ECHO: f64 = 0.02;
+
+/// Feedback must be better than none by this factor, where the error is above this mean square.
+const FEEDBACK_GAIN: f64 = 1.06;
+const SMALL_ERROR: f64 = 0.05;
+
+/// Step of the least-mean-square rule: share of the error that a segment takes away.
+const STEP: f32 = 0.1;
+
+/// Error on known symbols, over that on decided ones, that shows that decisions are wrong.
+const LOST: f64 = 1.4;
+
+/// Weight of a segment in the error powers.
 const ERROR_WEIGHT: f64 = 1.0 / 256.0;
+const DECIDED_WEIGHT: f64 = 1.0 / 32.0;
+const SYNC_WEIGHT: f64 = 1.0 / 16.0;
 
 /// Equalises segments, one segment late.
 #[derive(Clone, Debug)]
 pub struct Equalizer {
-    /// Taps in the order of time: first the oldest symbol.
-    taps: [f32; TAPS],
-    /// Symbols: `BEHIND` before the segment in hand, that segment, then the one just taken.
+    /// Forward taps in the order of time, the first on the symbol `start`.
+    forward: [f32; FORWARD_MAX],
+    window: Range<isize>,
+    /// Whether there is feedback.
+    has_feedback: bool,
+    feedback: Box<Feedback>,
+    /// Symbols: `EARLY` before the segment in hand, that segment, then the one just taken.
     symbols: Vec<f32>,
     /// The segment in hand.
     current: Option<Segment>,
-    training: Training,
+    estimator: Estimator,
+    designer: Designer,
+    /// The channel as of the last field sync, and as remembered.
+    fresh: Channel,
+    channel: Channel,
+    fields: u32,
     error_power: f64,
+    /// Mean square error of decided symbols, and of segment syncs, lately.
+    decided_error: f64,
+    sync_error: f64,
+    /// Whether symbols before the segment in hand have been decided.
+    has_history: bool,
 }
 
 impl Equalizer {
     /// An equaliser that passes symbols unchanged until its first field sync.
     #[must_use]
     pub fn new() -> Self {
+        let mut forward = [0.0; FORWARD_MAX];
+        forward[NEAR] = 1.0;
         Self {
-            taps: straight(),
-            symbols: vec![0.0; BEHIND],
+            forward,
+            window: STRAIGHT,
+            has_feedback: false,
+            feedback: Box::new(Feedback::new()),
+            symbols: vec![0.0; EARLY],
             current: None,
-            training: Training::new(),
+            estimator: Estimator::new(),
+            designer: Designer::new(),
+            fresh: Channel::new(),
+            channel: Channel::new(),
+            fields: 0,
             error_power: f64::NAN,
+            decided_error: f64::NAN,
+            sync_error: f64::NAN,
+            has_history: false,
         }
     }
 
@@ -61,28 +112,157 @@ impl Equalizer {
         if segment.restart() {
             self.current = None;
             self.symbols.clear();
-            self.symbols.resize(BEHIND, 0.0);
-            self.training = Training::new();
+            self.symbols.resize(EARLY, 0.0);
+            self.fields = 0;
+            self.has_feedback = false;
+            self.has_history = false;
+            self.feedback.restart();
         }
         self.symbols.extend_from_slice(&segment.symbols);
-        // One that is only presumed, because the lock bridges a missed one, teaches nothing.
-        let is_there = || segment.restart() || field_tracker::detect(&segment.symbols).is_some();
-        if let SegmentKind::FieldSync(parity) = segment.kind()
-            && is_there()
-        {
-            let start = self.symbols.len() - SEGMENT_SYMBOLS;
-            // Before a restart there is nothing to look back on.
-            let first = if segment.restart() { BEHIND } else { 0 };
-            let known = &field_sync(parity)[first..KNOWN_SYMBOLS];
-            let from = start + first - BEHIND;
-            self.training.add(&self.symbols[from..], known);
-            self.training.solve(&mut self.taps);
-        }
         let mut current = self.current.replace(*segment)?;
-        correlate(&self.taps, &self.symbols, &mut current.symbols);
+        let kind = current.kind();
+        // A field sync that is only presumed, because the lock bridges a missed one, teaches
+        // nothing.
+        let is_there = |s: &Segment| s.restart() || field_tracker::detect(&s.symbols).is_some();
+        self.feedback.next_segment();
+        if let SegmentKind::FieldSync(parity) = kind
+            && is_there(&current)
+        {
+            self.train(parity, &current);
+        }
+        self.equalize(kind, &mut current.symbols);
         self.symbols.drain(..SEGMENT_SYMBOLS);
         self.measure(&current);
         Some(current)
+    }
+
+    fn filter(&self, symbols: &mut [f32; SEGMENT_SYMBOLS]) {
+        let start = (EARLY as isize + self.window.start) as usize;
+        correlate(&self.forward[..self.window.len()], &self.symbols[start..], symbols);
+    }
+
+    fn equalize(&mut self, kind: SegmentKind, symbols: &mut [f32; SEGMENT_SYMBOLS]) {
+        self.filter(symbols);
+        if !self.has_feedback {
+            return;
+        }
+        match kind {
+            SegmentKind::Data(_) => self.feedback.data(symbols),
+            SegmentKind::FieldSync(parity) => self.feedback_on_sync(parity, symbols),
+        }
+        self.adapt(symbols);
+        self.has_history = true;
+    }
+
+    /// A field sync ends with symbols of two levels, and the last ones of the segment before.
+    fn feedback_on_sync(&mut self, parity: Parity, symbols: &mut [f32; SEGMENT_SYMBOLS]) {
+        let known = field_sync(parity);
+        let before: [f32; PRECODE_SYMBOLS] =
+            *self.feedback.decided()[..FEEDBACK].last_chunk().expect("a longer row");
+        let precode = SEGMENT_SYMBOLS - PRECODE_SYMBOLS;
+        let trusted = self.trusts_decisions();
+        self.feedback.plain(symbols, &|n, y| match n {
+            n if n < KNOWN_SYMBOLS => known[n],
+            n if n < precode => SYNC_LEVEL.copysign(y),
+            n => {
+                if trusted {
+                    before[n - precode]
+                } else {
+                    nearest_level(y)
+                }
+            }
+        });
+    }
+
+    /// One step of the least-mean-square rule.
+    fn adapt(&mut self, symbols: &[f32; SEGMENT_SYMBOLS]) {
+        let decided = self.feedback.decided();
+        let mut errors = [0.0; SEGMENT_SYMBOLS];
+        for (error, (y, d)) in errors.iter_mut().zip(symbols.iter().zip(&decided[FEEDBACK..])) {
+            *error = y - d;
+        }
+        let power = errors.iter().map(|e| e * e).sum::<f32>() / SEGMENT_SYMBOLS as f32;
+        let power = f64::from(power);
+        self.decided_error += DECIDED_WEIGHT * (power - self.decided_error);
+        let sync = errors[..SYNC_SYMBOLS].iter().map(|e| f64::from(e * e)).sum::<f64>();
+        self.sync_error += SYNC_WEIGHT * (sync / SYNC_SYMBOLS as f64 - self.sync_error);
+        if !self.trusts_decisions() {
+            return;
+        }
+        let step = STEP / (DATA_POWER * SEGMENT_SYMBOLS as f32);
+        let mut slope = [0.0; GROUP];
+        for (chunk, taps) in
+            self.forward[..self.window.len()].as_chunks_mut::<GROUP>().0.iter_mut().enumerate()
+        {
+            let start = (EARLY as isize + self.window.start) as usize + chunk * GROUP;
+            correlate(&errors, &self.symbols[start..], &mut slope);
+            taps.iter_mut().zip(&slope).for_each(|(tap, slope)| *tap -= step * slope);
+        }
+        self.feedback.adapt(&errors, step);
+    }
+
+    /// Whether decisions are as good as they look: wrong ones hide errors, but not those of the
+    /// segment syncs, which are known.
+    fn trusts_decisions(&self) -> bool {
+        self.has_history && self.sync_error < (LOST * self.decided_error).max(SMALL_ERROR)
+    }
+
+    /// Takes what the field sync in hand shows.
+    fn train(&mut self, parity: Parity, segment: &Segment) {
+        if self.has_feedback && !self.is_lost(parity, segment) {
+            return;
+        }
+        let received = &self.symbols[EARLY..EARLY + SEGMENT_SYMBOLS];
+        if !self.estimator.near(received, parity, &mut self.fresh) {
+            return;
+        }
+        self.estimator.far(received, parity, &mut self.fresh);
+        let least = (ECHO_OVER_NOISE * self.fresh.noise_power).max(LEAST_ECHO);
+        if self.fresh.far_power() * f64::from(DATA_POWER) < least {
+            self.fields = (self.fields + 1).min(MEMORY);
+            self.channel.follow(&self.fresh, 1.0 / self.fields as f32);
+            let with = self.designer.design(&self.channel, STRAIGHT, true);
+            let without = self.designer.design(&self.channel, STRAIGHT, false);
+            if without < (FEEDBACK_GAIN * with).max(SMALL_ERROR) {
+                self.window = STRAIGHT;
+                self.designer.forward(&mut self.forward[..STRAIGHT.len()]);
+                self.has_feedback = false;
+                return;
+            }
+        }
+        self.fields = 0;
+        self.begin_feedback();
+    }
+
+    /// Whether the taps are no longer those of the channel, or no longer needed.
+    fn is_lost(&mut self, parity: Parity, segment: &Segment) -> bool {
+        let mut symbols = segment.symbols;
+        self.filter(&mut symbols);
+        let known = field_sync(parity);
+        self.feedback.plain(&mut symbols, &|n, y| if n < KNOWN_SYMBOLS { known[n] } else { y });
+        let errors = symbols[..KNOWN_SYMBOLS].iter().zip(known);
+        let power = errors.map(|(y, s)| f64::from((y - s) * (y - s))).sum::<f64>();
+        power / KNOWN_SYMBOLS as f64 > (LOST * self.decided_error).max(SMALL_ERROR)
+            || self.feedback.power() * f64::from(DATA_POWER) < LEAST_ECHO
+    }
+
+    fn begin_feedback(&mut self) {
+        let extent = self.fresh.extent();
+        let start = (extent.start - MARGIN).max(REACH.start);
+        let len = ((extent.end + MARGIN).min(REACH.end) - start) as usize;
+        let len = len.next_multiple_of(GROUP).min(FORWARD_MAX);
+        let window = start..start + len as isize;
+        let error = self.designer.design(&self.fresh, window.clone(), true);
+        if !error.is_finite() {
+            return;
+        }
+        self.designer.forward(&mut self.forward[..len]);
+        self.window = window;
+        feedback_taps(&self.fresh, &self.forward[..len], start, &mut self.feedback.taps);
+        self.feedback.prune((0.002 * self.fresh.noise_power) as f32);
+        self.has_feedback = true;
+        (self.decided_error, self.sync_error) = (error, error);
+        self.has_history = false;
     }
 
     fn measure(&mut self, segment: &Segment) {
@@ -95,150 +275,16 @@ impl Equalizer {
     }
 }
 
+/// The nearest of the eight levels.
+fn nearest_level(y: f32) -> f32 {
+    ((y + 7.0) / 2.0).round().clamp(0.0, 7.0) * 2.0 - 7.0
+}
+
 impl Default for Equalizer {
     fn default() -> Self {
         Self::new()
     }
 }
 
-fn straight() -> [f32; TAPS] {
-    std::array::from_fn(|i| if i == BEHIND { 1.0 } else { 0.0 })
-}
-
-/// Sums of the normal equations.
-#[derive(Clone, Debug)]
-struct Training {
-    /// `TAPS` by `TAPS` correlations of the received symbols.
-    matrix: Vec<f64>,
-    /// Correlations of received with known symbols.
-    right: Vec<f64>,
-    /// Room for the solution.
-    factor: Vec<f64>,
-    solution: Vec<f64>,
-}
-
-impl Training {
-    fn new() -> Self {
-        let square = vec![0.0; TAPS * TAPS];
-        let row = vec![0.0; TAPS];
-        Self { matrix: square.clone(), right: row.clone(), factor: square, solution: row }
-    }
-
-    /// Adds known symbols; `x[n..n + TAPS]` are the received symbols that make symbol `n`.
-    fn add(&mut self, x: &[f32], known: &[f32]) {
-        let count = known.len();
-        let product =
-            |a: &[f32], b: &[f32]| -> f64 { a.iter().zip(b).map(|(a, b)| f64::from(a * b)).sum() };
-        // The first row by summation, the others by moving the window of the sum by one.
-        for j in 0..TAPS {
-            let mut sum = product(&x[..count], &x[j..]);
-            for i in 0..TAPS - j {
-                if i > 0 {
-                    let (old, new) = (i - 1, i - 1 + count);
-                    sum += f64::from(x[new] * x[new + j]) - f64::from(x[old] * x[old + j]);
-                }
-                let at = (i + j) * TAPS + i;
-                self.matrix[at] = MEMORY * self.matrix[at] + sum;
-            }
-            self.right[j] = MEMORY * self.right[j] + product(known, &x[j..]);
-        }
-    }
-
-    /// Solves for the taps; leaves them as they are if there is no solution.
-    fn solve(&mut self, taps: &mut [f32; TAPS]) {
-        self.factor.copy_from_slice(&self.matrix);
-        self.solution.copy_from_slice(&self.right);
-        let load = REGULARISATION * self.matrix[0];
-        for i in 0..TAPS {
-            self.factor[i * TAPS + i] += load;
-        }
-        if solve_positive(&mut self.factor, &mut self.solution) {
-            for (tap, value) in taps.iter_mut().zip(&self.solution) {
-                *tap = *value as f32;
-            }
-        }
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::field::Parity;
-    use crate::params::FIELD_DATA_SEGMENTS;
-
-    /// Levels of a stream of fields, and what each segment is.
-    fn stream(segments: usize) -> Vec<(SegmentKind, [f32; SEGMENT_SYMBOLS])> {
-        (0..segments)
-            .map(|n| {
-                let place = n % (FIELD_DATA_SEGMENTS + 1);
-                if place == 0 {
-                    return (SegmentKind::FieldSync(Parity::First), *field_sync(Parity::First));
-                }
-                let level = |k: usize| {
-                    let hash = ((n * 1000 + k) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-                    (hash >> 61) as f32 * 2.0 - 7.0
-                };
-                let sync = |k: usize| SEGMENT_SYNC.get(k).copied();
-                let symbols = std::array::from_fn(|k| sync(k).unwrap_or_else(|| level(k)));
-                (SegmentKind::Data(place - 1), symbols)
-            })
-            .collect()
-    }
-
-    /// Passes the stream through a channel; gives the error power of data after the first field
-    /// sync, relative to the data.
-    fn residual_db(echoes: &[(usize, f32)]) -> f64 {
-        let sent = stream(40);
-        let flat: Vec<f32> = sent.iter().flat_map(|(_, s)| *s).collect();
-        let received: Vec<f32> = (0..flat.len())
-            .map(|n| echoes.iter().map(|(d, g)| if n >= *d { flat[n - d] * g } else { 0.0 }).sum())
-            .collect();
-        let mut equalizer = Equalizer::new();
-        let mut errors = Vec::new();
-        for (n, (kind, _)) in sent.iter().enumerate() {
-            let symbols = received[n * SEGMENT_SYMBOLS..][..SEGMENT_SYMBOLS].try_into().unwrap();
-            if let Some(out) = equalizer.process(&Segment::new(*kind, n == 0, symbols)) {
-                assert_eq!(out.kind(), sent[n - 1].0);
-                if n > 2 {
-                    errors.extend(out.symbols.iter().zip(sent[n - 1].1).map(|(a, b)| a - b));
-                }
-            }
-        }
-        let power = errors.iter().map(|e| f64::from(e * e)).sum::<f64>() / errors.len() as f64;
-        10.0 * (power / 21.0).log10()
-    }
-
-    #[test]
-    fn a_straight_channel_stays_clean() {
-        assert!(residual_db(&[(0, 1.0)]) < -45.0, "{}", residual_db(&[(0, 1.0)]));
-    }
-
-    #[test]
-    fn echoes_within_reach_are_removed() {
-        for echo in [(3, 0.5), (11, -0.3), (40, 0.25)] {
-            let residual = residual_db(&[(0, 1.0), echo]);
-            assert!(residual < -24.0, "echo {echo:?}: {residual:.1} dB");
-        }
-    }
-
-    #[test]
-    fn a_field_sync_that_was_missed_does_not_spoil_the_taps() {
-        let mut sent = stream(330);
-        // The second field sync drowns in other data.
-        sent[FIELD_DATA_SEGMENTS + 1].1 = sent[100].1;
-        let mut equalizer = Equalizer::new();
-        for (n, (kind, symbols)) in sent.iter().enumerate() {
-            let Some(out) = equalizer.process(&Segment::new(*kind, n == 0, symbols)) else {
-                continue;
-            };
-            for (a, b) in out.symbols.iter().zip(sent[n - 1].1) {
-                assert!((a - b).abs() < 0.3, "segment {}: {a} for {b}", n - 1);
-            }
-        }
-    }
-
-    #[test]
-    fn gain_and_sign_are_corrected() {
-        assert!(residual_db(&[(0, -0.7)]) < -45.0);
-    }
-}
+mod tests;

@@ -1,7 +1,7 @@
 //! Segments to bytes: the trellis decoders in step with fields and segments.
 
 use crate::code::trellis::{GROUP_SYMBOLS, first_coder};
-use crate::code::viterbi::{DELAY_SYMBOLS, Decoders};
+use crate::code::viterbi::Decoders;
 use crate::params::{
     CODEWORD_BYTES, DATA_SYMBOLS, FIELD_DATA_SEGMENTS, SYNC_SYMBOLS, TRELLIS_CODERS,
 };
@@ -11,20 +11,16 @@ use bytemuck::Zeroable;
 /// Groups (a byte of every coder) in a field.
 const FIELD_GROUPS: usize = FIELD_DATA_SEGMENTS * DATA_SYMBOLS / GROUP_SYMBOLS;
 
-/// Groups by which decisions are late.
-const DELAY_GROUPS: usize = DELAY_SYMBOLS / 4;
-
-/// Symbols of a turn.
-const TURN: usize = TRELLIS_CODERS;
-
 /// Decodes segments into blocks of 207 bytes, less than one segment late.
 #[derive(Clone, Debug)]
 pub struct TrellisDecoder {
     decoders: Decoders,
-    /// Turns taken since the last whole group.
-    turns: usize,
-    /// Groups taken, up to the delay.
-    filled: usize,
+    bytes: ByteOrder,
+}
+
+/// Puts the coders' bytes in the order of the stream.
+#[derive(Clone, Debug)]
+struct ByteOrder {
     /// The next group to come out, in its field.
     group: usize,
     block: CodeBlock,
@@ -35,14 +31,8 @@ impl TrellisDecoder {
     /// Before the first segment.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            decoders: Decoders::new(),
-            turns: 0,
-            filled: 0,
-            group: 0,
-            block: CodeBlock { restart: true, ..CodeBlock::zeroed() },
-            bytes: 0,
-        }
+        let block = CodeBlock { restart: true, ..CodeBlock::zeroed() };
+        Self { decoders: Decoders::new(), bytes: ByteOrder { group: 0, block, bytes: 0 } }
     }
 
     /// Takes a segment; hands on the blocks that it completes.
@@ -52,32 +42,32 @@ impl TrellisDecoder {
             self.decoders.set_last_z2(precoder_state(segment));
         }
         let SegmentKind::Data(index) = segment.kind() else { return };
-        let first = first_coder(index);
-        let mut data = &segment.symbols[SYNC_SYMBOLS..];
-        while !data.is_empty() {
-            let wanted = (GROUP_SYMBOLS - self.turns * TURN).min(data.len());
-            let (now, later) = data.split_at(wanted);
-            self.decoders.push(first, now);
-            self.turns = (self.turns + now.len() / TURN) % (GROUP_SYMBOLS / TURN);
-            data = later;
-            if self.turns == 0 {
-                self.end_group(on_block);
-            }
-        }
+        let Self { decoders, bytes } = self;
+        let data = &segment.symbols[SYNC_SYMBOLS..];
+        decoders.push(first_coder(index), data, &mut |decided| bytes.push(&decided, on_block));
     }
 
-    fn end_group(&mut self, on_block: &mut dyn FnMut(&CodeBlock)) {
-        if self.filled < DELAY_GROUPS {
-            self.filled += 1;
-            return;
-        }
-        let decided = self.decoders.oldest_bytes();
+    /// Hands on the blocks that the symbols taken so far complete, at the end of a stream.
+    pub fn finish(&mut self, on_block: &mut dyn FnMut(&CodeBlock)) {
+        let Self { decoders, bytes } = self;
+        decoders.finish(&mut |decided| bytes.push(&decided, on_block));
+    }
+}
+
+impl ByteOrder {
+    fn push(&mut self, decided: &[u8; TRELLIS_CODERS], on_block: &mut dyn FnMut(&CodeBlock)) {
         // Bytes went to the coders in the turn order of the segment where the group begins.
         let first = first_coder(self.group * GROUP_SYMBOLS / DATA_SYMBOLS);
         self.group = (self.group + 1) % FIELD_GROUPS;
-        for i in 0..TRELLIS_CODERS {
-            self.block.bytes[self.bytes] = decided[(first + i) % TRELLIS_CODERS];
-            self.bytes += 1;
+        let mut ordered = *decided;
+        ordered.rotate_left(first);
+        let mut rest = ordered.as_slice();
+        while !rest.is_empty() {
+            let room = (CODEWORD_BYTES - self.bytes).min(rest.len());
+            let (now, later) = rest.split_at(room);
+            self.block.bytes[self.bytes..self.bytes + room].copy_from_slice(now);
+            self.bytes += room;
+            rest = later;
             if self.bytes == CODEWORD_BYTES {
                 on_block(&self.block);
                 let index = (self.block.index + 1) % FIELD_DATA_SEGMENTS as u16;

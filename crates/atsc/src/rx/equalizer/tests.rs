@@ -1,0 +1,84 @@
+//! The equaliser on made-up channels.
+
+use super::*;
+use crate::field::Parity;
+use crate::params::{FIELD_DATA_SEGMENTS, FIELD_SEGMENTS};
+use crate::tx::FrameBuilder;
+use millstream_dsp::noise::Noise;
+
+/// Levels of a stream of fields, and what each segment is.
+fn stream(segments: usize) -> Vec<(SegmentKind, [f32; SEGMENT_SYMBOLS])> {
+    let mut frame = FrameBuilder::new();
+    let mut noise = Noise::new(5);
+    let mut packet = |packet: &mut [u8; 188]| packet.fill_with(|| noise.bits() as u8);
+    (0..segments)
+        .map(|n| {
+            let mut symbols = [0.0; SEGMENT_SYMBOLS];
+            frame.next_segment(&mut packet, &mut symbols);
+            let [field, place] = [n / FIELD_SEGMENTS, n % FIELD_SEGMENTS];
+            let parity = [Parity::First, Parity::Second][field % 2];
+            let kind = match place {
+                0 => SegmentKind::FieldSync(parity),
+                _ => SegmentKind::Data(place - 1),
+            };
+            (kind, symbols)
+        })
+        .collect()
+}
+
+/// Passes the stream through a channel; gives the error power of data after the first field
+/// sync, relative to the data.
+fn residual_db(echoes: &[(usize, f32)]) -> f64 {
+    let sent = stream(40);
+    let flat: Vec<f32> = sent.iter().flat_map(|(_, s)| *s).collect();
+    let received: Vec<f32> = (0..flat.len())
+        .map(|n| echoes.iter().map(|(d, g)| if n >= *d { flat[n - d] * g } else { 0.0 }).sum())
+        .collect();
+    let mut equalizer = Equalizer::new();
+    let mut errors = Vec::new();
+    for (n, (kind, _)) in sent.iter().enumerate() {
+        let symbols = received[n * SEGMENT_SYMBOLS..][..SEGMENT_SYMBOLS].try_into().unwrap();
+        if let Some(out) = equalizer.process(&Segment::new(*kind, n == 0, symbols)) {
+            assert_eq!(out.kind(), sent[n - 1].0);
+            if n > 2 {
+                errors.extend(out.symbols.iter().zip(sent[n - 1].1).map(|(a, b)| a - b));
+            }
+        }
+    }
+    let power = errors.iter().map(|e| f64::from(e * e)).sum::<f64>() / errors.len() as f64;
+    10.0 * (power / 21.0).log10()
+}
+
+#[test]
+fn a_straight_channel_stays_clean() {
+    assert!(residual_db(&[(0, 1.0)]) < -45.0, "{}", residual_db(&[(0, 1.0)]));
+}
+
+#[test]
+fn echoes_within_reach_are_removed() {
+    for echo in [(3, 0.5), (11, -0.3), (40, 0.25)] {
+        let residual = residual_db(&[(0, 1.0), echo]);
+        assert!(residual < -24.0, "echo {echo:?}: {residual:.1} dB");
+    }
+}
+
+#[test]
+fn a_field_sync_that_was_missed_does_not_spoil_the_taps() {
+    let mut sent = stream(330);
+    // The second field sync drowns in other data.
+    sent[FIELD_DATA_SEGMENTS + 1].1 = sent[100].1;
+    let mut equalizer = Equalizer::new();
+    for (n, (kind, symbols)) in sent.iter().enumerate() {
+        let Some(out) = equalizer.process(&Segment::new(*kind, n == 0, symbols)) else {
+            continue;
+        };
+        for (a, b) in out.symbols.iter().zip(sent[n - 1].1) {
+            assert!((a - b).abs() < 0.3, "segment {}: {a} for {b}", n - 1);
+        }
+    }
+}
+
+#[test]
+fn gain_and_sign_are_corrected() {
+    assert!(residual_db(&[(0, -0.7)]) < -45.0);
+}
