@@ -155,7 +155,7 @@ fn run_ordered<const FIRST: usize>(decoders: &mut Decoders, symbols: &[f32]) {
     let mut metrics = decoders.metrics;
     let mut rounded = [0i16; TRELLIS_CODERS * TURNS_MAX];
     for (y, symbol) in rounded.iter_mut().zip(symbols) {
-        let clipped = symbol.max(-CLIP).min(CLIP);
+        let clipped = symbol.clamp(-CLIP, CLIP);
         *y = (clipped * SCALE + ROUND).to_bits() as i16;
     }
     let turns = &rounded.as_chunks::<TRELLIS_CODERS>().0[..symbols.len() / TRELLIS_CODERS];
@@ -188,17 +188,17 @@ fn step(y: &Row, m: &mut [Row; STATES]) -> [u8; LANES] {
     // For each pair Z1 Z0 the squared distance to the nearer of its two levels, and that one's Z2.
     let mut distance = [[0i16; LANES]; STATES];
     let mut turn = [0i16; LANES];
-    for pair in 0..STATES {
+    for (pair, distance) in distance.iter_mut().enumerate() {
         let middle = (2 * pair as i16 - 3) * SCALE as i16;
         for lane in 0..LANES {
             let from_middle = y[lane] - middle;
             let off = from_middle.abs() - 4 * SCALE as i16;
-            distance[pair][lane] = off.wrapping_mul(off) >> SHIFT;
+            distance[lane] = off.wrapping_mul(off) >> SHIFT;
             turn[lane] |= if from_middle > 0 { 16 << pair } else { 0 };
         }
     }
     let old = *m;
-    for next in 0..STATES {
+    for (next, m) in m.iter_mut().enumerate() {
         // D0 of the next state was D1, which is also Z0; its D1 is D0 + X1. So it is reached from
         // D0 = 0 with X1 = its D1 (branch pair `next`) and from D0 = 1 with the other X1.
         let (from_0, from_1) = ((next & 1) << 1, (next & 1) << 1 | 1);
@@ -206,7 +206,7 @@ fn step(y: &Row, m: &mut [Row; STATES]) -> [u8; LANES] {
         for lane in 0..LANES {
             let metric_0 = old[from_0][lane] + distance[pair_0][lane];
             let metric_1 = old[from_1][lane] + distance[pair_1][lane];
-            m[next][lane] = metric_0.min(metric_1);
+            m[lane] = metric_0.min(metric_1);
             turn[lane] |= if metric_1 < metric_0 { 1 << next } else { 0 };
         }
     }
@@ -376,10 +376,11 @@ mod tests {
         let received = decode(&symbols);
         for coder in 0..TRELLIS_CODERS {
             let pairs = reference(&symbols, coder);
+            let received: Vec<u8> = received.iter().map(|bytes| bytes[coder]).collect();
             // The first byte depends on what Z2 was before, the last ones on less than all.
             for (n, four) in pairs.chunks(4).enumerate().take(40).skip(1) {
                 let byte = four.iter().fold(0, |byte, pair| byte << 2 | pair);
-                assert_eq!(received[n][coder], byte, "coder {coder}, byte {n}");
+                assert_eq!(received[n], byte, "coder {coder}, byte {n}");
             }
         }
     }

@@ -38,6 +38,9 @@ const LEAST_ECHO: f64 = 0.02;
 const FEEDBACK_GAIN: f64 = 1.06;
 const SMALL_ERROR: f64 = 0.05;
 
+/// Share of the power of earlier symbols that wrong decisions are taken to leave.
+const DOUBT: f64 = 0.0;
+
 /// Step of the least-mean-square rule: share of the error that a segment takes away.
 const STEP: f32 = 0.1;
 
@@ -123,7 +126,8 @@ impl Equalizer {
         let kind = current.kind();
         // A field sync that is only presumed, because the lock bridges a missed one, teaches
         // nothing.
-        let is_there = |s: &Segment| s.restart() || field_tracker::detect(&s.symbols).is_some();
+        let is_there =
+            |s: &Segment| s.restart() || (!s.held() && field_tracker::detect(&s.symbols).is_some());
         self.feedback.next_segment();
         if let SegmentKind::FieldSync(parity) = kind
             && is_there(&current)
@@ -221,8 +225,8 @@ impl Equalizer {
         if self.fresh.far_power() * f64::from(DATA_POWER) < least {
             self.fields = (self.fields + 1).min(MEMORY);
             self.channel.follow(&self.fresh, 1.0 / self.fields as f32);
-            let with = self.designer.design(&self.channel, STRAIGHT, true);
-            let without = self.designer.design(&self.channel, STRAIGHT, false);
+            let with = self.designer.design(&self.channel, STRAIGHT, 0.0);
+            let without = self.designer.design(&self.channel, STRAIGHT, 1.0);
             if without < (FEEDBACK_GAIN * with).max(SMALL_ERROR) {
                 self.window = STRAIGHT;
                 self.designer.forward(&mut self.forward[..STRAIGHT.len()]);
@@ -252,7 +256,7 @@ impl Equalizer {
         let len = ((extent.end + MARGIN).min(REACH.end) - start) as usize;
         let len = len.next_multiple_of(GROUP).min(FORWARD_MAX);
         let window = start..start + len as isize;
-        let error = self.designer.design(&self.fresh, window.clone(), true);
+        let error = self.designer.design(&self.fresh, window.clone(), DOUBT);
         if !error.is_finite() {
             return;
         }

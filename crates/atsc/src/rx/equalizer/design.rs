@@ -32,35 +32,35 @@ impl Designer {
         Self { matrix: vec![0.0; FORWARD_MAX * FORWARD_MAX], solution: vec![0.0; FORWARD_MAX] }
     }
 
-    /// Designs forward taps for the symbols in `window` around the one wanted; gives the mean
-    /// square error to expect (infinite if there is no solution), after which
-    /// [`forward`](Self::forward) reads the taps.
-    pub fn design(&mut self, channel: &Channel, window: Range<isize>, feedback: bool) -> f64 {
+    /// Designs forward taps for the symbols in `window` around the one wanted. `doubt` is the share
+    /// of the power of earlier symbols that feedback leaves: one without feedback, zero if all
+    /// decisions are right. Gives the mean square error to expect (infinite if there is no
+    /// solution), after which [`forward`](Self::forward) reads the taps.
+    pub fn design(&mut self, channel: &Channel, window: Range<isize>, doubt: f64) -> f64 {
         let n = window.len();
         let matrix = &mut self.matrix[..n * n];
         let solution = &mut self.solution[..n];
         let signal = f64::from(DATA_POWER);
         let noise = channel.noise_power / signal;
-        // The products of the response with itself as far as symbols disturb: without feedback
-        // all, with feedback from the wanted one into the future.
-        let last = if feedback { 0 } else { LATE as isize };
+        // The products of the response with itself: in full as far as symbols disturb that are
+        // wanted or yet to come, and for those before, how much decisions are doubted.
         let edge = |k: isize, l: isize| -> f64 {
-            let reach = l.min(k) + EARLY as isize;
-            let terms = (-last..=reach).map(|m| channel.at(k - m) * channel.at(l - m));
-            f64::from(terms.sum::<f32>())
+            let product = |m: isize| f64::from(channel.at(k - m) * channel.at(l - m));
+            let to_come: f64 = (0..=k.min(l) + EARLY as isize).map(product).sum();
+            let before: f64 = (-(LATE as isize)..0).map(product).sum();
+            to_come + doubt * before
         };
         for i in 0..n {
             let k = window.start + i as isize;
             matrix[i * n] = edge(k, window.start);
             for j in 1..=i {
                 let l = window.start + j as isize;
-                let newest = if feedback { f64::from(channel.at(k) * channel.at(l)) } else { 0.0 };
+                let newest = (1.0 - doubt) * f64::from(channel.at(k) * channel.at(l));
                 matrix[i * n + j] = newest + matrix[(i - 1) * n + j - 1];
             }
             solution[i] = f64::from(channel.at(k));
         }
         let least = LEAST_NOISE * (0..n).map(|i| matrix[i * n + i]).fold(0.0, f64::max);
-        // Downwards, because the row above is read until here.
         (0..n).for_each(|i| matrix[i * n + i] += noise.max(least));
         if !solve_positive(matrix, solution) {
             return f64::INFINITY;
