@@ -77,6 +77,9 @@ pub struct LinkInfo {
     pub part_bytes_max: usize,
     /// Frames that wait below this link before a slow consumer loses some.
     pub receive_frames: usize,
+    /// Buffers that received parts lie in, those that wait and those that are lent together; 0
+    /// where there are no more than for [`LinkInfo::receive_frames`].
+    pub receive_parts: usize,
     /// A received frame may be handed to [`FrameLink::transmit`] as it is.
     pub forwards: bool,
     /// Frames from the same machine may come with checksums that hardware was to complete
@@ -102,6 +105,7 @@ impl LinkInfo {
             batch_max: 64,
             part_bytes_max: mtu + ETHERNET_BYTES_MAX,
             receive_frames: 0,
+            receive_parts: 0,
             forwards: false,
             partial_checksums: false,
             completes_checksums: false,

@@ -309,6 +309,7 @@ impl Opening {
             queues,
             part_bytes_max: plan.geometry.part_bytes() as usize,
             receive_frames: plan.receive as usize / plan.parts_each,
+            receive_parts: plan.receiving() * queues,
             forwards: true,
             partial_checksums: matches!(device.driver.as_str(), "veth" | "tun" | ""),
             ..LinkInfo::new(NAME, device.mac, device.mtu)

@@ -8,6 +8,7 @@ use crate::{LinkError, Spec};
 pub const OPTIONS_HELP: &str = "INTERFACE first, then mode=auto|zero-copy|native|generic, \
      queues=all|0-3|0 (those to serve), channels=N (queues that the interface shall have), \
      tx_queues=N (of those served, to transmit on; a flow keeps to one), \
+     buffers=auto|N (to receive into, of each queue; auto: as many as stay in the caches), \
      chunk=auto|2048|4096 (bytes of a buffer; any multiple of 64 from 2048 to 4096 with \
      unaligned=on), unaligned=on|off, wakeup=on|off (need_wakeup), busy_poll_us=N (preferred \
      busy polling), busy_poll_budget=N, rate_max_pps=N (frames per second and queue; more are \
@@ -34,6 +35,8 @@ pub(super) struct XdpOptions {
     pub channels: Option<u32>,
     /// How many of them transmit.
     pub tx_queues: usize,
+    /// Chunks of the receive ring of each queue; none: by their size.
+    pub buffers: Option<usize>,
     /// Bytes; none: by the MTU.
     pub chunk: Option<u32>,
     pub unaligned: bool,
@@ -56,6 +59,7 @@ impl XdpOptions {
             queues: None,
             channels: None,
             tx_queues: 1,
+            buffers: None,
             chunk: None,
             unaligned: false,
             wakeup: true,
@@ -78,6 +82,8 @@ impl XdpOptions {
             "queues" => self.queues = queues(field)?,
             "channels" => self.channels = Some(field.number("queues", 1..=256)?),
             "tx_queues" => self.tx_queues = field.number("queues", 1..=64)?,
+            "buffers" if field.value == "auto" => self.buffers = None,
+            "buffers" => self.buffers = Some(field.number("chunks", 64..=65_536)?),
             "chunk" if field.value == "auto" => self.chunk = None,
             "chunk" => self.chunk = Some(field.number("bytes", 2048..=4096)?),
             "unaligned" => self.unaligned = field.on_off()?,
@@ -144,13 +150,15 @@ mod tests {
     #[test]
     fn every_option_is_read() {
         let text = "xdp:eth1,mode=native,queues=1-3,channels=4,tx_queues=2,chunk=3008,unaligned=on,\
-                    wakeup=off,huge=on,busy_poll_us=20,busy_poll_budget=16,rate_max_pps=1000";
+                    buffers=500,wakeup=off,huge=on,busy_poll_us=20,busy_poll_budget=16,\
+                    rate_max_pps=1000";
         let expected = XdpOptions {
             interface: "eth1".to_owned(),
             mode: Wanted::Native,
             queues: Some((1, 3)),
             channels: Some(4),
             tx_queues: 2,
+            buffers: Some(500),
             chunk: Some(3008),
             unaligned: true,
             wakeup: false,
@@ -169,6 +177,7 @@ mod tests {
             ("mode=skb", "\"mode=skb\": wants one of: auto, zero-copy, native, generic"),
             ("tx_queues=0", "\"tx_queues=0\": wants queues from 1 to 64"),
             ("queues=3-1", "\"queues=3-1\": wants all, one queue"),
+            ("buffers=9", "\"buffers=9\": wants chunks from 64 to 65536"),
             ("chunk=8192", "\"chunk=8192\": wants bytes from 2048 to 4096"),
             ("chunk=3000", "\"chunk=3000\": wants 2048 or 4096"),
             ("chunk=3000,unaligned=on", "\"chunk=3000\": wants a multiple of 64"),

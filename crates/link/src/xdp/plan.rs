@@ -11,6 +11,10 @@ pub const SINGLE_BUFFER_MTU_MAX: usize = 3498;
 
 /// Chunks to receive into, over all queues, at most.
 const RECEIVE_CHUNKS_MAX: u32 = 1 << 16;
+/// Bytes of the chunks of a full receive ring whose length nobody asked for. The kernel takes
+/// chunks in the order in which it was given them, so that all of them take turns, whatever part
+/// is used: 16 MB instead cost a third of the throughput of frames of 1514 and 8042 bytes.
+const RECEIVE_BYTES_MAX: u32 = 8 << 20;
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 const PAGE_BYTES: usize = 4096;
 
@@ -22,11 +26,12 @@ pub struct Plan {
     pub parts: bool,
     /// Chunks of the longest frame.
     pub parts_each: usize,
-    /// Entries of the receive and fill rings of each queue: the kernel shall never look for a
-    /// buffer in vain while the user keeps up. As many as frames are asked for, which then wait in
-    /// full only if they are not in parts: all buffers take turns, and those of jumbo frames three
-    /// times over no longer stay in any cache (measured: a third of the rate).
+    /// Entries of the receive ring of each queue: as many as frames are asked for, which then wait
+    /// in full only if they are not in parts, as far as [`RECEIVE_BYTES_MAX`] goes.
     pub receive: u32,
+    /// Chunks beside those of the receive ring, for frames that the user keeps: together as many
+    /// as frames are asked for. Those given back last are used first, so they cost nothing.
+    kept: u32,
     /// Entries of the transmit and completion rings.
     pub transmit: u32,
     queues: u32,
@@ -46,11 +51,15 @@ impl Plan {
             chunks.clamp(64, RECEIVE_CHUNKS_MAX as usize).next_power_of_two() as u32
         };
         let most = (RECEIVE_CHUNKS_MAX / queues.next_power_of_two()).max(64);
+        let wanted = entries(options.buffers.unwrap_or(sizes.receive_frames)).min(most);
+        let hot = RECEIVE_BYTES_MAX / chunk.next_power_of_two();
+        let receive = if options.buffers.is_some() { wanted } else { wanted.min(hot) };
         Self {
             geometry,
             parts: parts_each > 1 || mtu > SINGLE_BUFFER_MTU_MAX,
             parts_each,
-            receive: entries(sizes.receive_frames).min(most),
+            receive,
+            kept: wanted - receive,
             transmit: entries(sizes.transmit_frames),
             queues,
             transmit_queues: options.tx_queues as u32,
@@ -62,6 +71,11 @@ impl Plan {
         (self.receive / 4).max(32)
     }
 
+    /// Chunks to receive into of each queue, those that the user keeps included.
+    pub fn receiving(&self) -> usize {
+        (self.receive + self.kept) as usize
+    }
+
     /// Chunks to transmit from.
     pub fn transmitting(&self) -> usize {
         (self.transmit * self.transmit_queues) as usize
@@ -69,7 +83,7 @@ impl Plan {
 
     /// All chunks.
     pub fn chunks(&self) -> usize {
-        ((self.receive + self.spare()) * self.queues) as usize + self.transmitting()
+        (self.receiving() + self.spare() as usize) * self.queues as usize + self.transmitting()
     }
 
     /// Bytes of the frame memory, whole pages.
@@ -86,6 +100,8 @@ impl Plan {
         while self.bytes(false) > bytes {
             if self.transmit > TRANSMIT_MIN && self.transmit >= self.receive {
                 self.transmit /= 2;
+            } else if self.kept > 0 {
+                self.kept = 0;
             } else {
                 self.receive /= 2;
             }
@@ -129,6 +145,21 @@ mod tests {
         assert_eq!(shape(9000), (4096, true, 3));
         let small = plan("xdp:veth0,chunk=2048", 3400, 1);
         assert_eq!((small.parts, small.parts_each), (true, 2));
+    }
+
+    #[test]
+    fn chunks_that_take_turns_stay_in_the_caches_unless_more_are_asked_for() {
+        let plan = |text: &str, mtu| {
+            let options = XdpOptions::from_spec(&Spec::parse(text, "").unwrap()).unwrap();
+            let sizes = FrameOptions { receive_frames: 16_384, transmit_frames: 100 };
+            let plan = Plan::new(&options, mtu, 1, &sizes);
+            (plan.receive, plan.receiving())
+        };
+        assert_eq!(plan("xdp:veth0", 1500), (4096, 16_384));
+        assert_eq!(plan("xdp:veth0", 9000), (2048, 16_384));
+        assert_eq!(plan("xdp:veth0,chunk=3008,unaligned=on", 1500), (2048, 16_384));
+        assert_eq!(plan("xdp:veth0,buffers=10000", 9000), (16_384, 16_384));
+        assert_eq!(plan("xdp:veth0,buffers=500", 1500), (512, 512));
     }
 
     #[test]

@@ -94,7 +94,7 @@ impl OpenLink {
         host.steer()?;
         let id = registry::next_id();
         // Shares are in buffers, of which a frame may take several.
-        let receive = info.receive_frames * shape.parts_max() * 3 / 4;
+        let receive = (info.receive_frames * shape.parts_max()).max(info.receive_parts) * 3 / 4;
         let budget = Budget { receive, transmit: 0, ports: BTreeSet::new() };
         let driver = match worker {
             Some(worker) => {
