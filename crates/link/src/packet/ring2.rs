@@ -26,7 +26,11 @@ pub(super) struct Shape {
 impl Shape {
     /// At least `frames` slots for frames of up to `longest` bytes.
     pub fn new(frames: usize, longest: usize) -> Self {
-        let slot_bytes = super::mapped::slot_bytes(libc::TPACKET2_HDRLEN, longest);
+        Self::of_slots(frames, super::mapped::slot_bytes(libc::TPACKET2_HDRLEN, longest))
+    }
+
+    /// At least `frames` slots of `slot_bytes` each.
+    pub fn of_slots(frames: usize, slot_bytes: usize) -> Self {
         let blocks = frames.max(2).div_ceil(PAGE_BLOCK_BYTES / slot_bytes);
         Self { slot_bytes, blocks }
     }

@@ -18,9 +18,21 @@ const DATA: usize = libc::TPACKET2_HDRLEN - size_of::<libc::sockaddr_ll>();
 /// sends out of the slots, so a longer ring only makes both sides wait for memory.
 const RING_BYTES: usize = 1 << 19;
 
+const PAGE_BYTES: usize = 4096;
+
 /// Slots of a ring that are of use for frames of up to `longest` bytes, a batch at least.
 pub(super) fn slots_max(longest: usize) -> usize {
-    (RING_BYTES / longest).max(64)
+    (RING_BYTES / slot_bytes(longest)).max(64)
+}
+
+/// Bytes of a slot for frames of up to `longest` bytes. The kernel sends a frame as the pieces that
+/// page boundaries cut it into, so none lies on more pages than it must: pages divide into slots,
+/// or slots into pages.
+fn slot_bytes(longest: usize) -> usize {
+    match DATA + longest {
+        short @ ..=PAGE_BYTES => short.next_power_of_two(),
+        long => long.next_multiple_of(PAGE_BYTES),
+    }
 }
 
 pub(super) struct TxRing {
@@ -38,7 +50,7 @@ impl TxRing {
     /// At least `frames` slots for frames of up to `longest` bytes. The kernel must not look at
     /// the slots of frames that it cannot send again and again, but pass over them.
     pub fn new(socket: OwnedFd, frames: usize, longest: usize) -> io::Result<Self> {
-        let shape = ring2::Shape::new(frames, longest);
+        let shape = ring2::Shape::of_slots(frames, slot_bytes(longest));
         socket::set_number(socket.as_fd(), libc::PACKET_VERSION, socket::V2)?;
         socket::set_number(socket.as_fd(), libc::PACKET_LOSS, 1)?;
         ring2::request(socket.as_fd(), shape, libc::PACKET_TX_RING)?;
@@ -97,5 +109,24 @@ impl TxRing {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_lies_on_as_few_pages_as_it_can() {
+        for longest in [60, 1518, 3000, 4064, 4065, 9022, 65_000] {
+            let slot_bytes = slot_bytes(longest);
+            assert!(slot_bytes >= DATA + longest && slot_bytes <= PAGE_BLOCK_BYTES);
+            let shape = ring2::Shape::of_slots(64, slot_bytes);
+            for slot in 0..PAGE_BLOCK_BYTES / shape.slot_bytes {
+                let first = slot * shape.slot_bytes + DATA;
+                let pages = (first + longest - 1) / PAGE_BYTES - first / PAGE_BYTES + 1;
+                assert_eq!(pages, (DATA + longest).div_ceil(PAGE_BYTES), "{longest}, slot {slot}");
+            }
+        }
     }
 }
