@@ -31,6 +31,8 @@ pub(super) struct UdpRx {
     lent: Vec<Place>,
     /// Messages received by the last system call.
     filled: usize,
+    /// More may have been waiting then.
+    more: bool,
     /// The next message to split, and how far into it.
     cursor: (usize, usize),
     drops: u64,
@@ -51,6 +53,7 @@ impl UdpRx {
             capabilities,
             lent: Vec::with_capacity(shape.datagrams),
             filled: 0,
+            more: false,
             cursor: (0, 0),
             drops: 0,
             drops_asked: false,
@@ -105,8 +108,9 @@ impl UdpRx {
     fn poll_socket(&mut self) -> io::Result<usize> {
         loop {
             match self.slots.receive(self.socket.as_fd()) {
-                Ok(count) => {
+                Ok((count, more)) => {
                     self.filled = count;
+                    self.more = more;
                     self.cursor = (0, 0);
                     self.drops_asked = false;
                     self.split();
@@ -185,8 +189,8 @@ impl PortRx for UdpRx {
         while self.wait(deadline)? {
             let count = self.poll_socket()?;
             if count > 0 {
-                // All slots full: more is waiting, and the next call need not ask whether it is.
-                self.wait_first = self.filled < self.slots.count();
+                // As many as were asked for: the next call need not ask whether there are more.
+                self.wait_first = !self.more;
                 return Ok(count);
             }
         }

@@ -41,6 +41,8 @@ pub(super) struct Slots {
     heads: Box<[libc::mmsghdr]>,
     /// The first so many are to be written anew.
     used: usize,
+    /// How many the next call may fill.
+    asked: usize,
 }
 
 // SAFETY: the raw pointers in `vectors` and `heads` point into the other fields, whose memory stays
@@ -61,32 +63,36 @@ impl Slots {
             vectors: vec![vector; shape.slots].into(),
             heads: vec![head; shape.slots].into(),
             used: shape.slots,
+            asked: shape.slots,
         }
     }
 
-    /// How many there are.
-    pub fn count(&self) -> usize {
-        self.heads.len()
-    }
-
-    /// Receives as many messages as are waiting and fit, without waiting for any.
-    pub fn receive(&mut self, fd: BorrowedFd<'_>) -> io::Result<usize> {
+    /// Receives as many messages as are waiting and fit, without waiting for any; whether more may
+    /// be waiting beside how many there were.
+    ///
+    /// After a call that found nothing the next one asks for a single message: what comes alone,
+    /// as in a round trip, then costs no search for a second one.
+    pub fn receive(&mut self, fd: BorrowedFd<'_>) -> io::Result<(usize, bool)> {
         self.arm();
+        let asked = self.asked;
         // SAFETY: every header points to a slot, a name and a control buffer of this struct with
-        // their true lengths (`arm`, now or earlier), all of which outlive the call; the count is
-        // the number of headers.
+        // their true lengths (`arm`, now or earlier), all of which outlive the call; no more are
+        // asked for than there are headers.
         let count = unsafe {
             libc::recvmmsg(
                 fd.as_raw_fd(),
                 self.heads.as_mut_ptr(),
-                self.heads.len() as libc::c_uint,
+                asked as libc::c_uint,
                 libc::MSG_DONTWAIT,
                 std::ptr::null_mut(),
             )
         };
-        let count = usize::try_from(count);
-        self.used = count.unwrap_or(0).max(1);
-        count.map_err(|_| io::Error::last_os_error())
+        let Ok(count) = usize::try_from(count) else {
+            (self.used, self.asked) = (1, 1);
+            return Err(io::Error::last_os_error());
+        };
+        (self.used, self.asked) = (count.max(1), self.heads.len());
+        Ok((count, count == asked))
     }
 
     /// Points every header at its slot. The kernel overwrites lengths of those that it fills, so

@@ -67,27 +67,38 @@ impl UdpTx {
         Ok((sent * message_bytes).min(train.len()))
     }
 
-    /// Calls [`Self::send_messages`] again where the system says that nothing is really wrong.
-    fn send_patiently(
-        &self,
-        train: &[u8],
-        message_bytes: usize,
-        segment: Option<u16>,
-        to: &libc::sockaddr_in,
-    ) -> io::Result<usize> {
-        let mut refused = false;
-        loop {
-            let error = match self.send_messages(train, message_bytes, segment, to) {
-                Ok(sent) => return Ok(sent),
-                Err(error) => error,
-            };
-            match error.raw_os_error() {
-                Some(libc::EINTR) => {}
-                // An ICMP answer to an earlier datagram; reading it has cleared it.
-                Some(libc::ECONNREFUSED) if !refused => refused = true,
-                Some(libc::EAGAIN) => return Err(io::ErrorKind::TimedOut.into()),
-                _ => return Err(error),
-            }
+    /// Sends a single datagram, which may be empty: without headers to describe it.
+    fn send_one(&self, payload: &[u8], to: &libc::sockaddr_in) -> io::Result<()> {
+        // SAFETY: the payload and the address are live, with their true lengths, and the kernel
+        // only reads them.
+        let sent = unsafe {
+            libc::sendto(
+                self.socket.as_raw_fd(),
+                payload.as_ptr().cast(),
+                payload.len(),
+                0,
+                (&raw const *to).cast(),
+                mem::size_of::<libc::sockaddr_in>() as libc::socklen_t,
+            )
+        };
+        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+}
+
+/// Sends again where the system says that nothing is really wrong.
+fn patiently<T>(mut send: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    let mut refused = false;
+    loop {
+        let error = match send() {
+            Ok(sent) => return Ok(sent),
+            Err(error) => error,
+        };
+        match error.raw_os_error() {
+            Some(libc::EINTR) => {}
+            // An ICMP answer to an earlier datagram; reading it has cleared it.
+            Some(libc::ECONNREFUSED) if !refused => refused = true,
+            Some(libc::EAGAIN) => return Err(io::ErrorKind::TimedOut.into()),
+            _ => return Err(error),
         }
     }
 }
@@ -102,10 +113,7 @@ impl PortTx for UdpTx {
     }
 
     fn send(&mut self, payload: &[u8], to: SocketAddrV4) -> io::Result<()> {
-        if payload.is_empty() {
-            return self.send_empty(to);
-        }
-        self.send_patiently(payload, payload.len(), None, &raw_address(to)).map(drop)
+        patiently(|| self.send_one(payload, &raw_address(to)))
     }
 
     fn send_train(
@@ -128,7 +136,7 @@ impl PortTx for UdpTx {
             } else {
                 (segment_bytes, None)
             };
-            match self.send_patiently(rest, message_bytes, segment, &to) {
+            match patiently(|| self.send_messages(rest, message_bytes, segment, &to)) {
                 Ok(sent) => rest = &rest[sent..],
                 // The path cannot segment (no checksum offload, or segments longer than its MTU):
                 // from now on every datagram goes by itself.
@@ -141,14 +149,6 @@ impl PortTx for UdpTx {
             }
         }
         Ok(())
-    }
-}
-
-impl UdpTx {
-    /// A datagram without payload, which has no bytes to cut messages from.
-    fn send_empty(&self, to: SocketAddrV4) -> io::Result<()> {
-        let socket = socket2::SockRef::from(&*self.socket);
-        socket.send_to(&[], &to.into()).map(drop)
     }
 }
 
