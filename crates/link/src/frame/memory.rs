@@ -4,7 +4,7 @@ use std::io;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 /// One range of addresses, shared with the kernel or a device while the link is open.
 #[derive(Debug)]
@@ -32,6 +32,14 @@ impl FrameMemory {
         };
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self { base, bytes, id: NEXT.fetch_add(1, Ordering::Relaxed) })
+    }
+
+    /// Asks for large pages, which the machine may or may not have: whoever goes through thousands
+    /// of buffers otherwise waits for the translation of an address with each. Of use only before
+    /// the memory is touched.
+    pub(crate) fn prefer_large_pages(&self) {
+        // SAFETY: advice on a mapping of our own changes nothing of what is in it.
+        let _ = unsafe { madvise(self.base.as_ptr().cast(), self.bytes, Advice::LinuxHugepage) };
     }
 
     /// Its first address.

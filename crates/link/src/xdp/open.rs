@@ -208,6 +208,7 @@ impl Opening {
             None => FrameMemory::anonymous(plan.bytes(false), MapFlags::empty())
                 .map_err(|e| self.failed("map frame memory", e))?,
         };
+        memory.prefer_large_pages();
         Ok(Arc::new(memory))
     }
 

@@ -3,6 +3,9 @@
 //! Chunks to receive into and chunks to transmit from come out of one pool, because a received
 //! frame may be transmitted. So that neither side starves the other, the transmit side may have
 //! `transmit` of them out, and as many as it does not have are kept for it.
+//!
+//! Each side has its own free chunks as long as it can: what one has received into was written by
+//! another processor, and its lines would have to be fetched from there to be transmitted from.
 
 use crate::frame::{Frame, FrameMemory};
 
@@ -70,11 +73,17 @@ const LEAD_BYTES: u32 = 64;
 /// `XDP_TXMD_FLAGS_CHECKSUM`.
 const METADATA_CHECKSUM: u64 = 1 << 1;
 
+/// The sides' places among the free chunks.
+const RECEIVE: usize = 0;
+const TRANSMIT: usize = 1;
+
 /// The free chunks, and the count of the others.
 #[derive(Debug)]
 pub struct Pool {
     geometry: Geometry,
-    free: Vec<Chunk>,
+    /// To be received into, and to be transmitted from. Those used last are taken first: they are
+    /// in the caches.
+    free: [Vec<Chunk>; 2],
     /// Frames can have metadata.
     metadata: bool,
     /// Chunks that the transmit side may have out.
@@ -91,8 +100,12 @@ impl Pool {
     /// A pool of `count` chunks, of which `transmit` are for the transmit side.
     pub fn new(geometry: Geometry, count: usize, transmit: usize) -> Self {
         let step = geometry.chunk >> 6;
+        let mut free = [Vec::with_capacity(count), Vec::with_capacity(count)];
         // Reversed, so that the first chunks are taken first.
-        let free = (0..count as u32).rev().map(|index| Chunk(index * step)).collect();
+        for index in (0..count).rev() {
+            free[usize::from(index >= count.saturating_sub(transmit))]
+                .push(Chunk(index as u32 * step));
+        }
         Self {
             geometry,
             free,
@@ -116,7 +129,21 @@ impl Pool {
 
     /// Chunks that are free.
     pub fn free(&self) -> usize {
-        self.free.len()
+        self.free.iter().map(Vec::len).sum()
+    }
+
+    /// Takes a free chunk for one of the sides, the other's if it has none.
+    #[inline]
+    fn pop(&mut self, side: usize) -> Option<Chunk> {
+        self.free[side].pop().or_else(|| self.free[1 - side].pop())
+    }
+
+    /// Frees a chunk, for the side that lacks one.
+    #[inline]
+    fn push(&mut self, chunk: Chunk) {
+        let side =
+            if self.free[TRANSMIT].len() < self.kept_for_transmit() { TRANSMIT } else { RECEIVE };
+        self.free[side].push(chunk);
     }
 
     /// Chunks that are lent to the user.
@@ -136,13 +163,13 @@ impl Pool {
     /// Chunks that may go to the kernel to receive into.
     #[inline]
     pub fn to_receive(&self) -> usize {
-        self.free.len().saturating_sub(self.kept_for_transmit())
+        self.free().saturating_sub(self.kept_for_transmit())
     }
 
     /// Takes a free chunk to receive into.
     #[inline]
     pub fn take(&mut self) -> Option<Chunk> {
-        self.free.pop()
+        self.pop(RECEIVE)
     }
 
     /// A received frame, lent to the user.
@@ -172,9 +199,9 @@ impl Pool {
         frames: &mut Vec<Frame>,
         count: usize,
     ) -> usize {
-        let count = count.min(self.kept_for_transmit()).min(self.free.len());
-        let from = self.free.len() - count;
-        for chunk in self.free.drain(from..).rev() {
+        let count = count.min(self.kept_for_transmit()).min(self.free());
+        for _ in 0..count {
+            let Some(chunk) = self.pop(TRANSMIT) else { break };
             let lead = if self.metadata { LEAD_BYTES } else { 0 };
             let (at, room) = (chunk.base() + u64::from(lead), self.geometry.chunk - lead);
             // SAFETY: the chunk was free: neither the kernel nor a frame has it.
@@ -187,14 +214,14 @@ impl Pool {
 
     /// Whether the transmit side has taken all that it may, so that waiting completions matter.
     pub fn transmit_short(&self, count: usize) -> bool {
-        self.kept_for_transmit().min(self.free.len()) < count
+        self.kept_for_transmit().min(self.free()) < count
     }
 
     /// Takes a frame back from the user.
     #[inline]
     pub fn put(&mut self, memory: &FrameMemory, frame: Frame) {
         let chunk = self.returned(memory, &frame);
-        self.free.push(chunk);
+        self.push(chunk);
     }
 
     /// A frame goes to the kernel: the address for its descriptor.
@@ -235,7 +262,7 @@ impl Pool {
     #[inline]
     pub fn complete(&mut self, address: u64) {
         self.transmitting -= 1;
-        self.free.push(self.geometry.chunk_of(address));
+        self.push(self.geometry.chunk_of(address));
     }
 }
 
@@ -286,6 +313,26 @@ mod tests {
         frames.drain(..).for_each(|frame| pool.put(&memory, frame));
         pool.complete(sent);
         assert_eq!((pool.to_receive(), pool.free()), (5, 8));
+    }
+
+    #[test]
+    fn a_chunk_goes_back_to_the_side_that_used_it() {
+        let (memory, mut pool) = pool(4096, false);
+        let received = pool.take().unwrap();
+        // SAFETY: nobody else uses this memory.
+        let frame = unsafe { pool.lend(&memory, received.base() + 256, 60) };
+        let mut frames = Vec::new();
+        assert_eq!(pool.reserve(&memory, &mut frames, 2), 2);
+        let unused = frames.pop().unwrap();
+        let (sent, kept) = (frames.pop().unwrap(), unused.at());
+        let at = pool.transmit(&memory, sent);
+        pool.put(&memory, frame);
+        pool.put(&memory, unused);
+        assert_eq!(pool.take(), Some(received), "given back last of those received");
+        assert_eq!(pool.reserve(&memory, &mut frames, 1), 1);
+        assert_eq!(frames[0].at(), kept, "given back last of those to transmit");
+        pool.complete(at);
+        assert_eq!((pool.free[RECEIVE].len(), pool.free[TRANSMIT].len()), (4, 2));
     }
 
     #[test]
