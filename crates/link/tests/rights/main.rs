@@ -21,6 +21,7 @@ fn an_unprivileged_process_streams_with_descriptors_from_a_broker() {
         ("xdp:veth0,mode=native", ONE_QUEUE),
         ("xdp:veth0,mode=generic", ONE_QUEUE),
         ("xdp:veth0,queues=all", FOUR_QUEUES),
+        ("xdp:veth0,tx_queues=4", FOUR_QUEUES),
         ("packet:veth0", ONE_QUEUE),
     ] {
         let Some(scene) = Scene::new(queues) else { return };
@@ -44,14 +45,16 @@ fn an_unprivileged_process_streams_with_descriptors_from_a_broker() {
 
 #[test]
 fn a_killed_client_leaves_nothing_and_the_next_has_the_interface_at_once() {
-    let Some(scene) = Scene::new(ONE_QUEUE) else { return };
-    let _broker = scene.broker();
-    let _load = scene.load();
-    for _ in 0..3 {
-        let mut client = scene.client("xdp:veth0", true);
-        client.streams(5_000);
-        client.kill();
-        wait_until("the program is gone", || !scene.is_attached());
+    for (link, queues) in [("xdp:veth0", ONE_QUEUE), ("xdp:veth0,tx_queues=4", FOUR_QUEUES)] {
+        let Some(scene) = Scene::new(queues) else { return };
+        let _broker = scene.broker();
+        let _load = scene.load();
+        for _ in 0..3 {
+            let mut client = scene.client(link, true);
+            client.streams(5_000);
+            client.kill();
+            wait_until("the program is gone", || !scene.is_attached());
+        }
     }
 }
 

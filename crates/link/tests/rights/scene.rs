@@ -95,16 +95,18 @@ impl Scene {
         Process::new(child)
     }
 
-    /// Datagrams from the left, as many as the kernel takes, until it is dropped.
+    /// Datagrams of several flows from the left, as many as the kernel takes, until it is dropped.
     pub fn load(&self) -> Load {
         let (from, to) = (self.pair.left.address, (self.address(), PORT));
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = self.pair.left.spawn(move || {
-            let socket = UdpSocket::bind((from, 0)).unwrap();
+            let sockets = [(); 16].map(|()| UdpSocket::bind((from, 0)).unwrap());
             while !stopped.load(Ordering::Relaxed) {
-                // Refused while nobody listens: that is part of the tests.
-                let _ = socket.send_to(&[7; 1000], to);
+                for socket in &sockets {
+                    // Refused while nobody listens: that is part of the tests.
+                    let _ = socket.send_to(&[7; 1000], to);
+                }
             }
         });
         Load { stop, thread: Some(thread) }

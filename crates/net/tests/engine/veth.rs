@@ -77,6 +77,26 @@ fn a_checksum_that_the_device_cannot_complete_is_completed_by_the_kernel() {
     }
 }
 
+/// There the headers are longer, and the kernel is told other places.
+#[test]
+fn a_checksum_in_a_vlan_is_completed_by_the_kernel() {
+    for mode in ["generic", "native"] {
+        let shape = PairOptions { mtu: 9000, ..PairOptions::default() };
+        let Some(pair) = Pair::new(shape) else { return };
+        pair.left.sh("ethtool -K veth0 tx off");
+        let options = format!("mode={mode},vlan=5,address=10.99.0.60/24,udp_checksum=offload");
+        let mut port = port(&pair, &format!("xdp:veth0,{options}"));
+        let other = "packet:veth0,vlan=5,address=10.99.0.61/24,checksum=verify";
+        let open = || open(other, any(), &PortOptions::default()).unwrap();
+        let mut other = pair.right.run(open);
+        for bytes in [0usize, 1, 18, 1471, 3940, 5001, 8000, 8972] {
+            let payload: Vec<u8> = (0..bytes).map(|at| at as u8).collect();
+            port.tx.send(&payload, other.local).unwrap();
+            assert_eq!(collect(&mut other, 1), [(payload, port.local)], "{mode}, {bytes}");
+        }
+    }
+}
+
 #[test]
 fn the_kernel_neither_answers_for_a_shared_port_nor_gives_it_away() {
     for link in ["packet:veth0", "xdp:veth0"] {
