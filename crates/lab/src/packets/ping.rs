@@ -13,7 +13,7 @@ use super::end::{BATCH, End, Look};
 use super::job::{Outcome, PingPlan, Trips};
 use super::pace::{Governor, Pace};
 use super::plan::Wait;
-use super::side::{Side, ns_since};
+use super::side::{LOOKS_PER_CLOCK, Side, ns_since};
 
 /// A probe that is not back after this long is lost, nanoseconds.
 const PATIENCE_NS: u64 = 200_000_000;
@@ -151,6 +151,13 @@ pub(super) fn run(side: &mut Side<'_>, plan: &PingPlan) -> io::Result<Outcome> {
         let look_now = if soon && side.wait != Wait::Block { Look::Glance } else { look };
         let look_now = if load.is_some() { Look::Glance } else { look_now };
         side.end.take_numbers(look_now, &mut numbers)?;
+        // There is nothing else to do than to look for the one that is under way.
+        let alone = look_now == Look::Glance && load.is_none() && plan.rate_pps.is_none();
+        let mut looks = if alone { LOOKS_PER_CLOCK - 1 } else { 0 };
+        while looks > 0 && numbers.is_empty() {
+            side.end.take_numbers(look_now, &mut numbers)?;
+            looks -= 1;
+        }
         let now_ns = ns_since(start);
         look = governor.next(now_ns, !numbers.is_empty());
         numbers.drain(..).for_each(|number| probes.back(number, now_ns));

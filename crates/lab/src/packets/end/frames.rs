@@ -112,45 +112,42 @@ impl FrameEnd {
 
     /// Puts what was received into the queue of what is sent, turned round.
     fn turn_received(&mut self, which: Turn) {
-        let memory = self.link.memory().clone();
-        let forwards = self.link.info().forwards;
-        let mut first = true;
-        let mut kept = false;
-        for mut frame in self.received.drain(..) {
-            let last = !frame.continues();
+        let Self { link, template, received, waiting, spare, fresh, no_room, .. } = self;
+        let forwards = link.info().forwards;
+        if !forwards {
+            link.reserve(fresh, received.len());
+        }
+        let memory = link.memory();
+        let (mut first, mut kept) = (true, false);
+        for mut frame in received.drain(..) {
             if first {
                 let bytes = memory.bytes_mut(&mut frame);
-                let wanted = which == Turn::All || self.template.number_of(bytes).is_some();
-                kept = wanted && self.waiting.len() < WAITING_MAX;
-                self.no_room += u64::from(wanted && !kept);
-                if kept && forwards {
+                let wanted = which == Turn::All || template.number_of(bytes).is_some();
+                kept = wanted && waiting.len() < WAITING_MAX;
+                *no_room += u64::from(wanted && !kept);
+                if kept {
                     reverse(bytes);
                 }
             }
-            if !kept {
-                self.spare.push(frame);
-            } else if forwards {
-                self.waiting.push(frame);
-            } else {
-                self.link.reserve(&mut self.fresh, 1);
-                if let Some(mut copy) = self.fresh.pop() {
-                    copy.set_len(frame.len());
-                    copy.set_continues(!last);
-                    let to = memory.bytes_mut(&mut copy);
-                    to.copy_from_slice(memory.bytes(&frame));
-                    if first {
-                        reverse(to);
-                    }
-                    self.waiting.push(copy);
-                } else {
-                    self.no_room += u64::from(first);
-                    kept = false;
-                }
-                self.spare.push(frame);
+            let part = first;
+            first = !frame.continues();
+            if kept && forwards {
+                waiting.push(frame);
+                continue;
             }
-            first = last;
+            if kept && let Some(mut copy) = fresh.pop() {
+                copy.set_len(frame.len());
+                copy.set_continues(frame.continues());
+                memory.bytes_mut(&mut copy).copy_from_slice(memory.bytes(&frame));
+                waiting.push(copy);
+            } else if kept {
+                *no_room += u64::from(part);
+                kept = false;
+            }
+            spare.push(frame);
         }
-        self.link.give_back(&mut self.spare);
+        spare.append(fresh);
+        link.give_back(spare);
     }
 }
 

@@ -25,6 +25,9 @@ pub struct KernelEnd {
     heads: Vec<libc::mmsghdr>,
     /// The first so many do not describe empty slots.
     used: usize,
+    /// How many the next call may fill: one after a call that found nothing, as a program that
+    /// waits for an answer would ask for one.
+    asked: usize,
     calls: u64,
     refused: u64,
 }
@@ -68,6 +71,7 @@ impl KernelEnd {
             vectors: vec![vector; BATCH],
             heads: vec![head; BATCH],
             used: BATCH,
+            asked: BATCH,
             calls: 0,
             refused: 0,
         })
@@ -82,7 +86,33 @@ impl KernelEnd {
         let sent = unsafe {
             libc::sendmmsg(self.socket.as_raw_fd(), heads.as_mut_ptr(), heads.len() as u32, 0)
         };
-        usize::try_from(sent).or_else(|_| {
+        self.left(sent as isize)
+    }
+
+    /// Sends a packet by itself, without headers to describe it; how many left.
+    ///
+    /// # Safety
+    /// The vector describes a live buffer of this struct.
+    unsafe fn send_one(&mut self, vector: libc::iovec, to: libc::sockaddr_in) -> io::Result<usize> {
+        self.calls += 1;
+        // SAFETY: the buffer (the caller's promise) and the address are live, with their true
+        // lengths, and the kernel only reads them.
+        let sent = unsafe {
+            libc::sendto(
+                self.socket.as_raw_fd(),
+                vector.iov_base,
+                vector.iov_len,
+                0,
+                (&raw const to).cast(),
+                mem::size_of::<libc::sockaddr_in>() as libc::socklen_t,
+            )
+        };
+        self.left(sent.min(1))
+    }
+
+    /// How many left, by what a call answered.
+    fn left(&mut self, answer: isize) -> io::Result<usize> {
+        usize::try_from(answer).or_else(|_| {
             let error = io::Error::last_os_error();
             match error.raw_os_error() {
                 Some(libc::EAGAIN | libc::EINTR | libc::ENOBUFS) => Ok(0),
@@ -113,12 +143,13 @@ impl KernelEnd {
             libc::recvmmsg(
                 self.socket.as_raw_fd(),
                 self.heads.as_mut_ptr(),
-                BATCH as u32,
+                self.asked as u32,
                 flags,
                 std::ptr::null_mut(),
             )
         };
         self.used = usize::try_from(count).unwrap_or(0).max(1);
+        self.asked = if count > 0 { BATCH } else { 1 };
         usize::try_from(count).or_else(|_| {
             let error = io::Error::last_os_error();
             match error.raw_os_error() {
@@ -157,7 +188,10 @@ impl End for KernelEnd {
 
     fn send_numbered(&mut self, number: u64) -> io::Result<bool> {
         self.load[..8].copy_from_slice(&number.to_le_bytes());
-        let sent = self.send(1);
+        let vector =
+            libc::iovec { iov_base: self.load.as_mut_ptr().cast(), iov_len: self.load.len() };
+        // SAFETY: the payload of this struct.
+        let sent = unsafe { self.send_one(vector, self.peer) };
         self.load[..8].copy_from_slice(&LOAD.to_le_bytes());
         Ok(sent? == 1)
     }
@@ -174,7 +208,7 @@ impl End for KernelEnd {
 
     fn turn(&mut self, look: Look, which: Turn) -> io::Result<(usize, usize)> {
         let count = self.receive(look)?;
-        let mut kept = 0;
+        let (mut kept, mut last) = (0, 0);
         for index in 0..count {
             if which == Turn::Numbered && number(self.payload(index)).is_none() {
                 continue;
@@ -182,7 +216,12 @@ impl End for KernelEnd {
             let length = self.payload(index).len();
             self.vectors[index].iov_len = length;
             self.heads[kept] = self.heads[index];
-            kept += 1;
+            (kept, last) = (kept + 1, index);
+        }
+        if kept == 1 {
+            // SAFETY: the slot of this struct that was received into, with the length received.
+            let sent = unsafe { self.send_one(self.vectors[last], self.names[last]) };
+            return sent.map(|sent| (count, sent));
         }
         let mut sent = 0;
         while sent < kept {
