@@ -125,7 +125,7 @@ fn demodulate(sample_rate_hz: f64, samples: &[Sample]) {
     let mut block = SymbolBlock::default();
     for chunk in samples.chunks(2048) {
         demodulator.push(chunk);
-        while demodulator.next_block(&mut block) {}
+        while demodulator.next_block(&mut block, false) {}
     }
     black_box(block);
 }

@@ -68,6 +68,7 @@ pub struct Monitor {
     mer_db: Gauge,
     samples: Counter,
     bad_samples: Counter,
+    missing_samples: Counter,
     fields: Counter,
     locks: Counter,
     packets: Counter,
@@ -103,6 +104,8 @@ pub struct Status {
     pub samples: u64,
     /// Samples that were not finite numbers, taken as zero.
     pub bad_samples: u64,
+    /// Samples that were lost on the way to the receiver, as far as it was told.
+    pub missing_samples: u64,
     /// Field syncs passed.
     pub fields: u64,
     /// Times that everything was locked anew after the first time.
@@ -132,6 +135,7 @@ impl Monitor {
             mer_db: Gauge::new(),
             samples: Counter::new(),
             bad_samples: Counter::new(),
+            missing_samples: Counter::new(),
             fields: Counter::new(),
             locks: Counter::new(),
             packets: Counter::new(),
@@ -159,6 +163,7 @@ impl Monitor {
             clock_offset_ppm: known(&self.clock_offset_ppm),
             samples: self.samples.get(),
             bad_samples: self.bad_samples.get(),
+            missing_samples: self.missing_samples.get(),
             fields: self.fields.get(),
             relocks: self.locks.get().saturating_sub(1),
             packets: self.packets.get(),
@@ -187,6 +192,7 @@ impl Monitor {
             ("pilot_offset_hz", (&self.pilot_offset_hz).into()),
             ("clock_offset_ppm", (&self.clock_offset_ppm).into()),
             ("bad_samples", (&self.bad_samples).into()),
+            ("missing_samples", (&self.missing_samples).into()),
             ("fields", (&self.fields).into()),
             ("locks", (&self.locks).into()),
         ]
@@ -226,6 +232,10 @@ impl Monitor {
 
     pub(crate) fn add_samples(&self, count: u64) {
         self.samples.add(count);
+    }
+
+    pub(crate) fn add_gap(&self, missing: u64) {
+        self.missing_samples.add(missing);
     }
 
     pub(crate) fn add_bad_samples(&self, count: u64) {

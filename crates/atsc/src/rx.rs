@@ -4,6 +4,7 @@
 //! one thread, [`crate::blocks`] makes them blocks of a flowgraph.
 
 pub mod carrier;
+pub mod cutter;
 pub mod demodulator;
 pub mod equalizer;
 pub mod field_tracker;

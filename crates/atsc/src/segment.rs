@@ -35,18 +35,22 @@ pub struct Segment {
 /// `place` of a field sync of the first and the second kind.
 const SYNC_PLACES: [u16; 2] = [FIELD_DATA_SEGMENTS as u16, FIELD_DATA_SEGMENTS as u16 + 1];
 
+fn place(kind: SegmentKind) -> u16 {
+    match kind {
+        SegmentKind::FieldSync(Parity::First) => SYNC_PLACES[0],
+        SegmentKind::FieldSync(Parity::Second) => SYNC_PLACES[1],
+        SegmentKind::Data(index) => {
+            debug_assert!(index < FIELD_DATA_SEGMENTS, "a field has 312 data segments");
+            index as u16
+        }
+    }
+}
+
 impl Segment {
     /// A segment of its kind, without quadrature; `restart` when it does not follow the one before.
     #[must_use]
     pub fn new(kind: SegmentKind, restart: bool, symbols: &[f32; SEGMENT_SYMBOLS]) -> Self {
-        let place = match kind {
-            SegmentKind::FieldSync(Parity::First) => SYNC_PLACES[0],
-            SegmentKind::FieldSync(Parity::Second) => SYNC_PLACES[1],
-            SegmentKind::Data(index) => {
-                debug_assert!(index < FIELD_DATA_SEGMENTS, "a field has 312 data segments");
-                index as u16
-            }
-        };
+        let place = place(kind);
         Self { symbols: *symbols, quadrature: [0.0; SEGMENT_SYMBOLS], place, restart, held: false }
     }
 
@@ -60,6 +64,14 @@ impl Segment {
     #[must_use]
     pub fn with_held(self, held: bool) -> Self {
         Self { held, ..self }
+    }
+
+    pub(crate) fn set_held(&mut self, held: bool) {
+        self.held = held;
+    }
+
+    pub(crate) fn set_place(&mut self, kind: SegmentKind, restart: bool) {
+        (self.place, self.restart) = (place(kind), restart);
     }
 
     /// Whether the signal was away (a fade, samples lost on the way): the segment only keeps the

@@ -21,6 +21,7 @@ pub mod polyphase;
 pub mod pulse;
 pub mod resample;
 pub mod rotator;
+pub mod sampler;
 pub mod simd;
 pub mod spectrum;
 pub mod window;

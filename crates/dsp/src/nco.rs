@@ -117,7 +117,7 @@ fn step(frequency_hz: f64, rate_hz: f64) -> u64 {
 /// Cosine and sine of a phase in 2⁻³² turns, to 1e-7: the nearest quarter turn, and Taylor's series
 /// for the rest, which is at most an eighth of a turn.
 #[inline(always)]
-fn cos_sin<const FMA: bool>(turn: u32) -> (f32, f32) {
+pub(crate) fn cos_sin<const FMA: bool>(turn: u32) -> (f32, f32) {
     let quarter = turn.wrapping_add(1 << 29) >> 30;
     let rest = turn.wrapping_sub(quarter << 30) as i32;
     let x = rest as f32 * (TAU / 4_294_967_296.0);

@@ -1,5 +1,7 @@
 //! A numerically controlled oscillator in lanes.
 
+use crate::multiversion;
+use crate::nco::cos_sin;
 use std::f64::consts::TAU;
 
 /// Lanes of the oscillator.
@@ -44,6 +46,25 @@ impl Rotator {
         }
     }
 
+    /// The same within 4e-6 for some hundred values, in a few nanoseconds: for short blocks.
+    /// Both angles may be up to 2^20 turns.
+    #[must_use]
+    pub fn quick(phase_rad: f64, rate_rad: f64) -> Self {
+        const TURN: f64 = 4_294_967_296.0;
+        let turns = |rad: f64| (rad * (TURN / TAU)) as i64 as u32;
+        let (phase, rate) = (turns(phase_rad), turns(rate_rad));
+        // The first eight values, the step of eight, and something to fill the vector.
+        let mut angles = [rate.wrapping_mul(LANES as u32); 2 * LANES];
+        for (lane, angle) in angles[..LANES].iter_mut().enumerate() {
+            *angle = phase.wrapping_add(rate.wrapping_mul(lane as u32));
+        }
+        let (mut cos, mut sin) = ([0.0; 2 * LANES], [0.0; 2 * LANES]);
+        exponentials(&angles, &mut cos, &mut sin);
+        let first = |x: [f32; 2 * LANES]| std::array::from_fn(|lane| x[lane]);
+        let (step_cos, step_sin) = (cos[LANES], sin[LANES]);
+        Self { cos: first(cos), sin: first(sin), step_cos, step_sin }
+    }
+
     /// Moves on by eight values.
     #[inline(always)]
     pub fn advance(&mut self) {
@@ -52,6 +73,26 @@ impl Rotator {
             self.cos[lane] = re * self.step_cos - im * self.step_sin;
             self.sin[lane] = re * self.step_sin + im * self.step_cos;
         }
+    }
+}
+
+multiversion! {
+    /// Cosine and sine of angles in 2^-32 turns.
+    fn exponentials(
+        angles: &[u32; 2 * LANES],
+        cos: &mut [f32; 2 * LANES],
+        sin: &mut [f32; 2 * LANES],
+    ) = exponentials_body;
+}
+
+#[inline(always)]
+fn exponentials_body<const FMA: bool>(
+    angles: &[u32; 2 * LANES],
+    cos: &mut [f32; 2 * LANES],
+    sin: &mut [f32; 2 * LANES],
+) {
+    for ((angle, cos), sin) in angles.iter().zip(cos).zip(sin) {
+        (*cos, *sin) = cos_sin::<FMA>(*angle);
     }
 }
 
@@ -76,6 +117,21 @@ mod tests {
                 assert!((f64::from(rotator.sin[lane]) - sin).abs() < 1e-4, "block {block}");
             }
             rotator.advance();
+        }
+    }
+
+    #[test]
+    fn the_quick_start_is_as_good_for_short_blocks() {
+        for (phase, rate) in [(0.3, -1.234_567), (-3.1, 1e-5), (1e3, 3.1)] {
+            let mut rotator = Rotator::quick(phase, rate);
+            for block in 0..25 {
+                for lane in 0..LANES {
+                    let (sin, cos) = (phase + rate * (block * LANES + lane) as f64).sin_cos();
+                    let (c, s) = (f64::from(rotator.cos[lane]), f64::from(rotator.sin[lane]));
+                    assert!((c - cos).abs() < 4e-6 && (s - sin).abs() < 4e-6, "{rate} {block}");
+                }
+                rotator.advance();
+            }
         }
     }
 

@@ -5,17 +5,20 @@ use crate::monitor::Monitor;
 use crate::rx::front_end::CHUNK_SAMPLES;
 use crate::rx::{FrontEnd, RxConfig, RxError};
 use crate::segment::Segment;
-use millstream_flow::{Block, BlockError, Context, In, Metric, Out, PortVisitor, Work};
+use millstream_flow::{
+    Block, BlockError, Context, In, Metric, Out, PortVisitor, TagValue, Work, keys,
+};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Segments that may come out of one chunk: when the pilot is found, all that was searched.
+/// Segments that may come out at once: all that was searched when the pilot is found, or a gap's.
 const PENDING_SEGMENTS: usize = 512;
 
 /// Finds and demodulates an ATSC signal.
 ///
 /// # Stream Inputs
-/// `in`: complex samples, the middle of the channel at 0 Hz.
+/// `in`: complex samples, the middle of the channel at 0 Hz. Where a tag `loss_items` says how many
+/// are missing in front of one, carrier, timing and the place in the field go on over the gap.
 ///
 /// # Stream Outputs
 /// `out`: segments whose place in the field is known; none while there is no lock.
@@ -26,6 +29,8 @@ pub struct AtscDemod {
     pub output: Out<Segment>,
     front_end: FrontEnd,
     pending: VecDeque<Segment>,
+    /// Samples in front of which gaps have been taken.
+    gaps_taken: u64,
 }
 
 impl AtscDemod {
@@ -39,7 +44,22 @@ impl AtscDemod {
             output: Out::new(),
             front_end: FrontEnd::new(config, monitor)?,
             pending: VecDeque::with_capacity(PENDING_SEGMENTS),
+            gaps_taken: 0,
         })
+    }
+
+    /// Samples missing in front of the next one, and how many there are until the next gap.
+    fn next_gap(&self) -> (u64, usize) {
+        let (position, mut missing) = (self.input.position(), 0);
+        for (_, tag) in self.input.tags() {
+            match tag.value {
+                _ if tag.key != keys::LOSS_ITEMS || tag.offset < self.gaps_taken => {}
+                TagValue::Count(items) if tag.offset == position => missing += items,
+                TagValue::Count(_) => return (missing, (tag.offset - position) as usize),
+                _ => {}
+            }
+        }
+        (missing, usize::MAX)
     }
 
     /// Moves pending segments out; false if some remain.
@@ -66,8 +86,14 @@ impl Block for AtscDemod {
             if samples.is_empty() {
                 break;
             }
-            let count = samples.len().min(CHUNK_SAMPLES);
+            let (missing, until_gap) = self.next_gap();
+            let count = samples.len().min(CHUNK_SAMPLES).min(until_gap);
             let Self { front_end, pending, .. } = self;
+            if missing > 0 {
+                front_end.gap(missing, &mut |segment| pending.push_back(*segment));
+                self.gaps_taken = self.input.position() + 1;
+                continue;
+            }
             front_end.process(&samples[..count], &mut |segment| pending.push_back(*segment));
             self.input.consume(count);
         }

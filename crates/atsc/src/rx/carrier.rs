@@ -37,6 +37,9 @@ const TRACK_BANDWIDTH_HZ: f64 = 300.0;
 /// How far the loop may pull from where the search found the pilot.
 const PULL_LIMIT_HZ: f64 = 3000.0;
 
+/// Weight of a block in the pilot's mean amplitude.
+const PILOT_WEIGHT: f32 = 1.0 / 64.0;
+
 /// The phase-locked loop: turns the pilot to zero frequency and phase.
 #[derive(Clone, Debug)]
 pub struct Carrier {
@@ -52,6 +55,8 @@ pub struct Carrier {
     pull_rad: f64,
     /// The last block weighted by a rising ramp: first half of the triangle.
     rising: (f32, f32),
+    /// Mean amplitude.
+    pilot: f32,
 }
 
 impl Carrier {
@@ -70,6 +75,7 @@ impl Carrier {
             updates: 0,
             pull_rad: 0.0,
             rising: (0.0, 0.0),
+            pilot: 0.0,
         }
     }
 
@@ -95,22 +101,42 @@ impl Carrier {
         self.phase_rad += self.nominal_rad * symbols;
     }
 
-    /// Turns a block of symbols in place by the pilot's phase, and updates the loop.
+    /// Turns a block of symbols in place by the pilot's phase, and updates the loop; without a
+    /// signal to follow (`held`) it only goes on at its frequency.
     /// Returns the mean around the end of the block before, in which the pilot should be real.
-    pub fn process(&mut self, block: &mut SymbolBlock) -> (f32, f32) {
+    pub fn process(&mut self, block: &mut SymbolBlock, held: bool) -> (f32, f32) {
         let turn = self.nominal_rad + self.pull_rad / BLOCK_SYMBOLS as f64;
-        let [all, rising] = derotate(Rotator::new(-self.phase_rad, -turn), block);
+        let [all, rising] = derotate(Rotator::quick(-self.phase_rad, -turn), block);
         let mean_re = self.rising.0 + all.0 - rising.0;
         let mean_im = self.rising.1 + all.1 - rising.1;
         self.rising = rising;
         self.phase_rad = wrap_rad(self.phase_rad + turn * BLOCK_SYMBOLS as f64);
-        let error = f64::from(mean_im).atan2(f64::from(mean_re));
+        if held {
+            self.pull_rad = self.filter.rate();
+            return (mean_re, mean_im);
+        }
+        let error = self.error(mean_re, mean_im);
         self.pull_rad = self.filter.update(error);
         self.updates = self.updates.saturating_add(1);
         if self.updates == ACQUIRE_UPDATES {
             self.filter.set_gains(LoopGains::new(TRACK_BANDWIDTH_HZ, self.update_rate_hz));
         }
         (mean_re, mean_im)
+    }
+
+    /// The phase error: exact while pulling in. While tracking it is relative to the pilot's usual
+    /// amplitude, so that moments without a pilot do not throw the loop off.
+    fn error(&mut self, re: f32, im: f32) -> f64 {
+        let amplitude = (re * re + im * im).sqrt();
+        if self.updates == 0 {
+            self.pilot = amplitude;
+        }
+        self.pilot += PILOT_WEIGHT * (amplitude - self.pilot);
+        if self.updates < ACQUIRE_UPDATES {
+            return f64::from(im).atan2(f64::from(re));
+        }
+        let share = |x: f32| f64::from(x / self.pilot.max(f32::MIN_POSITIVE)).clamp(-1.0, 1.0);
+        if re < 0.0 { share(amplitude.copysign(im)) } else { share(im) }
     }
 }
 
@@ -170,7 +196,7 @@ mod tests {
                 let phase = |k: usize| 2.0 + turn * (block * BLOCK_SYMBOLS + k) as f64;
                 let re = std::array::from_fn(|k| phase(k).cos() as f32);
                 let im = std::array::from_fn(|k| phase(k).sin() as f32);
-                last = carrier.process(&mut SymbolBlock { re, im });
+                last = carrier.process(&mut SymbolBlock { re, im }, false);
             }
             assert!((last.0 - 1.0).abs() < 1e-3 && last.1.abs() < 1e-3, "{offset_hz}: {last:?}");
             let error_hz = (carrier.turn_rad() - turn) / std::f64::consts::TAU * symbol_rate_hz;
@@ -183,7 +209,31 @@ mod tests {
         // It takes twelve hours to get there.
         let mut carrier = Carrier::new(-1.0, 10.76e6);
         carrier.updates = u32::MAX;
-        carrier.process(&mut SymbolBlock { re: [1.0; BLOCK_SYMBOLS], ..SymbolBlock::default() });
+        let block = SymbolBlock { re: [1.0; BLOCK_SYMBOLS], ..SymbolBlock::default() };
+        carrier.process(&mut block.clone(), false);
         assert_eq!(carrier.updates, u32::MAX);
+    }
+
+    #[test]
+    fn a_held_loop_goes_on_at_its_frequency() {
+        let mut carrier = Carrier::new(-1.0, 10.76e6);
+        let turn = -1.0 + 2e-5;
+        let block = |n: usize| {
+            let phase = |k: usize| turn * (n * BLOCK_SYMBOLS + k) as f64;
+            let re = std::array::from_fn(|k| phase(k).cos() as f32);
+            SymbolBlock { re, im: std::array::from_fn(|k| phase(k).sin() as f32) }
+        };
+        for n in 0..2000 {
+            carrier.process(&mut block(n), false);
+        }
+        let before = carrier.turn_rad();
+        // Noise or silence in between does not count.
+        for _ in 0..500 {
+            carrier.process(&mut SymbolBlock { re: [0.0; 104], im: [3.0; 104] }, true);
+        }
+        assert_eq!(carrier.turn_rad(), before);
+        carrier.process(&mut block(2500), true);
+        let (re, im) = carrier.process(&mut block(2501), true);
+        assert!(re > 0.99 && im.abs() < 0.02, "{re} {im}");
     }
 }

@@ -127,7 +127,7 @@ impl Equalizer {
         // A field sync that is only presumed, because the lock bridges a missed one, teaches
         // nothing.
         let is_there =
-            |s: &Segment| s.restart() || (!s.held() && field_tracker::detect(&s.symbols).is_some());
+            |s: &Segment| s.restart() || (!s.held() && field_tracker::detect(s).is_some());
         self.feedback.next_segment();
         if let SegmentKind::FieldSync(parity) = kind
             && is_there(&current)

@@ -1,12 +1,16 @@
 //! The place of every segment in its field.
 
-use super::segment_sync::SegmentRows;
+use crate::Sample;
 use crate::field::{MIDDLE_PN63_START, PN63, PN511, PN511_LEVELS, PN511_START, Parity, field_sync};
-use crate::params::{FIELD_DATA_SEGMENTS, SEGMENT_SYMBOLS, SYNC_LEVEL};
+use crate::params::{FIELD_DATA_SEGMENTS, SYNC_LEVEL};
 use crate::segment::{Segment, SegmentKind};
+use millstream_dsp::rotator::LANES;
+use millstream_dsp::{multiversion, simd::madd};
+use std::ops::Range;
 
 /// Correlation with the long sequence, relative to nominal, that makes a field sync: data alone has
-/// a deviation of 0.04. Symbols above their nominal level are measured against their own, because
+/// a deviation of 0.04 in each part. Its magnitude counts: the strongest path need not be in phase
+/// with the pilot. Symbols above their nominal level are measured against their own, because
 /// after silence the gain may be far too high for a while.
 const THRESHOLD: f32 = 0.4;
 
@@ -47,9 +51,15 @@ impl FieldTracker {
         Self::default()
     }
 
+    /// Whether the place of the next segment is known.
+    #[must_use]
+    pub fn is_locked(&self) -> bool {
+        self.lock.is_some()
+    }
+
     /// Takes the next segment.
-    pub fn step(&mut self, symbols: &[f32; SEGMENT_SYMBOLS]) -> FieldStep {
-        let seen = detect(symbols);
+    pub fn step(&mut self, segment: &Segment) -> FieldStep {
+        let seen = if segment.held() { None } else { detect(segment) };
         match (&mut self.lock, seen) {
             (None, None) => FieldStep::Unlocked,
             (Some(lock), None) if lock.since < FIELD_DATA_SEGMENTS => {
@@ -76,15 +86,16 @@ impl FieldTracker {
         }
     }
 
-    /// The same, as a segment ready to pass on.
-    pub fn place(&mut self, rows: SegmentRows<'_>) -> (FieldStep, Option<Segment>) {
-        let step = self.step(rows.re);
+    /// The same, and writes the place into the segment; whether it is to be passed on.
+    pub fn place(&mut self, segment: &mut Segment) -> (FieldStep, bool) {
+        let step = self.step(segment);
         let (kind, restart) = match step {
             FieldStep::Placed(kind) => (kind, false),
             FieldStep::Locked(parity) => (SegmentKind::FieldSync(parity), true),
-            FieldStep::Unlocked | FieldStep::Lost => return (step, None),
+            FieldStep::Unlocked | FieldStep::Lost => return (step, false),
         };
-        (step, Some(Segment::new(kind, restart, rows.re).with_quadrature(rows.im)))
+        segment.set_place(kind, restart);
+        (step, true)
     }
 }
 
@@ -96,39 +107,73 @@ impl Lock {
 }
 
 /// The parity of a field sync, if the segment is one.
-pub(super) fn detect(symbols: &[f32; SEGMENT_SYMBOLS]) -> Option<Parity> {
-    let sequence = &symbols[PN511_START..PN511_START + PN511];
-    let level = correlation(sequence, sequence).sqrt().max(SYNC_LEVEL);
-    let long = correlation(sequence, &*PN511_LEVELS);
-    if long < THRESHOLD * SYNC_LEVEL * level {
+pub(super) fn detect(segment: &Segment) -> Option<Parity> {
+    let long = PN511_START..PN511_START + PN511;
+    let (sum, power) = correlate(segment, long.clone(), &*PN511_LEVELS);
+    let level = (power / PN511 as f32).sqrt().max(SYNC_LEVEL);
+    if sum.norm() < THRESHOLD * SYNC_LEVEL * level * PN511 as f32 {
         return None;
     }
     let middle = MIDDLE_PN63_START..MIDDLE_PN63_START + PN63;
-    let upright = correlation(&symbols[middle.clone()], &field_sync(Parity::First)[middle]);
-    Some(if upright > 0.0 { Parity::First } else { Parity::Second })
+    let levels = &field_sync(Parity::First)[middle.clone()];
+    let (upright, _) = correlate(segment, middle, levels);
+    let in_phase = (upright * sum.conj()).re;
+    Some(if in_phase > 0.0 { Parity::First } else { Parity::Second })
 }
 
-/// The mean product, in eight partial sums.
-fn correlation(a: &[f32], b: &[f32]) -> f32 {
-    let mut sums = [0.0; 8];
-    for (a, b) in a.chunks(8).zip(b.chunks(8)) {
-        for (sum, (a, b)) in sums.iter_mut().zip(a.iter().zip(b)) {
-            *sum += a * b;
+fn correlate(segment: &Segment, place: Range<usize>, levels: &[f32]) -> (Sample, f32) {
+    let rows = [&segment.symbols[place.clone()], &segment.quadrature[place]];
+    let [re, im, power] = sums(rows, levels);
+    (Sample::new(re, im), power)
+}
+
+multiversion! {
+    /// The products of both rows with the levels, and of the first with itself.
+    fn sums(rows: [&[f32]; 2], levels: &[f32]) -> [f32; 3] = sums_body;
+}
+
+#[inline(always)]
+fn sums_body<const FMA: bool>([re, im]: [&[f32]; 2], levels: &[f32]) -> [f32; 3] {
+    let (mut sums, mut add) = ([[0.0; LANES]; 3], [0.0; 3]);
+    let ((re, re_end), (im, im_end)) = (re.as_chunks::<LANES>(), im.as_chunks::<LANES>());
+    let (levels, levels_end) = levels.as_chunks::<LANES>();
+    for ((re, im), level) in re.iter().zip(im).zip(levels) {
+        for lane in 0..LANES {
+            sums[0][lane] = madd::<FMA>(re[lane], level[lane], sums[0][lane]);
+            sums[1][lane] = madd::<FMA>(im[lane], level[lane], sums[1][lane]);
+            sums[2][lane] = madd::<FMA>(re[lane], re[lane], sums[2][lane]);
         }
     }
-    sums.iter().sum::<f32>() / a.len() as f32
+    for ((re, im), level) in re_end.iter().zip(im_end).zip(levels_end) {
+        add = [add[0] + re * level, add[1] + im * level, add[2] + re * re];
+    }
+    std::array::from_fn(|i| sums[i].iter().sum::<f32>() + add[i])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::params::DATA_POWER;
+    use crate::params::{DATA_POWER, SEGMENT_SYMBOLS};
 
-    fn data(n: usize) -> [f32; SEGMENT_SYMBOLS] {
+    /// A segment of these levels through a path that turns them.
+    fn turned(levels: [f32; SEGMENT_SYMBOLS]) -> Segment {
+        let [re, im] = [-0.3, 0.8].map(|part| levels.map(|x| part * x));
+        Segment::new(SegmentKind::Data(0), false, &re).with_quadrature(&im)
+    }
+
+    fn levels(n: usize) -> [f32; SEGMENT_SYMBOLS] {
         std::array::from_fn(|k| {
             let hash = ((n * SEGMENT_SYMBOLS + k) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
             (hash >> 61) as f32 * 2.0 - 7.0
         })
+    }
+
+    fn data(n: usize) -> Segment {
+        turned(levels(n))
+    }
+
+    fn sync(parity: Parity) -> Segment {
+        turned(*field_sync(parity))
     }
 
     fn run(tracker: &mut FieldTracker, segments: usize) -> Vec<FieldStep> {
@@ -140,26 +185,29 @@ mod tests {
         let deviation = (DATA_POWER / PN511 as f32).sqrt() * SYNC_LEVEL;
         assert!(THRESHOLD * SYNC_LEVEL * SYNC_LEVEL > 9.0 * deviation);
         assert!(run(&mut FieldTracker::new(), 5000).iter().all(|s| *s == FieldStep::Unlocked));
-        let loud = |n: usize| data(n).map(|x| x * 10.0);
+        let loud = |n: usize| turned(levels(n).map(|x| x * 10.0));
         assert!((0..5000).all(|n| detect(&loud(n)).is_none()));
-        assert_eq!(detect(&field_sync(Parity::Second).map(|x| x * 10.0)), Some(Parity::Second));
+        assert_eq!(
+            detect(&turned(field_sync(Parity::Second).map(|x| x * 10.0))),
+            Some(Parity::Second)
+        );
     }
 
     #[test]
     fn places_follow_the_field_sync_and_parities_alternate() {
         let mut tracker = FieldTracker::new();
-        assert_eq!(tracker.step(field_sync(Parity::Second)), FieldStep::Locked(Parity::Second));
+        assert_eq!(tracker.step(&sync(Parity::Second)), FieldStep::Locked(Parity::Second));
         for (n, step) in run(&mut tracker, FIELD_DATA_SEGMENTS).iter().enumerate() {
             assert_eq!(*step, FieldStep::Placed(SegmentKind::Data(n)));
         }
         let first = SegmentKind::FieldSync(Parity::First);
-        assert_eq!(tracker.step(field_sync(Parity::First)), FieldStep::Placed(first));
+        assert_eq!(tracker.step(&sync(Parity::First)), FieldStep::Placed(first));
     }
 
     #[test]
     fn missed_field_syncs_are_bridged_and_then_end_the_lock() {
         let mut tracker = FieldTracker::new();
-        tracker.step(field_sync(Parity::First));
+        tracker.step(&sync(Parity::First));
         let steps = run(&mut tracker, 4 * (FIELD_DATA_SEGMENTS + 1));
         let bridged = FieldStep::Placed(SegmentKind::FieldSync(Parity::Second));
         assert_eq!(steps[FIELD_DATA_SEGMENTS], bridged);
@@ -170,9 +218,25 @@ mod tests {
     #[test]
     fn a_field_sync_out_of_place_begins_a_new_lock() {
         let mut tracker = FieldTracker::new();
-        tracker.step(field_sync(Parity::First));
+        tracker.step(&sync(Parity::First));
         run(&mut tracker, 100);
-        assert_eq!(tracker.step(field_sync(Parity::First)), FieldStep::Locked(Parity::First));
+        assert_eq!(tracker.step(&sync(Parity::First)), FieldStep::Locked(Parity::First));
         assert_eq!(run(&mut tracker, 1)[0], FieldStep::Placed(SegmentKind::Data(0)));
+    }
+
+    #[test]
+    fn a_held_segment_is_no_field_sync() {
+        let mut tracker = FieldTracker::new();
+        let held = sync(Parity::First).with_held(true);
+        assert_eq!(tracker.step(&held), FieldStep::Unlocked);
+    }
+
+    #[test]
+    fn the_fast_copy_agrees_with_the_plain_one() {
+        let (a, b) = (levels(1), levels(2));
+        let rows = [&a[4..515], &b[4..515]];
+        let (fast, plain) = (sums(rows, &*PN511_LEVELS), sums_body::<false>(rows, &*PN511_LEVELS));
+        // Sums of 511 products of up to 49.
+        assert!(fast.iter().zip(plain).all(|(a, b)| (a - b).abs() < 0.02), "{fast:?} {plain:?}");
     }
 }

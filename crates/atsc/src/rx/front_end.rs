@@ -1,11 +1,14 @@
 //! Samples to segments: everything with feedback, from pilot search to field sync.
+//!
+//! A break in the signal shorter than about 60 ms, or samples that are known to be missing for at
+//! most [`MAX_BRIDGED_S`], leave carrier, timing and the place in the field as they were: segments
+//! go on, marked as held.
 
 use super::carrier::SymbolBlock;
 use super::demodulator::Demodulator;
 use super::field_tracker::{FieldStep, FieldTracker};
 use super::pilot::{PilotFinder, PilotSearch};
 use super::segment_sync::{SegmentSync, SyncOutput};
-use super::timing::TimingChange;
 use crate::Sample;
 use crate::monitor::{LockState, Monitor};
 use crate::params::{FIELD_SEGMENTS, MIN_SAMPLE_RATE_HZ};
@@ -17,6 +20,9 @@ pub const MAX_SAMPLE_RATE_HZ: f64 = 64e6;
 
 /// Samples are taken in chunks of this, so that results do not depend on how they arrive.
 pub const CHUNK_SAMPLES: usize = 2048;
+
+/// The longest gap that is bridged, in seconds of signal.
+pub const MAX_BRIDGED_S: f64 = 0.03;
 
 /// Segments without any field sync after which there is none.
 const MAX_UNLOCKED_SEGMENTS: usize = 3 * FIELD_SEGMENTS;
@@ -64,6 +70,8 @@ struct Receiving {
     demodulator: Demodulator,
     sync: SegmentSync,
     fields: FieldTracker,
+    /// The signal was away at the last segment.
+    held: bool,
     /// Segments since the segment sync was found or the field lock lost.
     unlocked: usize,
 }
@@ -107,13 +115,47 @@ impl FrontEnd {
             self.chunk.extend_from_slice(now);
             rest = later;
             if self.chunk.len() == CHUNK_SAMPLES {
-                let chunk = std::mem::take(&mut self.chunk);
-                self.monitor.add_samples(CHUNK_SAMPLES as u64);
-                self.process_chunk(&chunk, on_segment);
-                self.chunk = chunk;
-                self.chunk.clear();
+                self.flush(on_segment);
             }
         }
+    }
+
+    /// Says that `missing` samples were lost between those taken so far and the next. Over a short
+    /// gap everything stays in step; after a long one, or before there is a signal, the search for
+    /// it begins anew.
+    pub fn gap(&mut self, missing: u64, on_segment: &mut dyn FnMut(&Segment)) {
+        self.flush(on_segment);
+        self.monitor.add_gap(missing);
+        let receiving = match &mut self.stage {
+            Stage::Searching(finder) => return finder.restart(),
+            Stage::Receiving(receiving) => receiving,
+        };
+        if missing as f64 > MAX_BRIDGED_S * self.sample_rate_hz {
+            self.monitor.enter(LockState::Starting);
+            return self.search();
+        }
+        let silence = [Sample::default(); CHUNK_SAMPLES];
+        let mut left = missing as usize;
+        let mut outcome = Ok(());
+        while left > 0 && outcome.is_ok() {
+            let count = left.min(CHUNK_SAMPLES);
+            outcome = receiving.process(&silence[..count], true, &self.monitor, on_segment);
+            left -= count;
+        }
+        self.conclude(outcome);
+    }
+
+    /// Processes the samples that wait for a whole chunk.
+    fn flush(&mut self, on_segment: &mut dyn FnMut(&Segment)) {
+        let mut chunk = std::mem::take(&mut self.chunk);
+        self.monitor.add_samples(chunk.len() as u64);
+        self.process_chunk(&chunk, on_segment);
+        chunk.clear();
+        self.chunk = chunk;
+    }
+
+    fn search(&mut self) {
+        self.stage = Stage::Searching(Box::new(PilotFinder::new(self.sample_rate_hz)));
     }
 
     fn process_chunk(&mut self, chunk: &[Sample], on_segment: &mut dyn FnMut(&Segment)) {
@@ -129,13 +171,13 @@ impl FrontEnd {
                     let mut receiving = Receiving::new(self.sample_rate_hz, offset_hz);
                     let outcome = piece
                         .chunks(CHUNK_SAMPLES)
-                        .try_for_each(|c| receiving.process(c, &self.monitor, on_segment));
+                        .try_for_each(|c| receiving.process(c, false, &self.monitor, on_segment));
                     self.stage = Stage::Receiving(Box::new(receiving));
                     self.conclude(outcome);
                 }
             },
             Stage::Receiving(receiving) => {
-                let outcome = receiving.process(chunk, &self.monitor, on_segment);
+                let outcome = receiving.process(chunk, false, &self.monitor, on_segment);
                 self.conclude(outcome);
             }
         }
@@ -147,7 +189,7 @@ impl FrontEnd {
             Ended::NoSegmentSync => LockState::NoSegmentSync,
             Ended::NoFieldSync => LockState::NoFieldSync,
         });
-        self.stage = Stage::Searching(Box::new(PilotFinder::new(self.sample_rate_hz)));
+        self.search();
     }
 }
 
@@ -157,44 +199,61 @@ impl Receiving {
             demodulator: Demodulator::new(sample_rate_hz, offset_hz),
             sync: SegmentSync::new(),
             fields: FieldTracker::new(),
+            held: false,
             unlocked: 0,
         }
     }
 
+    /// Takes samples, or in a `gap` what stands for them.
     fn process(
         &mut self,
         chunk: &[Sample],
+        gap: bool,
         monitor: &Monitor,
         on_segment: &mut dyn FnMut(&Segment),
     ) -> Result<(), Ended> {
         monitor.add_bad_samples(self.demodulator.push(chunk) as u64);
         let mut block = SymbolBlock::default();
-        while self.demodulator.next_block(&mut block) {
-            let Self { demodulator, sync, fields, unlocked } = self;
-            match sync.push(&block) {
+        while self.demodulator.next_block(&mut block, gap || self.sync.is_held()) {
+            match self.sync.push(&block, gap) {
                 None => {}
-                Some(SyncOutput::Found(TimingChange { shift, rate })) => {
-                    demodulator.adjust(shift, rate);
-                    *fields = FieldTracker::new();
-                    *unlocked = 0;
+                Some(SyncOutput::Found(change)) => {
+                    self.demodulator.adjust(change.shift, change.rate);
+                    self.fields = FieldTracker::new();
+                    (self.held, self.unlocked) = (false, 0);
+                    self.demodulator.reacquire();
                     monitor.enter(LockState::SegmentSync);
                 }
-                Some(SyncOutput::Segment(rows, TimingChange { shift, rate })) => {
-                    demodulator.adjust(shift, rate);
-                    let (step, segment) = fields.place(rows);
-                    if let Some(segment) = &segment {
+                Some(SyncOutput::Segment(segment, change)) => {
+                    self.demodulator.adjust(change.shift, change.rate);
+                    let (step, placed) = self.fields.place(segment);
+                    if placed {
                         on_segment(segment);
                     }
                     self.report(step, monitor)?;
-                }
-                Some(SyncOutput::Lost) => {
-                    demodulator.reacquire();
-                    monitor.enter(LockState::Pilot);
+                    self.report_hold(monitor);
                 }
                 Some(SyncOutput::Absent) => return Err(Ended::NoSegmentSync),
             }
         }
         Ok(())
+    }
+
+    /// Says when the signal goes away and when it is back.
+    fn report_hold(&mut self, monitor: &Monitor) {
+        let held = self.sync.is_held();
+        if held == self.held {
+            return;
+        }
+        self.held = held;
+        if held {
+            return monitor.enter(LockState::Pilot);
+        }
+        self.demodulator.reacquire();
+        monitor.enter(LockState::SegmentSync);
+        if self.fields.is_locked() {
+            monitor.enter(LockState::Locked);
+        }
     }
 
     fn report(&mut self, step: FieldStep, monitor: &Monitor) -> Result<(), Ended> {
@@ -207,7 +266,9 @@ impl Receiving {
             }
             FieldStep::Lost => {
                 self.unlocked = 0;
-                monitor.enter(LockState::SegmentSync);
+                if !self.sync.is_held() {
+                    monitor.enter(LockState::SegmentSync);
+                }
             }
             FieldStep::Locked(_) => {
                 // A lock that replaces another one is an event of its own.

@@ -2,6 +2,8 @@
 
 use super::carrier::{BLOCK_SYMBOLS, SymbolBlock};
 use crate::params::DATA_POWER;
+use millstream_dsp::rotator::LANES;
+use millstream_dsp::{multiversion, simd::madd};
 
 /// Blocks during which the averages follow quickly, while the carrier loop pulls in.
 const ACQUIRE_BLOCKS: u32 = 300;
@@ -53,26 +55,27 @@ impl Level {
         self.power.sqrt()
     }
 
-    /// Levels one block, whose real mean the carrier recovery has measured. The imaginary part has
-    /// no pilot and gets the same gain.
-    pub fn process(&mut self, block: &mut SymbolBlock, block_mean: f32) {
-        let [mean_weight, power_weight] = self.weights();
+    /// Levels one block, whose real mean the carrier recovery has measured; without a signal
+    /// (`held`) the gain stays. The imaginary part has no pilot and gets the same gain.
+    pub fn process(&mut self, block: &mut SymbolBlock, block_mean: f32, held: bool) {
+        let [mean_weight, power_weight] = if held { [0.0; 2] } else { self.weights() };
         let limit = self.limit();
         self.mean += mean_weight * (block_mean - self.mean).clamp(-limit, limit);
-        let mean = self.mean;
-        let mut sums = [0.0; 8];
-        for eight in block.re.as_chunks_mut::<8>().0 {
-            for (x, sum) in eight.iter_mut().zip(&mut sums) {
-                *x = (*x - mean).clamp(-limit, limit);
-                *sum += *x * *x;
-            }
-        }
-        let power = sums.iter().sum::<f32>() / BLOCK_SYMBOLS as f32;
+        let gain = self.gain();
+        let power = scale(block, self.mean, gain, limit);
         self.power += power_weight * (power - self.power);
-        let gain = (DATA_POWER / self.power.max(LEAST_POWER)).sqrt();
-        block.re.iter_mut().for_each(|x| *x *= gain);
-        block.im.iter_mut().for_each(|x| *x = gain * x.clamp(-limit, limit));
-        self.blocks = self.blocks.saturating_add(1);
+        if self.blocks == 0 {
+            // The first block has to set its own gain.
+            let gain = self.gain() / gain;
+            block.re.iter_mut().chain(&mut block.im).for_each(|x| *x *= gain);
+        }
+        if !held {
+            self.blocks = self.blocks.saturating_add(1);
+        }
+    }
+
+    fn gain(&self) -> f32 {
+        (DATA_POWER / self.power.max(LEAST_POWER)).sqrt()
     }
 
     /// The largest distance from the mean that counts.
@@ -94,6 +97,39 @@ impl Level {
     }
 }
 
+multiversion! {
+    /// Takes the mean away, limits, multiplies by the gain; gives the real part's mean square
+    /// before the gain.
+    fn scale(block: &mut SymbolBlock, mean: f32, gain: f32, limit: f32) -> f32 = scale_body;
+}
+
+#[inline(always)]
+fn scale_body<const FMA: bool>(
+    SymbolBlock { re, im }: &mut SymbolBlock,
+    mean: f32,
+    gain: f32,
+    limit: f32,
+) -> f32 {
+    let mut sums = [0.0; LANES];
+    for (re, im) in re.as_chunks_mut::<LANES>().0.iter_mut().zip(im.as_chunks_mut::<LANES>().0) {
+        for lane in 0..LANES {
+            let x = between(re[lane] - mean, limit);
+            sums[lane] = madd::<FMA>(x, x, sums[lane]);
+            re[lane] = x * gain;
+            im[lane] = between(im[lane], limit) * gain;
+        }
+    }
+    // In order: sums across lanes would tempt the compiler to work across them above.
+    sums.iter().sum::<f32>() / BLOCK_SYMBOLS as f32
+}
+
+/// `x` cut to `limit` on both sides, as two instructions do it.
+#[inline(always)]
+fn between(x: f32, limit: f32) -> f32 {
+    let x = if x > -limit { x } else { -limit };
+    if x < limit { x } else { limit }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,7 +144,9 @@ mod tests {
                 block.re = std::array::from_fn(|k| gain * (data(k) + 1.25));
                 block.im = std::array::from_fn(|k| -gain * data(k));
                 let mean = block.re.iter().sum::<f32>() / BLOCK_SYMBOLS as f32;
-                level.process(&mut block, mean);
+                level.process(&mut block, mean, false);
+                let loudest = block.re.iter().fold(0.0, |a: f32, x| a.max(x.abs()));
+                assert!((4.0..12.0).contains(&loudest), "gain {gain}, block {n}: {loudest}");
             }
             for (x, y) in block.re.into_iter().zip(block.im) {
                 let nearest = ((x + 7.0) / 2.0).round() * 2.0 - 7.0;
@@ -118,10 +156,20 @@ mod tests {
     }
 
     #[test]
+    fn the_gain_stays_while_there_is_no_signal() {
+        let mut level = Level::new();
+        let loud = SymbolBlock { re: [3.0; BLOCK_SYMBOLS], im: [1.0; BLOCK_SYMBOLS] };
+        (0..400).for_each(|_| level.process(&mut loud.clone(), 0.5, false));
+        let before = (level.pilot(), level.data_rms());
+        (0..400).for_each(|_| level.process(&mut SymbolBlock::default(), 0.0, true));
+        assert_eq!((level.pilot(), level.data_rms()), before);
+    }
+
+    #[test]
     fn silence_stays_silent() {
         let mut level = Level::new();
         let mut block = SymbolBlock::default();
-        level.process(&mut block, 0.0);
+        level.process(&mut block, 0.0, false);
         assert_eq!([block.re, block.im], [[0.0; BLOCK_SYMBOLS]; 2]);
     }
 }

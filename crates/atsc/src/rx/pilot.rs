@@ -76,6 +76,11 @@ impl PilotFinder {
         }
     }
 
+    /// Begins a search anew.
+    pub fn restart(&mut self) {
+        self.piece.clear();
+    }
+
     /// The samples of the last successful search, to be received from their start; the next search
     /// starts afresh.
     pub fn take_piece(&mut self) -> Vec<Sample> {

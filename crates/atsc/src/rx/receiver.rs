@@ -56,6 +56,13 @@ impl Receiver {
         let Self { front_end, decoder } = self;
         front_end.process(samples, &mut |segment| decoder.process(segment, on_packet));
     }
+
+    /// Says that `missing` samples were lost between those taken so far and the next: see
+    /// [`FrontEnd::gap`].
+    pub fn gap(&mut self, missing: u64, on_packet: &mut dyn FnMut(&[u8; PACKET_BYTES])) {
+        let Self { front_end, decoder } = self;
+        front_end.gap(missing, &mut |segment| decoder.process(segment, on_packet));
+    }
 }
 
 impl Decoder {

@@ -1,137 +1,136 @@
-//! Segments out of symbols: search, then track.
+//! Segments out of symbols: search, then track, and hold on through breaks.
 
-use super::carrier::{BLOCK_SYMBOLS, SymbolBlock};
-use super::sync_search::{SyncPlace, SyncSearch};
+use super::carrier::SymbolBlock;
+use super::cutter::Cutter;
+use super::sync_search::{SyncPlace, SyncSearch, wrap};
 use super::timing::{Timing, TimingChange};
+use crate::Sample;
 use crate::params::SEGMENT_SYMBOLS;
+use crate::segment::Segment;
 
 /// Weight of one segment in the smoothed sync correlation.
 const QUALITY_WEIGHT: f32 = 1.0 / 16.0;
 
-/// Smoothed correlation (nominally 1) below which the sync is lost.
-const QUALITY_LOST: f32 = 0.45;
+/// Magnitude of the smoothed correlation (nominally 1; 0.58 for the first of three equal paths)
+/// below which the signal is away. Noise alone has a deviation of 0.12.
+const QUALITY_LOST: f32 = 0.35;
+
+/// Magnitude from which it is there again.
+const QUALITY_BACK: f32 = 0.6;
+
+/// Segments for which a sync that was just found is trusted: meanwhile the carrier loop pulls in,
+/// and the correlation turns with it.
+const SETTLING_SEGMENTS: u32 = 48;
+
+/// Cosine of the angle between the strongest path and its quadrant at which the quadrant changes.
+const QUADRANT_LEFT: f32 = 0.2;
+
+/// How far from its place the sync may be when it comes back, in symbols.
+const SLIP_MAX: f64 = 2.5;
 
 /// Looks of the search without result after which there is no sync here (about 60 ms).
 const MAX_LOOKS: u32 = 48;
-
-/// The symbols of a segment.
-#[derive(Clone, Copy, Debug)]
-pub struct SegmentRows<'a> {
-    /// Real parts: the levels.
-    pub re: &'a [f32; SEGMENT_SYMBOLS],
-    /// Imaginary parts.
-    pub im: &'a [f32; SEGMENT_SYMBOLS],
-}
 
 /// What comes out of the segment sync.
 #[derive(Debug)]
 pub enum SyncOutput<'a> {
     /// The sync was found: take the following symbols so.
     Found(TimingChange),
-    /// A segment, and how to take the following symbols.
-    Segment(SegmentRows<'a>, TimingChange),
-    /// The sync went away; a new search has begun.
-    Lost,
+    /// A segment whose place is to be found out, and how to take the following symbols.
+    Segment(&'a mut Segment, TimingChange),
     /// The search found nothing for long; it goes on.
     Absent,
+}
+
+/// Cuts symbols into segments and recovers their timing.
+///
+/// When the sync goes away, segments go on in their rhythm and are marked as held: a signal that
+/// comes back in its old place within 60 ms has lost nothing but what was sent meanwhile.
+#[derive(Clone, Debug)]
+pub struct SegmentSync {
+    state: State,
+    cutter: Cutter,
+    /// Symbols of the segment in hand are missing.
+    gap: bool,
 }
 
 #[derive(Clone, Debug)]
 enum State {
     Searching(SyncSearch),
-    Tracking { timing: Timing, quality: f32 },
-}
-
-/// Cuts symbols into segments and recovers their timing.
-#[derive(Clone, Debug)]
-pub struct SegmentSync {
-    state: State,
-    /// Symbols not yet cut, and the segment that was put out last before them.
-    symbols: [[f32; SEGMENT_SYMBOLS + BLOCK_SYMBOLS]; 2],
-    filled: usize,
-    /// Symbols to drop before the first segment.
-    skip: usize,
+    Tracking(Track),
 }
 
 impl SegmentSync {
     /// Before the first symbol.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            state: State::Searching(SyncSearch::new()),
-            symbols: [[0.0; SEGMENT_SYMBOLS + BLOCK_SYMBOLS]; 2],
-            filled: 0,
-            skip: 0,
-        }
+        let state = State::Searching(SyncSearch::new());
+        Self { state, cutter: Cutter::new(0), gap: false }
     }
 
     /// Whether segments come out.
     #[must_use]
     pub fn is_tracking(&self) -> bool {
-        matches!(self.state, State::Tracking { .. })
+        matches!(self.state, State::Tracking(_))
+    }
+
+    /// Whether the signal is away and segments only keep the rhythm.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        matches!(&self.state, State::Tracking(track) if track.search.is_some())
     }
 
     /// The symbol clock's error: positive if the sender's symbols are longer than nominal.
     #[must_use]
     pub fn clock_rate(&self) -> f64 {
         match &self.state {
-            State::Tracking { timing, .. } => timing.rate(),
+            State::Tracking(track) => track.timing.rate(),
             State::Searching(_) => 0.0,
         }
     }
 
     /// Takes a block of symbols; gives at most one output, before which no further symbols may be
-    /// taken at the old timing.
-    pub fn push(&mut self, block: &SymbolBlock) -> Option<SyncOutput<'_>> {
+    /// taken at the old timing. A block of a `gap` stands for symbols that were lost on the way.
+    pub fn push(&mut self, block: &SymbolBlock, gap: bool) -> Option<SyncOutput<'_>> {
+        let whole = self.is_tracking() && self.cutter.push(block);
+        self.gap |= gap;
+        let ahead = self.cutter.ahead() as f64;
+        let found = match &mut self.state {
+            State::Searching(search) => look(search, block),
+            State::Tracking(Track { search: Some(search), .. }) => look(search, block),
+            State::Tracking(_) => None,
+        };
+        match (found, &mut self.state) {
+            (Some(Look::Nothing), _) => {
+                self.state = State::Searching(SyncSearch::new());
+                return Some(SyncOutput::Absent);
+            }
+            (Some(Look::Found(place)), State::Tracking(track))
+                if wrap(place.ahead - ahead).abs() <= SLIP_MAX =>
+            {
+                track.come_back(&place, wrap(place.ahead - ahead));
+            }
+            (Some(Look::Found(place)), _) => return Some(SyncOutput::Found(self.begin(&place))),
+            (None, _) => {}
+        }
         match &mut self.state {
-            State::Searching(search) => {
-                if let Some(place) = search.push(&block.re) {
-                    return Some(SyncOutput::Found(self.begin(place)));
-                }
-                if search.looks() == MAX_LOOKS {
-                    *search = SyncSearch::new();
-                    return Some(SyncOutput::Absent);
-                }
-                None
+            State::Tracking(track) if whole => {
+                let segment = self.cutter.segment();
+                let change = track.follow(segment, std::mem::take(&mut self.gap));
+                Some(SyncOutput::Segment(segment, change))
             }
-            State::Tracking { timing, quality } => {
-                let dropped = self.skip.min(BLOCK_SYMBOLS);
-                self.skip -= dropped;
-                if self.filled >= SEGMENT_SYMBOLS {
-                    self.symbols.iter_mut().for_each(|x| x.copy_within(SEGMENT_SYMBOLS.., 0));
-                    self.filled -= SEGMENT_SYMBOLS;
-                }
-                let end = self.filled + BLOCK_SYMBOLS - dropped;
-                for (row, block) in self.symbols.iter_mut().zip([&block.re, &block.im]) {
-                    row[self.filled..end].copy_from_slice(&block[dropped..]);
-                }
-                self.filled = end;
-                let [re, im] = &self.symbols;
-                let (Some(re), Some(im)) =
-                    (re.first_chunk::<SEGMENT_SYMBOLS>(), im.first_chunk::<SEGMENT_SYMBOLS>())
-                else {
-                    unreachable!("rows are longer than a segment")
-                };
-                if end < SEGMENT_SYMBOLS {
-                    return None;
-                }
-                let [a, b, c, d, ..] = *re;
-                *quality += QUALITY_WEIGHT * ((a - b - c + d) / 20.0 - *quality);
-                if *quality < QUALITY_LOST {
-                    self.state = State::Searching(SyncSearch::new());
-                    return Some(SyncOutput::Lost);
-                }
-                Some(SyncOutput::Segment(SegmentRows { re, im }, timing.update(re)))
-            }
+            _ => None,
         }
     }
 
-    fn begin(&mut self, place: SyncPlace) -> TimingChange {
+    fn begin(&mut self, place: &SyncPlace) -> TimingChange {
         let whole = place.ahead.round();
-        self.state = State::Tracking { timing: Timing::new(place.rate), quality: 1.0 };
-        self.filled = 0;
-        self.skip = whole as usize % SEGMENT_SYMBOLS;
-        TimingChange { shift: place.ahead - whole, rate: place.rate }
+        // The search measures what is left of the clock's error.
+        let rate = self.clock_rate() + place.rate;
+        self.state = State::Tracking(Track::new(place.value, rate));
+        self.cutter.restart(whole as usize % SEGMENT_SYMBOLS);
+        self.gap = false;
+        TimingChange { shift: place.ahead - whole, rate }
     }
 }
 
@@ -141,8 +140,106 @@ impl Default for SegmentSync {
     }
 }
 
+/// What a look of the search shows.
+enum Look {
+    Found(SyncPlace),
+    /// For so long that there is none.
+    Nothing,
+}
+
+fn look(search: &mut SyncSearch, block: &SymbolBlock) -> Option<Look> {
+    match search.push(block) {
+        Some(place) => Some(Look::Found(place)),
+        None if search.looks() == MAX_LOOKS => Some(Look::Nothing),
+        None => None,
+    }
+}
+
+/// A segment sync that was found.
+#[derive(Clone, Debug)]
+struct Track {
+    timing: Timing,
+    /// The smoothed correlation with the sync, in the strongest path's phase.
+    quality: Sample,
+    /// Where the signal comes back, while it is away.
+    search: Option<SyncSearch>,
+    /// By how much it came back late.
+    slip: f64,
+    /// Segments for which it is still trusted.
+    settling: u32,
+    /// The phase in which timing is measured, while settling the strongest path's own.
+    quadrant: Sample,
+}
+
+impl Track {
+    fn new(quality: Sample, rate: f64) -> Self {
+        let settling = SETTLING_SEGMENTS;
+        let timing = Timing::new(rate);
+        Self { timing, quality, search: None, slip: 0.0, settling, quadrant: Sample::ZERO }
+    }
+
+    fn come_back(&mut self, place: &SyncPlace, slip: f64) {
+        (self.quality, self.slip) = (place.value, slip);
+        self.release();
+    }
+
+    /// A phase for the timing detector. For a vestigial sideband a delay is almost a turn: in the
+    /// path's own phase the detector's zero would hardly be one, and wander. So the phase is fixed,
+    /// to the pilot's, or a quarter or half turn away when echoes have moved the two apart.
+    fn reference(&mut self) -> Sample {
+        let path = self.quality / self.quality.norm().max(f32::MIN_POSITIVE);
+        if self.quadrant == Sample::ZERO && self.settling > 0 {
+            return path;
+        }
+        if (path * self.quadrant.conj()).re < QUADRANT_LEFT {
+            self.quadrant = if path.re.abs() > path.im.abs() {
+                Sample::new(path.re.signum(), 0.0)
+            } else {
+                Sample::new(0.0, path.im.signum())
+            };
+        }
+        self.quadrant
+    }
+
+    fn release(&mut self) {
+        (self.search, self.settling) = (None, SETTLING_SEGMENTS);
+    }
+
+    /// Takes a segment: follows its timing, or marks it as held.
+    fn follow(&mut self, segment: &mut Segment, gap: bool) -> TimingChange {
+        if !gap {
+            self.quality += (correlate(segment) - self.quality) * QUALITY_WEIGHT;
+            let quality = self.quality.norm();
+            self.settling = self.settling.saturating_sub(1);
+            if self.search.is_some() && quality > QUALITY_BACK {
+                self.release();
+            } else if self.search.is_none() && self.settling == 0 && quality < QUALITY_LOST {
+                self.search = Some(SyncSearch::new());
+            }
+        }
+        let held = gap || self.search.is_some();
+        segment.set_held(held);
+        let mut change = if held {
+            TimingChange { shift: 0.0, rate: self.timing.rate() }
+        } else {
+            let reference = self.reference();
+            self.timing.update(segment, reference)
+        };
+        change.shift += std::mem::take(&mut self.slip);
+        change
+    }
+}
+
+/// The correlation of a segment's beginning with the sync; 1 for a clean signal.
+fn correlate(segment: &Segment) -> Sample {
+    let [a, b, c, d] =
+        std::array::from_fn(|k| Sample::new(segment.symbols[k], segment.quadrature[k]));
+    (a - b - c + d) / 20.0
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::carrier::BLOCK_SYMBOLS;
     use super::*;
     use crate::field::SEGMENT_SYNC;
 
@@ -152,32 +249,72 @@ mod tests {
         SEGMENT_SYNC.get((n + 100) % SEGMENT_SYMBOLS).copied().unwrap_or(data)
     }
 
-    /// The imaginary part is the real part's negative.
-    fn block(start: usize, symbol: impl Fn(usize) -> f32) -> SymbolBlock {
-        let re = std::array::from_fn(|k| symbol(start + k));
-        SymbolBlock { re, im: re.map(|x| -x) }
+    /// Symbols turned by a sixth of a turn, as an echo may leave them.
+    fn block(n: usize, symbol: impl Fn(usize) -> f32) -> SymbolBlock {
+        let x: [f32; BLOCK_SYMBOLS] = std::array::from_fn(|k| symbol(n * BLOCK_SYMBOLS + k));
+        SymbolBlock { re: x.map(|x| 0.5 * x), im: x.map(|x| 0.866 * x) }
+    }
+
+    /// Runs over blocks; gives how many segments came, and how many of them held.
+    fn run(
+        sync: &mut SegmentSync,
+        blocks: std::ops::Range<usize>,
+        symbol: impl Fn(usize) -> f32,
+    ) -> (usize, usize) {
+        let mut counts = (0, 0);
+        for n in blocks {
+            match sync.push(&block(n, &symbol), false) {
+                Some(SyncOutput::Segment(segment, change)) => {
+                    counts.0 += 1;
+                    counts.1 += usize::from(segment.held());
+                    assert!(change.rate.abs() < 1e-4);
+                }
+                Some(SyncOutput::Found(_)) | None => {}
+                Some(SyncOutput::Absent) => break,
+            }
+        }
+        counts
     }
 
     #[test]
-    fn segments_start_with_the_sync_until_it_goes_away() {
+    fn segments_start_with_the_sync_whatever_the_phase() {
         let mut sync = SegmentSync::new();
-        let mut segments = 0;
-        for n in 0..2000 {
-            match sync.push(&block(n * BLOCK_SYMBOLS, symbol)) {
-                Some(SyncOutput::Segment(segment, change)) => {
-                    assert_eq!(segment.re[..4], SEGMENT_SYNC);
-                    assert_eq!(*segment.im, segment.re.map(|x| -x));
-                    assert!(change.rate.abs() < 1e-4);
-                    segments += 1;
-                }
-                Some(SyncOutput::Found(_)) | None => {}
-                other => panic!("{other:?}"),
+        let (segments, held) = run(&mut sync, 0..2000, symbol);
+        assert!(segments > 195 && held == 0, "{segments} {held}");
+        assert_eq!(sync.cutter.segment().symbols[..4], [2.5, -2.5, -2.5, 2.5]);
+    }
+
+    #[test]
+    fn a_signal_that_comes_back_in_its_place_goes_on() {
+        let mut sync = SegmentSync::new();
+        run(&mut sync, 0..2000, symbol);
+        let (segments, held) = run(&mut sync, 2000..2400, |_| 0.0);
+        assert!(sync.is_held() && segments == 50 && held > 25, "{segments} {held}");
+        let (segments, held) = run(&mut sync, 2400..2800, symbol);
+        assert!(!sync.is_held() && segments == 50 && held < 20, "{segments} {held}");
+    }
+
+    #[test]
+    fn a_signal_that_comes_back_elsewhere_is_found_there() {
+        let mut sync = SegmentSync::new();
+        run(&mut sync, 0..2000, symbol);
+        run(&mut sync, 2000..2400, |_| 0.0);
+        let (segments, _) = run(&mut sync, 2400..3200, |n| symbol(n + 300));
+        assert!(!sync.is_held() && segments > 80, "{segments}");
+    }
+
+    #[test]
+    fn a_gap_is_marked_and_changes_nothing() {
+        let mut sync = SegmentSync::new();
+        run(&mut sync, 0..2000, symbol);
+        for _ in 2000..2800 {
+            if let Some(SyncOutput::Segment(segment, _)) = sync.push(&SymbolBlock::default(), true)
+            {
+                assert!(segment.held());
             }
         }
-        assert!(segments > 195, "{segments}");
-        let lost =
-            (0..400).any(|_| matches!(sync.push(&SymbolBlock::default()), Some(SyncOutput::Lost)));
-        assert!(lost && !sync.is_tracking());
+        let (segments, held) = run(&mut sync, 2800..3200, symbol);
+        assert!(segments == 50 && held <= 1, "{segments} {held}");
     }
 
     #[test]
@@ -186,10 +323,8 @@ mod tests {
         let data = |n: usize| symbol(n * 3 + n / 7);
         let mut absent = 0;
         for n in 0..128 * 100 {
-            absent += usize::from(matches!(
-                sync.push(&block(n * BLOCK_SYMBOLS, data)),
-                Some(SyncOutput::Absent)
-            ));
+            let output = sync.push(&block(n, data), false);
+            absent += usize::from(matches!(output, Some(SyncOutput::Absent)));
         }
         assert_eq!(absent, 2);
     }

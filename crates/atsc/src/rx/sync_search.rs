@@ -2,9 +2,13 @@
 //!
 //! Symbols are added up over 16 segments, by their position modulo 832: data averages out, the
 //! sync stays. Three such looks in a row whose positions agree give the sync's place to a fraction
-//! of a symbol and the error of the symbol clock.
+//! of a symbol and the error of the symbol clock. Real and imaginary parts are added up, because an
+//! echo may turn the strongest path away from the pilot, and so may a carrier loop that is still
+//! pulling in.
 
-use crate::params::SEGMENT_SYMBOLS;
+use super::carrier::SymbolBlock;
+use crate::Sample;
+use crate::params::{DATA_POWER, SEGMENT_SYMBOLS};
 
 /// Segments of one look.
 const LOOK_SEGMENTS: usize = 16;
@@ -12,8 +16,15 @@ const LOOK_SEGMENTS: usize = 16;
 /// Symbols of one look.
 pub const LOOK_SYMBOLS: usize = LOOK_SEGMENTS * SEGMENT_SYMBOLS;
 
-/// Correlation that makes a look count: 20 is nominal, and data alone has a deviation of 2.3.
-const THRESHOLD: f32 = 11.0;
+/// Correlation of a clean signal.
+const NOMINAL: f32 = 20.0;
+
+/// Correlation that makes a look count: data alone has a deviation of 2.3 in each part.
+const THRESHOLD: f32 = 10.0;
+
+/// Share of the strongest place's power that keeps the place of the look before: of two paths that
+/// are about as strong, one is followed.
+const KEEP_SHARE: f32 = 0.4;
 
 /// The most that the sync may move from look to look, in symbols (130 ppm), and the most that two
 /// such moves may differ.
@@ -27,15 +38,27 @@ pub struct SyncPlace {
     pub ahead: f64,
     /// Error of the symbol clock: the sync comes this much later per symbol.
     pub rate: f64,
+    /// Correlation there; 1 is nominal.
+    pub value: Sample,
 }
+
+/// What a look shows.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    place: f64,
+    value: Sample,
+}
+
+type Sums = [f32; SEGMENT_SYMBOLS];
 
 /// Finds the segment sync in symbols of unknown alignment.
 #[derive(Clone, Debug)]
 pub struct SyncSearch {
-    sums: Box<[f32; SEGMENT_SYMBOLS]>,
+    /// Sums of real and imaginary parts.
+    sums: Box<[Sums; 2]>,
     filled: usize,
-    /// Places of the last looks, newest last; none where a look found nothing.
-    looks: [Option<f64>; 3],
+    /// The last looks, newest last; none where a look found nothing.
+    looks: [Option<Look>; 3],
     count: u32,
 }
 
@@ -43,7 +66,7 @@ impl SyncSearch {
     /// Before the first symbol.
     #[must_use]
     pub fn new() -> Self {
-        Self { sums: Box::new([0.0; SEGMENT_SYMBOLS]), filled: 0, looks: [None; 3], count: 0 }
+        Self { sums: Box::new([[0.0; SEGMENT_SYMBOLS]; 2]), filled: 0, looks: [None; 3], count: 0 }
     }
 
     /// Looks taken so far.
@@ -52,18 +75,20 @@ impl SyncSearch {
         self.count
     }
 
-    /// Takes symbols, which must fill a whole number of looks.
-    pub fn push(&mut self, symbols: &[f32]) -> Option<SyncPlace> {
+    /// Takes symbols.
+    pub fn push(&mut self, block: &SymbolBlock) -> Option<SyncPlace> {
         let at = self.filled % SEGMENT_SYMBOLS;
-        let sums = &mut self.sums[at..at + symbols.len()];
-        sums.iter_mut().zip(symbols).for_each(|(sum, x)| *sum += x / LOOK_SEGMENTS as f32);
-        self.filled += symbols.len();
+        for (sums, row) in self.sums.iter_mut().zip([&block.re, &block.im]) {
+            let sums = &mut sums[at..at + row.len()];
+            sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += x / LOOK_SEGMENTS as f32);
+        }
+        self.filled += block.re.len();
         if self.filled < LOOK_SYMBOLS {
             return None;
         }
         self.looks.rotate_left(1);
-        self.looks[2] = find(&self.sums);
-        self.sums.fill(0.0);
+        self.looks[2] = find(&self.sums, self.looks[1].map(|look| look.place));
+        self.sums.as_flattened_mut().fill(0.0);
         self.filled = 0;
         self.count += 1;
         place(self.looks)
@@ -77,8 +102,9 @@ impl Default for SyncSearch {
 }
 
 /// Joins three looks.
-fn place(looks: [Option<f64>; 3]) -> Option<SyncPlace> {
-    let [Some(a), Some(b), Some(c)] = looks else { return None };
+fn place(looks: [Option<Look>; 3]) -> Option<SyncPlace> {
+    let [Some(a), Some(b), Some(Look { place: c, value })] = looks else { return None };
+    let (a, b) = (a.place, b.place);
     let (first, second) = (wrap(b - a), wrap(c - b));
     let plausible = first.abs() <= MAX_MOVE && second.abs() <= MAX_MOVE;
     if !plausible || (first - second).abs() > MAX_MOVE_CHANGE {
@@ -87,27 +113,44 @@ fn place(looks: [Option<f64>; 3]) -> Option<SyncPlace> {
     let each = (first + second) / 2.0;
     // A look shows the sync where it was in the middle of the look.
     let ahead = (c + each / 2.0).rem_euclid(SEGMENT_SYMBOLS as f64);
-    Some(SyncPlace { ahead, rate: each / LOOK_SYMBOLS as f64 })
+    Some(SyncPlace { ahead, rate: each / LOOK_SYMBOLS as f64, value })
 }
 
 /// A distance on the circle of a segment.
-fn wrap(distance: f64) -> f64 {
+pub(super) fn wrap(distance: f64) -> f64 {
     let len = SEGMENT_SYMBOLS as f64;
     distance - len * (distance / len).round()
 }
 
-/// The place of the sync in summed segments, if it stands out.
-fn find(sums: &[f32; SEGMENT_SYMBOLS]) -> Option<f64> {
-    let at = |i: isize| sums[i.rem_euclid(SEGMENT_SYMBOLS as isize) as usize];
-    let match_at = |i: isize| at(i) - at(i + 1) - at(i + 2) + at(i + 3);
-    let best =
-        (0..SEGMENT_SYMBOLS as isize).max_by(|a, b| match_at(*a).total_cmp(&match_at(*b)))?;
+/// The place of the sync in summed segments, if it stands out; `near` is where it was before.
+fn find(sums: &[Sums; 2], near: Option<f64>) -> Option<Look> {
+    let rows = sums
+        .each_ref()
+        .map(|row| move |i: isize| row[i.rem_euclid(SEGMENT_SYMBOLS as isize).cast_unsigned()]);
+    let part = |x: &dyn Fn(isize) -> f32, i: isize| x(i) - x(i + 1) - x(i + 2) + x(i + 3);
+    let power = |i: isize| Sample::new(part(&rows[0], i), part(&rows[1], i)).norm_sqr();
+    let strongest = |places: std::ops::RangeInclusive<isize>| {
+        places.max_by(|a, b| power(*a).total_cmp(&power(*b)))
+    };
+    let mut best = strongest(0..=SEGMENT_SYMBOLS as isize - 1)?;
+    if let Some(near) = near.map(|near| near.round() as isize)
+        && let Some(kept) = strongest(near - 3..=near + 3)
+        && power(kept) > KEEP_SHARE * power(best)
+    {
+        best = kept;
+    }
     let fine = (-8..=8).map(|n| f64::from(n) / 16.0).map(|fraction| {
-        let between = |i: isize| interpolate(&at, best + i, fraction);
-        (between(0) - between(1) - between(2) + between(3), fraction)
+        let between = |i: isize| rows.each_ref().map(|x| interpolate(x, best + i, fraction));
+        let [a, b, c, d] = [between(0), between(1), between(2), between(3)];
+        let [re, im] = std::array::from_fn(|i| (a[i] - b[i] - c[i] + d[i]) as f32);
+        (Sample::new(re, im), fraction)
     });
-    let (value, fraction) = fine.max_by(|a, b| a.0.total_cmp(&b.0))?;
-    (value > f64::from(THRESHOLD)).then_some(best as f64 + fraction)
+    let (value, fraction) = fine.max_by(|a, b| a.0.norm_sqr().total_cmp(&b.0.norm_sqr()))?;
+    let look = Look { place: best as f64 + fraction, value: value / NOMINAL };
+    // What is louder than data, such as a line that is no pilot, has to match better.
+    let power = sums.as_flattened().iter().map(|x| x * x).sum::<f32>() / SEGMENT_SYMBOLS as f32;
+    let louder = (power / (2.0 * DATA_POWER / LOOK_SEGMENTS as f32)).max(1.0);
+    (value.norm_sqr() > THRESHOLD * THRESHOLD * louder).then_some(look)
 }
 
 /// The value `fraction` symbols after place `i`, by a short windowed sinc.
@@ -128,6 +171,7 @@ fn interpolate(at: &impl Fn(isize) -> f32, i: isize, fraction: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::carrier::BLOCK_SYMBOLS;
     use super::*;
     use crate::field::SEGMENT_SYNC;
 
@@ -137,43 +181,67 @@ mod tests {
         (hash >> 61) as f32 * 2.0 - 7.0
     }
 
-    #[test]
-    fn the_sync_is_found_after_three_looks() {
-        let start = 300;
-        let symbol = |n: usize| {
-            let i = (n + SEGMENT_SYMBOLS - start) % SEGMENT_SYMBOLS;
-            SEGMENT_SYNC.get(i).copied().unwrap_or_else(|| data(n))
-        };
+    /// Turned by a third of a turn.
+    fn block(start: usize, symbol: impl Fn(usize) -> f32) -> SymbolBlock {
+        let x: [f32; BLOCK_SYMBOLS] = std::array::from_fn(|k| symbol(start + k));
+        SymbolBlock { re: x.map(|x| -0.5 * x), im: x.map(|x| 0.866 * x) }
+    }
+
+    fn search(start: usize, symbol: impl Fn(usize) -> f32) -> (SyncPlace, usize) {
         let mut search = SyncSearch::new();
-        let mut found = None;
-        let mut n = 0;
-        while found.is_none() {
-            let symbols: Vec<f32> = (n..n + 104).map(symbol).collect();
-            found = search.push(&symbols);
-            n += 104;
+        for n in (start..).step_by(BLOCK_SYMBOLS) {
+            if let Some(place) = search.push(&block(n, &symbol)) {
+                return (place, n + BLOCK_SYMBOLS - start);
+            }
+            assert!(search.looks() < 30, "nothing was found");
         }
-        let SyncPlace { ahead, rate } = found.unwrap();
-        assert_eq!(n, 3 * LOOK_SYMBOLS);
-        assert!((ahead - start as f64).abs() < 0.3, "{ahead}");
-        assert!(rate.abs() < 2e-5, "{rate}");
+        unreachable!("the search ends")
+    }
+
+    fn synced(n: usize) -> f32 {
+        SEGMENT_SYNC.get(n % SEGMENT_SYMBOLS).copied().unwrap_or_else(|| data(n))
+    }
+
+    #[test]
+    fn the_sync_is_found_after_three_looks_whatever_the_phase() {
+        let (place, symbols) = search(532, synced);
+        assert_eq!(symbols, 3 * LOOK_SYMBOLS);
+        assert!((place.ahead - 300.0).abs() < 0.3, "{place:?}");
+        assert!(place.rate.abs() < 2e-5, "{place:?}");
+        assert!((place.value.re + 0.5).abs() < 0.2 && (place.value.im - 0.87).abs() < 0.3);
+    }
+
+    #[test]
+    fn one_of_two_paths_that_are_about_as_strong_is_followed() {
+        for start in 0..20 {
+            let echo = |n: usize| 0.7 * (synced(n + 832) + 0.95 * synced(n + 832 - 57));
+            let (place, symbols) = search(start * 10_000, echo);
+            let place = (start as f64 * 10_000.0 + symbols as f64 + place.ahead) % 832.0;
+            let off = [0.0, 57.0, 832.0].map(|path| (place - path).abs());
+            assert!(off.iter().any(|off| *off < 0.6), "{place}");
+            assert!(symbols <= 5 * LOOK_SYMBOLS, "{symbols}");
+        }
     }
 
     #[test]
     fn data_without_sync_is_not_taken_for_one() {
         let mut search = SyncSearch::new();
-        for start in (0..100 * LOOK_SYMBOLS).step_by(104) {
-            let symbols: Vec<f32> = (start..start + 104).map(data).collect();
-            assert_eq!(search.push(&symbols), None);
+        for start in (0..100 * LOOK_SYMBOLS).step_by(BLOCK_SYMBOLS) {
+            assert_eq!(search.push(&block(start, data)), None);
         }
         assert_eq!(search.looks(), 100);
     }
 
     #[test]
     fn looks_that_wander_are_joined_across_the_segment_edge() {
-        let joined = place([Some(831.0), Some(831.8), Some(0.6)]).unwrap();
+        let looks = |places: [f64; 3]| {
+            places.map(|place| Some(Look { place, value: Sample::new(1.0, 0.0) }))
+        };
+        let joined = place(looks([831.0, 831.8, 0.6])).unwrap();
         assert!((joined.ahead - 1.0).abs() < 1e-9, "{joined:?}");
         assert!((joined.rate - 0.8 / LOOK_SYMBOLS as f64).abs() < 1e-12);
-        assert_eq!(place([Some(1.0), Some(5.0), Some(9.0)]), None);
-        assert_eq!(place([Some(1.0), None, Some(1.0)]), None);
+        assert_eq!(place(looks([1.0, 5.0, 9.0])), None);
+        let [first, _, last] = looks([1.0, 1.0, 1.0]);
+        assert_eq!(place([first, None, last]), None);
     }
 }

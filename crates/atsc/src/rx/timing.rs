@@ -4,7 +4,9 @@
 //! known, and where timing is right the unknown data around them does not reach in: the detector's
 //! own noise vanishes at its zero.
 
+use crate::Sample;
 use crate::params::{SEGMENT_SYMBOLS, SYMBOL_RATE_HZ, SYNC_SYMBOLS};
+use crate::segment::Segment;
 use millstream_dsp::loop_filter::{LoopFilter, LoopGains};
 
 /// Segments per second: the update rate of the loop.
@@ -54,16 +56,19 @@ impl Timing {
         Self { filter, updates: 0 }
     }
 
-    /// How late the symbols of a segment were taken, from its sync.
+    /// How late the symbols of a segment were taken, from its sync in the phase `reference` (of
+    /// magnitude 1).
     #[must_use]
-    pub fn detect(segment: &[f32; SEGMENT_SYMBOLS]) -> f64 {
-        let late: f64 = SLOPES.iter().zip(segment).map(|(slope, y)| slope * f64::from(*y)).sum();
+    pub fn detect(segment: &Segment, reference: Sample) -> f64 {
+        let in_phase = |(x, y): (&f32, &f32)| f64::from(x * reference.re + y * reference.im);
+        let symbols = segment.symbols.iter().zip(&segment.quadrature).map(in_phase);
+        let late: f64 = SLOPES.iter().zip(symbols).map(|(slope, y)| slope * y).sum();
         late.clamp(-ERROR_LIMIT, ERROR_LIMIT)
     }
 
     /// Takes one segment.
-    pub fn update(&mut self, segment: &[f32; SEGMENT_SYMBOLS]) -> TimingChange {
-        let advance = self.filter.update(-Self::detect(segment));
+    pub fn update(&mut self, segment: &Segment, reference: Sample) -> TimingChange {
+        let advance = self.filter.update(-Self::detect(segment, reference));
         self.updates = self.updates.saturating_add(1);
         if let Some((_, bandwidth_hz)) = GEARS.iter().find(|(from, _)| *from == self.updates) {
             self.filter.set_gains(LoopGains::new(*bandwidth_hz, UPDATE_RATE_HZ));
@@ -83,33 +88,38 @@ impl Timing {
 mod tests {
     use super::*;
     use crate::field::SEGMENT_SYNC;
+    use bytemuck::Zeroable;
+
+    const REFERENCE: Sample = Sample::new(0.6, -0.8);
 
     /// A segment of random data taken `late` symbols late, by sinc interpolation.
-    fn segment(late: f64, seed: usize) -> [f32; SEGMENT_SYMBOLS] {
+    fn segment(late: f64, seed: usize) -> Segment {
         let level = |n: isize| {
             let hash = (n + 5000 * seed as isize).cast_unsigned() as u64;
             let hash = hash.wrapping_mul(0x9E37_79B9_7F4A_7C15);
             let sync = SEGMENT_SYNC.get(n.cast_unsigned()).copied();
             f64::from(sync.unwrap_or((hash >> 61) as f32 * 2.0 - 7.0))
         };
-        let mut out = [0.0; SEGMENT_SYMBOLS];
-        for (k, out) in out.iter_mut().enumerate().take(SYNC_SYMBOLS) {
+        let mut segment = Segment::zeroed();
+        for k in 0..SYNC_SYMBOLS {
             let sum: f64 = (-60..60)
                 .map(|m| {
                     let t = std::f64::consts::PI * (k as f64 + late - m as f64);
                     level(m) * if t.abs() < 1e-9 { 1.0 } else { t.sin() / t }
                 })
                 .sum();
-            *out = sum as f32;
+            segment.symbols[k] = sum as f32 * REFERENCE.re;
+            segment.quadrature[k] = sum as f32 * REFERENCE.im;
         }
-        out
+        segment
     }
 
     #[test]
     fn the_detector_has_unit_slope_and_no_noise_at_its_zero() {
-        assert!(Timing::detect(&segment(0.0, 1)).abs() < 1e-6);
+        let detect = |late, seed| Timing::detect(&segment(late, seed), REFERENCE);
+        assert!(detect(0.0, 1).abs() < 1e-6);
         for late in [-0.1, 0.05, 0.2] {
-            let mean = (0..400).map(|s| Timing::detect(&segment(late, s))).sum::<f64>() / 400.0;
+            let mean = (0..400).map(|seed| detect(late, seed)).sum::<f64>() / 400.0;
             assert!((mean - late).abs() < 0.15 * late.abs() + 0.01, "{late}: {mean}");
         }
     }
@@ -120,7 +130,7 @@ mod tests {
         let clock = 10e-6;
         let mut late = 0.1;
         for n in 0..3000 {
-            let TimingChange { shift, rate } = timing.update(&segment(late, n));
+            let TimingChange { shift, rate } = timing.update(&segment(late, n), REFERENCE);
             late += shift + (rate - clock) * SEGMENT_SYMBOLS as f64;
         }
         assert!(late.abs() < 0.005, "{late}");
