@@ -39,6 +39,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         });
         written?;
     }
+    let mut written = Ok(());
+    receiver.finish(&mut |packet| {
+        if written.is_ok() {
+            written = out.write_all(packet);
+        }
+    });
+    written?;
     out.flush()?;
     println!("{:#?}", receiver.monitor().status());
     Ok(())

@@ -1,9 +1,14 @@
 //! What the receiver tells about itself while it runs.
 
+pub(crate) mod taps;
+
 use crate::params::DATA_POWER;
+pub use taps::EqualizerTaps;
+
 use millstream_flow::{Counter, Gauge, Metric};
 use serde::Serialize;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use taps::TapBoard;
 
 /// How far the receiver has got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -66,6 +71,8 @@ pub struct Monitor {
     pilot_offset_hz: Gauge,
     clock_offset_ppm: Gauge,
     mer_db: Gauge,
+    snr_db: Gauge,
+    taps: TapBoard,
     samples: Counter,
     bad_samples: Counter,
     missing_samples: Counter,
@@ -73,6 +80,7 @@ pub struct Monitor {
     locks: Counter,
     packets: Counter,
     corrected_bytes: Counter,
+    corrected_packets: Counter,
     uncorrected_packets: Counter,
     /// State in the upper byte, sample in the rest.
     events: [AtomicU64; EVENTS],
@@ -95,6 +103,9 @@ pub struct Status {
     pub state: LockState,
     /// Modulation error ratio after the equaliser, from the segment syncs; none before lock.
     pub mer_db: Option<f64>,
+    /// Signal, with its echoes, over the noise before the equaliser, from the field syncs; none
+    /// before the first.
+    pub snr_db: Option<f64>,
     /// Distance of the pilot from its place; none before it was found.
     pub pilot_offset_hz: Option<f64>,
     /// Symbol clock of the sender relative to the receiver's sample clock, positive if faster; none
@@ -114,6 +125,8 @@ pub struct Status {
     pub packets: u64,
     /// Bytes that Reed-Solomon decoding corrected.
     pub corrected_bytes: u64,
+    /// Packets that had wrong bytes which Reed-Solomon decoding corrected.
+    pub corrected_packets: u64,
     /// Packets put out with their transport error indicator set.
     pub uncorrected_packets: u64,
 }
@@ -133,6 +146,8 @@ impl Monitor {
             pilot_offset_hz: Gauge::new(),
             clock_offset_ppm: Gauge::new(),
             mer_db: Gauge::new(),
+            snr_db: Gauge::new(),
+            taps: TapBoard::new(),
             samples: Counter::new(),
             bad_samples: Counter::new(),
             missing_samples: Counter::new(),
@@ -140,6 +155,7 @@ impl Monitor {
             locks: Counter::new(),
             packets: Counter::new(),
             corrected_bytes: Counter::new(),
+            corrected_packets: Counter::new(),
             uncorrected_packets: Counter::new(),
             events: [const { AtomicU64::new(0) }; EVENTS],
             event_count: AtomicU64::new(0),
@@ -159,6 +175,7 @@ impl Monitor {
         Status {
             state: self.state(),
             mer_db: known(&self.mer_db),
+            snr_db: known(&self.snr_db),
             pilot_offset_hz: known(&self.pilot_offset_hz),
             clock_offset_ppm: known(&self.clock_offset_ppm),
             samples: self.samples.get(),
@@ -168,6 +185,7 @@ impl Monitor {
             relocks: self.locks.get().saturating_sub(1),
             packets: self.packets.get(),
             corrected_bytes: self.corrected_bytes.get(),
+            corrected_packets: self.corrected_packets.get(),
             uncorrected_packets: self.uncorrected_packets.get(),
         }
     }
@@ -186,6 +204,12 @@ impl Monitor {
             .collect()
     }
 
+    /// The equaliser's taps as of the last field sync.
+    #[must_use]
+    pub fn equalizer_taps(&self) -> EqualizerTaps {
+        self.taps.read()
+    }
+
     /// What the front end publishes.
     pub(crate) fn front_end_metrics(&self) -> Vec<(&'static str, Metric)> {
         vec![
@@ -200,13 +224,14 @@ impl Monitor {
 
     /// What the equaliser publishes.
     pub(crate) fn equalizer_metrics(&self) -> Vec<(&'static str, Metric)> {
-        vec![("mer_db", (&self.mer_db).into())]
+        vec![("mer_db", (&self.mer_db).into()), ("snr_db", (&self.snr_db).into())]
     }
 
     /// What the Reed-Solomon decoder publishes.
     pub(crate) fn outer_metrics(&self) -> Vec<(&'static str, Metric)> {
         vec![
             ("corrected_bytes", (&self.corrected_bytes).into()),
+            ("corrected_packets", (&self.corrected_packets).into()),
             ("uncorrected_packets", (&self.uncorrected_packets).into()),
         ]
     }
@@ -255,6 +280,14 @@ impl Monitor {
         self.mer_db.set(10.0 * (f64::from(DATA_POWER) / power.max(1e-9)).log10());
     }
 
+    pub(crate) fn set_snr(&self, ratio: f64) {
+        self.snr_db.set(10.0 * ratio.max(1e-9).log10());
+    }
+
+    pub(crate) fn tap_board(&self) -> &TapBoard {
+        &self.taps
+    }
+
     pub(crate) fn add_field(&self) {
         self.fields.add(1);
     }
@@ -264,6 +297,7 @@ impl Monitor {
     }
 
     pub(crate) fn add_corrected(&self, bytes: u64) {
+        self.corrected_packets.add(1);
         self.corrected_bytes.add(bytes);
     }
 

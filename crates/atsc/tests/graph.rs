@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Channel, receive, receiver, signal};
+use common::{Channel, check_numbered, receive, receiver, signal};
 use millstream_atsc::blocks::register;
 use millstream_atsc::monitor::LockState;
 use millstream_flow::file::GraphFile;
@@ -29,7 +29,12 @@ fn the_graph_gives_the_same_packets_as_the_receiver_alone() {
         [format!("in={}", input.display()), format!("out={}", output.display())].to_vec();
     let graph = file.build(&registry, &overrides).unwrap();
     graph.run(file.plan()).unwrap();
-    let alone = receive(&mut receiver(6.25e6), &samples);
+    let mut receiver = receiver(6.25e6);
+    let mut alone = receive(&mut receiver, &samples);
+    let before = alone.len();
+    receiver.finish(&mut |packet| alone.push(*packet));
+    assert!(alone.len() > before, "nothing was left at the end");
+    check_numbered(11, &alone);
     assert!(alone.len() > 500, "{} packets", alone.len());
     assert!(std::fs::read(&output).unwrap() == alone.as_flattened(), "the streams differ");
     let status = monitors.of("atsc").status();

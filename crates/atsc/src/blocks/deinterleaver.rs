@@ -1,6 +1,6 @@
 //! Deinterleaving.
 
-use crate::rx::outer::BlockDeinterleaver;
+use crate::rx::outer::{BlockDeinterleaver, INCOMPLETE_CODEWORDS};
 use crate::segment::CodeBlock;
 use millstream_flow::{Block, BlockError, Context, In, Out, PortVisitor, Work};
 
@@ -23,7 +23,11 @@ impl AtscDeinterleaver {
     /// Before the first block.
     #[must_use]
     pub fn new() -> Self {
-        Self { input: In::new(), output: Out::new(), deinterleaver: BlockDeinterleaver::new() }
+        Self {
+            input: In::new(),
+            output: Out::with_min_items(INCOMPLETE_CODEWORDS),
+            deinterleaver: BlockDeinterleaver::new(),
+        }
     }
 }
 
@@ -48,6 +52,15 @@ impl Block for AtscDeinterleaver {
                 room[made] = codeword;
                 made += 1;
             }
+        }
+        if self.input.is_ended()
+            && count == blocks.len()
+            && made + INCOMPLETE_CODEWORDS <= room.len()
+        {
+            self.deinterleaver.finish(&mut |codeword| {
+                room[made] = *codeword;
+                made += 1;
+            });
         }
         self.input.consume(count);
         self.output.produce(made);

@@ -46,8 +46,16 @@ impl Block for AtscEqualizer {
                 made += 1;
             }
         }
+        if self.input.is_ended()
+            && made < room.len()
+            && count == segments.len()
+            && let Some(last) = self.equalizer.finish()
+        {
+            room[made] = last;
+            made += 1;
+        }
         if made > 0 {
-            self.monitor.set_symbol_error_power(self.equalizer.error_power());
+            self.equalizer.report(&self.monitor);
         }
         self.input.consume(count);
         self.output.produce(made);

@@ -56,6 +56,15 @@ impl Block for AtscViterbi {
                 made += 1;
             });
         }
+        if self.input.is_ended()
+            && count == segments.len()
+            && made + BLOCKS_PER_SEGMENT <= room.len()
+        {
+            self.decoder.finish(&mut |block| {
+                room[made] = *block;
+                made += 1;
+            });
+        }
         self.input.consume(count);
         self.output.produce(made);
         Ok(Work::Continue)

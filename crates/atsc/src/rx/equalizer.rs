@@ -9,23 +9,20 @@
 mod channel;
 mod design;
 mod feedback;
+mod forward;
 
 use super::field_tracker;
 use crate::field::{KNOWN_SYMBOLS, PRECODE_SYMBOLS, Parity, SEGMENT_SYNC, field_sync};
+use crate::monitor::Monitor;
 use crate::params::{DATA_POWER, SEGMENT_SYMBOLS, SYNC_LEVEL, SYNC_SYMBOLS};
 use crate::segment::{Segment, SegmentKind};
 use channel::{Channel, EARLY, Estimator, NEAR};
-use design::{Designer, FEEDBACK, FORWARD_MAX, feedback_taps};
-use feedback::{Feedback, GROUP};
-use millstream_dsp::fir::correlate;
-use std::ops::Range;
+use design::{Designer, FEEDBACK, feedback_taps};
+use feedback::Feedback;
+use forward::Forward;
 
-/// The filter's reach where there are no echoes.
-const STRAIGHT: Range<isize> = -(NEAR as isize)..NEAR as isize;
-
-/// How far forward taps reach beyond the response, and altogether.
-const MARGIN: isize = 16;
-const REACH: Range<isize> = -(EARLY as isize)..(FORWARD_MAX - EARLY) as isize;
+/// Where the only group of forward taps starts if there are no echoes.
+const STRAIGHT: isize = -(NEAR as isize);
 
 /// Field syncs that the estimate of a straight channel remembers.
 const MEMORY: u32 = 4;
@@ -39,7 +36,7 @@ const FEEDBACK_GAIN: f64 = 1.06;
 const SMALL_ERROR: f64 = 0.05;
 
 /// Share of the power of earlier symbols that wrong decisions are taken to leave.
-const DOUBT: f64 = 0.0;
+const DOUBT: f64 = 0.02;
 
 /// Step of the least-mean-square rule: share of the error that a segment takes away.
 const STEP: f32 = 0.1;
@@ -55,9 +52,9 @@ const SYNC_WEIGHT: f64 = 1.0 / 16.0;
 /// Equalises segments, one segment late.
 #[derive(Clone, Debug)]
 pub struct Equalizer {
-    /// Forward taps in the order of time, the first on the symbol `start`.
-    forward: [f32; FORWARD_MAX],
-    window: Range<isize>,
+    forward: Forward,
+    /// One that is only tried.
+    trial: Forward,
     /// Whether there is feedback.
     has_feedback: bool,
     feedback: Box<Feedback>,
@@ -77,17 +74,17 @@ pub struct Equalizer {
     sync_error: f64,
     /// Whether symbols before the segment in hand have been decided.
     has_history: bool,
+    /// Whether a field sync has been learnt from since the last report.
+    has_news: bool,
 }
 
 impl Equalizer {
     /// An equaliser that passes symbols unchanged until its first field sync.
     #[must_use]
     pub fn new() -> Self {
-        let mut forward = [0.0; FORWARD_MAX];
-        forward[NEAR] = 1.0;
         Self {
-            forward,
-            window: STRAIGHT,
+            forward: Forward::straight(STRAIGHT),
+            trial: Forward::straight(STRAIGHT),
             has_feedback: false,
             feedback: Box::new(Feedback::new()),
             symbols: vec![0.0; EARLY],
@@ -101,6 +98,7 @@ impl Equalizer {
             decided_error: f64::NAN,
             sync_error: f64::NAN,
             has_history: false,
+            has_news: false,
         }
     }
 
@@ -108,6 +106,30 @@ impl Equalizer {
     #[must_use]
     pub fn error_power(&self) -> f64 {
         self.error_power
+    }
+
+    /// Tells a monitor how it stands: the errors, and when a field sync has passed, the channel and
+    /// the taps.
+    pub fn report(&mut self, monitor: &Monitor) {
+        if self.error_power.is_finite() {
+            monitor.set_symbol_error_power(self.error_power);
+        }
+        if std::mem::take(&mut self.has_news) {
+            monitor.set_snr(self.fresh.snr());
+            let feedback = self.feedback.taps.iter().enumerate();
+            let feedback = feedback.map(|(i, tap)| (FEEDBACK - i, *tap));
+            let used = if self.has_feedback { FEEDBACK } else { 0 };
+            monitor.tap_board().write(self.forward.taps(), feedback.take(used));
+        }
+    }
+
+    /// At the end of a stream: gives the last segment, equalised as if silence followed.
+    pub fn finish(&mut self) -> Option<Segment> {
+        let mut current = self.current.take()?;
+        self.symbols.resize(EARLY + 2 * SEGMENT_SYMBOLS, 0.0);
+        self.feedback.next_segment();
+        self.equalize(&mut current);
+        Some(current)
     }
 
     /// Takes a segment; gives the one before it, equalised.
@@ -133,20 +155,18 @@ impl Equalizer {
             && is_there(&current)
         {
             self.train(parity, &current);
+            self.has_news = true;
         }
-        self.equalize(kind, &mut current.symbols);
+        self.equalize(&mut current);
         self.symbols.drain(..SEGMENT_SYMBOLS);
         self.measure(&current);
         Some(current)
     }
 
-    fn filter(&self, symbols: &mut [f32; SEGMENT_SYMBOLS]) {
-        let start = (EARLY as isize + self.window.start) as usize;
-        correlate(&self.forward[..self.window.len()], &self.symbols[start..], symbols);
-    }
-
-    fn equalize(&mut self, kind: SegmentKind, symbols: &mut [f32; SEGMENT_SYMBOLS]) {
-        self.filter(symbols);
+    fn equalize(&mut self, segment: &mut Segment) {
+        let (kind, held) = (segment.kind(), segment.held());
+        let symbols = &mut segment.symbols;
+        self.forward.filter(&self.symbols, symbols);
         if !self.has_feedback {
             return;
         }
@@ -154,7 +174,9 @@ impl Equalizer {
             SegmentKind::Data(_) => self.feedback.data(symbols),
             SegmentKind::FieldSync(parity) => self.feedback_on_sync(parity, symbols),
         }
-        self.adapt(symbols);
+        if !held {
+            self.adapt(symbols);
+        }
         self.has_history = true;
     }
 
@@ -194,14 +216,7 @@ impl Equalizer {
             return;
         }
         let step = STEP / (DATA_POWER * SEGMENT_SYMBOLS as f32);
-        let mut slope = [0.0; GROUP];
-        for (chunk, taps) in
-            self.forward[..self.window.len()].as_chunks_mut::<GROUP>().0.iter_mut().enumerate()
-        {
-            let start = (EARLY as isize + self.window.start) as usize + chunk * GROUP;
-            correlate(&errors, &self.symbols[start..], &mut slope);
-            taps.iter_mut().zip(&slope).for_each(|(tap, slope)| *tap -= step * slope);
-        }
+        self.forward.adapt(&errors, &self.symbols, step);
         self.feedback.adapt(&errors, step);
     }
 
@@ -225,11 +240,13 @@ impl Equalizer {
         if self.fresh.far_power() * f64::from(DATA_POWER) < least {
             self.fields = (self.fields + 1).min(MEMORY);
             self.channel.follow(&self.fresh, 1.0 / self.fields as f32);
-            let with = self.designer.design(&self.channel, STRAIGHT, 0.0);
-            let without = self.designer.design(&self.channel, STRAIGHT, 1.0);
+            self.fresh.follow(&self.channel, 1.0);
+            self.fresh.drop_noise(self.fields);
+            let Self { designer, fresh: channel, trial, .. } = self;
+            let with = designer.short(channel, STRAIGHT, 0.0, trial);
+            let without = designer.short(channel, STRAIGHT, 1.0, trial);
             if without < (FEEDBACK_GAIN * with).max(SMALL_ERROR) {
-                self.window = STRAIGHT;
-                self.designer.forward(&mut self.forward[..STRAIGHT.len()]);
+                self.forward.clone_from(&self.trial);
                 self.has_feedback = false;
                 return;
             }
@@ -241,7 +258,7 @@ impl Equalizer {
     /// Whether the taps are no longer those of the channel, or no longer needed.
     fn is_lost(&mut self, parity: Parity, segment: &Segment) -> bool {
         let mut symbols = segment.symbols;
-        self.filter(&mut symbols);
+        self.forward.filter(&self.symbols, &mut symbols);
         let known = field_sync(parity);
         self.feedback.plain(&mut symbols, &|n, y| if n < KNOWN_SYMBOLS { known[n] } else { y });
         let errors = symbols[..KNOWN_SYMBOLS].iter().zip(known);
@@ -251,18 +268,11 @@ impl Equalizer {
     }
 
     fn begin_feedback(&mut self) {
-        let extent = self.fresh.extent();
-        let start = (extent.start - MARGIN).max(REACH.start);
-        let len = ((extent.end + MARGIN).min(REACH.end) - start) as usize;
-        let len = len.next_multiple_of(GROUP).min(FORWARD_MAX);
-        let window = start..start + len as isize;
-        let error = self.designer.design(&self.fresh, window.clone(), DOUBT);
+        let error = self.designer.long(&self.fresh, DOUBT, &mut self.forward);
         if !error.is_finite() {
             return;
         }
-        self.designer.forward(&mut self.forward[..len]);
-        self.window = window;
-        feedback_taps(&self.fresh, &self.forward[..len], start, &mut self.feedback.taps);
+        feedback_taps(&self.fresh, &self.forward, &mut self.feedback.taps);
         self.feedback.prune((0.002 * self.fresh.noise_power) as f32);
         self.has_feedback = true;
         (self.decided_error, self.sync_error) = (error, error);

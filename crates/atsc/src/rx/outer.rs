@@ -14,6 +14,10 @@ const CARRIED: usize = TOTAL_DELAY_BYTES % CODEWORD_BYTES;
 /// Blocks from the one that a codeword's position names to the one that completes it.
 const DELAY_BLOCKS: usize = TOTAL_DELAY_BYTES / CODEWORD_BYTES + 1;
 
+/// Codewords at the end of a stream that miss no more bytes than can be corrected: four for every
+/// block that does not come.
+pub const INCOMPLETE_CODEWORDS: usize = 2;
+
 /// Restores the order of bytes; its output blocks are codewords, 52 blocks late.
 #[derive(Clone, Debug)]
 pub struct BlockDeinterleaver {
@@ -21,6 +25,7 @@ pub struct BlockDeinterleaver {
     codeword: CodeBlock,
     /// Blocks taken since the restart, up to the delay.
     filled: usize,
+    is_finished: bool,
 }
 
 impl BlockDeinterleaver {
@@ -31,6 +36,7 @@ impl BlockDeinterleaver {
             deinterleaver: Deinterleaver::new(),
             codeword: CodeBlock { restart: true, ..CodeBlock::zeroed() },
             filled: 0,
+            is_finished: false,
         }
     }
 
@@ -52,6 +58,17 @@ impl BlockDeinterleaver {
         let index = (complete.index + 1) % FIELD_DATA_SEGMENTS as u16;
         self.codeword = CodeBlock { index, restart: false, ..self.codeword };
         Some(complete)
+    }
+
+    /// At the end of a stream: hands on the codewords that came all but for a few bytes.
+    pub fn finish(&mut self, on_codeword: &mut dyn FnMut(&CodeBlock)) {
+        if !std::mem::replace(&mut self.is_finished, true) {
+            for _ in 0..INCOMPLETE_CODEWORDS {
+                if let Some(codeword) = self.process(&CodeBlock::zeroed()) {
+                    on_codeword(&codeword);
+                }
+            }
+        }
     }
 }
 
@@ -133,6 +150,23 @@ mod tests {
         }
         assert_eq!(monitor.status().packets, out.len() as u64);
         assert_eq!(monitor.status().corrected_bytes, 0);
+    }
+
+    #[test]
+    fn at_the_end_codewords_come_that_miss_few_bytes() {
+        let monitor = Monitor::new();
+        let mut deinterleaver = BlockDeinterleaver::new();
+        let codewords = blocks(100).iter().filter_map(|block| deinterleaver.process(block)).count();
+        assert_eq!(codewords, 100 - DELAY_BLOCKS);
+        let mut last = Vec::new();
+        deinterleaver.finish(&mut |codeword| last.push(*codeword));
+        deinterleaver.finish(&mut |_| panic!("there is only one end"));
+        assert_eq!(last.len(), INCOMPLETE_CODEWORDS);
+        for (n, mut codeword) in (100 - DELAY_BLOCKS..).zip(last) {
+            correct(&mut codeword, &monitor);
+            assert_eq!(packet(&codeword, &monitor)[1..], payload(n), "packet {n}");
+        }
+        assert_eq!(monitor.status().corrected_packets, INCOMPLETE_CODEWORDS as u64);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::trellis_decoder::TrellisDecoder;
 use crate::Sample;
 use crate::monitor::Monitor;
 use crate::params::PACKET_BYTES;
-use crate::segment::Segment;
+use crate::segment::{CodeBlock, Segment};
 use std::sync::Arc;
 
 /// Samples in, packets out.
@@ -63,13 +63,35 @@ impl Receiver {
         let Self { front_end, decoder } = self;
         front_end.gap(missing, &mut |segment| decoder.process(segment, on_packet));
     }
+
+    /// At the end of a stream: hands on the packets that are still on their way, as far as their
+    /// bytes have come. (The interleaver spreads a packet over 4 ms, so that most of what is on its
+    /// way never becomes whole.)
+    pub fn finish(&mut self, on_packet: &mut dyn FnMut(&[u8; PACKET_BYTES])) {
+        let Decoder { equalizer, trellis, deinterleaver, monitor } = &mut self.decoder;
+        let mut on_codeword = |codeword: &CodeBlock| {
+            let mut codeword = *codeword;
+            correct(&mut codeword, monitor);
+            on_packet(&packet(&codeword, monitor));
+        };
+        let mut on_block = |block: &CodeBlock| {
+            if let Some(codeword) = deinterleaver.process(block) {
+                on_codeword(&codeword);
+            }
+        };
+        if let Some(last) = equalizer.finish() {
+            trellis.process(&last, &mut on_block);
+        }
+        trellis.finish(&mut on_block);
+        deinterleaver.finish(&mut on_codeword);
+    }
 }
 
 impl Decoder {
     fn process(&mut self, segment: &Segment, on_packet: &mut dyn FnMut(&[u8; PACKET_BYTES])) {
         let Self { equalizer, trellis, deinterleaver, monitor } = self;
         let Some(equalized) = equalizer.process(segment) else { return };
-        monitor.set_symbol_error_power(equalizer.error_power());
+        equalizer.report(monitor);
         trellis.process(&equalized, &mut |block| {
             if let Some(mut codeword) = deinterleaver.process(block) {
                 correct(&mut codeword, monitor);

@@ -5,15 +5,16 @@
 //! solution, strongest first (orthogonal matching pursuit, Pati et al. 1993).
 
 use crate::field::{KNOWN_SYMBOLS, Parity, field_sync};
-use crate::params::SYNC_LEVEL;
+use crate::monitor::taps::{FORWARD_BEFORE, FORWARD_BEHIND};
+use crate::params::{DATA_POWER, SYNC_LEVEL};
 use millstream_dsp::fir::correlate;
 use millstream_dsp::linear::solve_positive;
 use std::ops::Range;
 use std::sync::LazyLock;
 
 /// Symbols by which echoes may be early (12 µs) and late (41 µs).
-pub const EARLY: usize = 128;
-pub const LATE: usize = 448;
+pub const EARLY: usize = FORWARD_BEFORE;
+pub const LATE: usize = FORWARD_BEHIND;
 const SPAN: usize = EARLY + LATE;
 
 /// Taps on either side of the middle that are always estimated.
@@ -26,6 +27,9 @@ const TAPS_MAX: usize = 192;
 /// How far a tap must stand out of the noise of the search, in deviations: noise alone gets there
 /// in one search out of a few hundred.
 const STANDS_OUT: f32 = 4.5;
+
+/// Deviations from which on a near tap is not taken for noise.
+const NOT_NOISE: f32 = 2.5;
 
 /// Taps below this level relative to the middle do not matter.
 const LEAST_TAP: f32 = 0.012;
@@ -61,12 +65,10 @@ impl Channel {
         self.taps[(k + EARLY as isize) as usize] = value;
     }
 
-    /// The delays from the first to the last tap that is not zero.
-    pub fn extent(&self) -> Range<isize> {
-        let is_tap = |tap: &f32| *tap != 0.0;
-        let first = self.taps.iter().position(is_tap).unwrap_or(EARLY);
-        let last = self.taps.iter().rposition(is_tap).unwrap_or(EARLY);
-        first as isize - EARLY as isize..last as isize + 1 - EARLY as isize
+    /// Signal, with its echoes, over noise.
+    pub fn snr(&self) -> f64 {
+        let power: f64 = self.taps.iter().map(|tap| f64::from(tap * tap)).sum();
+        power * f64::from(DATA_POWER) / self.noise_power
     }
 
     /// Power of the taps further than [`NEAR`] from the middle.
@@ -74,6 +76,14 @@ impl Channel {
         let near = EARLY - NEAR..EARLY + NEAR + 1;
         let far = self.taps.iter().enumerate().filter(|(i, _)| !near.contains(i));
         far.map(|(_, tap)| f64::from(tap * tap)).sum()
+    }
+
+    /// Drops taps that noise alone may have made, when `syncs` field syncs were averaged.
+    pub fn drop_noise(&mut self, syncs: u32) {
+        let known = f64::from(syncs) * near_rows().len() as f64;
+        let variance = self.noise_power / (f64::from(SYNC_LEVEL * SYNC_LEVEL) * known);
+        let least = NOT_NOISE * variance.sqrt() as f32;
+        self.taps.iter_mut().filter(|tap| tap.abs() < least).for_each(|tap| *tap = 0.0);
     }
 
     /// Moves the near taps and the noise of this response towards another one's.

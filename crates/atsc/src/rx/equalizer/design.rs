@@ -6,94 +6,185 @@
 //! at the symbol times.
 
 use super::channel::{Channel, EARLY, LATE};
+use super::feedback::GROUP;
+use super::forward::{FORWARD_MAX, Forward, GROUPS_MAX};
+pub(super) use crate::monitor::taps::FEEDBACK;
 use crate::params::DATA_POWER;
 use millstream_dsp::linear::solve_positive;
 use std::ops::Range;
 
-/// Feedback taps: as far as an echo can be late for a forward tap that looks back.
-pub const FEEDBACK: usize = EARLY + LATE;
-
-/// Most forward taps.
-pub const FORWARD_MAX: usize = 192;
+/// Symbols around the one wanted that forward taps may be on.
+const REACH: Range<isize> = -(EARLY as isize)..LATE as isize;
+const REACH_TAPS: usize = EARLY + LATE;
 
 /// The least noise designed for, relative to the signal: keeps taps small where there is none.
 const LEAST_NOISE: f64 = 1e-5;
 
+/// Steps of the search for groups of taps that matter.
+const SEARCH_STEPS: usize = 24;
+
+/// Power of a group, over that of all taps, from which on it matters.
+const LEAST_GROUP: f64 = 1e-4;
+
 /// Room for designing; nothing is allocated later.
 #[derive(Clone, Debug)]
 pub struct Designer {
-    matrix: Vec<f64>,
+    /// Mean products of received symbols, for the window of the last [`fill`](Self::fill).
+    products: Vec<f64>,
+    window: Range<isize>,
+    factor: Vec<f64>,
     solution: Vec<f64>,
+    search: [Vec<f64>; 4],
 }
 
 impl Designer {
     /// A designer.
     pub fn new() -> Self {
-        Self { matrix: vec![0.0; FORWARD_MAX * FORWARD_MAX], solution: vec![0.0; FORWARD_MAX] }
+        Self {
+            products: vec![0.0; REACH_TAPS * REACH_TAPS],
+            window: 0..0,
+            factor: vec![0.0; FORWARD_MAX * FORWARD_MAX],
+            solution: vec![0.0; FORWARD_MAX],
+            search: std::array::from_fn(|_| vec![0.0; REACH_TAPS]),
+        }
     }
 
-    /// Designs forward taps for the symbols in `window` around the one wanted. `doubt` is the share
-    /// of the power of earlier symbols that feedback leaves: one without feedback, zero if all
-    /// decisions are right. Gives the mean square error to expect (infinite if there is no
-    /// solution), after which [`forward`](Self::forward) reads the taps.
-    pub fn design(&mut self, channel: &Channel, window: Range<isize>, doubt: f64) -> f64 {
+    /// Designs one group of taps from `start` on. `doubt` is the share of the power of earlier
+    /// symbols that feedback leaves: one without feedback, zero if all decisions are right. Gives
+    /// the mean square error to expect; infinite, and `forward` as before, if there is no solution.
+    pub fn short(
+        &mut self,
+        channel: &Channel,
+        start: isize,
+        doubt: f64,
+        forward: &mut Forward,
+    ) -> f64 {
+        self.fill(channel, start..start + GROUP as isize, doubt);
+        self.solve(channel, &[start], forward)
+    }
+
+    /// The same with taps wherever they matter.
+    pub fn long(&mut self, channel: &Channel, doubt: f64, forward: &mut Forward) -> f64 {
+        self.fill(channel, REACH, doubt);
+        let mut starts = [0; GROUPS_MAX];
+        let count = self.search(channel, &mut starts);
+        self.solve(channel, &starts[..count], forward)
+    }
+
+    /// Fills the lower triangle of the products; those of the response with itself count in full
+    /// as far as symbols disturb that are wanted or yet to come, and in part for those before.
+    fn fill(&mut self, channel: &Channel, window: Range<isize>, doubt: f64) {
         let n = window.len();
-        let matrix = &mut self.matrix[..n * n];
-        let solution = &mut self.solution[..n];
-        let signal = f64::from(DATA_POWER);
-        let noise = channel.noise_power / signal;
-        // The products of the response with itself: in full as far as symbols disturb that are
-        // wanted or yet to come, and for those before, how much decisions are doubted.
         let edge = |k: isize, l: isize| -> f64 {
             let product = |m: isize| f64::from(channel.at(k - m) * channel.at(l - m));
             let to_come: f64 = (0..=k.min(l) + EARLY as isize).map(product).sum();
             let before: f64 = (-(LATE as isize)..0).map(product).sum();
             to_come + doubt * before
         };
-        for i in 0..n {
-            let k = window.start + i as isize;
-            matrix[i * n] = edge(k, window.start);
-            for j in 1..=i {
-                let l = window.start + j as isize;
+        for (i, k) in window.clone().enumerate() {
+            self.products[i * n] = edge(k, window.start);
+            for (j, l) in window.clone().enumerate().take(i + 1).skip(1) {
                 let newest = (1.0 - doubt) * f64::from(channel.at(k) * channel.at(l));
-                matrix[i * n + j] = newest + matrix[(i - 1) * n + j - 1];
+                self.products[i * n + j] = newest + self.products[(i - 1) * n + j - 1];
             }
-            solution[i] = f64::from(channel.at(k));
         }
-        let least = LEAST_NOISE * (0..n).map(|i| matrix[i * n + i]).fold(0.0, f64::max);
-        (0..n).for_each(|i| matrix[i * n + i] += noise.max(least));
-        if !solve_positive(matrix, solution) {
+        let most = (0..n).map(|i| self.products[i * n + i]).fold(0.0, f64::max);
+        let noise = (channel.noise_power / f64::from(DATA_POWER)).max(LEAST_NOISE * most);
+        (0..n).for_each(|i| self.products[i * n + i] += noise);
+        self.window = window;
+    }
+
+    /// Finds the groups that matter by conjugate gradients (Hestenes and Stiefel 1952) over the
+    /// whole window; gives their number.
+    fn search(&mut self, channel: &Channel, starts: &mut [isize; GROUPS_MAX]) -> usize {
+        let n = self.window.len();
+        let products = &self.products;
+        let [taps, rest, direction, image] = &mut self.search;
+        for (i, k) in self.window.clone().enumerate() {
+            (taps[i], rest[i]) = (0.0, f64::from(channel.at(k)));
+            direction[i] = rest[i];
+        }
+        let mut power = dot(rest, rest);
+        for _ in 0..SEARCH_STEPS {
+            image.fill(0.0);
+            for i in 0..n {
+                let row = &products[i * n..i * n + i];
+                image[i] += products[i * n + i] * direction[i] + dot(row, direction);
+                let scale = direction[i];
+                image.iter_mut().zip(row).for_each(|(image, p)| *image += scale * p);
+            }
+            let step = power / dot(direction, image).max(f64::MIN_POSITIVE);
+            for i in 0..n {
+                taps[i] += step * direction[i];
+                rest[i] -= step * image[i];
+            }
+            let before = std::mem::replace(&mut power, dot(rest, rest));
+            let keep = power / before.max(f64::MIN_POSITIVE);
+            direction.iter_mut().zip(&*rest).for_each(|(d, r)| *d = r + keep * *d);
+        }
+        let mut groups = [(0.0, 0); REACH_TAPS / GROUP];
+        for (g, (group, taps)) in groups.iter_mut().zip(taps.as_chunks::<GROUP>().0).enumerate() {
+            *group = (dot(taps, taps), g);
+        }
+        let least = LEAST_GROUP * groups.iter().map(|group| group.0).sum::<f64>();
+        groups.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
+        let best = &mut groups[..GROUPS_MAX];
+        let count = best.iter().take_while(|group| group.0 > least).count();
+        best[..count].sort_unstable_by_key(|group| group.1);
+        for (start, (_, g)) in starts.iter_mut().zip(&best[..count]) {
+            *start = self.window.start + (g * GROUP) as isize;
+        }
+        count
+    }
+
+    /// Solves for the taps of groups within the window.
+    fn solve(&mut self, channel: &Channel, starts: &[isize], forward: &mut Forward) -> f64 {
+        let n = starts.len() * GROUP;
+        let wide = self.window.len();
+        let on = |i: usize| starts[i / GROUP] + (i % GROUP) as isize;
+        let row = |i: usize| (on(i) - self.window.start) as usize;
+        for i in 0..n {
+            for j in 0..=i {
+                self.factor[i * n + j] = self.products[row(i) * wide + row(j)];
+            }
+            self.solution[i] = f64::from(channel.at(on(i)));
+        }
+        let solution = &mut self.solution[..n];
+        if n == 0 || !solve_positive(&mut self.factor[..n * n], solution) {
             return f64::INFINITY;
         }
         let gain: f64 =
-            (window.clone().zip(&*solution)).map(|(k, tap)| tap * f64::from(channel.at(k))).sum();
+            solution.iter().enumerate().map(|(i, tap)| tap * f64::from(channel.at(on(i)))).sum();
         if !(gain > 0.0 && gain < 1.0) {
             return f64::INFINITY;
         }
         // Without the bias that the least error has.
-        solution.iter_mut().for_each(|tap| *tap /= gain);
-        signal * (1.0 - gain) / gain
-    }
-
-    /// The taps of the last design, first that on the oldest symbol.
-    pub fn forward(&self, taps: &mut [f32]) {
-        for (tap, value) in taps.iter_mut().zip(&self.solution) {
-            *tap = *value as f32;
-        }
+        forward.set(starts, solution.iter().map(|tap| (tap / gain) as f32));
+        f64::from(DATA_POWER) * (1.0 - gain) / gain
     }
 }
 
-/// The feedback taps that belong to forward taps whose first is on the symbol `start`:
-/// `feedback[i]` is for the decision [`FEEDBACK`]` - i` symbols ago.
-pub fn feedback_taps(
-    channel: &Channel,
-    forward: &[f32],
-    start: isize,
-    feedback: &mut [f32; FEEDBACK],
-) {
-    for (i, out) in feedback.iter_mut().enumerate() {
-        let ago = (FEEDBACK - i) as isize;
-        let products = forward.iter().zip(start..).map(|(tap, k)| tap * channel.at(k + ago));
-        *out = products.sum();
+/// The product of the part that both have, in eight partial sums.
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    let n = a.len().min(b.len());
+    let (a8, a1) = a[..n].as_chunks::<8>();
+    let (b8, b1) = b[..n].as_chunks::<8>();
+    let mut sums = [0.0; 8];
+    for (a, b) in a8.iter().zip(b8) {
+        for lane in 0..8 {
+            sums[lane] += a[lane] * b[lane];
+        }
+    }
+    sums.iter().sum::<f64>() + a1.iter().zip(b1).map(|(a, b)| a * b).sum::<f64>()
+}
+
+/// The feedback taps that belong to forward taps: `feedback[i]` is for the decision
+/// [`FEEDBACK`]` - i` symbols ago.
+pub fn feedback_taps(channel: &Channel, forward: &Forward, feedback: &mut [f32; FEEDBACK]) {
+    feedback.fill(0.0);
+    for (k, tap) in forward.taps() {
+        for (i, out) in feedback.iter_mut().enumerate() {
+            *out += tap * channel.at(k + (FEEDBACK - i) as isize);
+        }
     }
 }

@@ -82,3 +82,51 @@ fn a_field_sync_that_was_missed_does_not_spoil_the_taps() {
 fn gain_and_sign_are_corrected() {
     assert!(residual_db(&[(0, -0.7)]) < -45.0);
 }
+
+/// As [`residual_db`], with the segments cut `shift` symbols later and noise of this deviation
+/// before the equaliser; of the second field as well as of the first.
+fn residual_of_late_cut_db(echoes: &[(usize, f32)], shift: usize, deviation: f32) -> f64 {
+    let sent = stream(340);
+    let flat: Vec<f32> = sent.iter().flat_map(|(_, s)| *s).collect();
+    let mut noise = Noise::new(9);
+    let at = |n: usize, d: usize, g: f32| {
+        if n >= d && n - d < flat.len() { flat[n - d] * g } else { 0.0 }
+    };
+    let mut received = |n: usize| {
+        let sum: f32 = echoes.iter().map(|(d, g)| at(n + shift, *d, *g)).sum();
+        sum + deviation * noise.gaussian()
+    };
+    let mut equalizer = Equalizer::new();
+    let (mut power, mut count) = (0.0, 0);
+    for (n, (kind, _)) in sent.iter().enumerate() {
+        let symbols = std::array::from_fn(|k| received(n * SEGMENT_SYMBOLS + k));
+        if let Some(out) = equalizer.process(&Segment::new(*kind, n == 0, &symbols))
+            && n > 2
+        {
+            let errors = out.symbols.iter().zip(sent[n - 1].1).map(|(a, b)| f64::from(a - b));
+            power += errors.map(|e| e * e).sum::<f64>();
+            count += SEGMENT_SYMBOLS;
+        }
+    }
+    10.0 * (power / count as f64 / 21.0).log10()
+}
+
+#[test]
+fn echoes_as_strong_as_the_signal_are_removed_wherever_they_are() {
+    for (delay, shift) in [(11, 0), (60, 0), (420, 0), (24, 24), (60, 60), (110, 110)] {
+        // Of an early echo the later path is taken for the signal: it is 1 dB stronger.
+        let (first, second) = if shift == 0 { (1.0, 0.89) } else { (0.89, 1.0) };
+        let echoes = [(0, first), (delay, second)];
+        // 28 dB for the two paths together.
+        let residual = residual_of_late_cut_db(&echoes, shift, 0.243);
+        println!("delay {delay}, cut {shift} later: {residual:.1} dB");
+        assert!(residual < -20.0, "delay {delay}, cut {shift} later: {residual:.1} dB");
+    }
+}
+
+#[test]
+fn noise_alone_costs_next_to_nothing() {
+    let residual = residual_of_late_cut_db(&[(0, 1.0)], 0, 0.8);
+    let noise = 20.0 * (0.8 / 21f64.sqrt()).log10();
+    assert!((noise..noise + 0.2).contains(&residual), "{residual:.2} dB for {noise:.2} dB");
+}
