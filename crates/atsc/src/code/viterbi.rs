@@ -5,6 +5,9 @@
 //! turn of twelve symbols a byte per decoder says what each state's survivor did, and the bytes are
 //! traced back once for many turns.
 
+#[cfg(target_arch = "x86_64")]
+mod wide;
+
 use crate::params::{DATA_SYMBOLS, TRELLIS_CODERS};
 use millstream_dsp::multiversion;
 
@@ -135,55 +138,72 @@ fn join(turns: &[[u8; LANES]; BYTE_SYMBOLS], last_z2: &mut [u8; LANES]) -> [u8; 
     *bytes.first_chunk().expect("more lanes than coders")
 }
 
-multiversion! {
-    fn run(decoders: &mut Decoders, first: usize, symbols: &[f32]) = run_body;
-}
-
-#[inline(always)]
-fn run_body<const FMA: bool>(decoders: &mut Decoders, first: usize, symbols: &[f32]) {
-    // The order of turns is known when compiling, so that a turn is put in order by two copies.
-    match first {
-        0 => run_ordered::<0>(decoders, symbols),
-        4 => run_ordered::<4>(decoders, symbols),
-        8 => run_ordered::<8>(decoders, symbols),
-        _ => unreachable!("turns begin with coder 0, 4 or 8"),
+/// Takes turns of twelve symbols, the first of each turn from coder `first`.
+fn run(decoders: &mut Decoders, first: usize, symbols: &[f32]) {
+    let mut rows = [[0; LANES]; TURNS_MAX];
+    let rows = &mut rows[..symbols.len() / TRELLIS_CODERS];
+    arrange(first, symbols, rows);
+    let Decoders { metrics, memory, pending, .. } = decoders;
+    let memory = &mut memory[*pending..*pending + rows.len()];
+    *pending += rows.len();
+    #[cfg(target_arch = "x86_64")]
+    if millstream_dsp::simd::has_avx2_fma() {
+        // SAFETY: the processor has the features that this is compiled for.
+        return unsafe { wide::run(metrics, rows, memory) };
     }
+    run_plain(metrics, rows, memory);
+}
+
+multiversion! {
+    /// Rounds symbols and puts every turn in the order of the coders.
+    fn arrange(first: usize, symbols: &[f32], rows: &mut [Row]) = arrange_body;
 }
 
 #[inline(always)]
-fn run_ordered<const FIRST: usize>(decoders: &mut Decoders, symbols: &[f32]) {
-    let mut metrics = decoders.metrics;
+fn arrange_body<const FMA: bool>(first: usize, symbols: &[f32], rows: &mut [Row]) {
     let mut rounded = [0i16; TRELLIS_CODERS * TURNS_MAX];
     for (y, symbol) in rounded.iter_mut().zip(symbols) {
         let clipped = symbol.clamp(-CLIP, CLIP);
         *y = (clipped * SCALE + ROUND).to_bits() as i16;
     }
-    let turns = &rounded.as_chunks::<TRELLIS_CODERS>().0[..symbols.len() / TRELLIS_CODERS];
-    let memory = &mut decoders.memory[decoders.pending..decoders.pending + turns.len()];
-    for (turns, memory) in turns.chunks(RENORMAL_TURNS).zip(memory.chunks_mut(RENORMAL_TURNS)) {
-        for (turn, memory) in turns.iter().zip(memory) {
-            let mut y = [0; LANES];
-            y[FIRST..TRELLIS_CODERS].copy_from_slice(&turn[..TRELLIS_CODERS - FIRST]);
-            y[..FIRST].copy_from_slice(&turn[TRELLIS_CODERS - FIRST..]);
-            *memory = step(&y, &mut metrics);
+    let turns = rounded.as_chunks().0;
+    // The order is known when compiling, so that a turn is put in order by two copies.
+    match first {
+        0 => order::<0>(turns, rows),
+        4 => order::<4>(turns, rows),
+        8 => order::<8>(turns, rows),
+        _ => unreachable!("turns begin with coder 0, 4 or 8"),
+    }
+}
+
+#[inline(always)]
+fn order<const FIRST: usize>(turns: &[[i16; TRELLIS_CODERS]], rows: &mut [Row]) {
+    for (turn, row) in turns.iter().zip(rows) {
+        row[FIRST..TRELLIS_CODERS].copy_from_slice(&turn[..TRELLIS_CODERS - FIRST]);
+        row[..FIRST].copy_from_slice(&turn[TRELLIS_CODERS - FIRST..]);
+    }
+}
+
+/// The reference, lane by lane.
+fn run_plain(metrics: &mut [Row; STATES], rows: &[Row], memory: &mut [[u8; LANES]]) {
+    for (rows, memory) in rows.chunks(RENORMAL_TURNS).zip(memory.chunks_mut(RENORMAL_TURNS)) {
+        for (y, memory) in rows.iter().zip(memory) {
+            *memory = step(y, metrics);
         }
-        let [a, b, c, d] = &metrics;
+        let [a, b, c, d] = &*metrics;
         let least: Row = std::array::from_fn(|lane| a[lane].min(b[lane]).min(c[lane]).min(d[lane]));
-        for state in &mut metrics {
+        for state in metrics.iter_mut() {
             for lane in 0..LANES {
                 state[lane] -= least[lane];
             }
         }
     }
-    decoders.metrics = metrics;
-    decoders.pending += turns.len();
 }
 
 /// Adding this rounds a small number to a whole one, and leaves it in the low bits.
 const ROUND: f32 = 12_582_912.0;
 
 /// One symbol for every decoder; gives the turn's bytes.
-#[inline(always)]
 fn step(y: &Row, m: &mut [Row; STATES]) -> [u8; LANES] {
     // For each pair Z1 Z0 the squared distance to the nearer of its two levels, and that one's Z2.
     let mut distance = [[0i16; LANES]; STATES];
@@ -336,7 +356,11 @@ mod tests {
         let (mut fast, mut plain) = (Decoders::new(), Decoders::new());
         for turns in symbols.chunks_exact(4 * TRELLIS_CODERS).take(25) {
             run(&mut fast, 4, turns);
-            run_body::<false>(&mut plain, 4, turns);
+            let mut rows = [[0; LANES]; 4];
+            arrange_body::<false>(4, turns, &mut rows);
+            let memory = &mut plain.memory[plain.pending..][..4];
+            run_plain(&mut plain.metrics, &rows, memory);
+            plain.pending += 4;
         }
         assert_eq!((fast.metrics, &fast.memory), (plain.metrics, &plain.memory));
         let memory = &fast.memory[..fast.pending];

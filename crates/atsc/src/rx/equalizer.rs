@@ -150,7 +150,9 @@ impl Equalizer {
         // nothing.
         let is_there =
             |s: &Segment| s.restart() || (!s.held() && field_tracker::detect(s).is_some());
-        self.feedback.next_segment();
+        if self.has_feedback {
+            self.feedback.next_segment();
+        }
         if let SegmentKind::FieldSync(parity) = kind
             && is_there(&current)
         {
@@ -274,7 +276,9 @@ impl Equalizer {
         }
         feedback_taps(&self.fresh, &self.forward, &mut self.feedback.taps);
         self.feedback.prune((0.002 * self.fresh.noise_power) as f32);
-        self.has_feedback = true;
+        if !std::mem::replace(&mut self.has_feedback, true) {
+            self.feedback.restart();
+        }
         (self.decided_error, self.sync_error) = (error, error);
         self.has_history = false;
     }

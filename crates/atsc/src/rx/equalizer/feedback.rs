@@ -54,13 +54,14 @@ impl Feedback {
             taps: [0.0; FEEDBACK],
             active: [false; GROUPS],
             decided: vec![0.0; FEEDBACK + SEGMENT_SYMBOLS + LANES],
-            trellis: Trellis { metrics: [[0.0; LANES]; STATES], survivors: [[0; LANES]; STATES] },
+            trellis: Trellis::new(),
         }
     }
 
     /// Forgets decisions and decoders.
     pub fn restart(&mut self) {
-        *self = Self { taps: self.taps, active: self.active, ..Self::new() };
+        self.decided.fill(0.0);
+        self.trellis = Trellis::new();
     }
 
     /// Leaves groups of taps out that do less than `least` to the symbols' mean square.
@@ -157,6 +158,11 @@ impl Feedback {
 }
 
 impl Trellis {
+    /// Decoders that know nothing.
+    fn new() -> Self {
+        Self { metrics: [[0.0; LANES]; STATES], survivors: [[0; LANES]; STATES] }
+    }
+
     /// Moves every coder's decoder forward to its place in the next segment's turn order.
     fn turn(&mut self, by: usize) {
         for (metrics, survivors) in self.metrics.iter_mut().zip(&mut self.survivors) {
