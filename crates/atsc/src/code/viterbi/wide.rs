@@ -29,11 +29,11 @@ fn step(y: __m256i, m: &mut [__m256i; STATES]) -> [u8; LANES] {
     let zero = _mm256_setzero_si256();
     let four = _mm256_set1_epi16(4 * SCALE as i16);
     let (mut distance, mut turn) = ([zero; STATES], zero);
-    for pair in 0..STATES {
+    for (pair, distance) in distance.iter_mut().enumerate() {
         let middle = _mm256_set1_epi16((2 * pair as i16 - 3) * SCALE as i16);
         let from_middle = _mm256_sub_epi16(y, middle);
         let off = _mm256_sub_epi16(_mm256_abs_epi16(from_middle), four);
-        distance[pair] = _mm256_srli_epi16::<{ SHIFT as i32 }>(_mm256_mullo_epi16(off, off));
+        *distance = _mm256_srli_epi16::<{ SHIFT as i32 }>(_mm256_mullo_epi16(off, off));
         let upper = _mm256_cmpgt_epi16(from_middle, zero);
         turn = _mm256_or_si256(turn, _mm256_and_si256(upper, _mm256_set1_epi16(16 << pair)));
     }
