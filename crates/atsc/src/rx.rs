@@ -3,6 +3,7 @@
 //! Each stage is a struct of its own that can be run and tested alone; [`Receiver`] chains them on
 //! one thread, [`crate::blocks`] makes them blocks of a flowgraph.
 
+pub mod balance;
 pub mod carrier;
 pub mod cutter;
 pub mod demodulator;

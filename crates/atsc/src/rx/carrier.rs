@@ -106,7 +106,11 @@ impl Carrier {
     /// Returns the mean around the end of the block before, in which the pilot should be real.
     pub fn process(&mut self, block: &mut SymbolBlock, held: bool) -> (f32, f32) {
         let turn = self.nominal_rad + self.pull_rad / BLOCK_SYMBOLS as f64;
-        let [all, rising] = derotate(Rotator::quick(-self.phase_rad, -turn), block);
+        let mut sums = [[0.0; LANES]; 4];
+        derotate(Rotator::quick(-self.phase_rad, -turn), block, &mut sums);
+        let [re, im, ramp_re, ramp_im] = sums.map(|lanes| lanes.iter().sum::<f32>());
+        let all = (re / BLOCK_SYMBOLS as f32, im / BLOCK_SYMBOLS as f32);
+        let rising = (ramp_re, ramp_im);
         let mean_re = self.rising.0 + all.0 - rising.0;
         let mean_im = self.rising.1 + all.1 - rising.1;
         self.rising = rising;
@@ -152,15 +156,21 @@ static RAMP: [f32; BLOCK_SYMBOLS] = {
 };
 
 multiversion! {
-    /// Multiplies a block by the oscillator; gives its mean and its mean weighted by the ramp.
-    fn derotate(rotator: Rotator, block: &mut SymbolBlock) -> [(f32, f32); 2] = derotate_body;
+    /// Multiplies a block by the oscillator; adds up both parts, and both weighted by the ramp. To
+    /// add up the lanes here would tempt the compiler to work across them.
+    fn derotate(
+        rotator: Rotator,
+        block: &mut SymbolBlock,
+        sums: &mut [[f32; LANES]; 4],
+    ) = derotate_body;
 }
 
 #[inline(always)]
 fn derotate_body<const FMA: bool>(
     mut rotator: Rotator,
     SymbolBlock { re, im }: &mut SymbolBlock,
-) -> [(f32, f32); 2] {
+    out: &mut [[f32; LANES]; 4],
+) {
     let mut sums = [[0.0; LANES]; 4];
     let rows = re.as_chunks_mut::<LANES>().0.iter_mut().zip(im.as_chunks_mut::<LANES>().0);
     for ((re, im), ramp) in rows.zip(RAMP.as_chunks::<LANES>().0) {
@@ -176,8 +186,7 @@ fn derotate_body<const FMA: bool>(
         }
         rotator.advance();
     }
-    let [re, im, ramp_re, ramp_im] = sums.map(|lanes| lanes.iter().sum::<f32>());
-    [(re / BLOCK_SYMBOLS as f32, im / BLOCK_SYMBOLS as f32), (ramp_re, ramp_im)]
+    *out = sums;
 }
 
 #[cfg(test)]
