@@ -15,8 +15,9 @@ const WAITING_MAX: usize = 1024;
 pub struct FrameEnd {
     link: Box<dyn FrameLink>,
     template: Template,
-    /// Parts of a frame.
+    /// Parts of a frame, and bytes of each but the last.
     parts: usize,
+    part_bytes: usize,
     received: Vec<Frame>,
     /// Written and not yet taken by the link.
     waiting: Vec<Frame>,
@@ -52,24 +53,38 @@ impl FrameEnd {
                 info.mtu
             ));
         }
-        let parts = template.frame_bytes().div_ceil(info.part_bytes_max);
-        let room = 2 * WAITING_MAX + info.batch_max + BATCH * parts;
+        // Buffers to transmit may have more room than what is received into.
+        let (mut spare, least, batch) = (Vec::new(), info.part_bytes_max, info.batch_max);
+        link.reserve(&mut spare, 1);
+        let part_bytes = spare.first().map_or(least, |frame| frame.room().max(least));
+        link.give_back(&mut spare);
+        let parts = template.frame_bytes().div_ceil(part_bytes);
+        let room = 2 * WAITING_MAX + batch + BATCH * parts;
         let vector = || Vec::with_capacity(room);
         let (received, waiting, spare, fresh) = (vector(), vector(), vector(), vector());
-        let (no_room, sleeps) = (0, 0);
-        Ok(Self { link, template, parts, received, waiting, spare, fresh, no_room, sleeps })
+        Ok(Self {
+            link,
+            template,
+            parts,
+            part_bytes,
+            received,
+            waiting,
+            spare,
+            fresh,
+            no_room: 0,
+            sleeps: 0,
+        })
     }
 
     /// Writes up to `count` frames behind those that wait.
     fn write(&mut self, count: usize) {
         self.link.reserve(&mut self.spare, count * self.parts);
         let whole = self.spare.len() / self.parts * self.parts;
-        let part_bytes_max = self.link.info().part_bytes_max;
         let memory = self.link.memory();
         for (index, mut frame) in self.spare.drain(..whole).enumerate() {
             let part = index % self.parts;
-            let left = self.template.frame_bytes() - part * part_bytes_max;
-            frame.set_len(left.min(part_bytes_max));
+            let left = self.template.frame_bytes() - part * self.part_bytes;
+            frame.set_len(left.min(self.part_bytes));
             frame.set_continues(part + 1 < self.parts);
             if part == 0 {
                 self.template.write(memory.bytes_mut(&mut frame));
