@@ -31,8 +31,6 @@ pub(super) struct UdpRx {
     lent: Vec<Place>,
     /// Messages received by the last system call.
     filled: usize,
-    /// More may have been waiting then.
-    more: bool,
     /// The next message to split, and how far into it.
     cursor: (usize, usize),
     drops: u64,
@@ -53,7 +51,6 @@ impl UdpRx {
             capabilities,
             lent: Vec::with_capacity(shape.datagrams),
             filled: 0,
-            more: false,
             cursor: (0, 0),
             drops: 0,
             drops_asked: false,
@@ -108,9 +105,8 @@ impl UdpRx {
     fn poll_socket(&mut self) -> io::Result<usize> {
         loop {
             match self.slots.receive(self.socket.as_fd()) {
-                Ok((count, more)) => {
+                Ok(count) => {
                     self.filled = count;
-                    self.more = more;
                     self.cursor = (0, 0);
                     self.drops_asked = false;
                     self.split();
@@ -187,10 +183,11 @@ impl PortRx for UdpRx {
         let deadline = Instant::now().checked_add(timeout);
         self.wait_first = true;
         while self.wait(deadline)? {
+            self.slots.ask_for_all();
             let count = self.poll_socket()?;
             if count > 0 {
-                // As many as were asked for: the next call need not ask whether there are more.
-                self.wait_first = !self.more;
+                // All slots full: more is waiting, and the next call need not ask whether it is.
+                self.wait_first = self.filled < self.slots.count();
                 return Ok(count);
             }
         }

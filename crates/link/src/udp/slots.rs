@@ -67,14 +67,22 @@ impl Slots {
         }
     }
 
-    /// Receives as many messages as are waiting and fit, without waiting for any; whether more may
-    /// be waiting beside how many there were.
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.heads.len()
+    }
+
+    /// Something is known to be waiting: the next call is to fill all slots.
+    pub fn ask_for_all(&mut self) {
+        self.asked = self.heads.len();
+    }
+
+    /// Receives as many messages as are waiting and fit, without waiting for any.
     ///
     /// After a call that found nothing the next one asks for a single message: what comes alone,
     /// as in a round trip, then costs no search for a second one.
-    pub fn receive(&mut self, fd: BorrowedFd<'_>) -> io::Result<(usize, bool)> {
+    pub fn receive(&mut self, fd: BorrowedFd<'_>) -> io::Result<usize> {
         self.arm();
-        let asked = self.asked;
         // SAFETY: every header points to a slot, a name and a control buffer of this struct with
         // their true lengths (`arm`, now or earlier), all of which outlive the call; no more are
         // asked for than there are headers.
@@ -82,17 +90,15 @@ impl Slots {
             libc::recvmmsg(
                 fd.as_raw_fd(),
                 self.heads.as_mut_ptr(),
-                asked as libc::c_uint,
+                self.asked as libc::c_uint,
                 libc::MSG_DONTWAIT,
                 std::ptr::null_mut(),
             )
         };
-        let Ok(count) = usize::try_from(count) else {
-            (self.used, self.asked) = (1, 1);
-            return Err(io::Error::last_os_error());
-        };
-        (self.used, self.asked) = (count.max(1), self.heads.len());
-        Ok((count, count == asked))
+        let count = usize::try_from(count);
+        self.used = count.unwrap_or(0).max(1);
+        self.asked = if count.is_ok() { self.heads.len() } else { 1 };
+        count.map_err(|_| io::Error::last_os_error())
     }
 
     /// Points every header at its slot. The kernel overwrites lengths of those that it fills, so
