@@ -176,7 +176,8 @@ impl Equalizer {
             SegmentKind::Data(_) => self.feedback.data(symbols),
             SegmentKind::FieldSync(parity) => self.feedback_on_sync(parity, symbols),
         }
-        if !held {
+        // The first segment's echoes of symbols never seen would look like errors.
+        if !held && self.has_history {
             self.adapt(symbols);
         }
         self.has_history = true;
@@ -188,7 +189,7 @@ impl Equalizer {
         let before: [f32; PRECODE_SYMBOLS] =
             *self.feedback.decided()[..FEEDBACK].last_chunk().expect("a longer row");
         let precode = SEGMENT_SYMBOLS - PRECODE_SYMBOLS;
-        let trusted = self.trusts_decisions();
+        let trusted = self.has_history && self.trusts_decisions();
         self.feedback.plain(symbols, &|n, y| match n {
             n if n < KNOWN_SYMBOLS => known[n],
             n if n < precode => SYNC_LEVEL.copysign(y),
@@ -225,7 +226,7 @@ impl Equalizer {
     /// Whether decisions are as good as they look: wrong ones hide errors, but not those of the
     /// segment syncs, which are known.
     fn trusts_decisions(&self) -> bool {
-        self.has_history && self.sync_error < (LOST * self.decided_error).max(SMALL_ERROR)
+        self.sync_error < (LOST * self.decided_error).max(SMALL_ERROR)
     }
 
     /// Takes what the field sync in hand shows.
