@@ -5,8 +5,10 @@
  *   bare_links ROW FRAME_BYTES COUNT_MS FIFO SENDER_PID RECEIVER_PID
  *
  * Prints packets received per second; for a row that begins with `swap-`, those sent back to where
- * they came from; with `trip-`, the median round trip in nanoseconds. Every frame that is sent gets
- * its header and a number of its own, in a buffer of its own, as a program's data would. Sources: sendmmsg(2), recvmmsg(2), udp(7), packet(7), packet_mmap.rst, af_xdp.rst. */
+ * they came from; with `trip-`, the median round trip in nanoseconds. Every frame that is
+ * sent gets its header and a number of its own, in a buffer of its own, as a program's data would;
+ * datagrams are made once, as those of `millstream bench packets` are. Sources: sendmmsg(2),
+ * recvmmsg(2), udp(7), packet(7), packet_mmap.rst, af_xdp.rst. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <err.h>
