@@ -41,11 +41,13 @@ struct Cli {
 /// Each verb describes itself where its arguments are.
 #[derive(Subcommand)]
 enum Verb {
+    Atsc(verbs::atsc::Args),
     Bench(verbs::bench::Args),
     Blocks(verbs::blocks::Args),
     Demo(verbs::demo::Args),
     Fault(verbs::fault::Args),
     Find(verbs::find::Args),
+    Generate(verbs::generate::Args),
     Grant(verbs::grant::Args),
     Latency(verbs::latency::Args),
     Net(verbs::net::Args),
@@ -62,6 +64,7 @@ impl Verb {
     fn opens_links(&self) -> bool {
         match self {
             Self::Blocks(_) | Self::Fault(_) | Self::Find(_) | Self::Grant(_) => false,
+            Self::Atsc(_) | Self::Generate(_) => false,
             Self::Net(args) => args.opens_links(),
             _ => true,
         }
@@ -85,11 +88,13 @@ fn main() -> ExitCode {
 
 fn run(verb: Verb) -> anyhow::Result<output::Report> {
     match verb {
+        Verb::Atsc(args) => verbs::atsc::run(args),
         Verb::Bench(args) => verbs::bench::run(args),
         Verb::Blocks(args) => verbs::blocks::run(args),
         Verb::Demo(args) => verbs::demo::run(args),
         Verb::Fault(args) => verbs::fault::run(args),
         Verb::Find(args) => verbs::find::run(args),
+        Verb::Generate(args) => verbs::generate::run(args),
         Verb::Grant(args) => verbs::grant::run(args),
         Verb::Latency(args) => verbs::latency::run(args),
         Verb::Net(args) => verbs::net::run(args),

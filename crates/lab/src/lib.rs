@@ -2,10 +2,13 @@
 //!
 //! | module | idea |
 //! | --- | --- |
+//! | [`atsc`] | the ATSC receiver: costs, limits, pictures, beside GNU Radio's |
 //! | [`buffer`] | the law: worst-case latency × rate = buffer |
 //! | [`budget`] | what a stream takes of a link |
+//! | [`chart`] | charts as PNG |
 //! | [`choice`] | the safest link that meets a need |
 //! | [`convert`] | sample conversion beside a copy and beside UHD |
+//! | [`gnuradio`] | GNU Radio as a peer that takes requests |
 //! | [`graph`] | the runtime beside a hand-written loop and GNU Radio |
 //! | [`histogram`] | latencies as a distribution; its picture is in [`picture`] |
 //! | [`lag`] | how far a consumer runs behind a radio's clock |
@@ -17,12 +20,15 @@
 //! | [`uhd`] | UHD's `benchmark_rate` as a peer |
 //! | [`search`], [`summary`] | the highest rate that holds; repeated figures in short |
 
+pub mod atsc;
 pub mod budget;
 pub mod buffer;
+pub mod chart;
 pub mod choice;
 pub mod convert;
 mod direction;
 pub mod faults;
+pub mod gnuradio;
 pub mod graph;
 pub mod histogram;
 pub mod lag;

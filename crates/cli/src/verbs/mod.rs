@@ -1,10 +1,12 @@
 //! One file a verb.
 
+pub mod atsc;
 pub mod bench;
 pub mod blocks;
 pub mod demo;
 pub mod fault;
 pub mod find;
+pub mod generate;
 pub mod grant;
 pub mod latency;
 pub mod net;

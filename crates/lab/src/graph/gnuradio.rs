@@ -1,55 +1,17 @@
-//! GNU Radio on the same graphs, in a process of its own that takes requests.
+//! GNU Radio on the same graphs.
 
 use super::Rate;
 use super::case::Case;
+use crate::gnuradio::{PeerError, Script};
 use serde::Deserialize;
 use serde_json::json;
-use std::io::{self, BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::path::Path;
 use std::time::Duration;
-
-const SCRIPT: &str = include_str!("peer.py");
-
-/// Where a Python may be that has GNU Radio; another one is often first in the PATH.
-pub const PYTHON: &str = "/usr/bin/python3";
-
-/// Why GNU Radio could not be measured.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PeerError {
-    /// No such program.
-    #[error("cannot run {}: {source}; give another with --python, or --no-peer", path.display())]
-    Run {
-        /// The program.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// It has no GNU Radio, or it failed.
-    #[error("GNU Radio in {} ended: {said}; install it (Debian package gnuradio), give another \
-        Python with --python, or leave it out with --no-peer", path.display())]
-    Ended {
-        /// The program.
-        path: PathBuf,
-        /// The last line of what it said.
-        said: String,
-    },
-}
 
 /// A running GNU Radio.
 #[derive(Debug)]
 pub struct Peer {
-    path: PathBuf,
-    child: Child,
-    answers: BufReader<ChildStdout>,
-    /// As it tells it.
-    pub version: String,
-}
-
-#[derive(Deserialize)]
-struct Hello {
-    version: String,
+    script: Script,
 }
 
 #[derive(Deserialize)]
@@ -66,17 +28,13 @@ impl Peer {
     /// # Errors
     /// [`PeerError`] when there is no such program, or no GNU Radio in it.
     pub fn start(python: &Path) -> Result<Self, PeerError> {
-        let mut command = Command::new(python);
-        command.args(["-c", SCRIPT]);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        millstream_sys::child::tie(&mut command, None);
-        let path = python.to_owned();
-        let spawned = command.spawn();
-        let mut child = spawned.map_err(|source| PeerError::Run { path: path.clone(), source })?;
-        let answers = BufReader::new(child.stdout.take().expect("a pipe was asked for"));
-        let mut peer = Self { path, child, answers, version: String::new() };
-        peer.version = peer.answer::<Hello>()?.version;
-        Ok(peer)
+        Ok(Self { script: Script::start(python, include_str!("peer.py"))? })
+    }
+
+    /// GNU Radio's version.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.script.version
     }
 
     /// Measures a graph on these CPUs.
@@ -90,7 +48,7 @@ impl Peer {
         warm_up: Duration,
         time: Duration,
     ) -> Result<Rate, PeerError> {
-        let request = json!({
+        let answer: Answer = self.script.ask(&json!({
             "kernel": case.kernel.name(),
             "item": case.item.name(),
             "pipes": case.shape.pipes,
@@ -98,63 +56,12 @@ impl Peer {
             "cpus": cpus,
             "warm_up_s": warm_up.as_secs_f64(),
             "time_s": time.as_secs_f64(),
-        });
-        let sent = self.child.stdin.as_mut().map(|pipe| writeln!(pipe, "{request}"));
-        if !matches!(sent, Some(Ok(()))) {
-            return Err(self.ended());
-        }
-        let answer: Answer = self.answer()?;
+        }))?;
         Ok(Rate {
             items_per_s: answer.items / answer.seconds,
             cpu_s_per_gigaitem: answer.cpu_s / answer.items.max(1.0) * 1e9,
             switches_per_million: answer.switches / answer.items.max(1.0) * 1e6,
             migrations: None,
         })
-    }
-
-    fn answer<T: for<'a> Deserialize<'a>>(&mut self) -> Result<T, PeerError> {
-        let mut line = String::new();
-        loop {
-            line.clear();
-            match self.answers.read_line(&mut line) {
-                // GNU Radio prints notes of its own.
-                Ok(1..) => {
-                    if let Ok(answer) = serde_json::from_str(&line) {
-                        return Ok(answer);
-                    }
-                }
-                Ok(0) | Err(_) => return Err(self.ended()),
-            }
-        }
-    }
-
-    fn ended(&mut self) -> PeerError {
-        let _ = self.child.kill();
-        let mut said = String::new();
-        if let Some(mut errors) = self.child.stderr.take() {
-            let _ = io::Read::read_to_string(&mut errors, &mut said);
-        }
-        let said = said.lines().last().unwrap_or("it said nothing").to_owned();
-        PeerError::Ended { path: self.path.clone(), said }
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_no_gnu_radio_is_an_error_that_says_what_to_do() {
-        let tell = |path| Peer::start(Path::new(path)).unwrap_err().to_string();
-        assert!(tell("/no/python").starts_with("cannot run /no/python: No such file"));
-        assert!(tell("/no/python").ends_with("; give another with --python, or --no-peer"));
-        assert!(tell("true").starts_with("GNU Radio in true ended: it said nothing; install it"));
     }
 }

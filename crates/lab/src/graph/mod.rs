@@ -12,11 +12,12 @@ mod meter;
 mod ours;
 
 pub use case::{Case, ItemKind, Shape};
-pub use gnuradio::{PYTHON, Peer, PeerError};
+pub use gnuradio::Peer;
 pub use kernel::{Kernel, TAPS};
 pub use ours::{Run, Spread};
 
 use crate::Summary;
+use crate::gnuradio::PeerError;
 use kernel::Number;
 use millstream_dsp::Sample;
 use millstream_flow::RunError;

@@ -4,8 +4,9 @@ use crate::live::Live;
 use crate::numbers::positive;
 use crate::output::{Report, note};
 use anyhow::ensure;
+use millstream_lab::gnuradio::PYTHON;
 use millstream_lab::graph::{
-    Case, Contender, ItemKind, Kernel, PYTHON, Peer, Plan, Row, Shape, cost_of_timing, measure,
+    Case, Contender, ItemKind, Kernel, Peer, Plan, Row, Shape, cost_of_timing, measure,
 };
 use millstream_lab::{Summary, graph::Entry};
 use serde_json::json;
@@ -88,7 +89,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         100.0 * timing.min,
         100.0 * timing.max,
     );
-    let version = peer.map(|peer| peer.version.clone());
+    let version = peer.map(|peer| peer.version().to_owned());
     let results = json!({
         "repeats": repeats,
         "time_ms": args.time_ms,
@@ -200,7 +201,7 @@ fn verdict(rows: &[Row], peer: Option<&Peer>) -> String {
     let of_peer = rows.iter().filter(long);
     let of_peer = of_peer.filter_map(|row| Some((row.of_gnuradio?.median, row))).collect();
     if let (Some((ratio, case)), Some(peer)) = (lowest(of_peer), peer) {
-        let version = &peer.version;
+        let version = peer.version();
         let _ = writeln!(
             text,
             "chains of 8 and more: at least {ratio:.1} times GNU Radio {version} ({case})"

@@ -1,5 +1,6 @@
 //! `millstream bench`: what this machine sustains. One file a measurement.
 
+mod atsc;
 mod buffer;
 mod convert;
 mod faults;
@@ -24,6 +25,7 @@ pub struct Args {
 /// Each measurement describes itself where its arguments are.
 #[derive(Subcommand)]
 enum What {
+    Atsc(atsc::Args),
     Buffer(buffer::Args),
     Convert(convert::Args),
     Faults(faults::Args),
@@ -37,6 +39,7 @@ enum What {
 /// Runs one measurement.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     match args.what {
+        What::Atsc(args) => atsc::run(args),
         What::Buffer(args) => buffer::run(args),
         What::Convert(args) => convert::run(args),
         What::Faults(args) => faults::run(args),

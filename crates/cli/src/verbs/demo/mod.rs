@@ -20,7 +20,7 @@ use std::time::Duration;
 /// Samples that wait in the radio while the host is busy: 0.67 s at 6.25 MS/s.
 const BUFFER_SAMPLES: u64 = 1 << 22;
 /// A test picture, a running clock and a tone; made by scripts/make-test-picture.sh.
-const TEST_PICTURE: &[u8] = include_bytes!("../../../assets/test-picture.ts");
+pub const TEST_PICTURE: &[u8] = include_bytes!("../../../assets/test-picture.ts");
 /// The graph that the demo runs; `millstream run` accepts it too.
 const GRAPH: &str = include_str!("../../../../../graphs/radio-atsc-rx.toml");
 /// Transport packets per second of signal (A/53 Part 2: 19.392658 Mbit/s).

@@ -1,0 +1,114 @@
+//! `millstream atsc report`: a recording in one picture.
+
+use crate::numbers::positive;
+use crate::output::Report;
+use crate::signal::SignalReport;
+use anyhow::Context;
+use millstream_atsc::monitor::Status;
+use millstream_flow::blocks::SampleFormat;
+use millstream_lab::atsc::{Survey, portrait};
+use serde_json::json;
+use std::fmt::Write;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::PathBuf;
+
+/// Receives a recording and draws what the receiver sees.
+///
+/// One picture: spectrum, echoes, the symbols over time and their eight levels as a histogram,
+/// modulation error ratio over time, and the equaliser's taps. `--json` gives the figures.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  millstream generate tv.sc16 --cn 22 --echo 5.6us:-10dB
+  millstream atsc report tv.sc16 --out tv.png")]
+pub struct Args {
+    /// The recording: raw samples, the middle of the channel at 0 Hz; its format by its name.
+    #[arg(value_name = "RECORDING")]
+    recording: PathBuf,
+
+    /// Format, where the name does not tell it: sc16 or cf32.
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<String>,
+
+    /// Sample rate, Hz.
+    #[arg(long, value_name = "HZ", default_value_t = 6.25e6, value_parser = positive,
+          allow_negative_numbers = true)]
+    rate: f64,
+
+    /// The picture to write; RECORDING.png unless given.
+    #[arg(long, value_name = "FILE.png")]
+    out: Option<PathBuf>,
+}
+
+/// Receives, draws, and says in words what is drawn.
+pub fn run(args: Args) -> anyhow::Result<Report> {
+    let name = args.recording.display();
+    let said = args.format.as_deref();
+    let format = said.or_else(|| args.recording.extension()?.to_str());
+    let format = format.and_then(SampleFormat::from_name).with_context(|| match said {
+        Some(said) => format!("--format {said}: there are: sc16, cf32"),
+        None => format!("{name}: give --format sc16 or cf32, or a name that ends so"),
+    })?;
+    let survey = Survey::of(&args.recording, format, args.rate)?;
+    let out = args.out.unwrap_or_else(|| {
+        let mut name = args.recording.clone().into_os_string();
+        name.push(".png");
+        name.into()
+    });
+    let shown = out.display();
+    let file = File::create(&out).with_context(|| format!("cannot write {shown}"))?;
+    let canvas = portrait(&survey, &name.to_string());
+    canvas.write_png(BufWriter::new(file)).with_context(|| format!("cannot write {shown}"))?;
+    let signal = SignalReport {
+        receiver: "atsc".to_owned(),
+        status: survey.status,
+        events: survey.events.clone(),
+    };
+    let mut text = words(&survey, args.rate);
+    let _ = writeln!(text, "picture {shown}");
+    let results = json!({ "picture": out.display().to_string(), "survey": survey });
+    Ok(Report { text, results, failure: signal.failure() })
+}
+
+fn words(survey: &Survey, rate_hz: f64) -> String {
+    let Status { state, packets, uncorrected_packets, corrected_bytes, .. } = survey.status;
+    let mut text = format!("signal  {:.2} s, {state}\n", survey.seconds);
+    for event in &survey.events {
+        let time_s = event.at_sample as f64 / rate_hz;
+        let _ = writeln!(text, "        {time_s:8.3} s  {}", event.state);
+    }
+    let status = &survey.status;
+    for (what, value, unit) in [
+        ("MER", status.mer_db, "dB"),
+        ("pilot", status.pilot_offset_hz, "Hz"),
+        ("clock", status.clock_offset_ppm, "ppm"),
+    ] {
+        if let Some(value) = value {
+            let _ = writeln!(text, "{what:<7} {value:+.2} {unit}");
+        }
+    }
+    let _ = writeln!(
+        text,
+        "packets {packets}, {uncorrected_packets} damaged, {corrected_bytes} bytes corrected"
+    );
+    for (delay_us, level_db) in strongest(&survey.echoes) {
+        let _ = writeln!(text, "echo    {delay_us:+.2} µs {level_db:.1} dB");
+    }
+    text
+}
+
+/// Peaks that stand out, beside the signal itself: 18 dB below it or more, at least three symbols
+/// away, and five at most.
+fn strongest(echoes: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    const LEAST_DB: f64 = -18.0;
+    const LEAST_US: f64 = 0.27;
+    let mut peaks: Vec<(f64, f64)> = echoes
+        .windows(3)
+        .filter(|w| w[1].1 > w[0].1 && w[1].1 >= w[2].1)
+        .map(|w| w[1])
+        .filter(|(delay_us, level_db)| delay_us.abs() > LEAST_US && *level_db > LEAST_DB)
+        .collect();
+    peaks.sort_by(|a, b| b.1.total_cmp(&a.1));
+    peaks.truncate(5);
+    peaks
+}

@@ -1,0 +1,180 @@
+//! CPU time and speed.
+
+use super::PeerArgs;
+use crate::graph_run;
+use crate::live::Live;
+use crate::numbers::positive;
+use crate::output::Report;
+use crate::stored;
+use anyhow::ensure;
+use millstream_atsc::tx::Impairments;
+use millstream_flow::{GraphFile, Plan};
+use millstream_lab::Summary;
+use millstream_lab::atsc::{Bench, Contender, Entry, Outcome, Recording, SETTLE_S, SPARE_S, bench};
+use serde_json::json;
+use std::fmt::Write;
+use std::time::Instant;
+
+/// The signal of the measurement: a good one, such as most receivers get.
+const CN_DB: f64 = 25.0;
+const GRAPH: &str = include_str!("../../../../../../graphs/atsc-rx.toml");
+
+/// What costs are measured of.
+#[derive(clap::Args)]
+#[group(skip)]
+pub struct Args {
+    /// Seconds of signal.
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = positive,
+          allow_negative_numbers = true)]
+    duration: f64,
+
+    /// Sample rate, Hz.
+    #[arg(long, value_name = "HZ", default_value_t = 6.25e6, value_parser = positive,
+          allow_negative_numbers = true)]
+    rate: f64,
+
+    /// Turns.
+    #[arg(long, value_name = "N", default_value_t = 3,
+          value_parser = clap::value_parser!(u64).range(1..=1000))]
+    repeats: u64,
+
+    /// Which random packets and which noise.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// GNU Radio's internal rate.
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1.5,1.1",
+          value_parser = super::samples_per_symbol)]
+    samples_per_symbol: Vec<f64>,
+
+    #[command(flatten)]
+    peer: PeerArgs,
+}
+
+/// Measures, and shows a table and the ratios.
+pub fn run(args: Args) -> anyhow::Result<Report> {
+    ensure!(
+        (SETTLE_S + SPARE_S + 0.1..=3600.0).contains(&args.duration),
+        "--duration {}: give 0.7 to 3600 seconds of signal",
+        args.duration
+    );
+    let impairments = Impairments {
+        cn_db: Some(CN_DB),
+        offset_hz: 2e3,
+        clock_ppm: 3.0,
+        ..Impairments::default()
+    };
+    let (rate_hz, seconds, seed) = (args.rate, args.duration, args.seed);
+    let plan = Bench {
+        recording: Recording { rate_hz, seconds, seed, impairments },
+        repeats: args.repeats as usize,
+        cpus: millstream_sys::thread::allowed_cpus()?,
+        tuned: tuned(rate_hz),
+        samples_per_symbol: args.samples_per_symbol,
+    };
+    let mut peer = args.peer.start()?;
+    let folder = tempfile::tempdir()?;
+    let mut live = Live::on_terminal_only();
+    let outcome = bench(&plan, folder.path(), peer.as_mut(), |what| {
+        live.show(Instant::now(), || what);
+    })?;
+    live.end();
+    let version = peer.as_ref().map(|peer| peer.version().to_owned());
+    let text = table(&outcome) + &stages(&outcome) + &verdict(&outcome, version.as_deref());
+    let results = json!({
+        "rate_hz": rate_hz,
+        "signal_s": seconds,
+        "seed": seed,
+        "cn_db": CN_DB,
+        "repeats": plan.repeats,
+        "cpus": plan.cpus.iter().collect::<Vec<_>>(),
+        "gnuradio": version,
+        "outcome": outcome,
+    });
+    Ok(Report::done(text, results))
+}
+
+/// The plan that `millstream tune` stored for this graph on this machine.
+fn tuned(rate_hz: f64) -> Option<Plan> {
+    let file = GraphFile::parse("atsc-rx", GRAPH).ok()?;
+    // File names and formats do not count.
+    let set = ["in=x.sc16".to_owned(), "out=x.ts".to_owned(), format!("rate={rate_hz}")];
+    let place = stored::Place::of(&file, &graph_run::registry().0, &set).ok()?;
+    place.load(file.pins()).ok()?.map(|record| record.plan)
+}
+
+fn three(summary: Summary, digits: usize) -> String {
+    let Summary { min, median, max, .. } = summary;
+    format!("{min:.digits$}/{median:.digits$}/{max:.digits$}")
+}
+
+fn table(outcome: &Outcome) -> String {
+    let mut text = format!(
+        "{:<24}{:>18}{:>20}{:>20}{:>14}\n{:<24}{:>18}{:>20}{:>20}{:>14}\n",
+        "receiver",
+        "MS/s",
+        "× real time",
+        "CPU s/signal s",
+        "packet errors",
+        "",
+        "min/median/max",
+        "min/median/max",
+        "min/median/max",
+        "",
+    );
+    for entry in &outcome.entries {
+        let Entry { contender, megasamples_per_s, real_time, cpu_s_per_signal_s, score, .. } =
+            entry;
+        let _ = writeln!(
+            text,
+            "{contender:<24}{:>18}{:>20}{:>20}{:>14.1e}",
+            three(*megasamples_per_s, 1),
+            three(*real_time, 2),
+            three(*cpu_s_per_signal_s, 3),
+            score.error_rate(),
+        );
+    }
+    text
+}
+
+fn stages(outcome: &Outcome) -> String {
+    let mut text = "\non one thread     CPU s/signal s    share\n".to_owned();
+    for stage in &outcome.stages {
+        let bar = "█".repeat((stage.share * 40.0).round() as usize);
+        let share = 100.0 * stage.share;
+        let _ = writeln!(
+            text,
+            "  {:<15}{:>15.4}{share:>7.1} %  {bar}",
+            stage.block, stage.cpu_s_per_signal_s
+        );
+    }
+    text
+}
+
+/// The figures that count, in words.
+fn verdict(outcome: &Outcome, version: Option<&str>) -> String {
+    let mut text = "\n".to_owned();
+    let Some(single) = outcome.entries.first() else { return text };
+    let by_cpu = 1.0 / single.cpu_s_per_signal_s.median;
+    let _ = writeln!(
+        text,
+        "one core: {:.2} times real time by the clock, {by_cpu:.2} by CPU time",
+        single.real_time.median
+    );
+    for entry in &outcome.entries {
+        if let (Contender::GnuRadio { samples_per_symbol }, Some(version)) =
+            (entry.contender, version)
+        {
+            let _ = writeln!(
+                text,
+                "CPU: {:.1} times less than GNU Radio {version} at {samples_per_symbol} samples a \
+                 symbol (between {:.1} and {:.1} in {} turns)",
+                entry.of_single.median,
+                entry.of_single.min,
+                entry.of_single.max,
+                entry.of_single.count
+            );
+        }
+    }
+    text
+}

@@ -1,0 +1,290 @@
+//! `millstream generate`: a recording of a television channel, spoilt in known ways.
+
+use crate::interrupt;
+use crate::live::Live;
+use crate::numbers::positive;
+use crate::output::{Report, note};
+use anyhow::{Context, ensure};
+use millstream_atsc::blocks::Packets;
+use millstream_atsc::params::PACKET_BYTES;
+use millstream_atsc::tx::{Adjacent, Echo, Impairments, Numbered, TestSignal, TsSource, TxConfig};
+use millstream_flow::blocks::{FileSink, SampleFormat};
+use millstream_lab::atsc::record;
+use serde_json::json;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Seconds without --duration, and behind the end of a transport stream that is sent once.
+const DURATION_S: f64 = 1.0;
+const TAIL_S: f64 = 0.1;
+
+/// Makes a recording of an 8-VSB channel, for tests.
+///
+/// The signal is the transmitter's, with the middle of the channel at 0 Hz, and then whatever of
+/// noise, echoes, offsets and faults is asked for; the same for the same seed. C/N is the power of
+/// the signal with its pilot over that of the noise in the channel's 6 MHz.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  millstream generate tv.sc16 --cn 20 --echo 5.6us:-10dB --offset 12e3 --sent sent.ts
+  millstream generate tv.cf32 --ts film.ts --rate 25e6 --adjacent +1:20dB --level 0.03
+  millstream run graphs/atsc-rx.toml --set in=tv.sc16 --set out=tv.ts")]
+pub struct Args {
+    /// The recording to write; its format by its name: .sc16 or .cf32.
+    #[arg(value_name = "OUT")]
+    out: PathBuf,
+
+    /// Format, where the name does not tell it: sc16 or cf32.
+    #[arg(long, value_name = "FORMAT", value_parser = format)]
+    format: Option<SampleFormat>,
+
+    /// Sample rate, Hz.
+    #[arg(long, value_name = "HZ", default_value_t = 6.25e6, value_parser = positive,
+          allow_negative_numbers = true)]
+    rate: f64,
+
+    /// Seconds of signal; 1, or the length of --ts.
+    #[arg(long, value_name = "SECONDS", value_parser = positive, allow_negative_numbers = true)]
+    duration: Option<f64>,
+
+    /// The transport stream to send, over and over with --duration; otherwise packets that hold
+    /// their number and random bytes.
+    #[arg(long, value_name = "FILE.ts")]
+    ts: Option<PathBuf>,
+
+    /// Send the built-in test picture.
+    #[arg(long, conflicts_with = "ts")]
+    picture: bool,
+
+    /// Also write the packets that were sent.
+    #[arg(long, value_name = "FILE.ts")]
+    sent: Option<PathBuf>,
+
+    /// Which random packets and which noise.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// Root mean square of the signal, full scale being 1; peaks reach about three times that.
+    #[arg(long, value_name = "RMS", default_value_t = 0.2, value_parser = positive,
+          allow_negative_numbers = true)]
+    level: f64,
+
+    #[command(flatten)]
+    channel: Channel,
+}
+
+/// What happens to the signal.
+#[derive(clap::Args)]
+#[command(next_help_heading = "What happens to the signal")]
+struct Channel {
+    /// Carrier to noise in 6 MHz, dB.
+    #[arg(long, value_name = "DB", allow_negative_numbers = true)]
+    cn: Option<f64>,
+
+    /// An echo: delay (negative: it comes first), level, and perhaps phase and Doppler, as
+    /// 5.6us:-10dB:90deg:2Hz; as often as needed.
+    #[arg(long = "echo", value_name = "ECHO", allow_hyphen_values = true)]
+    echoes: Vec<Echo>,
+
+    /// Carrier offset, Hz.
+    #[arg(long, value_name = "HZ", default_value_t = 0.0, allow_negative_numbers = true)]
+    offset: f64,
+
+    /// How much faster than the receiver's the sender's clock is, ppm.
+    #[arg(long, value_name = "PPM", default_value_t = 0.0, allow_negative_numbers = true)]
+    clock_ppm: f64,
+
+    /// Another station: channels away and level over the signal's, as +1:20dB; as often as needed.
+    #[arg(long, value_name = "CHANNELS:DB", value_parser = adjacent, allow_hyphen_values = true)]
+    adjacent: Vec<Adjacent>,
+
+    /// A tone: Hz from the middle of the channel and level over the signal's, as 1e6:-10dB; as often
+    /// as needed.
+    #[arg(long = "tone", value_name = "HZ:DB", value_parser = tone, allow_hyphen_values = true)]
+    tones: Vec<[f64; 2]>,
+
+    /// Imbalance of the branches: gain of Q over I and angle, as 0.5dB:2deg.
+    #[arg(long, value_name = "DB:DEG", value_parser = iq, allow_hyphen_values = true)]
+    iq: Option<[f64; 2]>,
+
+    /// A constant of both branches, full scale being 1, as 0.01:-0.02.
+    #[arg(long, value_name = "I:Q", value_parser = dc, allow_hyphen_values = true)]
+    dc: Option<[f64; 2]>,
+
+    /// Bits of the converter, 2 to 16.
+    #[arg(long, value_name = "N")]
+    bits: Option<u32>,
+}
+
+impl Channel {
+    fn impairments(self) -> Impairments {
+        let [iq_gain_db, iq_phase_deg] = self.iq.unwrap_or_default();
+        Impairments {
+            clock_ppm: self.clock_ppm,
+            echoes: self.echoes,
+            adjacent: self.adjacent,
+            tones: self.tones,
+            offset_hz: self.offset,
+            cn_db: self.cn,
+            iq_gain_db,
+            iq_phase_deg,
+            dc: self.dc.unwrap_or_default().map(|part| part as f32),
+            bits: self.bits,
+        }
+    }
+}
+
+/// Writes the recording, and the packets if they are wanted.
+pub fn run(args: Args) -> anyhow::Result<Report> {
+    let format = args.format.or_else(|| by_name(&args.out)).with_context(|| {
+        format!("{}: give --format sc16 or cf32, or a name that ends so", args.out.display())
+    })?;
+    let config = TxConfig { sample_rate_hz: args.rate, rms: args.level as f32 };
+    let impairments = args.channel.impairments();
+    let mut signal = TestSignal::new(config, &impairments, args.seed)?;
+    let (mut packets, length_s) = match packets(args.ts.as_deref(), args.picture, args.duration)? {
+        Some(stream) => {
+            let length_s = stream.duration_s() + TAIL_S;
+            (Packets::Stream(Box::new(stream)), length_s)
+        }
+        None => (Packets::Numbered(Numbered::new(args.seed)), DURATION_S),
+    };
+    let duration_s = args.duration.unwrap_or(length_s);
+    ensure!(duration_s <= 86_400.0, "--duration {duration_s}: give at most a day");
+    let mut sent = args.sent.as_deref().map(Sent::create).transpose()?;
+    let part = FileSink::<u8>::part_of(&args.out);
+    let samples = (duration_s * args.rate).round() as u64;
+    interrupt::install();
+    let mut live = Live::on_terminal_only();
+    let mut next = |packet: &mut [u8; PACKET_BYTES]| {
+        packets.next_packet(packet);
+        if let Some(sent) = &mut sent {
+            sent.add(packet);
+        }
+    };
+    let recorded = record(
+        &part,
+        format,
+        samples,
+        |block| signal.generate(&mut next, block),
+        |done| {
+            live.show(Instant::now(), || {
+                format!("{:.1} of {duration_s:.1} s", done as f64 / args.rate)
+            });
+            !interrupt::asked()
+        },
+    )?;
+    live.end();
+    std::fs::rename(&part, &args.out)
+        .with_context(|| format!("cannot write {}", args.out.display()))?;
+    let packets_sent = sent.map(Sent::finish).transpose()?;
+    if recorded.clipped > 0 {
+        let level = args.level;
+        note(format_args!(
+            "millstream: {} parts of samples are beyond full scale and were cut: give a --level \
+             below {level}",
+            recorded.clipped
+        ));
+    }
+    let level_db = 10.0 * recorded.power.max(1e-30).log10();
+    let seconds = recorded.samples as f64 / args.rate;
+    let text = format!(
+        "{}: {seconds:.3} s, {} samples, {level_db:+.1} dB of full scale, seed {}\n",
+        args.out.display(),
+        recorded.samples,
+        args.seed
+    );
+    let failure = interrupt::asked().then(|| "interrupted before its end".to_owned());
+    let results = json!({
+        "out": args.out.display().to_string(),
+        "rate_hz": args.rate,
+        "seconds": seconds,
+        "seed": args.seed,
+        "recorded": recorded,
+        "packets_sent": packets_sent,
+    });
+    Ok(Report { text, results, failure })
+}
+
+/// The stream to send; none for numbered packets.
+fn packets(
+    ts: Option<&Path>,
+    picture: bool,
+    duration: Option<f64>,
+) -> anyhow::Result<Option<TsSource>> {
+    let repeat = duration.is_some();
+    Ok(match ts {
+        Some(path) => Some(TsSource::open(path, repeat)?),
+        None if picture => Some(TsSource::new(super::demo::TEST_PICTURE, repeat)?),
+        None => None,
+    })
+}
+
+/// The packets that were sent, as a file.
+struct Sent {
+    path: PathBuf,
+    out: BufWriter<File>,
+    packets: u64,
+    failed: Option<std::io::Error>,
+}
+
+impl Sent {
+    fn create(path: &Path) -> anyhow::Result<Self> {
+        let out = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Self { path: path.to_owned(), out: BufWriter::new(out), packets: 0, failed: None })
+    }
+
+    fn add(&mut self, packet: &[u8; PACKET_BYTES]) {
+        self.packets += 1;
+        if let Err(error) = self.out.write_all(packet) {
+            self.failed.get_or_insert(error);
+        }
+    }
+
+    fn finish(mut self) -> anyhow::Result<u64> {
+        let flushed = self.out.flush();
+        let written = self.failed.take().map_or(flushed, Err);
+        written.with_context(|| format!("cannot write {}", self.path.display()))?;
+        Ok(self.packets)
+    }
+}
+
+fn by_name(path: &Path) -> Option<SampleFormat> {
+    path.extension().and_then(|extension| SampleFormat::from_name(extension.to_str()?))
+}
+
+fn format(text: &str) -> Result<SampleFormat, String> {
+    SampleFormat::from_name(text).ok_or_else(|| "there are: sc16, cf32".to_owned())
+}
+
+/// Two numbers with units that may be left out.
+fn pair(text: &str, units: [&str; 2], example: &str) -> Result<[f64; 2], String> {
+    let number = |text: &str, unit: &str| {
+        let text = text.trim();
+        text.strip_suffix(unit).unwrap_or(text).parse().ok().filter(|x: &f64| x.is_finite())
+    };
+    let both =
+        text.split_once(':').and_then(|(a, b)| Some([number(a, units[0])?, number(b, units[1])?]));
+    both.ok_or_else(|| format!("write two numbers, for example {example}"))
+}
+
+fn adjacent(text: &str) -> Result<Adjacent, String> {
+    let [channels, level_db] = pair(text, ["", "dB"], "+1:20dB")?;
+    if channels.fract() != 0.0 || channels == 0.0 || channels.abs() > 100.0 {
+        return Err("give a whole number of channels up to 100 away, for example +1:20dB".into());
+    }
+    Ok(Adjacent { channels: channels as i32, level_db })
+}
+
+fn tone(text: &str) -> Result<[f64; 2], String> {
+    pair(text, ["Hz", "dB"], "1e6:-10dB")
+}
+
+fn iq(text: &str) -> Result<[f64; 2], String> {
+    pair(text, ["dB", "deg"], "0.5dB:2deg")
+}
+
+fn dc(text: &str) -> Result<[f64; 2], String> {
+    pair(text, ["", ""], "0.01:-0.02")
+}

@@ -1,0 +1,222 @@
+//! What the receiver costs, in turns with GNU Radio's.
+
+use super::gnuradio::{Peer, Took};
+use super::ours::Receiver;
+use super::{AtscError, Recording, SETTLE_S, SPARE_S, Score};
+use crate::Summary;
+use millstream_flow::{Plan, Profile};
+use millstream_sys::CpuSet;
+use serde::Serialize;
+use std::path::Path;
+
+/// What is measured, and how often.
+#[derive(Clone, Debug)]
+pub struct Bench {
+    /// The recording; it is written into the folder.
+    pub recording: Recording,
+    /// Turns.
+    pub repeats: usize,
+    /// CPUs that may be used; the plan with one thread runs on the first.
+    pub cpus: CpuSet,
+    /// A plan that was tuned before.
+    pub tuned: Option<Plan>,
+    /// Settings of GNU Radio's receiver.
+    pub samples_per_symbol: Vec<f64>,
+}
+
+/// Who decodes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Contender {
+    /// Ours, everything on one thread of one CPU.
+    Single,
+    /// Ours, by the partitioner's plan for all CPUs.
+    Placed,
+    /// Ours, by the stored plan of `millstream tune`.
+    Tuned,
+    /// GNU Radio's, a thread per block, on all CPUs.
+    GnuRadio {
+        /// Its internal rate.
+        samples_per_symbol: f64,
+    },
+}
+
+impl std::fmt::Display for Contender {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Single => f.pad("one thread, one CPU"),
+            Self::Placed => f.pad("partitioner's plan"),
+            Self::Tuned => f.pad("tuned plan"),
+            Self::GnuRadio { samples_per_symbol } => {
+                f.pad(&format!("GNU Radio, {samples_per_symbol}/symbol"))
+            }
+        }
+    }
+}
+
+/// One contender's figures.
+#[derive(Clone, Debug, Serialize)]
+pub struct Entry {
+    /// Who.
+    pub contender: Contender,
+    /// Million samples a second, by the clock.
+    pub megasamples_per_s: Summary,
+    /// Signal time over time by the clock.
+    pub real_time: Summary,
+    /// CPU seconds for a second of signal.
+    pub cpu_s_per_signal_s: Summary,
+    /// Its CPU time over that of our single thread in the same turn.
+    pub of_single: Summary,
+    /// What came out, in the last turn.
+    pub score: Score,
+}
+
+/// A block's part in the CPU time of one thread.
+#[derive(Clone, Debug, Serialize)]
+pub struct Stage {
+    /// The block.
+    pub block: String,
+    /// CPU seconds for a second of signal.
+    pub cpu_s_per_signal_s: f64,
+    /// Share of all blocks.
+    pub share: f64,
+}
+
+/// All figures.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// The contenders, our single thread first.
+    pub entries: Vec<Entry>,
+    /// The blocks of our single thread, in the order of the graph.
+    pub stages: Vec<Stage>,
+    /// The partitioner's plan.
+    pub placed: Plan,
+}
+
+/// Measures everybody in turns, after a run that warms up and that the partitioner goes by.
+/// `progress` is told before each run.
+///
+/// # Errors
+/// [`AtscError`] when a file or a receiver breaks off.
+pub fn bench(
+    bench: &Bench,
+    folder: &Path,
+    mut peer: Option<&mut Peer>,
+    mut progress: impl FnMut(String),
+) -> Result<Outcome, AtscError> {
+    let (input, output) = (folder.join("signal.sc16"), folder.join("out.ts"));
+    let recording = &bench.recording;
+    progress(format!("writing {} s of signal", recording.seconds));
+    recording.write(&input)?;
+    let ours = Receiver::new(&input, recording.rate_hz, &output)?;
+    let cpus: Vec<usize> = bench.cpus.iter().collect();
+    let single = ours.single(cpus.first().copied().unwrap_or(0))?;
+    progress("warming up".to_owned());
+    let placed = ours.placed(&ours.run(&single)?.profile, &bench.cpus)?;
+    let mut contenders = vec![Contender::Single, Contender::Placed];
+    contenders.extend(bench.tuned.is_some().then_some(Contender::Tuned));
+    if peer.is_some() {
+        let settings = bench.samples_per_symbol.iter();
+        contenders
+            .extend(settings.map(|&samples_per_symbol| Contender::GnuRadio { samples_per_symbol }));
+    }
+    let mut runs: Vec<Vec<(Took, Score)>> = vec![Vec::new(); contenders.len()];
+    let mut profiles = Vec::new();
+    for turn in 1..=bench.repeats {
+        for (contender, runs) in contenders.iter().zip(&mut runs) {
+            progress(format!("turn {turn} of {}: {contender}", bench.repeats));
+            let plan = match contender {
+                Contender::Single => Some(&single),
+                Contender::Placed => Some(&placed),
+                Contender::Tuned => bench.tuned.as_ref(),
+                Contender::GnuRadio { .. } => None,
+            };
+            // What another run wrote is not this one's.
+            let _ = std::fs::remove_file(&output);
+            let took = match (contender, plan, peer.as_deref_mut()) {
+                (Contender::GnuRadio { samples_per_symbol }, _, Some(peer)) => {
+                    peer.receive(&input, recording.rate_hz, &output, *samples_per_symbol, &cpus)?
+                }
+                (contender, Some(plan), _) => {
+                    let run = ours.run(plan)?;
+                    if *contender == Contender::Single {
+                        profiles.push(run.profile);
+                    }
+                    Took { wall_s: run.wall_s, cpu_s: run.cpu_s }
+                }
+                _ => continue,
+            };
+            runs.push((took, Score::of_file(&output, recording, SETTLE_S, SPARE_S)?));
+        }
+    }
+    let all = contenders.iter().zip(&runs);
+    let entries = all.filter_map(|(contender, own)| entry(*contender, own, &runs[0], recording));
+    Ok(Outcome { entries: entries.collect(), stages: stages(&profiles, recording.seconds), placed })
+}
+
+fn entry(
+    contender: Contender,
+    runs: &[(Took, Score)],
+    single: &[(Took, Score)],
+    recording: &Recording,
+) -> Option<Entry> {
+    let seconds = recording.seconds;
+    let of = |figure: &dyn Fn(&Took) -> f64| {
+        Summary::of(&runs.iter().map(|(took, _)| figure(took)).collect::<Vec<_>>())
+    };
+    let ratios = runs.iter().zip(single).map(|(own, single)| own.0.cpu_s / single.0.cpu_s);
+    Some(Entry {
+        contender,
+        megasamples_per_s: of(&|took| recording.samples() as f64 / took.wall_s / 1e6)?,
+        real_time: of(&|took| seconds / took.wall_s)?,
+        cpu_s_per_signal_s: of(&|took| took.cpu_s / seconds)?,
+        of_single: Summary::of(&ratios.collect::<Vec<_>>())?,
+        score: runs.last()?.1,
+    })
+}
+
+/// What each block took, all runs together.
+fn stages(profiles: &[Profile], seconds: f64) -> Vec<Stage> {
+    let Some(first) = profiles.first() else { return Vec::new() };
+    let busy = |name: &str| -> f64 {
+        let blocks = profiles.iter().filter_map(|profile| profile.block(name));
+        blocks.map(|block| block.busy_ns as f64 * 1e-9).sum()
+    };
+    let all: f64 = first.blocks.iter().map(|block| busy(&block.name)).sum();
+    let signal_s = seconds * profiles.len() as f64;
+    let stage = |name: &str| Stage {
+        block: name.to_owned(),
+        cpu_s_per_signal_s: busy(name) / signal_s,
+        share: busy(name) / all.max(f64::MIN_POSITIVE),
+    };
+    first.blocks.iter().map(|block| stage(&block.name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_atsc::tx::Impairments;
+
+    #[test]
+    fn our_plans_decode_the_same_and_the_shares_are_of_the_whole() {
+        let recording = Recording {
+            rate_hz: 6.25e6,
+            seconds: 0.75,
+            seed: 1,
+            impairments: Impairments::default(),
+        };
+        let cpus = millstream_sys::thread::allowed_cpus().unwrap();
+        let samples_per_symbol = vec![1.5];
+        let plan = Bench { recording, repeats: 2, cpus, tuned: None, samples_per_symbol };
+        let folder = tempfile::tempdir().unwrap();
+        let outcome = bench(&plan, folder.path(), None, |_| ()).unwrap();
+        assert_eq!(outcome.entries.len(), 2);
+        for entry in &outcome.entries {
+            assert_eq!(entry.score.error_rate(), 0.0, "{entry:?}");
+            assert_eq!(entry.cpu_s_per_signal_s.count, 2);
+        }
+        assert_eq!(outcome.entries[0].of_single.median, 1.0);
+        let shares: f64 = outcome.stages.iter().map(|stage| stage.share).sum();
+        assert!((shares - 1.0).abs() < 1e-9, "{:?}", outcome.stages);
+    }
+}

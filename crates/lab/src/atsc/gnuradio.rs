@@ -1,0 +1,59 @@
+//! GNU Radio's receiver on the same recordings.
+
+use super::AtscError;
+use crate::gnuradio::{PeerError, Script};
+use serde::Deserialize;
+use serde_json::json;
+use std::path::Path;
+
+/// A running GNU Radio.
+#[derive(Debug)]
+pub struct Peer {
+    script: Script,
+}
+
+/// What a run took.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub struct Took {
+    /// By the clock, with the set-up of the graph's threads.
+    pub wall_s: f64,
+    /// CPU time of the process, user and system.
+    pub cpu_s: f64,
+}
+
+impl Peer {
+    /// Starts GNU Radio with this Python. It ends with the calling thread.
+    ///
+    /// # Errors
+    /// [`PeerError`] when there is no such program, or no GNU Radio in it.
+    pub fn start(python: &Path) -> Result<Self, PeerError> {
+        Ok(Self { script: Script::start(python, include_str!("peer.py"))? })
+    }
+
+    /// GNU Radio's version.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.script.version
+    }
+
+    /// Decodes a recording of 16-bit samples to a transport stream.
+    ///
+    /// # Errors
+    /// [`AtscError::Peer`] when it ends instead.
+    pub fn receive(
+        &mut self,
+        input: &Path,
+        rate_hz: f64,
+        output: &Path,
+        samples_per_symbol: f64,
+        cpus: &[usize],
+    ) -> Result<Took, AtscError> {
+        Ok(self.script.ask(&json!({
+            "in": input,
+            "rate_hz": rate_hz,
+            "out": output,
+            "samples_per_symbol": samples_per_symbol,
+            "cpus": cpus,
+        }))?)
+    }
+}

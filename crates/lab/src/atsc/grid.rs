@@ -1,0 +1,169 @@
+//! The signals that receivers are tried on.
+
+use millstream_atsc::tx::{Echo, Impairments};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// C/N of the signals that something else is tried on, dB.
+pub const BACKGROUND_CN_DB: f64 = 30.0;
+
+/// What is varied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Axis {
+    /// White noise.
+    Noise,
+    /// One echo: delay and level.
+    Echo,
+    /// Carrier offset.
+    Carrier,
+    /// Sample clock error.
+    Clock,
+}
+
+impl Axis {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Noise, Self::Echo, Self::Carrier, Self::Clock];
+
+    /// Its word.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Noise => "noise",
+            Self::Echo => "echo",
+            Self::Carrier => "carrier",
+            Self::Clock => "clock",
+        }
+    }
+}
+
+impl FromStr for Axis {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|axis| axis.name() == text);
+        found.ok_or_else(|| format!("`{text}` is no axis; there are: noise, echo, carrier, clock"))
+    }
+}
+
+/// One signal.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Point {
+    /// White noise.
+    Noise {
+        /// C/N in the channel's 6 MHz.
+        cn_db: f64,
+    },
+    /// One echo.
+    Echo {
+        /// Its delay; negative for one that comes first.
+        delay_us: f64,
+        /// Its power over the signal's.
+        level_db: f64,
+    },
+    /// A carrier off its place.
+    Carrier {
+        /// By so much.
+        offset_hz: f64,
+    },
+    /// A clock that is off.
+    Clock {
+        /// By so much, positive if the sender's is faster.
+        ppm: f64,
+    },
+}
+
+impl Point {
+    /// White noise.
+    #[must_use]
+    pub fn noise(cn_db: f64) -> Self {
+        Self::Noise { cn_db }
+    }
+
+    /// What is varied.
+    #[must_use]
+    pub fn axis(&self) -> Axis {
+        match self {
+            Self::Noise { .. } => Axis::Noise,
+            Self::Echo { .. } => Axis::Echo,
+            Self::Carrier { .. } => Axis::Carrier,
+            Self::Clock { .. } => Axis::Clock,
+        }
+    }
+
+    /// What happens to the signal: this, and noise at [`BACKGROUND_CN_DB`] beside the other ones.
+    #[must_use]
+    pub fn impairments(&self) -> Impairments {
+        let base = Impairments { cn_db: Some(BACKGROUND_CN_DB), ..Impairments::default() };
+        match *self {
+            Self::Noise { cn_db } => Impairments { cn_db: Some(cn_db), ..base },
+            Self::Echo { delay_us, level_db } => {
+                let delay_s = delay_us * 1e-6;
+                // Neither in phase nor against it.
+                let echo = Echo { delay_s, level_db, phase_deg: 72.0, doppler_hz: 0.0 };
+                Impairments { echoes: vec![echo], ..base }
+            }
+            Self::Carrier { offset_hz } => Impairments { offset_hz, ..base },
+            Self::Clock { ppm } => Impairments { clock_ppm: ppm, ..base },
+        }
+    }
+}
+
+impl fmt::Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&match self {
+            Self::Noise { cn_db } => format!("C/N {cn_db} dB"),
+            Self::Echo { delay_us, level_db } => format!("echo {delay_us:+} µs {level_db} dB"),
+            Self::Carrier { offset_hz } => format!("carrier {:+} kHz", offset_hz / 1e3),
+            Self::Clock { ppm } => format!("clock {ppm:+} ppm"),
+        })
+    }
+}
+
+/// Echoes: microseconds, and dB.
+pub const DELAYS_US: [f64; 8] = [-5.6, -2.8, -1.0, 0.3, 1.0, 2.8, 5.6, 18.6];
+/// See [`DELAYS_US`].
+pub const LEVELS_DB: [f64; 6] = [-20.0, -15.0, -10.0, -6.0, -3.0, -1.0];
+
+/// The signals of an axis.
+#[must_use]
+pub fn grid(axis: Axis) -> Vec<Point> {
+    match axis {
+        Axis::Noise => {
+            // A quarter of a decibel around the threshold of a good receiver, one beyond it.
+            let near = (0..=10).map(|n| 14.0 + 0.25 * f64::from(n));
+            near.chain((17..=22).map(f64::from)).map(Point::noise).collect()
+        }
+        Axis::Echo => DELAYS_US
+            .into_iter()
+            .flat_map(|delay_us| LEVELS_DB.map(|level_db| Point::Echo { delay_us, level_db }))
+            .collect(),
+        Axis::Carrier => {
+            [-50e3, -20e3, 0.0, 20e3, 50e3].map(|offset_hz| Point::Carrier { offset_hz }).to_vec()
+        }
+        Axis::Clock => [-100.0, -50.0, -20.0, -10.0, -5.0, 5.0, 10.0, 20.0, 50.0, 100.0]
+            .map(|ppm| Point::Clock { ppm })
+            .to_vec(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_axis_has_points_of_its_own_and_a_name() {
+        for axis in Axis::ALL {
+            assert_eq!(axis.name().parse(), Ok(axis));
+            let points = grid(axis);
+            assert!(points.len() >= 5 && points.iter().all(|point| point.axis() == axis));
+        }
+        assert!("rain".parse::<Axis>().unwrap_err().contains("there are: noise, echo"));
+        let point = Point::Echo { delay_us: -1.0, level_db: -3.0 };
+        assert_eq!(point.to_string(), "echo -1 µs -3 dB");
+        let text = serde_json::to_string(&point).unwrap();
+        assert_eq!(serde_json::from_str::<Point>(&text).unwrap(), point);
+    }
+}

@@ -1,0 +1,113 @@
+//! A recording of a test signal.
+
+use super::{AtscError, file};
+use millstream_atsc::Sample;
+use millstream_atsc::params::{PACKET_BYTES, TS_RATE_BPS};
+use millstream_atsc::tx::{Impairments, Numbered, TestSignal, TxConfig};
+use millstream_flow::blocks::SampleFormat;
+use serde::Serialize;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+/// Samples made at once.
+const BLOCK: usize = 16_384;
+
+/// What is recorded.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Recording {
+    /// Complex samples per second.
+    pub rate_hz: f64,
+    /// How long.
+    pub seconds: f64,
+    /// Of packets and of noise.
+    pub seed: u64,
+    /// What happens to the signal.
+    #[serde(skip)]
+    pub impairments: Impairments,
+}
+
+impl Recording {
+    /// Samples of it.
+    #[must_use]
+    pub fn samples(&self) -> u64 {
+        (self.seconds * self.rate_hz).round() as u64
+    }
+
+    /// The packets in it.
+    #[must_use]
+    pub fn packets(&self) -> Numbered {
+        Numbered::new(self.seed)
+    }
+
+    /// The packet that is being sent `time_s` after the start.
+    #[must_use]
+    pub fn packet_at(&self, time_s: f64) -> u64 {
+        (time_s.max(0.0) * TS_RATE_BPS / (8 * PACKET_BYTES) as f64) as u64
+    }
+
+    /// Writes it as interleaved 16-bit integers, full scale 32767.
+    ///
+    /// # Errors
+    /// [`AtscError`] when there is no such signal, or the file cannot be written.
+    pub fn write(&self, path: &Path) -> Result<Recorded, AtscError> {
+        let config = TxConfig { sample_rate_hz: self.rate_hz, ..TxConfig::default() };
+        let mut signal = TestSignal::new(config, &self.impairments, self.seed)?;
+        let mut packets = self.packets();
+        let fill = |samples: &mut [Sample]| {
+            signal.generate(&mut |packet| packets.next_packet(packet), samples);
+        };
+        record(path, SampleFormat::Sc16, self.samples(), fill, |_| true)
+    }
+}
+
+/// What a recording came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Recorded {
+    /// Samples.
+    pub samples: u64,
+    /// Parts of samples that were beyond full scale and were cut, in integer formats.
+    pub clipped: u64,
+    /// Mean square of the samples.
+    pub power: f64,
+}
+
+/// Writes what `fill` makes. `go_on` is told before each block how many samples there are, and says
+/// whether there are to be more.
+///
+/// # Errors
+/// [`AtscError::File`] when the file cannot be written.
+pub fn record(
+    path: &Path,
+    format: SampleFormat,
+    samples: u64,
+    mut fill: impl FnMut(&mut [Sample]),
+    mut go_on: impl FnMut(u64) -> bool,
+) -> Result<Recorded, AtscError> {
+    let mut out = BufWriter::new(File::create(path).map_err(file(path))?);
+    let mut block = vec![Sample::default(); BLOCK];
+    let mut bytes = Vec::with_capacity(format.sample_bytes() * BLOCK);
+    let mut recorded = Recorded::default();
+    while recorded.samples < samples && go_on(recorded.samples) {
+        let count = (BLOCK as u64).min(samples - recorded.samples) as usize;
+        let block = &mut block[..count];
+        fill(block);
+        recorded.power += block.iter().map(|x| f64::from(x.norm_sqr())).sum::<f64>();
+        bytes.clear();
+        for part in block.iter().flat_map(|sample| [sample.re, sample.im]) {
+            if format == SampleFormat::Sc16 {
+                recorded.clipped += u64::from(part.abs() > 1.0);
+                // The cast cuts.
+                let whole = (part * 32_767.0).round_ties_even() as i16;
+                bytes.extend(whole.to_le_bytes());
+            } else {
+                bytes.extend(part.to_le_bytes());
+            }
+        }
+        out.write_all(&bytes).map_err(file(path))?;
+        recorded.samples += count as u64;
+    }
+    out.flush().map_err(file(path))?;
+    recorded.power /= recorded.samples.max(1) as f64;
+    Ok(recorded)
+}

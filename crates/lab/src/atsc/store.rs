@@ -1,0 +1,125 @@
+//! Results as they come, one JSON object a line, so that a long measurement can go on where it
+//! ended.
+
+use super::{AtscError, Point, Score, Sweep, file};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+/// One receiver on one recording.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Line {
+    /// The signal.
+    pub point: Point,
+    /// Who decoded it: `millstream`, or GNU Radio with its setting.
+    pub receiver: String,
+    /// Length of the recording.
+    pub seconds: f64,
+    /// Its seed.
+    pub seed: u64,
+    /// What came of it.
+    pub score: Score,
+}
+
+impl Line {
+    /// Whether it is the same receiver on the same recording.
+    #[must_use]
+    pub fn is_of(&self, point: &Point, receiver: &str, seconds: f64, seed: u64) -> bool {
+        (&self.point, self.receiver.as_str()) == (point, receiver)
+            && (self.seconds, self.seed) == (seconds, seed)
+    }
+
+    /// Whether it is a signal of this sweep.
+    #[must_use]
+    pub fn is_part_of(&self, sweep: &Sweep) -> bool {
+        let Sweep { points, seconds, seed, .. } = sweep;
+        (self.seconds, self.seed) == (*seconds, *seed) && points.contains(&self.point)
+    }
+}
+
+/// The lines of a file, or of no file.
+#[derive(Debug)]
+pub struct Store {
+    out: Option<(PathBuf, File)>,
+    /// What there is.
+    pub lines: Vec<Line>,
+}
+
+impl Store {
+    /// Reads what a file holds, if it is there, and goes on behind it. Lines of the receivers for
+    /// which `redo` says so are left out. A line that was cut short is passed over.
+    ///
+    /// # Errors
+    /// [`AtscError::File`] when it cannot be read or written.
+    pub fn open(path: Option<&Path>, redo: impl Fn(&str) -> bool) -> Result<Self, AtscError> {
+        let Some(path) = path else { return Ok(Self { out: None, lines: Vec::new() }) };
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(file(path)(error)),
+        };
+        let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
+        let lines: Vec<Line> = lines.filter(|line: &Line| !redo(&line.receiver)).collect();
+        // Killed in the middle, the old file is still there.
+        let part = path.with_extension("part");
+        let mut out = File::create(&part).map_err(file(&part))?;
+        for line in &lines {
+            append(&mut out, line).map_err(file(&part))?;
+        }
+        std::fs::rename(&part, path).map_err(file(path))?;
+        Ok(Self { out: Some((path.to_owned(), out)), lines })
+    }
+
+    /// What one receiver made of a recording, if that is known.
+    #[must_use]
+    pub fn find(&self, point: &Point, receiver: &str, seconds: f64, seed: u64) -> Option<&Line> {
+        self.lines.iter().find(|line| line.is_of(point, receiver, seconds, seed))
+    }
+
+    /// Adds a line.
+    ///
+    /// # Errors
+    /// [`AtscError::File`] when it cannot be written.
+    pub fn add(&mut self, line: Line) -> Result<(), AtscError> {
+        if let Some((path, out)) = &mut self.out {
+            append(out, &line).map_err(file(path))?;
+        }
+        self.lines.push(line);
+        Ok(())
+    }
+}
+
+fn append(out: &mut File, line: &Line) -> std::io::Result<()> {
+    let text = serde_json::to_string(line)?;
+    out.write_all(format!("{text}\n").as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_goes_on_where_it_ended_and_forgets_what_is_done_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("results.jsonl");
+        let line = |receiver: &str, cn_db| Line {
+            point: Point::noise(cn_db),
+            receiver: receiver.to_owned(),
+            seconds: 1.0,
+            seed: 7,
+            score: Score { right: 5, ..Score::default() },
+        };
+        let none = |_: &str| false;
+        let mut store = Store::open(Some(&path), none).unwrap();
+        store.add(line("millstream", 15.0)).unwrap();
+        store.add(line("other", 15.0)).unwrap();
+        // Killed while it wrote.
+        File::options().append(true).open(&path).unwrap().write_all(b"{\"point").unwrap();
+        let store = Store::open(Some(&path), none).unwrap();
+        let found = |cn, seed| store.find(&Point::noise(cn), "millstream", 1.0, seed).is_some();
+        assert_eq!([found(15.0, 7), found(15.25, 7), found(15.0, 8)], [true, false, false]);
+        let store = Store::open(Some(&path), |receiver| receiver == "millstream").unwrap();
+        assert_eq!(store.lines, [line("other", 15.0)]);
+    }
+}

@@ -1,0 +1,294 @@
+//! What the receiver sees of a recording: spectrum, echoes, levels, taps, and how well it gets on.
+
+use super::{AtscError, file};
+use millstream_atsc::Sample;
+use millstream_atsc::field::{PN511, PN511_LEVELS, PN511_START};
+use millstream_atsc::monitor::{Event, LockState, Monitor, Status};
+use millstream_atsc::params::{DATA_POWER, SEGMENT_SYMBOLS, SYMBOL_RATE_HZ};
+use millstream_atsc::rx::equalizer::Equalizer;
+use millstream_atsc::rx::outer::{BlockDeinterleaver, correct, packet};
+use millstream_atsc::rx::trellis_decoder::TrellisDecoder;
+use millstream_atsc::rx::{FrontEnd, RxConfig, RxError};
+use millstream_atsc::segment::{Segment, SegmentKind};
+use millstream_blocks::Process;
+use millstream_blocks::power_spectrum::PowerSpectrum;
+use millstream_dsp::window::Window;
+use millstream_flow::blocks::SampleFormat;
+use serde::Serialize;
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Samples of a spectrum, and spectra that are averaged for one row; the rows are averaged, too.
+const BINS: usize = 1024;
+const AVERAGE: u32 = 64;
+
+/// Samples read at once.
+const BLOCK: usize = 16_384;
+
+/// Cells of the picture of levels over time: columns over the whole recording, and rows from the
+/// lowest to the highest level.
+pub const COLUMNS: usize = 240;
+/// See [`COLUMNS`].
+pub const ROWS: usize = 160;
+/// Levels from -`SPAN` to `SPAN`.
+pub const SPAN: f32 = 10.0;
+
+/// Lags of the picture of echoes, in symbols, before and after.
+const LAGS_BEFORE: usize = 64;
+const LAGS_AFTER: usize = SEGMENT_SYMBOLS - PN511_START - PN511;
+
+/// What there is to see.
+#[derive(Clone, Debug, Serialize)]
+pub struct Survey {
+    /// Length.
+    pub seconds: f64,
+    /// What the receiver says in the end.
+    pub status: Status,
+    /// Its changes of state.
+    pub events: Vec<Event>,
+    /// Frequency in Hz and power of a bin in dB of full scale.
+    pub spectrum: Vec<(f64, f64)>,
+    /// Delay in µs and level in dB of the strongest, before equalising; mean over the field syncs.
+    pub echoes: Vec<(f64, f64)>,
+    /// Counts of equalised symbols: a row for each level from below, a column for each stretch of
+    /// time.
+    #[serde(skip)]
+    pub levels: Vec<Vec<u32>>,
+    /// Counts of equalised data symbols by level, in the last half of the recording.
+    pub histogram: Vec<u32>,
+    /// Taps by their place in symbols: of the filter, and of decision feedback.
+    pub taps: [Vec<(f64, f64)>; 2],
+    /// Time in s, modulation error ratio in dB, bytes corrected and packets lost since the point
+    /// before.
+    pub course: Vec<Moment>,
+}
+
+/// How it was at one time.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Moment {
+    /// After the start.
+    pub time_s: f64,
+    /// Modulation error ratio; none without lock.
+    pub mer_db: Option<f64>,
+    /// Bytes corrected since the moment before.
+    pub corrected_bytes: u64,
+    /// Packets put out as damaged since the moment before.
+    pub bad_packets: u64,
+}
+
+/// A recording cannot be surveyed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SurveyError {
+    /// The file.
+    #[error(transparent)]
+    File(#[from] AtscError),
+    /// The rate.
+    #[error(transparent)]
+    Rate(#[from] RxError),
+    /// No samples.
+    #[error("{0} holds no sample")]
+    Empty(String),
+}
+
+impl Survey {
+    /// Receives a recording of raw samples.
+    ///
+    /// # Errors
+    /// [`SurveyError`] when it cannot be read, or the rate cannot carry the signal.
+    pub fn of(path: &Path, format: SampleFormat, rate_hz: f64) -> Result<Self, SurveyError> {
+        let source = File::open(path).map_err(file(path))?;
+        let bytes = source.metadata().map_err(file(path))?.len();
+        let samples = bytes / format.sample_bytes() as u64;
+        if samples == 0 {
+            return Err(SurveyError::Empty(path.display().to_string()));
+        }
+        let mut scope = Scope::new(rate_hz, samples)?;
+        let mut source = BufReader::with_capacity(BLOCK * 8, source);
+        let (mut bytes, mut block) = (Vec::new(), Vec::with_capacity(BLOCK));
+        loop {
+            bytes.clear();
+            let limit = (BLOCK * format.sample_bytes()) as u64;
+            source.by_ref().take(limit).read_to_end(&mut bytes).map_err(file(path))?;
+            if bytes.is_empty() {
+                return Ok(scope.finish());
+            }
+            block.clear();
+            match format {
+                SampleFormat::Sc16 => block.extend(bytes.as_chunks::<4>().0.iter().map(sc16)),
+                _ => block.extend(bytes.as_chunks::<8>().0.iter().map(cf32)),
+            }
+            scope.take(&block);
+        }
+    }
+}
+
+fn sc16([a, b, c, d]: &[u8; 4]) -> Sample {
+    let part = |bytes| f32::from(i16::from_le_bytes(bytes)) / 32_767.0;
+    Sample::new(part([*a, *b]), part([*c, *d]))
+}
+
+fn cf32(bytes: &[u8; 8]) -> Sample {
+    let part = |at: usize| f32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+    Sample::new(part(0), part(4))
+}
+
+/// The receiver with what looks at it.
+struct Scope {
+    rate_hz: f64,
+    samples: u64,
+    taken: u64,
+    monitor: Arc<Monitor>,
+    front_end: FrontEnd,
+    view: View,
+    spectrum: PowerSpectrum,
+    rows: Vec<f32>,
+    sums: Vec<f64>,
+    spectra: u32,
+    course: Vec<Moment>,
+    last: [u64; 2],
+}
+
+/// Everything behind the front end.
+struct View {
+    equalizer: Equalizer,
+    trellis: TrellisDecoder,
+    deinterleaver: BlockDeinterleaver,
+    levels: Vec<Vec<u32>>,
+    histogram: Vec<u32>,
+    column: usize,
+    /// Sums of real and imaginary parts by lag.
+    echoes: Vec<[f64; 2]>,
+    /// The end of the segment before.
+    before: [[f32; LAGS_BEFORE]; 2],
+}
+
+impl Scope {
+    fn new(rate_hz: f64, samples: u64) -> Result<Self, SurveyError> {
+        let monitor = Arc::new(Monitor::new());
+        let window = Window::BlackmanHarris.periodic(BINS);
+        let window = window.iter().map(|w| *w as f32).collect();
+        Ok(Self {
+            rate_hz,
+            samples,
+            taken: 0,
+            front_end: FrontEnd::new(RxConfig { sample_rate_hz: rate_hz }, monitor.clone())?,
+            monitor,
+            view: View {
+                equalizer: Equalizer::new(),
+                trellis: TrellisDecoder::new(),
+                deinterleaver: BlockDeinterleaver::new(),
+                levels: vec![vec![0; COLUMNS]; ROWS],
+                histogram: vec![0; ROWS],
+                column: 0,
+                echoes: vec![[0.0; 2]; LAGS_BEFORE + LAGS_AFTER],
+                before: [[0.0; LAGS_BEFORE]; 2],
+            },
+            spectrum: PowerSpectrum::new(window, AVERAGE),
+            rows: vec![0.0; BINS],
+            sums: vec![0.0; BINS],
+            spectra: 0,
+            course: Vec::new(),
+            last: [0; 2],
+        })
+    }
+
+    fn take(&mut self, samples: &[Sample]) {
+        for frames in samples.chunks_exact(BINS) {
+            if self.spectrum.process(frames, &mut self.rows).1 > 0 {
+                let power = |db: &f32| 10f64.powf(f64::from(*db) / 10.0);
+                self.sums.iter_mut().zip(&self.rows).for_each(|(sum, db)| *sum += power(db));
+                self.spectra += 1;
+            }
+        }
+        let Self { front_end, view, monitor, .. } = self;
+        view.column = (self.taken * COLUMNS as u64 / self.samples) as usize;
+        front_end.process(samples, &mut |segment| view.see(segment, monitor));
+        self.taken += samples.len() as u64;
+        let status = self.status();
+        let now = [status.corrected_bytes, status.uncorrected_packets];
+        let [corrected_bytes, bad_packets] = [now[0] - self.last[0], now[1] - self.last[1]];
+        let locked = status.state == LockState::Locked;
+        let mer_db = status.mer_db.filter(|_| locked);
+        let time_s = self.taken as f64 / self.rate_hz;
+        self.course.push(Moment { time_s, mer_db, corrected_bytes, bad_packets });
+        self.last = now;
+    }
+
+    /// What the receiver says; the equaliser's figure comes from itself.
+    fn status(&self) -> Status {
+        let error = self.view.equalizer.error_power();
+        let mer_db = 10.0 * (f64::from(DATA_POWER) / error).log10();
+        Status { mer_db: Some(mer_db).filter(|db| db.is_finite()), ..self.monitor.status() }
+    }
+
+    fn finish(self) -> Survey {
+        let status = self.status();
+        let db = |power: f64| 10.0 * power.max(1e-20).log10();
+        let spectra = f64::from(self.spectra.max(1));
+        let hz = |bin: usize| (bin as f64 - (BINS / 2) as f64) * self.rate_hz / BINS as f64;
+        let spectrum = self.sums.iter().enumerate().map(|(bin, sum)| (hz(bin), db(sum / spectra)));
+        let View { levels, histogram, echoes, equalizer, .. } = self.view;
+        let power = |[re, im]: &[f64; 2]| re * re + im * im;
+        let most = echoes.iter().map(power).fold(f64::MIN_POSITIVE, f64::max);
+        let delay_us = |lag: usize| (lag as f64 - LAGS_BEFORE as f64) / SYMBOL_RATE_HZ * 1e6;
+        let echoes = echoes.iter().enumerate().map(|(lag, x)| (delay_us(lag), db(power(x) / most)));
+        Survey {
+            seconds: self.taken as f64 / self.rate_hz,
+            status,
+            events: self.monitor.events_since(0),
+            spectrum: spectrum.collect(),
+            echoes: echoes.collect(),
+            levels,
+            histogram,
+            taps: taps(&equalizer),
+            course: self.course,
+        }
+    }
+}
+
+fn taps(_equalizer: &Equalizer) -> [Vec<(f64, f64)>; 2] {
+    [Vec::new(), Vec::new()]
+}
+
+impl View {
+    fn see(&mut self, segment: &Segment, monitor: &Monitor) {
+        if let SegmentKind::FieldSync(_) = segment.kind() {
+            self.find_echoes(segment);
+        }
+        let ends = [&segment.symbols, &segment.quadrature];
+        self.before = ends.map(|part| *part.last_chunk().expect("a segment is longer"));
+        let Some(equalized) = self.equalizer.process(segment) else { return };
+        let is_late = self.column >= COLUMNS / 2;
+        for symbol in equalized.symbols {
+            let row = ((symbol + SPAN) / (2.0 * SPAN) * ROWS as f32) as i32;
+            if let Some(cells) = self.levels.get_mut(row.max(0) as usize) {
+                cells[self.column.min(COLUMNS - 1)] += 1;
+                if is_late {
+                    self.histogram[row.max(0) as usize] += 1;
+                }
+            }
+        }
+        let Self { trellis, deinterleaver, .. } = self;
+        trellis.process(&equalized, &mut |block| {
+            if let Some(mut codeword) = deinterleaver.process(block) {
+                correct(&mut codeword, monitor);
+                let _ = packet(&codeword, monitor);
+            }
+        });
+    }
+
+    /// Correlates with the long known sequence, which tells echoes down to about -25 dB.
+    fn find_echoes(&mut self, segment: &Segment) {
+        let parts = [(&self.before[0], &segment.symbols), (&self.before[1], &segment.quadrature)];
+        let lines = parts.map(|(before, now)| [&before[..], &now[..]].concat());
+        for (lag, sums) in self.echoes.iter_mut().enumerate() {
+            for (sum, line) in sums.iter_mut().zip(&lines) {
+                let seen = &line[PN511_START + lag..];
+                *sum += seen.iter().zip(&*PN511_LEVELS).map(|(x, k)| f64::from(x * k)).sum::<f64>();
+            }
+        }
+    }
+}
