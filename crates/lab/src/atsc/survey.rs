@@ -231,6 +231,7 @@ impl Scope {
         let hz = |bin: usize| (bin as f64 - (BINS / 2) as f64) * self.rate_hz / BINS as f64;
         let spectrum = self.sums.iter().enumerate().map(|(bin, sum)| (hz(bin), db(sum / spectra)));
         let View { levels, histogram, echoes, equalizer, .. } = self.view;
+        let echoes = narrowed(&echoes);
         let power = |[re, im]: &[f64; 2]| re * re + im * im;
         let most = echoes.iter().map(power).fold(f64::MIN_POSITIVE, f64::max);
         let delay_us = |lag: usize| (lag as f64 - LAGS_BEFORE as f64) / SYMBOL_RATE_HZ * 1e6;
@@ -247,6 +248,17 @@ impl Scope {
             course: self.course,
         }
     }
+}
+
+/// One sideband makes every echo ring, as 1 over every odd number of symbols. A raised cosine over the
+/// band leaves a peak of some three symbols to either side and hardly anything beyond.
+fn narrowed(echoes: &[[f64; 2]]) -> Vec<[f64; 2]> {
+    let at = |lag: usize, part: usize| echoes.get(lag).map_or(0.0, |sums| sums[part]);
+    let part = |lag: usize, part: usize| {
+        let before = lag.checked_sub(2).map_or(0.0, |lag| at(lag, part));
+        0.5 * at(lag, part) - 0.25 * (before + at(lag + 2, part))
+    };
+    (0..echoes.len()).map(|lag| [part(lag, 0), part(lag, 1)]).collect()
 }
 
 fn taps(_equalizer: &Equalizer) -> [Vec<(f64, f64)>; 2] {

@@ -97,11 +97,11 @@ fn words(survey: &Survey, rate_hz: f64) -> String {
     text
 }
 
-/// Peaks that stand out, beside the signal itself: 18 dB below it or more, at least three symbols
-/// away, and five at most.
+/// Peaks that stand out, beside the signal itself: 18 dB below it at most, and not within the five
+/// symbols that its own peak takes.
 fn strongest(echoes: &[(f64, f64)]) -> Vec<(f64, f64)> {
     const LEAST_DB: f64 = -18.0;
-    const LEAST_US: f64 = 0.27;
+    const LEAST_US: f64 = 0.45;
     let mut peaks: Vec<(f64, f64)> = echoes
         .windows(3)
         .filter(|w| w[1].1 > w[0].1 && w[1].1 >= w[2].1)
