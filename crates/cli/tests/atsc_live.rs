@@ -1,5 +1,5 @@
-//! The television receiver on a live radio that loses packets: what is wrong in the transport stream
-//! is what the ledger says was lost, and nothing else.
+//! The television receiver on a live radio that loses packets: what is wrong in the transport
+//! stream is what the ledger says was lost, and nothing else.
 
 mod common;
 
@@ -9,8 +9,8 @@ use millstream_atsc::tx::Numbered;
 /// Packets of the transmission, which is repeated without a seam.
 const SENT: u64 = 40_000;
 
-/// What a gap may cost, in packets: two fields, of 312 packets each, until field sync is found anew,
-/// and the 52 that the interleaver spreads a packet over.
+/// What a gap may cost, in packets: two fields, of 312 packets each, until field sync is found
+/// anew, and the 52 that the interleaver spreads a packet over.
 const GAP_PACKETS: u64 = 2 * 312 + 52 + 12;
 
 #[test]

@@ -99,8 +99,8 @@ struct Channel {
     #[arg(long, value_name = "CHANNELS:DB", value_parser = adjacent, allow_hyphen_values = true)]
     adjacent: Vec<Adjacent>,
 
-    /// A tone: Hz from the middle of the channel and level over the signal's, as 1e6:-10dB; as often
-    /// as needed.
+    /// A tone: Hz from the middle of the channel and level over the signal's, as 1e6:-10dB; as
+    /// often as needed.
     #[arg(long = "tone", value_name = "HZ:DB", value_parser = tone, allow_hyphen_values = true)]
     tones: Vec<[f64; 2]>,
 

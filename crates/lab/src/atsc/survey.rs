@@ -4,7 +4,7 @@ use super::{AtscError, file};
 use millstream_atsc::Sample;
 use millstream_atsc::field::{PN511, PN511_LEVELS, PN511_START};
 use millstream_atsc::monitor::{Event, LockState, Monitor, Status};
-use millstream_atsc::params::{DATA_POWER, SEGMENT_SYMBOLS, SYMBOL_RATE_HZ};
+use millstream_atsc::params::{SEGMENT_SYMBOLS, SYMBOL_RATE_HZ};
 use millstream_atsc::rx::equalizer::Equalizer;
 use millstream_atsc::rx::outer::{BlockDeinterleaver, correct, packet};
 use millstream_atsc::rx::trellis_decoder::TrellisDecoder;
@@ -207,7 +207,7 @@ impl Scope {
         view.column = (self.taken * COLUMNS as u64 / self.samples) as usize;
         front_end.process(samples, &mut |segment| view.see(segment, monitor));
         self.taken += samples.len() as u64;
-        let status = self.status();
+        let status = self.monitor.status();
         let now = [status.corrected_bytes, status.uncorrected_packets];
         let [corrected_bytes, bad_packets] = [now[0] - self.last[0], now[1] - self.last[1]];
         let locked = status.state == LockState::Locked;
@@ -217,20 +217,12 @@ impl Scope {
         self.last = now;
     }
 
-    /// What the receiver says; the equaliser's figure comes from itself.
-    fn status(&self) -> Status {
-        let error = self.view.equalizer.error_power();
-        let mer_db = 10.0 * (f64::from(DATA_POWER) / error).log10();
-        Status { mer_db: Some(mer_db).filter(|db| db.is_finite()), ..self.monitor.status() }
-    }
-
     fn finish(self) -> Survey {
-        let status = self.status();
         let db = |power: f64| 10.0 * power.max(1e-20).log10();
         let spectra = f64::from(self.spectra.max(1));
         let hz = |bin: usize| (bin as f64 - (BINS / 2) as f64) * self.rate_hz / BINS as f64;
         let spectrum = self.sums.iter().enumerate().map(|(bin, sum)| (hz(bin), db(sum / spectra)));
-        let View { levels, histogram, echoes, equalizer, .. } = self.view;
+        let View { levels, histogram, echoes, .. } = self.view;
         let echoes = narrowed(&echoes);
         let power = |[re, im]: &[f64; 2]| re * re + im * im;
         let most = echoes.iter().map(power).fold(f64::MIN_POSITIVE, f64::max);
@@ -238,20 +230,20 @@ impl Scope {
         let echoes = echoes.iter().enumerate().map(|(lag, x)| (delay_us(lag), db(power(x) / most)));
         Survey {
             seconds: self.taken as f64 / self.rate_hz,
-            status,
+            status: self.monitor.status(),
             events: self.monitor.events_since(0),
             spectrum: spectrum.collect(),
             echoes: echoes.collect(),
             levels,
             histogram,
-            taps: taps(&equalizer),
+            taps: taps(&self.monitor),
             course: self.course,
         }
     }
 }
 
-/// One sideband makes every echo ring, as 1 over every odd number of symbols. A raised cosine over the
-/// band leaves a peak of some three symbols to either side and hardly anything beyond.
+/// One sideband makes every echo ring, as 1 over every odd number of symbols. A raised cosine over
+/// the band leaves a peak of some three symbols to either side and hardly anything beyond.
 fn narrowed(echoes: &[[f64; 2]]) -> Vec<[f64; 2]> {
     let at = |lag: usize, part: usize| echoes.get(lag).map_or(0.0, |sums| sums[part]);
     let part = |lag: usize, part: usize| {
@@ -261,8 +253,15 @@ fn narrowed(echoes: &[[f64; 2]]) -> Vec<[f64; 2]> {
     (0..echoes.len()).map(|lag| [part(lag, 0), part(lag, 1)]).collect()
 }
 
-fn taps(_equalizer: &Equalizer) -> [Vec<(f64, f64)>; 2] {
-    [Vec::new(), Vec::new()]
+/// The taps that are there, by their place in symbols; what feedback takes off comes later.
+fn taps(monitor: &Monitor) -> [Vec<(f64, f64)>; 2] {
+    let taps = monitor.equalizer_taps();
+    let row = |first: i32, taps: &[f32]| -> Vec<(f64, f64)> {
+        let places = (first..).map(f64::from);
+        let taps = places.zip(taps).filter(|(_, tap)| **tap != 0.0);
+        taps.map(|(place, tap)| (place, f64::from(*tap))).collect()
+    };
+    [row(taps.first_forward, &taps.forward), row(1, &taps.feedback)]
 }
 
 impl View {
@@ -273,6 +272,7 @@ impl View {
         let ends = [&segment.symbols, &segment.quadrature];
         self.before = ends.map(|part| *part.last_chunk().expect("a segment is longer"));
         let Some(equalized) = self.equalizer.process(segment) else { return };
+        self.equalizer.report(monitor);
         let is_late = self.column >= COLUMNS / 2;
         for symbol in equalized.symbols {
             let row = ((symbol + SPAN) / (2.0 * SPAN) * ROWS as f32) as i32;

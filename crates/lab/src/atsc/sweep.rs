@@ -38,8 +38,8 @@ pub fn peer_name(samples_per_symbol: f64) -> String {
     format!("gnuradio-{samples_per_symbol}")
 }
 
-/// Tries what is not in the store yet. `progress` is told before each signal: how many are done, and
-/// what comes; it says whether to go on.
+/// Tries what is not in the store yet. `progress` is told before each signal: how many are done,
+/// and what comes; it says whether to go on.
 ///
 /// # Errors
 /// [`AtscError`] when a file or a receiver breaks off.
