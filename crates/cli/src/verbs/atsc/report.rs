@@ -97,10 +97,10 @@ fn words(survey: &Survey, rate_hz: f64) -> String {
     text
 }
 
-/// Peaks that stand out, beside the signal itself: 18 dB below it at most, and not within the five
+/// Peaks that stand out, beside the signal itself: 15 dB below it at most, and not within the five
 /// symbols that its own peak takes.
 fn strongest(echoes: &[(f64, f64)]) -> Vec<(f64, f64)> {
-    const LEAST_DB: f64 = -18.0;
+    const LEAST_DB: f64 = -15.0;
     const LEAST_US: f64 = 0.45;
     let mut peaks: Vec<(f64, f64)> = echoes
         .windows(3)
