@@ -7,12 +7,14 @@
 //! - [`ring`](mod@sample): one writer and one or more readers of a [double-mapped](map) buffer;
 //!   every slice is contiguous, whatever the item size.
 //!   Rings of one thread can borrow their memory from a [`pool`], so that it stays hot.
-//! - [`spsc`]: items moved from one thread to another, a bounded queue over the same cursors.
+//! - [`spsc`]: items moved from one thread to another, a bounded queue over the same cursors;
+//!   [`growing`] is a chain of them that always has a place.
 //! - [`wait`]: a token that a neighbour leaves so that a thread can sleep (or spin) without
 //!   ever missing news; [`doorbell`] is the same for a thread that sleeps in poll(2), and
 //!   [`governor`] decides when an idle thread spins, yields or sleeps.
 //!
-//! Beside them [`shared`]: positions in a ring whose words the kernel shares.
+//! Beside them [`shared`]: positions in a ring whose words the kernel shares; and [`Lock`], the
+//! mutex of everything that is not the steady state.
 //!
 //! ```
 //! use millstream_ring::{RingOptions, ring};
@@ -30,6 +32,8 @@ mod bell;
 pub mod cursor;
 pub mod doorbell;
 pub mod governor;
+pub mod growing;
+mod lock;
 pub mod map;
 mod pad;
 pub mod pool;
@@ -41,6 +45,7 @@ mod token;
 pub mod wait;
 
 pub use doorbell::Doorbell;
+pub use lock::{Lock, locks_taken};
 pub use map::{Backing, MapError};
 pub use pad::Padded;
 pub use pool::{Loan, Pool};

@@ -13,8 +13,13 @@ pub(crate) use loom::sync::{
     atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering},
 };
 
+#[cfg(not(loom))]
+pub(crate) use parking_lot::{Mutex, MutexGuard};
+
 #[cfg(loom)]
 pub(crate) use loom::cell::UnsafeCell;
+#[cfg(loom)]
+pub(crate) use loom::sync::{Mutex, MutexGuard};
 
 /// The standard library's cell with the access methods of `loom`'s, which check every access.
 #[cfg(not(loom))]

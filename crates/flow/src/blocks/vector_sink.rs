@@ -1,7 +1,7 @@
 //! Items into memory.
 
 use crate::{Block, BlockError, Context, In, Item, PortVisitor, Work};
-use parking_lot::Mutex;
+use millstream_ring::Lock;
 use std::sync::Arc;
 
 /// Collects items in memory, to be taken when the graph has ended. Allocates as it grows:
@@ -18,7 +18,7 @@ pub struct VectorSink<T: Item> {
 
 /// What a [`VectorSink`] has collected. Empty until the sink has finished.
 #[derive(Debug)]
-pub struct Collected<T>(Arc<Mutex<Vec<T>>>);
+pub struct Collected<T>(Arc<Lock<Vec<T>>>);
 
 impl<T> Collected<T> {
     /// Takes the items.
@@ -32,7 +32,7 @@ impl<T: Item> VectorSink<T> {
     /// A sink, and where its items will be.
     #[must_use]
     pub fn new() -> (Self, Collected<T>) {
-        let shared = Arc::new(Mutex::new(Vec::new()));
+        let shared = Arc::new(Lock::new(Vec::new()));
         let collected = Collected(Arc::clone(&shared));
         (Self { input: In::new(), items: Vec::new(), collected }, Collected(shared))
     }

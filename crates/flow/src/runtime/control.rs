@@ -3,8 +3,7 @@
 
 use super::error::RunError;
 use super::exchange::Exchange;
-use millstream_ring::{Padded, Waiter};
-use parking_lot::Mutex;
+use millstream_ring::{Lock, Padded, Waiter};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +19,7 @@ pub(super) struct Control {
     stopping: AtomicBool,
     aborted: AtomicBool,
     /// Locked only when something has gone wrong.
-    error: Mutex<Option<RunError>>,
+    error: Lock<Option<RunError>>,
 }
 
 impl Control {
@@ -31,7 +30,7 @@ impl Control {
             meeting: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             aborted: AtomicBool::new(false),
-            error: Mutex::new(None),
+            error: Lock::new(None),
         }
     }
 

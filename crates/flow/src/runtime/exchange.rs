@@ -14,13 +14,14 @@
 use super::control::Control;
 use super::partition::Role;
 use super::task::Task;
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use millstream_ring::Lock;
+use parking_lot::{Condvar, MutexGuard};
 use std::time::Instant;
 
 /// Where the threads and the one who asks meet.
 #[derive(Default)]
 pub(super) struct Exchange {
-    state: Mutex<State>,
+    state: Lock<State>,
     /// A thread has come, or has ended.
     arrived: Condvar,
     /// There is something to take.
@@ -67,7 +68,7 @@ impl Exchange {
     /// With a number of seats, all vacant.
     pub(super) fn new(seats: usize) -> Self {
         let seats = (0..seats).map(|_| Seat::Vacant).collect();
-        Self { state: Mutex::new(State { open: false, seats }), ..Self::default() }
+        Self { state: Lock::new(State { open: false, seats }), ..Self::default() }
     }
 
     /// Says that a thread is about to be started for `seat`.

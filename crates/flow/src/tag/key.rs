@@ -1,6 +1,6 @@
 //! Names of tags.
 
-use parking_lot::Mutex;
+use millstream_ring::Lock;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -19,7 +19,7 @@ impl Key {
     /// so this is for names from files and command lines, before a graph runs.
     #[must_use]
     pub fn intern(name: &str) -> Self {
-        static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+        static NAMES: Lock<BTreeSet<&'static str>> = Lock::new(BTreeSet::new());
         let mut names = NAMES.lock();
         if let Some(known) = names.get(name) {
             return Self(known);
@@ -64,8 +64,10 @@ pub mod keys {
     /// How many items are missing in front of this one: a count. Beside every
     /// [`LOSS_CAUSE`], in the same order.
     pub const LOSS_ITEMS: Key = Key::new("loss_items");
-    /// When the item left a latency probe, nanoseconds of its clock: a count.
+    /// When the item passed a latency mark, nanoseconds of its clock: a count.
     pub const PROBE_NS: Key = Key::new("probe_ns");
+    /// What somebody has written about the items from here on: text.
+    pub const ANNOTATION: Key = Key::new("annotation");
 }
 
 #[cfg(test)]

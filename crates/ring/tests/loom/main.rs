@@ -3,6 +3,7 @@
 #![cfg(loom)]
 
 mod doorbell;
+mod growing;
 mod handover;
 mod shared;
 mod spsc;
@@ -177,6 +178,45 @@ fn the_cached_answers_never_grant_too_much() {
             assert_eq!(memory.read(position), position + 1);
             consumer.advance(1);
         }
+        writer.join().unwrap();
+    });
+}
+
+/// What is decided for a call holds for all that the call sees, whatever the writer does meanwhile.
+#[test]
+fn a_cut_hides_what_comes_later_and_never_the_end() {
+    explore(|| {
+        const BYTES: u64 = 2;
+        let (mut producer, mut consumers) = cursors(BYTES, 1);
+        let memory = Memory::new(BYTES);
+        let mut consumer = consumers.pop().unwrap();
+        let view = consumer.view();
+        let writer = thread::spawn({
+            let memory = memory.clone();
+            move || {
+                let view = producer.view();
+                for position in 0..BYTES {
+                    view.cut(1);
+                    assert_eq!(producer.room(), 1);
+                    write(&mut producer, &memory, position, BYTES);
+                }
+            }
+        });
+        let mut position = 0;
+        loop {
+            let (seen, ended) = view.available();
+            view.cut(seen);
+            let before = position;
+            position = read(&mut consumer, &memory, position);
+            assert_eq!(position - before, seen);
+            // The end may have come since; it never hides what the cut does.
+            assert!(consumer.is_ended() || !ended);
+            if consumer.is_ended() {
+                break;
+            }
+            thread::yield_now();
+        }
+        assert_eq!(position, BYTES);
         writer.join().unwrap();
     });
 }

@@ -1,0 +1,66 @@
+//! A mutex for what is not the steady state: it counts, so that tests can prove that the steady
+//! state takes none.
+
+use crate::sync::{Mutex, MutexGuard};
+use std::cell::Cell;
+use std::fmt;
+
+thread_local! {
+    static TAKEN: Cell<u64> = const { Cell::new(0) };
+}
+
+/// How many [`Lock`]s the calling thread has taken so far, contended or not.
+#[must_use]
+pub fn locks_taken() -> u64 {
+    TAKEN.with(Cell::get)
+}
+
+/// A mutex whose every use shows in [`locks_taken`].
+#[derive(Default)]
+pub struct Lock<T>(Mutex<T>);
+
+impl<T> Lock<T> {
+    /// Around a value.
+    #[cfg(not(loom))]
+    #[must_use]
+    pub const fn new(value: T) -> Self {
+        Self(Mutex::new(value))
+    }
+
+    /// Around a value.
+    #[cfg(loom)]
+    #[must_use]
+    pub fn new(value: T) -> Self {
+        Self(Mutex::new(value))
+    }
+
+    /// Waits until nobody else has it.
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        TAKEN.with(|taken| taken.set(taken.get() + 1));
+        #[cfg(not(loom))]
+        return self.0.lock();
+        #[cfg(loom)]
+        return self.0.lock().unwrap();
+    }
+}
+
+impl<T> fmt::Debug for Lock<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lock").finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_use_counts_on_its_own_thread() {
+        let lock = Lock::new(1);
+        let before = locks_taken();
+        *lock.lock() += 1;
+        std::thread::scope(|scope| scope.spawn(|| *lock.lock() += 1).join()).unwrap();
+        assert_eq!(*lock.lock(), 3);
+        assert_eq!(locks_taken(), before + 2);
+    }
+}
