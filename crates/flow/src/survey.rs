@@ -59,6 +59,7 @@ impl Views {
 
     /// What the ports say now. Keeps the block to the items that are there now, until the next
     /// survey: what is decided for a call, as to tags, holds for all that it sees.
+    #[inline]
     pub(crate) fn survey(&self) -> Survey {
         let mut survey = Survey {
             inputs_ready: true,
@@ -75,13 +76,15 @@ impl Views {
             survey.nothing_to_wait_for &= available > 0 || ended;
         }
         for output in &self.outputs {
-            survey.is_abandoned = survey.is_abandoned && output.is_abandoned();
-            survey.outputs_ready &= output.room() >= output.wanted();
+            let (room, is_abandoned) = output.survey();
+            survey.is_abandoned &= is_abandoned;
+            survey.outputs_ready &= room >= output.wanted();
         }
         survey
     }
 
     /// A number that grows when any port moves an item, and only then.
+    #[inline]
     pub(crate) fn progress(&self) -> u64 {
         self.items_in().wrapping_add(self.items_out())
     }

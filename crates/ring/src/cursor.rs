@@ -53,21 +53,30 @@ struct Shared {
 
 impl Shared {
     /// Up to where the producer at `position` may write.
+    #[inline]
     fn limit(&self, position: u64) -> u64 {
-        let mut limit = u64::MAX;
+        self.look(position).0
+    }
+
+    #[inline]
+    fn is_abandoned(&self) -> bool {
+        let sides = &self.consumers;
+        !sides.is_empty() && sides.iter().all(|side| side.closed.load(Ordering::Acquire))
+    }
+
+    /// Both in one look.
+    #[inline]
+    fn look(&self, position: u64) -> (u64, bool) {
+        let (mut limit, mut open) = (u64::MAX, self.consumers.is_empty());
         for side in &self.consumers {
             // Acquire: what a closing or advancing consumer still read, it read before this.
             if !side.closed.load(Ordering::Acquire) {
                 limit = limit.min(side.position.load(Ordering::Acquire) + self.capacity);
+                open = true;
             }
         }
         // With nobody left to read, the whole buffer is room.
-        limit.min(position + self.capacity)
-    }
-
-    fn is_abandoned(&self) -> bool {
-        let sides = &self.consumers;
-        !sides.is_empty() && sides.iter().all(|side| side.closed.load(Ordering::Acquire))
+        (limit.min(position + self.capacity), !open)
     }
 }
 
@@ -106,6 +115,7 @@ pub struct Producer {
 
 impl Producer {
     /// Bytes that may be written now, by the latest news from the consumers.
+    #[inline]
     pub fn room(&mut self) -> u64 {
         let cut = self.shared.cuts[0].load(Ordering::Relaxed).max(self.position);
         self.limit = self.shared.limit(self.position).min(cut);
@@ -114,18 +124,21 @@ impl Producer {
 
     /// Bytes produced since the start.
     #[must_use]
+    #[inline]
     pub fn position(&self) -> u64 {
         self.position
     }
 
     /// Bytes that may be written for certain, without a look at the consumers.
     #[must_use]
+    #[inline]
     pub fn granted(&self) -> u64 {
         self.limit - self.position
     }
 
     /// Whether `bytes` may be written now; looks at the consumers only if the cached answer
     /// is no.
+    #[inline]
     pub fn has_room(&mut self, bytes: u64) -> bool {
         self.granted() >= bytes || self.room() >= bytes
     }
@@ -134,6 +147,7 @@ impl Producer {
     ///
     /// # Panics
     /// If that is more than the room last reported.
+    #[inline]
     pub fn advance(&mut self, bytes: u64) {
         assert!(bytes <= self.limit - self.position, "produced more than the room reported");
         if self.closed {
@@ -146,11 +160,13 @@ impl Producer {
     /// Whether there are consumers and every one of them is closed: nothing written from now
     /// on will be read.
     #[must_use]
+    #[inline]
     pub fn is_abandoned(&self) -> bool {
         self.shared.is_abandoned()
     }
 
     /// What a [view](Self::view) tells as wanted.
+    #[inline]
     pub fn want(&mut self, bytes: u64) {
         self.shared.producer.wanted.store(bytes, Ordering::Relaxed);
     }
@@ -188,6 +204,7 @@ pub struct Consumer {
 
 impl Consumer {
     /// Bytes that may be read now, by the latest news from the producer.
+    #[inline]
     pub fn available(&self) -> u64 {
         if !self.ended.get() {
             let producer = &self.shared.producer;
@@ -203,17 +220,20 @@ impl Consumer {
 
     /// Bytes consumed since the start.
     #[must_use]
+    #[inline]
     pub fn position(&self) -> u64 {
         self.position
     }
 
     /// Bytes that may be read for certain, without a look at the producer.
     #[must_use]
+    #[inline]
     pub fn granted(&self) -> u64 {
         self.produced.get() - self.position
     }
 
     /// Whether `bytes` may be read now; looks at the producer only if the cached answer is no.
+    #[inline]
     pub fn has(&self, bytes: u64) -> bool {
         self.granted() >= bytes || self.available() >= bytes
     }
@@ -221,6 +241,7 @@ impl Consumer {
     /// Whether everything produced so far has been consumed, whatever
     /// [cut](ConsumerView::cut) there is.
     #[must_use]
+    #[inline]
     pub fn is_drained(&self) -> bool {
         self.shared.producer.position.load(Ordering::Acquire) == self.position
     }
@@ -228,6 +249,7 @@ impl Consumer {
     /// Whether the last look found the producer closed: what was available then is all that
     /// will ever come. It does not look again, so it agrees with the slice in hand.
     #[must_use]
+    #[inline]
     pub fn is_ended(&self) -> bool {
         self.ended.get()
     }
@@ -236,6 +258,7 @@ impl Consumer {
     ///
     /// # Panics
     /// If that is more than was last reported available.
+    #[inline]
     pub fn advance(&mut self, bytes: u64) {
         assert!(
             bytes <= self.produced.get() - self.position,
@@ -246,6 +269,7 @@ impl Consumer {
     }
 
     /// What a [view](Self::view) tells as wanted.
+    #[inline]
     pub fn want(&mut self, bytes: u64) {
         self.side().wanted.store(bytes, Ordering::Relaxed);
     }
@@ -264,6 +288,7 @@ impl Consumer {
         self.side().closed.store(true, Ordering::Release);
     }
 
+    #[inline]
     fn side(&self) -> &Side {
         &self.shared.consumers[self.index]
     }
@@ -287,19 +312,31 @@ pub struct ProducerView {
 impl ProducerView {
     /// Bytes produced so far.
     #[must_use]
+    #[inline]
     pub fn position(&self) -> u64 {
         self.shared.producer.position.load(Ordering::Relaxed)
     }
 
     /// Bytes that may be written.
     #[must_use]
+    #[inline]
     pub fn room(&self) -> u64 {
         let position = self.position();
         self.shared.limit(position) - position
     }
 
+    /// [`room`](Self::room) and [`is_abandoned`](Self::is_abandoned) in one look.
+    #[inline]
+    #[must_use]
+    pub fn survey(&self) -> (u64, bool) {
+        let position = self.position();
+        let (limit, is_abandoned) = self.shared.look(position);
+        (limit - position, is_abandoned)
+    }
+
     /// Lets the producer see at most `bytes` of room from here on, until the next such word. On
     /// the producer's own thread only.
+    #[inline]
     pub fn cut(&self, bytes: u64) {
         let cut = self.position().saturating_add(bytes);
         self.shared.cuts[0].store(cut, Ordering::Relaxed);
@@ -307,18 +344,21 @@ impl ProducerView {
 
     /// What the producer said that it wants.
     #[must_use]
+    #[inline]
     pub fn wanted(&self) -> u64 {
         self.shared.producer.wanted.load(Ordering::Relaxed)
     }
 
     /// See [`Producer::is_abandoned`].
     #[must_use]
+    #[inline]
     pub fn is_abandoned(&self) -> bool {
         self.shared.is_abandoned()
     }
 
     /// Bytes that fit.
     #[must_use]
+    #[inline]
     pub fn capacity(&self) -> u64 {
         self.shared.capacity
     }
@@ -334,12 +374,14 @@ pub struct ConsumerView {
 impl ConsumerView {
     /// Bytes consumed so far.
     #[must_use]
+    #[inline]
     pub fn position(&self) -> u64 {
         self.side().position.load(Ordering::Relaxed)
     }
 
     /// Bytes that may be read, and whether they are all that will ever come.
     #[must_use]
+    #[inline]
     pub fn available(&self) -> (u64, bool) {
         let producer = &self.shared.producer;
         // Its own position first, so that it is never ahead of the producer's, from any thread;
@@ -351,6 +393,7 @@ impl ConsumerView {
 
     /// Lets the consumer see at most `bytes` from here on, until the next such word; so a call
     /// can be kept to what was there when it was decided. On the consumer's own thread only.
+    #[inline]
     pub fn cut(&self, bytes: u64) {
         let cut = self.position().saturating_add(bytes);
         self.shared.cuts[self.index + 1].store(cut, Ordering::Relaxed);
@@ -358,16 +401,19 @@ impl ConsumerView {
 
     /// What the consumer said that it wants.
     #[must_use]
+    #[inline]
     pub fn wanted(&self) -> u64 {
         self.side().wanted.load(Ordering::Relaxed)
     }
 
     /// Bytes that fit.
     #[must_use]
+    #[inline]
     pub fn capacity(&self) -> u64 {
         self.shared.capacity
     }
 
+    #[inline]
     fn side(&self) -> &Side {
         &self.shared.consumers[self.index]
     }

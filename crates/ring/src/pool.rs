@@ -77,12 +77,14 @@ impl Pool {
     }
 
     /// The hottest free buffer.
+    #[inline]
     fn lend(&self) -> *mut u8 {
         let left = self.stock.free_count.load(Ordering::Relaxed) - 1;
         self.stock.free_count.store(left, Ordering::Relaxed);
         self.stock.free[left].load(Ordering::Relaxed)
     }
 
+    #[inline]
     fn take_back(&self, base: *mut u8) {
         let count = self.stock.free_count.load(Ordering::Relaxed);
         self.stock.free[count].store(base, Ordering::Relaxed);
@@ -153,6 +155,7 @@ impl Loan {
         Ok(())
     }
 
+    #[inline]
     pub(crate) fn capacity_bytes(&self) -> usize {
         self.shared.pool.capacity_bytes()
     }
@@ -161,6 +164,7 @@ impl Loan {
     ///
     /// # Panics
     /// On any thread but the one that entered the pool, until the ring is settled.
+    #[inline]
     pub(crate) fn base(&self) -> *mut u8 {
         let owner = self.shared.pool.stock.owner.load(Ordering::Relaxed);
         let allowed = owner == token() || self.shared.own.get().is_some();
@@ -169,6 +173,7 @@ impl Loan {
     }
 
     /// The buffer for the writer, borrowed if there is none; true if it has to begin anew.
+    #[inline]
     pub(crate) fn base_to_write(&self) -> (*mut u8, bool) {
         let base = self.base();
         if base.is_null() {
@@ -183,7 +188,16 @@ impl Loan {
         (base, anew)
     }
 
+    /// Whether there is a buffer that the writer has begun in: nothing is to be done before more is
+    /// produced.
+    #[inline]
+    pub(crate) fn is_begun(&self) -> bool {
+        let LoanShared { base, anew, .. } = &*self.shared;
+        !base.load(Ordering::Relaxed).is_null() && !anew.load(Ordering::Relaxed)
+    }
+
     /// Gives the buffer back, which has been read to the end; false if it is the ring's own.
+    #[inline]
     pub(crate) fn give_back(&self) -> bool {
         if self.shared.own.get().is_some() {
             return false;
@@ -198,6 +212,7 @@ impl Loan {
 }
 
 /// A number that no other thread has at the same time.
+#[inline]
 fn token() -> usize {
     thread_local! {
         static PLACE: u8 = const { 0 };

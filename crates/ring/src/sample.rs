@@ -216,7 +216,10 @@ impl<T: Item> Writer<T> {
     /// # Panics
     /// If that slice was shorter.
     pub fn produce(&mut self, items: usize) {
-        if items > 0 && matches!(self.place.memory, Memory::Borrowed(_)) {
+        if let Memory::Borrowed(loan) = &self.place.memory
+            && items > 0
+            && !loan.is_begun()
+        {
             // The slice may be an old one, whose buffer was given back: what is produced always
             // has memory, and both ends begin at the same place in it.
             self.place.room_address::<T>();

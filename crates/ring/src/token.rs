@@ -11,6 +11,7 @@ const TOKEN: u32 = 1;
 pub(crate) const ASLEEP: u32 = 2;
 
 /// Leaves the token; true if the owner sleeps, and the caller is the one to wake it.
+#[inline]
 pub(crate) fn leave(word: &AtomicU32) -> bool {
     // Release: what the notifier published is visible to whoever takes the token. The
     // exchange (not a plain store) continues the release sequence of earlier notifiers.

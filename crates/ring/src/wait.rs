@@ -82,6 +82,7 @@ impl Waiter {
 
     /// Leaves the token and wakes the owner if it sleeps. From any thread, and from a signal
     /// handler: an atomic exchange and at most one `futex` call.
+    #[inline]
     pub fn notify(&self) {
         if token::leave(&self.state.word) {
             self.state.wake();
