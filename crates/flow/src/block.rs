@@ -165,7 +165,9 @@ impl Block for Box<dyn Block> {
 /// What a call of [`Block::work`] may know of the world around it.
 #[derive(Clone, Debug)]
 pub struct Context {
-    /// When this call began. Blocks take time from here, not from the clock.
+    /// When this call began: when its partition last looked at the clock, before this sweep over
+    /// its blocks, or where sweeps take microseconds, up to three sweeps ago. Blocks take time
+    /// from here, not from the clock.
     pub now: Instant,
     /// How long this call may block (in a socket, say). Zero when other blocks of the same
     /// partition have work to do; a few milliseconds when the partition would sleep anyway.

@@ -9,6 +9,7 @@
 //! finish, the rest drains), or at once after an error or panic in a block. Every thread is
 //! joined in each case.
 
+mod clock;
 mod control;
 mod costs;
 mod crew;

@@ -1,5 +1,6 @@
 //! The threads of a run, by seat.
 
+use super::clock::Clock;
 use super::control::Control;
 use super::error::{RunError, panic_message};
 use super::partition::{PartitionThread, Role};
@@ -8,6 +9,7 @@ use super::task::Task;
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 /// One thread for each seat that is taken.
 pub(super) struct Crew {
@@ -36,7 +38,9 @@ impl Crew {
         let exchange = self.control.exchange();
         exchange.take_seat(seat);
         let sampling = Sampling::new(role.timed);
-        let thread = PartitionThread { seat, role, tasks, waiter, control, sampling, current: 0 };
+        let clock = Clock::new(Instant::now());
+        let thread =
+            PartitionThread { seat, role, tasks, waiter, control, sampling, clock, current: 0 };
         let handle = thread.spawn().inspect_err(|_| exchange.leave(seat))?;
         self.threads[seat] = Some(Thread { partition, handle });
         Ok(())

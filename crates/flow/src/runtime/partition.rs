@@ -1,5 +1,6 @@
 //! A partition's thread: sweep until nothing moves, then wait.
 
+use super::clock::Clock;
 use super::control::Control;
 use super::error::{RunError, panic_message};
 use super::exchange::{Deal, Visit};
@@ -27,6 +28,7 @@ pub(super) struct PartitionThread {
     pub(super) waiter: Arc<Padded<Waiter>>,
     pub(super) control: Arc<Control>,
     pub(super) sampling: Sampling,
+    pub(super) clock: Clock,
     /// The block at work, to be named when it fails.
     pub(super) current: usize,
 }
@@ -67,6 +69,7 @@ impl PartitionThread {
             self.guard(Self::start)?;
         }
         let mut context = Context::at(Instant::now());
+        self.clock = Clock::new(context.now);
         while !self.control.is_aborted() {
             if self.control.is_meeting() && !self.visit()? {
                 break;
@@ -158,9 +161,13 @@ impl PartitionThread {
     /// Gives every block one chance. Says whether anything changed.
     fn sweep(&mut self, context: &mut Context) -> Result<bool, BlockError> {
         self.role.counters.sweeps.add(1);
-        context.now = Instant::now();
         let may_wait = context.may_block > Duration::ZERO;
-        match self.sampling.weight(may_wait) {
+        let weight = self.sampling.weight(may_wait);
+        if self.clock.is_due() || weight.is_some() || may_wait {
+            context.now = Instant::now();
+            self.clock.looked(context.now);
+        }
+        match weight {
             None => self.sweep_by(context, Task::step),
             Some(weight) => {
                 let (start, calls) = (context.now, self.calls());
@@ -213,6 +220,7 @@ impl PartitionThread {
             self.role.counters.turn.set(0);
             self.waiter.wait(self.role.wait, timeout);
             context.now = Instant::now();
+            self.clock.waited(context.now);
         }
     }
 }

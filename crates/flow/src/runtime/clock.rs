@@ -1,0 +1,95 @@
+//! When a partition's thread looks at the clock.
+//!
+//! A look costs about as much as a small call of a block. Where sweeps are long it is nothing, and
+//! every sweep begins with one; where they are short, a few share one.
+
+use std::time::{Duration, Instant};
+
+/// Sweeps share a look if all of them together take less than this.
+const STALE_MAX: Duration = Duration::from_micros(20);
+/// The most sweeps that share one, so that a long one among short ones is soon noticed.
+const SHARE_MAX: u32 = 4;
+
+/// One thread's habit of looking at the clock.
+#[derive(Debug)]
+pub(super) struct Clock {
+    looked: Instant,
+    /// Sweeps since.
+    sweeps: u32,
+    /// Sweeps that may share a look.
+    share: u32,
+}
+
+impl Clock {
+    /// For a thread that has just looked.
+    pub(super) fn new(now: Instant) -> Self {
+        Self { looked: now, sweeps: 0, share: 1 }
+    }
+
+    /// A sweep begins: whether it is to begin with a look.
+    #[inline]
+    pub(super) fn is_due(&mut self) -> bool {
+        self.sweeps += 1;
+        self.sweeps > self.share
+    }
+
+    /// A sweep begins with a look.
+    #[inline]
+    pub(super) fn looked(&mut self, now: Instant) {
+        let sweeps = self.sweeps.saturating_sub(1).max(1);
+        let each = now.saturating_duration_since(self.looked) / sweeps;
+        self.share = if each * SHARE_MAX < STALE_MAX { SHARE_MAX } else { 1 };
+        (self.looked, self.sweeps) = (now, 1);
+    }
+
+    /// A wait has ended with a look: the next sweep needs none.
+    pub(super) fn waited(&mut self, now: Instant) {
+        (self.looked, self.sweeps) = (now, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Looks at the clock in a thousand sweeps that take so long each, and how old the time was at
+    /// most when one began.
+    fn run(sweep: impl Fn(u32) -> Duration) -> (u32, Duration) {
+        let start = Instant::now();
+        let (mut clock, mut now, mut known) = (Clock::new(start), start, start);
+        let (mut looks, mut oldest) = (0, Duration::ZERO);
+        for n in 0..1000 {
+            if clock.is_due() {
+                clock.looked(now);
+                (known, looks) = (now, looks + 1);
+            }
+            oldest = oldest.max(now - known);
+            now += sweep(n);
+        }
+        (looks, oldest)
+    }
+
+    #[test]
+    fn short_sweeps_share_a_look_and_long_ones_do_not() {
+        let micros = Duration::from_micros;
+        let (looks, oldest) = run(|_| micros(1));
+        assert!((250..260).contains(&looks) && oldest <= micros(3), "{looks} {oldest:?}");
+        assert_eq!(run(|_| micros(5)), (999, Duration::ZERO));
+    }
+
+    #[test]
+    fn a_long_sweep_among_short_ones_is_noticed_soon() {
+        let long = Duration::from_millis(5);
+        let (_, oldest) = run(|n| if n < 500 { Duration::from_micros(1) } else { long });
+        assert!(oldest <= long * 3, "{oldest:?}");
+    }
+
+    #[test]
+    fn the_sweep_after_a_wait_needs_no_look() {
+        let now = Instant::now();
+        let mut clock = Clock::new(now);
+        clock.waited(now);
+        assert!(!clock.is_due());
+        assert!(clock.is_due());
+    }
+}
