@@ -2,6 +2,7 @@
 
 use crate::taps::{declare, from_message, imaginary_taps, real_taps};
 use crate::{ITEM, Made, Process, Sample, Through};
+use millstream_dsp::fir::{self, Filtered};
 use millstream_dsp::resample::{Resampler, Signal};
 use millstream_flow::registry::{BlockType, Parameters};
 use millstream_flow::{BlockError, Item, Kind, Message, Rate, Registry, Value};
@@ -13,19 +14,32 @@ use millstream_flow::{BlockError, Item, Kind, Message, Rate, Registry, Value};
 /// `taps`: real taps, in force from the next item on; what came before is forgotten.
 #[derive(Debug)]
 pub struct Fir<T> {
-    kernel: Resampler<T>,
+    kernel: Kernel<T>,
     decimation: u32,
     taps: usize,
 }
 
-impl<T: Signal> Fir<T> {
+/// Who computes it.
+#[derive(Debug)]
+enum Kernel<T> {
+    /// Every output, by real taps.
+    Every(fir::Fir<T>),
+    /// Some outputs, or by complex taps.
+    Some(Resampler<T>),
+}
+
+impl<T: Signal + Filtered> Fir<T> {
     /// A filter with real taps that keeps one of `decimation` results.
     ///
     /// # Panics
     /// Without taps, or if `decimation` is zero.
     #[must_use]
     pub fn new(taps: &[f32], decimation: u32) -> Self {
-        let kernel = Resampler::new(taps, 1, decimation as usize);
+        assert!(!taps.is_empty() && decimation > 0, "a filter has taps and gives something");
+        let kernel = match decimation {
+            1 => Kernel::Every(fir::Fir::new(taps)),
+            _ => Kernel::Some(Resampler::new(taps, 1, decimation as usize)),
+        };
         Self { kernel, decimation, taps: taps.len() }
     }
 }
@@ -37,17 +51,24 @@ impl Fir<Sample> {
     /// As [`new`](Self::new).
     #[must_use]
     pub fn with_complex_taps(taps: &[Sample], decimation: u32) -> Self {
-        let kernel = Resampler::with_complex_taps(taps, 1, decimation as usize);
+        let kernel = Kernel::Some(Resampler::with_complex_taps(taps, 1, decimation as usize));
         Self { kernel, decimation, taps: taps.len() }
     }
 }
 
-impl<T: Signal + Item> Process for Fir<T> {
+impl<T: Signal + Filtered + Item> Process for Fir<T> {
     type Input = T;
     type Output = T;
 
     fn process(&mut self, input: &[T], output: &mut [T]) -> (usize, usize) {
-        self.kernel.process(input, output)
+        match &mut self.kernel {
+            Kernel::Every(kernel) => {
+                let items = input.len().min(output.len());
+                kernel.process(&input[..items], &mut output[..items]);
+                (items, items)
+            }
+            Kernel::Some(kernel) => kernel.process(input, output),
+        }
     }
 
     fn rate(&self) -> Rate {

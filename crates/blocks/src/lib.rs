@@ -43,6 +43,7 @@ pub mod fft;
 pub mod fir;
 pub mod impairments;
 pub mod keep_one_in_n;
+pub mod latency_probe;
 pub mod noise_source;
 pub mod parts;
 pub mod power_spectrum;
@@ -54,6 +55,7 @@ pub mod sigmf;
 pub mod signal_source;
 pub mod single_pole;
 pub mod squelch;
+pub mod tag_probe;
 mod taps;
 pub mod through;
 pub mod udp;
@@ -89,6 +91,7 @@ pub fn register(registry: &mut Registry) {
         fir::register,
         impairments::register,
         keep_one_in_n::register,
+        latency_probe::register,
         noise_source::register,
         parts::register,
         power_spectrum::register,
@@ -100,6 +103,7 @@ pub fn register(registry: &mut Registry) {
         signal_source::register,
         single_pole::register,
         squelch::register,
+        tag_probe::register,
         udp::register,
         vector::register,
     ] {

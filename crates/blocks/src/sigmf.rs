@@ -5,7 +5,7 @@ mod sink;
 mod source;
 mod write;
 
-pub use read::{Capture, Source};
+pub use read::{Annotation, Capture, Source};
 pub use sink::{SigmfSink, Stored};
 pub use source::SigmfSource;
 pub use write::{Recording, Stretch, write_meta};

@@ -1,10 +1,10 @@
 //! Recordings written and read as graphs do.
 
 use millstream_blocks::Sample;
-use millstream_blocks::sigmf::{Capture, SigmfSink, SigmfSource, Source};
+use millstream_blocks::sigmf::{Annotation, Capture, SigmfSink, SigmfSource, Source};
 use millstream_flow::blocks::SampleFormat;
 use millstream_flow::{
-    Block, BlockError, Context, Graph, Out, Plan, PortVisitor, TagTime, TagValue, Work, keys,
+    Block, BlockError, Context, Graph, Key, Out, Plan, PortVisitor, TagTime, TagValue, Work, keys,
 };
 use serde_json::Value;
 
@@ -28,6 +28,8 @@ impl Block for Receiver {
             self.out.tag(0, keys::LOSS_CAUSE, TagValue::text("overrun"));
             self.out.tag(0, keys::LOSS_ITEMS, 250u64);
             self.out.tag(0, keys::RX_TIME, TagTime::from_ticks(5_000_973, 1e6));
+            self.out.tag(7, Key::new("gain_db"), 31.5);
+            self.out.tag(9, keys::ANNOTATION, TagValue::text("a burst"));
         }
         let items = 200.min(self.out.slice_mut().len());
         for (n, x) in self.out.slice_mut()[..items].iter_mut().enumerate() {
@@ -64,6 +66,9 @@ fn a_gap_becomes_a_capture_and_comes_back_as_tags() {
         assert_eq!(meta["annotations"][0]["core:label"], cause);
         let comment = &meta["annotations"][0]["core:comment"];
         assert_eq!(comment, "250 samples missing before this one");
+        let notes = source.annotations.iter().filter(|one| one.first_sample > 600);
+        let note = |first_sample, text: &str| Annotation { first_sample, text: text.into() };
+        assert!(notes.eq(&[note(607, "gain_db"), note(609, "a burst")]), "{source:?}");
     }
     let read = |path: &std::path::Path| std::fs::read(path.with_extension("sigmf-data")).unwrap();
     assert!(read(&first) == read(&second) && read(&first).len() == 8000);

@@ -23,6 +23,17 @@ pub struct Source {
     pub samples: u64,
     /// Its captures in order; a raw file has one.
     pub captures: Vec<Capture>,
+    /// What is written about single samples, in their order.
+    pub annotations: Vec<Annotation>,
+}
+
+/// Words about the samples from one on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Annotation {
+    /// The sample's place in the file.
+    pub first_sample: u64,
+    /// Its label; without one, its comment.
+    pub text: String,
 }
 
 /// A stretch without a gap.
@@ -57,7 +68,8 @@ impl Source {
                 return Err(SigmfError::Samples { path: path.to_owned(), reason: reason.into() });
             };
             let captures = vec![Capture { first_sample: 0, global_index: None }];
-            Self { data: path.to_owned(), format, rate_hz: None, samples: 0, captures }
+            let (data, annotations) = (path.to_owned(), Vec::new());
+            Self { data, format, rate_hz: None, samples: 0, captures, annotations }
         };
         source.samples = count(&source.data, source.format)?;
         let beyond = source.captures.iter().any(|one| one.first_sample >= source.samples);
@@ -131,7 +143,19 @@ fn parse(json: &Value, data: PathBuf) -> Result<Source, String> {
     if !captures.is_sorted_by_key(|one| one.first_sample) {
         return Err("its captures are not in order".into());
     }
-    Ok(Source { data, format, rate_hz, samples: 0, captures })
+    let annotations = json["annotations"].as_array().map_or(&[][..], Vec::as_slice);
+    let mut annotations = annotations.iter().map(annotation).collect::<Result<Vec<_>, _>>()?;
+    annotations.sort_by_key(|one| one.first_sample);
+    Ok(Source { data, format, rate_hz, samples: 0, captures, annotations })
+}
+
+fn annotation(json: &Value) -> Result<Annotation, String> {
+    let first_sample = json["core:sample_start"].as_u64();
+    let text = ["core:label", "core:comment"].into_iter().find_map(|key| json[key].as_str());
+    Ok(Annotation {
+        first_sample: first_sample.ok_or("an annotation has no core:sample_start")?,
+        text: text.unwrap_or_default().to_owned(),
+    })
 }
 
 fn capture(json: &Value) -> Result<Capture, String> {
@@ -170,6 +194,22 @@ mod tests {
     }
 
     #[test]
+    fn annotations_are_put_in_the_order_of_their_samples() {
+        let source = parsed(json!({
+            "global": { "core:datatype": "ci16_le" },
+            "annotations": [
+                { "core:sample_start": 9, "core:comment": "a comment" },
+                { "core:sample_start": 3, "core:label": "a label", "core:comment": "more" },
+                { "core:sample_start": 4 },
+            ],
+        }));
+        let annotations = source.unwrap().annotations;
+        let read: Vec<_> =
+            annotations.iter().map(|one| (one.first_sample, one.text.as_str())).collect();
+        assert_eq!(read, [(3, "a label"), (4, ""), (9, "a comment")]);
+    }
+
+    #[test]
     fn what_cannot_be_played_is_named() {
         let refused = |global: Value, captures: Value, part: &str| {
             let error = parsed(json!({ "global": global, "captures": captures })).unwrap_err();
@@ -185,5 +225,8 @@ mod tests {
         refused(sc16.clone(), json!([{}]), "no core:sample_start");
         let back = json!([{ "core:sample_start": 9 }, { "core:sample_start": 3 }]);
         refused(sc16, back, "not in order");
+        let global = json!({ "core:datatype": "ci16_le" });
+        let error = parsed(json!({ "global": global, "annotations": [{}] })).unwrap_err();
+        assert_eq!(error, "an annotation has no core:sample_start");
     }
 }

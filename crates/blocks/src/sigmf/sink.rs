@@ -4,13 +4,18 @@ use super::{Recording, SigmfError, Stretch, write_meta};
 use crate::Sample;
 use millstream_flow::blocks::FileSink;
 use millstream_flow::{
-    Block, BlockError, Context, Item, PortVisitor, Tag, TagTime, TagValue, Work, keys,
+    Block, BlockError, Context, Counter, Item, Metric, PortVisitor, Tag, TagTime, TagValue, Work,
+    keys,
 };
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// Stretches whose memory is reserved; more cost an allocation each time their number doubles.
 const STRETCHES: usize = 1024;
+/// The same for tags that become annotations.
+const NOTES: usize = 1024;
+/// More of these are not kept.
+const NOTES_MAX: usize = 1 << 20;
 
 /// Samples as SigMF stores them.
 pub trait Stored: Item + bytemuck::NoUninit {
@@ -29,9 +34,13 @@ impl Stored for [i16; 2] {
 /// Writes samples to a `.sigmf-data` file and describes them in the `.sigmf-meta` beside it, which
 /// appears at the end: a capture begins where a tag says that samples are missing (`loss_cause`,
 /// `loss_items`), with the time of `rx_time` as its place in the signal, and an annotation names
-/// the loss. A tag `rx_rate_hz` says the rate.
+/// the loss. A tag `rx_rate_hz` says the rate. Every other tag becomes an annotation: its key and its
+/// value are the label and the comment, and the text of a tag `annotation` the label.
 ///
 /// Ports: `in`.
+///
+/// # Metrics
+/// `tags_dropped`: tags beyond the 2²⁰ that become annotations.
 #[derive(Debug)]
 pub struct SigmfSink<T: Stored> {
     data: FileSink<T>,
@@ -39,6 +48,8 @@ pub struct SigmfSink<T: Stored> {
     rate_hz: Option<f64>,
     began: SystemTime,
     stretches: Vec<Stretch>,
+    notes: Vec<Tag>,
+    dropped: Counter,
     /// Items whose tags have been read.
     seen: u64,
 }
@@ -63,6 +74,8 @@ impl<T: Stored> SigmfSink<T> {
             rate_hz,
             began: SystemTime::UNIX_EPOCH,
             stretches,
+            notes: Vec::with_capacity(NOTES),
+            dropped: Counter::new(),
             seen: 0,
         })
     }
@@ -70,9 +83,15 @@ impl<T: Stored> SigmfSink<T> {
     fn read_tags(&mut self) {
         let there = self.data.input.slice().len() as u64;
         let position = self.data.input.position();
-        let Self { data, stretches, rate_hz, seen, .. } = self;
+        let Self { data, stretches, notes, dropped, rate_hz, seen, .. } = self;
         for (_, tag) in data.input.tags().filter(|(_, tag)| tag.offset >= *seen) {
-            note(stretches, rate_hz, tag);
+            match tag.key {
+                keys::RX_RATE_HZ | keys::LOSS_CAUSE | keys::LOSS_ITEMS | keys::RX_TIME => {
+                    note(stretches, rate_hz, tag);
+                }
+                _ if notes.len() < NOTES_MAX => notes.push(tag),
+                _ => dropped.add(1),
+            }
         }
         self.seen = position + there;
     }
@@ -127,6 +146,10 @@ impl<T: Stored> Block for SigmfSink<T> {
         self.data.work(context)
     }
 
+    fn metrics(&self) -> Vec<(&'static str, Metric)> {
+        vec![("tags_dropped", Metric::from(&self.dropped))]
+    }
+
     fn finish(&mut self) -> Result<(), BlockError> {
         self.data.finish()?;
         let samples = self.data.input.position();
@@ -141,6 +164,7 @@ impl<T: Stored> Block for SigmfSink<T> {
             description: None,
             began: self.began,
             stretches: &self.stretches,
+            notes: &self.notes,
             samples,
         };
         let cannot = |error| format!("cannot write {}: {error}", self.meta.display()).into();

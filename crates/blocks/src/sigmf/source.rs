@@ -1,6 +1,6 @@
 //! Samples of a recording, with what its metadata says.
 
-use super::{Capture, SigmfError, Source};
+use super::{Annotation, Capture, SigmfError, Source};
 use millstream_flow::blocks::FileSource;
 use millstream_flow::{
     Block, BlockError, Context, Gauge, Metric, PortVisitor, TagTime, TagValue, Work, keys,
@@ -12,7 +12,8 @@ use std::path::Path;
 /// # Stream outputs
 /// - `out`: the samples; full scale of integers is 1.0. Tags: `rx_rate_hz` on the first;
 ///   `rx_time` on the first of every capture whose place in the signal is known, from the index and
-///   the rate; `loss_cause` and `loss_items` where samples are missing before one.
+///   the rate; `loss_cause` and `loss_items` where samples are missing before one; `annotation` with
+///   the label, or else the comment, of every annotation (its first 22 bytes).
 ///
 /// # Metrics
 /// `rate_hz` of the recording.
@@ -21,8 +22,11 @@ pub struct SigmfSource {
     samples: FileSource,
     rate_hz: Option<f64>,
     captures: Vec<Capture>,
+    annotations: Vec<Annotation>,
     /// Captures that have been tagged.
     told: usize,
+    /// Annotations that have been tagged.
+    read: usize,
     shown: Gauge,
 }
 
@@ -43,8 +47,8 @@ impl SigmfSource {
         let samples = FileSource::open(&source.data, Some(source.format))?;
         let shown = Gauge::new();
         shown.set(source.rate_hz.unwrap_or(f64::NAN));
-        let (rate_hz, captures) = (source.rate_hz, source.captures);
-        Ok(Self { samples, rate_hz, captures, told: 0, shown })
+        let Source { rate_hz, captures, annotations, .. } = source;
+        Ok(Self { samples, rate_hz, captures, annotations, told: 0, read: 0, shown })
     }
 
     /// Tags the captures that begin in the samples that there is room for.
@@ -75,6 +79,21 @@ impl SigmfSource {
         }
     }
 
+    /// The same for annotations.
+    fn annotate(&mut self) {
+        let position = self.samples.output.position();
+        let room = self.samples.output.slice_mut().len() as u64;
+        while let Some(annotation) = self.annotations.get(self.read) {
+            let Some(index) = annotation.first_sample.checked_sub(position).filter(|at| *at < room)
+            else {
+                break;
+            };
+            let text = TagValue::text(&annotation.text);
+            self.samples.output.tag(index as usize, keys::ANNOTATION, text);
+            self.read += 1;
+        }
+    }
+
     /// Samples that the recording lacks in front of a capture, by the indices.
     fn missing_before(&self, capture: usize) -> Option<u64> {
         let before = self.captures.get(capture.checked_sub(1)?)?;
@@ -92,6 +111,7 @@ impl Block for SigmfSource {
 
     fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
         self.tell();
+        self.annotate();
         self.samples.work(context)
     }
 

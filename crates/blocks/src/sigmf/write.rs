@@ -1,6 +1,7 @@
-//! SigMF metadata of a recording: one capture segment per stretch without a gap, and an annotation
-//! that names each loss (SigMF 1.0.0, sections "captures array" and "annotations array").
+//! SigMF metadata of a recording: one capture segment per stretch without a gap, and annotations
+//! that name each loss and each tag (SigMF 1.0.0, sections "captures array" and "annotations array").
 
+use millstream_flow::{Tag, keys};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::SystemTime;
@@ -20,6 +21,8 @@ pub struct Recording<'a> {
     pub began: SystemTime,
     /// Its stretches without a gap.
     pub stretches: &'a [Stretch],
+    /// Tags that become annotations, in the order of their samples.
+    pub notes: &'a [Tag],
     /// Samples in the data file.
     pub samples: u64,
 }
@@ -62,7 +65,7 @@ fn meta(recording: &Recording<'_>) -> Value {
     json!({
         "global": global,
         "captures": captures(recording),
-        "annotations": annotations(recording.stretches),
+        "annotations": annotations(recording),
     })
 }
 
@@ -89,7 +92,8 @@ fn captures(recording: &Recording<'_>) -> Vec<Value> {
     captures
 }
 
-fn annotations(stretches: &[Stretch]) -> Vec<Value> {
+/// In the order of their samples, as the standard wants them.
+fn annotations(recording: &Recording<'_>) -> Vec<Value> {
     let gap = |stretch: &Stretch| {
         let (label, missing) = stretch.gap.as_ref()?;
         Some(json!({
@@ -99,7 +103,21 @@ fn annotations(stretches: &[Stretch]) -> Vec<Value> {
             "core:comment": format!("{missing} missing before this one"),
         }))
     };
-    stretches.iter().filter_map(gap).collect()
+    let note = |tag: &Tag| {
+        let value = tag.value.to_string();
+        let mut note = json!({ "core:sample_start": tag.offset });
+        if tag.key == keys::ANNOTATION {
+            note["core:label"] = json!(value);
+        } else {
+            note["core:label"] = json!(tag.key.name());
+            note["core:comment"] = json!(value);
+        }
+        note
+    };
+    let gaps = recording.stretches.iter().filter_map(gap);
+    let mut all: Vec<Value> = gaps.chain(recording.notes.iter().map(note)).collect();
+    all.sort_by_key(|one| one["core:sample_start"].as_u64());
+    all
 }
 
 #[cfg(test)]
@@ -114,6 +132,7 @@ mod tests {
             description: None,
             began: SystemTime::UNIX_EPOCH,
             stretches,
+            notes: &[],
             samples,
         }
     }

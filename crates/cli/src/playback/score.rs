@@ -129,6 +129,7 @@ mod tests {
             rate_hz: None,
             samples: 100,
             captures: captures.iter().map(capture).collect(),
+            annotations: Vec::new(),
         }
     }
 

@@ -115,6 +115,7 @@ fn description<'a>(
         description: (count > 1).then(which),
         began: recorded.began,
         stretches,
+        notes: &[],
         samples: channel.ledger.delivered,
     }
 }

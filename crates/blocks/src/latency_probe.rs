@@ -1,0 +1,215 @@
+//! How long items are under way between two places of a graph.
+
+use crate::ITEM;
+use millstream_flow::latency::Histogram;
+use millstream_flow::registry::BlockType;
+use millstream_flow::{
+    Block, BlockError, Context, Counter, Gauge, In, Item, Metric, Out, PortVisitor, Registry, Work,
+    for_item, keys,
+};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// How often the figures are told.
+const TELL_EVERY: Duration = Duration::from_millis(200);
+
+/// The zero of the clock that marks are of, the same for all blocks of a program.
+fn epoch() -> Instant {
+    static EPOCH: OnceLock<Instant> = OnceLock::new();
+    *EPOCH.get_or_init(Instant::now)
+}
+
+/// Passes a stream on and marks every so many items with the time (the tag `probe_ns`), for a
+/// [`LatencyProbe`] further down.
+///
+/// The time is that of the call, which the runtime may read once for a sweep over its blocks.
+///
+/// Ports: `in`, `out`.
+#[derive(Debug)]
+pub struct LatencyMark<T: Item> {
+    /// Items.
+    pub input: In<T>,
+    /// The same items.
+    pub output: Out<T>,
+    every: u64,
+    epoch: Instant,
+}
+
+impl<T: Item> LatencyMark<T> {
+    /// Marks the first of every `every` items.
+    #[must_use]
+    pub fn new(every: u64) -> Self {
+        Self { input: In::new(), output: Out::new(), every: every.max(1), epoch: epoch() }
+    }
+}
+
+impl<T: Item> Block for LatencyMark<T> {
+    fn ports(&mut self, ports: &mut dyn PortVisitor) {
+        ports.input("in", &mut self.input);
+        ports.output("out", &mut self.output);
+    }
+
+    fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
+        let (input, output) = (self.input.slice(), self.output.slice_mut());
+        let items = input.len().min(output.len());
+        output[..items].copy_from_slice(&input[..items]);
+        let now_ns = context.now.saturating_duration_since(self.epoch).as_nanos() as u64;
+        let first = self.output.position().next_multiple_of(self.every) - self.output.position();
+        for index in (first..items as u64).step_by(usize::try_from(self.every).unwrap_or(1)) {
+            self.output.tag(index as usize, keys::PROBE_NS, now_ns);
+        }
+        self.input.consume(items);
+        self.output.produce(items);
+        Ok(Work::Continue)
+    }
+}
+
+/// Passes a stream on and tells how old its marks are. What leads nowhere may stay unconnected.
+///
+/// Ports: `in`, `out`.
+///
+/// # Metrics
+/// `marks`; of their ages so far `p50_ms`, `p99_ms`, `max_ms`.
+#[derive(Debug)]
+pub struct LatencyProbe<T: Item> {
+    /// Items.
+    pub input: In<T>,
+    /// The same items.
+    pub output: Out<T>,
+    epoch: Instant,
+    ages_ns: Histogram,
+    told: Option<Instant>,
+    marks: Counter,
+    p50_ms: Gauge,
+    p99_ms: Gauge,
+    max_ms: Gauge,
+}
+
+impl<T: Item> Default for LatencyProbe<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T: Item> LatencyProbe<T> {
+    /// A probe that has seen nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            input: In::new(),
+            output: Out::new(),
+            epoch: epoch(),
+            ages_ns: Histogram::new(),
+            told: None,
+            marks: Counter::new(),
+            p50_ms: Gauge::new(),
+            p99_ms: Gauge::new(),
+            max_ms: Gauge::new(),
+        }
+    }
+
+    fn tell(&self) {
+        if self.marks.get() > 0 {
+            let ms = |ns: u64| ns as f64 / 1e6;
+            self.p50_ms.set(ms(self.ages_ns.quantile(0.5)));
+            self.p99_ms.set(ms(self.ages_ns.quantile(0.99)));
+            self.max_ms.set(ms(self.ages_ns.max()));
+        }
+    }
+}
+
+impl<T: Item> Block for LatencyProbe<T> {
+    fn ports(&mut self, ports: &mut dyn PortVisitor) {
+        ports.input("in", &mut self.input);
+        ports.output("out", &mut self.output);
+    }
+
+    fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
+        let (input, output) = (self.input.slice(), self.output.slice_mut());
+        let items = input.len().min(output.len());
+        output[..items].copy_from_slice(&input[..items]);
+        let now_ns = context.now.saturating_duration_since(self.epoch).as_nanos() as u64;
+        for (_, tag) in self.input.tags().take_while(|(index, _)| *index < items) {
+            if let (keys::PROBE_NS, Some(then_ns)) = (tag.key, tag.value.as_count()) {
+                self.marks.add(1);
+                self.ages_ns.record(now_ns.saturating_sub(then_ns));
+            }
+        }
+        let due =
+            self.told.is_none_or(|told| context.now.saturating_duration_since(told) >= TELL_EVERY);
+        if due {
+            self.told = Some(context.now);
+            self.tell();
+        }
+        self.input.consume(items);
+        self.output.produce(items);
+        Ok(Work::Continue)
+    }
+
+    fn finish(&mut self) -> Result<(), BlockError> {
+        self.tell();
+        Ok(())
+    }
+
+    fn metrics(&self) -> Vec<(&'static str, Metric)> {
+        vec![
+            ("marks", Metric::from(&self.marks)),
+            ("p50_ms", Metric::from(&self.p50_ms)),
+            ("p99_ms", Metric::from(&self.p99_ms)),
+            ("max_ms", Metric::from(&self.max_ms)),
+        ]
+    }
+}
+
+pub(crate) fn register(registry: &mut Registry) {
+    let items = &["cf32", "f32", "sc16", "u8"];
+    registry.register(
+        BlockType::new("latency_mark", "Marks items with the time, for a latency_probe.")
+            .choice("item", items, ITEM)
+            .optional("every", 4096i64, "items from one mark to the next")
+            .factory(|parameters| {
+                let every = parameters.count("every", 1)?;
+                for_item!(parameters, T: cf32 | f32 | sc16 | u8 => LatencyMark::<T>::new(every))
+            }),
+    );
+    registry.register(
+        BlockType::new("latency_probe", "Tells how old items are since a latency_mark.")
+            .choice("item", items, ITEM)
+            .factory(|parameters| {
+                for_item!(parameters, T: cf32 | f32 | sc16 | u8 => LatencyProbe::<T>::new())
+            }),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_flow::Mock;
+
+    #[test]
+    fn the_first_of_every_so_many_items_is_marked() {
+        let mut mock = Mock::new(LatencyMark::<u8>::new(100));
+        for items in [1, 98, 2, 250] {
+            mock.feed("in", &vec![0u8; items]);
+            mock.run().unwrap();
+        }
+        let marked: Vec<u64> = mock.take_tags("out").iter().map(|tag| tag.offset).collect();
+        assert_eq!(marked, [0, 100, 200, 300]);
+    }
+
+    #[test]
+    fn a_mark_is_as_old_as_the_time_since() {
+        let mut mock = Mock::new(LatencyProbe::<u8>::new());
+        mock.feed("in", &[0u8; 10]);
+        let second_ago = Instant::now().checked_sub(Duration::from_secs(1));
+        let then = second_ago.and_then(|then| then.checked_duration_since(mock.block.epoch));
+        let (then_ns, age_ms) = then.map_or((0, 0.0), |then| (then.as_nanos() as u64, 1000.0));
+        mock.tag("in", 3, keys::PROBE_NS, then_ns);
+        mock.tag("in", 4, keys::RX_TIME, 1u64);
+        let (marks, max_ms) = (mock.block.marks.clone(), mock.block.max_ms.clone());
+        mock.run().unwrap();
+        assert_eq!(marks.get(), 1);
+        assert!(max_ms.get() >= age_ms, "{}", max_ms.get());
+        assert_eq!(mock.take::<u8>("out").len(), 10);
+    }
+}

@@ -1,0 +1,170 @@
+//! What tags pass.
+
+use crate::ITEM;
+use millstream_flow::registry::{BlockType, Parameters};
+use millstream_flow::{
+    Block, BlockError, Context, Counter, Gauge, In, Item, Key, Metric, Out, PortVisitor, Registry,
+    Tag, Work, for_item,
+};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// Passes a stream on, counts its tags and lists them in a file if one is named. What leads nowhere
+/// may stay unconnected: a probe is a sink too.
+///
+/// The list has a line for each tag: the item's number, the key, the value, with tabs between.
+///
+/// Ports: `in`, `out`.
+///
+/// # Metrics
+/// Of the tags whose key is `key` (of all, if it is empty): `tags`; `last_item`, the number of the
+/// item; `last_value`, if that is a number.
+#[derive(Debug)]
+pub struct TagProbe<T: Item> {
+    /// Items.
+    pub input: In<T>,
+    /// The same items.
+    pub output: Out<T>,
+    key: Option<Key>,
+    path: Option<PathBuf>,
+    list: Option<BufWriter<File>>,
+    tags: Counter,
+    last_item: Gauge,
+    last_value: Gauge,
+}
+
+impl<T: Item> TagProbe<T> {
+    /// A probe of the tags of `key`, or of all; with a list at `path`.
+    #[must_use]
+    pub fn new(key: Option<Key>, path: Option<&Path>) -> Self {
+        Self {
+            input: In::new(),
+            output: Out::new(),
+            key,
+            path: path.map(Path::to_owned),
+            list: None,
+            tags: Counter::new(),
+            last_item: Gauge::new(),
+            last_value: Gauge::new(),
+        }
+    }
+
+    fn note(&mut self, items: usize) -> std::io::Result<()> {
+        for (_, tag) in self.input.tags().take_while(|(index, _)| *index < items) {
+            let Tag { offset, key, value } = tag;
+            if self.key.is_some_and(|wanted| wanted != key) {
+                continue;
+            }
+            self.tags.add(1);
+            self.last_item.set(offset as f64);
+            self.last_value.set(value.as_f64().unwrap_or(f64::NAN));
+            if let Some(list) = &mut self.list {
+                writeln!(list, "{offset}\t{key}\t{value}")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn cannot(&self, error: &std::io::Error) -> BlockError {
+        let path = self.path.as_deref().unwrap_or(Path::new(""));
+        format!("cannot write {}: {error}", path.display()).into()
+    }
+}
+
+impl<T: Item> Block for TagProbe<T> {
+    fn ports(&mut self, ports: &mut dyn PortVisitor) {
+        ports.input("in", &mut self.input);
+        ports.output("out", &mut self.output);
+    }
+
+    fn start(&mut self) -> Result<(), BlockError> {
+        if let Some(path) = &self.path {
+            let list = File::create(path).map_err(|error| self.cannot(&error))?;
+            self.list = Some(BufWriter::new(list));
+        }
+        Ok(())
+    }
+
+    fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
+        let (input, output) = (self.input.slice(), self.output.slice_mut());
+        let items = input.len().min(output.len());
+        output[..items].copy_from_slice(&input[..items]);
+        self.note(items).map_err(|error| self.cannot(&error))?;
+        self.input.consume(items);
+        self.output.produce(items);
+        Ok(Work::Continue)
+    }
+
+    fn finish(&mut self) -> Result<(), BlockError> {
+        let flushed = self.list.as_mut().map_or(Ok(()), Write::flush);
+        flushed.map_err(|error| self.cannot(&error))
+    }
+
+    fn metrics(&self) -> Vec<(&'static str, Metric)> {
+        vec![
+            ("tags", Metric::from(&self.tags)),
+            ("last_item", Metric::from(&self.last_item)),
+            ("last_value", Metric::from(&self.last_value)),
+        ]
+    }
+}
+
+fn given<'a>(parameters: &'a Parameters, name: &str) -> Option<&'a str> {
+    Some(parameters.text(name)).filter(|text| !text.is_empty())
+}
+
+pub(crate) fn register(registry: &mut Registry) {
+    registry.register(
+        BlockType::new("tag_probe", "Counts the tags of a passing stream, and lists them.")
+            .choice("item", &["cf32", "f32", "sc16", "u8"], ITEM)
+            .optional("key", "", "the tags to look at; without it, all")
+            .optional("path", "", "text file to list them in")
+            .incidental("path")
+            .rehearsal(|parameters| {
+                let key = given(parameters, "key").map(Key::intern);
+                for_item!(parameters, T: cf32 | f32 | sc16 | u8 => TagProbe::<T>::new(key, None))
+            })
+            .factory(|parameters| {
+                let key = given(parameters, "key").map(Key::intern);
+                let path = given(parameters, "path").map(Path::new);
+                for_item!(parameters, T: cf32 | f32 | sc16 | u8 => TagProbe::<T>::new(key, path))
+            }),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_flow::Mock;
+
+    #[test]
+    fn tags_are_counted_and_listed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tags.txt");
+        let mut mock = Mock::new(TagProbe::<u8>::new(Some(Key::new("gain")), Some(&path)));
+        let metrics = mock.block.metrics();
+        mock.feed("in", &[0u8; 10]);
+        for (item, key, value) in [(2, "gain", 1.5), (2, "other", 9.0), (7, "gain", -3.0)] {
+            mock.tag("in", item, Key::new(key), value);
+        }
+        mock.end("in");
+        mock.run().unwrap();
+        assert!(mock.is_finished());
+        let value = |name: &str| match &metrics.iter().find(|(known, _)| *known == name) {
+            Some((_, Metric::Counter(counter))) => counter.get() as f64,
+            Some((_, Metric::Gauge(gauge))) => gauge.get(),
+            _ => f64::NAN,
+        };
+        assert_eq!((value("tags"), value("last_item"), value("last_value")), (2.0, 7.0, -3.0));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "2\tgain\t1.5\n7\tgain\t-3\n");
+        assert_eq!(mock.take::<u8>("out").len(), 10);
+    }
+
+    #[test]
+    fn a_list_that_cannot_be_written_is_an_error_at_the_start() {
+        let mut probe = TagProbe::<u8>::new(None, Some(Path::new("/no/tags.txt")));
+        let error = probe.start().unwrap_err().to_string();
+        assert!(error.starts_with("cannot write /no/tags.txt: No such file"), "{error}");
+    }
+}
