@@ -46,6 +46,8 @@ pub enum Contender {
     Fused,
     /// Our runtime, all blocks on one thread.
     Single,
+    /// Our runtime, as the partitioner plans it by what the blocks cost on one thread.
+    Planned,
     /// Our runtime, half of the blocks on each of two threads.
     Halves,
     /// Our runtime, a thread for each block.
@@ -61,6 +63,7 @@ impl Contender {
         match self {
             Self::Fused => "fused loop",
             Self::Single => "single thread",
+            Self::Planned => "planned",
             Self::Halves => "two halves",
             Self::PerBlock => "thread per block",
             Self::GnuRadio => "GNU Radio",
@@ -72,7 +75,7 @@ impl Contender {
         let ours = if cpus == 1 {
             vec![Self::Fused, Self::Single, Self::PerBlock]
         } else {
-            vec![Self::Halves, Self::PerBlock]
+            vec![Self::Planned, Self::Halves, Self::PerBlock]
         };
         ours.into_iter().chain(has_peer.then_some(Self::GnuRadio)).collect()
     }
@@ -115,9 +118,11 @@ pub struct Row {
     pub case: Case,
     /// CPUs.
     pub cpus: usize,
+    /// Threads of the planned run.
+    pub partitions: usize,
     /// Everybody who took part.
     pub entries: Vec<Entry>,
-    /// Our planned run (single thread, or two halves) over the hand-written loop, in one turn.
+    /// Our planned run (on one CPU: a single thread) over the hand-written loop, in one turn.
     pub of_fused: Option<Summary>,
     /// Our planned run over GNU Radio, in one turn.
     pub of_gnuradio: Option<Summary>,
@@ -172,6 +177,11 @@ fn measure_row(
     mut peer: Option<&mut Peer>,
 ) -> Result<Row, GraphError> {
     let contenders = Contender::on(cpus.len(), peer.is_some());
+    let by_plan = match case.item {
+        _ if cpus.len() == 1 => Spread::Single,
+        ItemKind::Float => confined(cpus, || Spread::planned::<f32>(case, cpus, plan.time))?,
+        ItemKind::Complex => confined(cpus, || Spread::planned::<Sample>(case, cpus, plan.time))?,
+    };
     let mut rates: Vec<Vec<Rate>> = vec![Vec::new(); contenders.len()];
     for _ in 0..plan.repeats {
         for (contender, rates) in contenders.iter().zip(&mut rates) {
@@ -179,12 +189,12 @@ fn measure_row(
                 (Contender::GnuRadio, Some(peer)) => {
                     peer.measure(case, cpus, plan.warm_up, plan.time)?
                 }
-                _ => confined(cpus, || attempt(plan, case, *contender, cpus))?,
+                _ => confined(cpus, || attempt(plan, case, *contender, &by_plan, cpus))?,
             });
         }
     }
     let find = |wanted: &[Contender]| contenders.iter().position(|one| wanted.contains(one));
-    let planned = find(&[Contender::Single, Contender::Halves]);
+    let planned = find(&[Contender::Single, Contender::Planned]);
     let over = |other: Contender| {
         let (ours, theirs) = (&rates[planned?], &rates[find(&[other])?]);
         let ratios = ours.iter().zip(theirs).map(|(a, b)| a.items_per_s / b.items_per_s.max(1.0));
@@ -194,7 +204,11 @@ fn measure_row(
         [Contender::Fused, Contender::GnuRadio, Contender::PerBlock].map(over);
     let entries = contenders.iter().zip(&rates).map(|(contender, rates)| entry(*contender, rates));
     let (entries, cpus) = (entries.collect(), cpus.len());
-    Ok(Row { case, cpus, entries, of_fused, of_gnuradio, of_per_block })
+    let partitions = match by_plan {
+        Spread::By(plan) => plan.partitions.len(),
+        _ => 1,
+    };
+    Ok(Row { case, cpus, partitions, entries, of_fused, of_gnuradio, of_per_block })
 }
 
 /// One measurement of a contender in this process.
@@ -202,11 +216,12 @@ fn attempt(
     plan: &Plan,
     case: Case,
     contender: Contender,
+    by_plan: &Spread,
     cpus: &[usize],
 ) -> Result<Rate, RunError> {
     match case.item {
-        ItemKind::Float => attempt_with::<f32>(plan, case, contender, cpus),
-        ItemKind::Complex => attempt_with::<Sample>(plan, case, contender, cpus),
+        ItemKind::Float => attempt_with::<f32>(plan, case, contender, by_plan, cpus),
+        ItemKind::Complex => attempt_with::<Sample>(plan, case, contender, by_plan, cpus),
     }
 }
 
@@ -214,10 +229,12 @@ fn attempt_with<T: Number>(
     plan: &Plan,
     case: Case,
     contender: Contender,
+    by_plan: &Spread,
     cpus: &[usize],
 ) -> Result<Rate, RunError> {
     let spread = match contender {
         Contender::Single => Spread::Single,
+        Contender::Planned => by_plan.clone(),
         Contender::Halves => Spread::Halves,
         Contender::PerBlock => Spread::PerBlock,
         Contender::Fused | Contender::GnuRadio => {

@@ -6,12 +6,15 @@ use super::kernel::{Number, Stage};
 use super::meter::Meter;
 use millstream_blocks::Through;
 use millstream_flow::blocks::{NullSink, NullSource};
+use millstream_flow::place::{self, Hints};
 use millstream_flow::{Graph, GraphError, Partition, Plan, Profile, RunError, Running, WaitMode};
+use millstream_sys::{CpuSet, Topology};
+use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
 /// How the blocks are spread.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Spread {
     /// All on one thread, bound to the first CPU.
     Single,
@@ -19,6 +22,31 @@ pub enum Spread {
     Halves,
     /// A thread for each block, wherever it may run.
     PerBlock,
+    /// As a plan says.
+    By(Plan),
+}
+
+impl Spread {
+    /// What the partitioner makes of a short run on one thread.
+    ///
+    /// # Errors
+    /// [`RunError`] when the graph breaks off.
+    pub fn planned<T: Number>(
+        case: Case,
+        cpus: &[usize],
+        time: Duration,
+    ) -> Result<Self, RunError> {
+        let run = Run::start::<T>(case, Self::Single, &cpus[..1], true)?;
+        sleep(time);
+        let profile = run.profile();
+        run.stop()?;
+        let allowed: CpuSet = cpus.iter().copied().collect();
+        let topology = Topology::read(Path::new("/")).unwrap_or_else(|_| Topology::flat(&allowed));
+        let shape = place::Shape::of(&build::<T>(case)?.0);
+        let hints = Hints { allowed: Some(allowed), ..Hints::default() };
+        let placed = place::plan(&shape, &profile, &topology, &hints);
+        Ok(Self::By(placed.map_err(GraphError::from)?.plan))
+    }
 }
 
 /// The graph, with the names of its blocks by chain.
@@ -51,6 +79,7 @@ fn plan(pipes: &[Vec<String>], spread: Spread, cpus: &[usize]) -> Plan {
         wait: WaitMode::Park,
     };
     let partitions = match spread {
+        Spread::By(plan) => return plan,
         Spread::Single => vec![partition("all".into(), pipes.concat(), cpus.first().copied())],
         Spread::PerBlock => pipes
             .concat()

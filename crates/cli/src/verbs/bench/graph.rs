@@ -172,13 +172,16 @@ fn table(rows: &[Row]) -> String {
 fn line(row: &Row, entry: &Entry) -> String {
     let Summary { min, median, max, .. } = entry.items_per_s;
     let rate = format!("{:.0}/{:.0}/{:.0}", min / 1e6, median / 1e6, max / 1e6);
+    let name = match (entry.contender, row.partitions) {
+        (Contender::Planned, 1) => "planned: 1 thread".to_owned(),
+        (Contender::Planned, n) => format!("planned: {n} threads"),
+        (contender, _) => contender.name().to_owned(),
+    };
     let mut line = format!(
-        "{:<18}{rate:>22}{:>12.2}{:>14.2}",
-        entry.contender.name(),
-        entry.cpu_s_per_gigaitem.median,
-        entry.switches_per_million.median,
+        "{name:<18}{rate:>22}{:>12.2}{:>14.2}",
+        entry.cpu_s_per_gigaitem.median, entry.switches_per_million.median,
     );
-    let planned = matches!(entry.contender, Contender::Single | Contender::Halves);
+    let planned = matches!(entry.contender, Contender::Single | Contender::Planned);
     if let Some(share) = row.of_fused.filter(|_| planned) {
         let _ = write!(line, "{:>8.0} %", 100.0 * share.median);
     }
