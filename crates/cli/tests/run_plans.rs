@@ -73,3 +73,58 @@ fn over_a_pipe_the_live_view_is_plain_lines() {
     running.signal(libc::SIGINT);
     running.wait().succeeds();
 }
+
+#[test]
+fn messages_are_sent_when_they_are_due() {
+    let folder = tempfile::tempdir().unwrap();
+    graph(folder.path(), 1e6, 1 << 40);
+    // The throttle takes a new rate, then one that makes no sense; the head ends.
+    let run = ["run", "graph.toml", "--json", "--send", "0s:pace.rate_hz=2e6"];
+    let more = ["--send", "50ms:pace.rate_hz=-1", "--send", "100ms:first.more=10"];
+    let never = ["--send", "1h:pace.rate_hz=1"];
+    let outcome = millstream(folder.path(), &[&run[..], &more, &never].concat());
+    let document = outcome.succeeds().json();
+    let events: Vec<_> = document["results"]["events"].as_array().unwrap().iter().collect();
+    let told = |part: &str| events.iter().any(|event| event.as_str().unwrap().contains(part));
+    assert!(told("sent pace.rate_hz = 2000000"), "{events:?}");
+    assert!(told("not sent, pace.rate_hz = 1: the graph ended before 1h"), "{events:?}");
+    let messages = &document["results"]["run"]["blocks"][1]["messages"];
+    assert_eq!((messages["taken"].as_u64(), messages["refused"].as_u64()), (Some(2), Some(1)));
+    let text = millstream(folder.path(), &["run", "graph.toml", "--send", "0s:first.more=9"]);
+    assert!(text.succeeds().stdout.contains("messages 1"), "{text:?}");
+}
+
+#[test]
+fn messages_that_nobody_understands_are_told_before_anything_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    graph(folder.path(), 1e9, 10);
+    for (send, part) in [
+        ("0s:pace.speed=1", "block `pace` understands no message `speed`; it understands: rate_hz"),
+        (
+            "0s:none.rate_hz=1",
+            "there is no block called `none`; there are: zeros, pace, first, sink",
+        ),
+        ("0s:pace.rate_hz=fast", "`pace.rate_hz` takes a number, found `fast`"),
+    ] {
+        millstream(folder.path(), &["run", "graph.toml", "--send", send]).fails(1, part);
+    }
+    let run = ["run", "graph.toml", "--send", "pace.rate_hz=1"];
+    millstream(folder.path(), &run).fails(2, "write AFTER:BLOCK.MESSAGE=VALUE");
+}
+
+#[test]
+fn what_is_under_way_is_told_beside_its_bound() {
+    let folder = tempfile::tempdir().unwrap();
+    graph(folder.path(), 1e6, 100_000);
+    let bound = "\n[plan.latency]\nmax_ms = 2.0\nrate_hz = 1e6\n";
+    let path = folder.path().join("graph.toml");
+    let text = std::fs::read_to_string(&path).unwrap() + bound;
+    std::fs::write(&path, text).unwrap();
+    let outcome = millstream(folder.path(), &["run", "graph.toml"]);
+    let stdout = &outcome.succeeds().stdout;
+    let line = stdout.lines().find(|line| line.starts_with("latency from zeros: median "));
+    assert!(
+        line.is_some_and(|line| line.contains("; bound 2000 items (2 ms), held back ")),
+        "{stdout}"
+    );
+}

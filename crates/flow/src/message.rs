@@ -48,5 +48,41 @@ impl Message {
     }
 }
 
+/// Where the message `name` stands among those of a block.
+pub(crate) fn position(
+    block: &str,
+    messages: &[Message],
+    name: &str,
+) -> Result<usize, MessageError> {
+    messages.iter().position(|message| message.name == name).ok_or_else(|| {
+        MessageError::UnknownMessage {
+            block: block.to_owned(),
+            name: name.to_owned(),
+            known: messages.iter().map(|known| known.name.to_owned()).collect(),
+        }
+    })
+}
+
+/// Reads `text` as the value of a block's message `name`.
+pub(crate) fn read(
+    block: &str,
+    messages: &[Message],
+    name: &str,
+    text: &str,
+) -> Result<Value, MessageError> {
+    let wanted = &messages[position(block, messages, name)?];
+    Value::from_text(text, wanted.kind).ok_or_else(|| wrong(block, wanted, text))
+}
+
+/// The error of a value that a message does not take.
+pub(crate) fn wrong(block: &str, message: &Message, found: &str) -> MessageError {
+    MessageError::WrongKind {
+        block: block.to_owned(),
+        message: message.name.to_owned(),
+        expected: message.kind.to_string(),
+        found: found.to_owned(),
+    }
+}
+
 /// A message on its way: which of the block's, and its value.
 type Envelope = (u16, Value);

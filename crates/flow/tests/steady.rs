@@ -1,5 +1,5 @@
-//! A running graph neither allocates nor locks, has no thread beside the plan's, and stays where the
-//! plan puts it; with tags and messages on their way.
+//! A running graph neither allocates nor locks, has no thread beside the plan's, and stays where
+//! the plan puts it; with tags and messages on their way.
 //!
 //! One test, alone in its program: it counts the threads of the process.
 

@@ -58,7 +58,6 @@ impl Shared {
         self.look(position).0
     }
 
-    #[inline]
     fn is_abandoned(&self) -> bool {
         let sides = &self.consumers;
         !sides.is_empty() && sides.iter().all(|side| side.closed.load(Ordering::Acquire))
@@ -124,21 +123,18 @@ impl Producer {
 
     /// Bytes produced since the start.
     #[must_use]
-    #[inline]
     pub fn position(&self) -> u64 {
         self.position
     }
 
     /// Bytes that may be written for certain, without a look at the consumers.
     #[must_use]
-    #[inline]
     pub fn granted(&self) -> u64 {
         self.limit - self.position
     }
 
     /// Whether `bytes` may be written now; looks at the consumers only if the cached answer
     /// is no.
-    #[inline]
     pub fn has_room(&mut self, bytes: u64) -> bool {
         self.granted() >= bytes || self.room() >= bytes
     }
@@ -160,13 +156,11 @@ impl Producer {
     /// Whether there are consumers and every one of them is closed: nothing written from now
     /// on will be read.
     #[must_use]
-    #[inline]
     pub fn is_abandoned(&self) -> bool {
         self.shared.is_abandoned()
     }
 
     /// What a [view](Self::view) tells as wanted.
-    #[inline]
     pub fn want(&mut self, bytes: u64) {
         self.shared.producer.wanted.store(bytes, Ordering::Relaxed);
     }
@@ -220,20 +214,17 @@ impl Consumer {
 
     /// Bytes consumed since the start.
     #[must_use]
-    #[inline]
     pub fn position(&self) -> u64 {
         self.position
     }
 
     /// Bytes that may be read for certain, without a look at the producer.
     #[must_use]
-    #[inline]
     pub fn granted(&self) -> u64 {
         self.produced.get() - self.position
     }
 
     /// Whether `bytes` may be read now; looks at the producer only if the cached answer is no.
-    #[inline]
     pub fn has(&self, bytes: u64) -> bool {
         self.granted() >= bytes || self.available() >= bytes
     }
@@ -241,7 +232,6 @@ impl Consumer {
     /// Whether everything produced so far has been consumed, whatever
     /// [cut](ConsumerView::cut) there is.
     #[must_use]
-    #[inline]
     pub fn is_drained(&self) -> bool {
         self.shared.producer.position.load(Ordering::Acquire) == self.position
     }
@@ -249,7 +239,6 @@ impl Consumer {
     /// Whether the last look found the producer closed: what was available then is all that
     /// will ever come. It does not look again, so it agrees with the slice in hand.
     #[must_use]
-    #[inline]
     pub fn is_ended(&self) -> bool {
         self.ended.get()
     }
@@ -269,7 +258,6 @@ impl Consumer {
     }
 
     /// What a [view](Self::view) tells as wanted.
-    #[inline]
     pub fn want(&mut self, bytes: u64) {
         self.side().wanted.store(bytes, Ordering::Relaxed);
     }
@@ -288,7 +276,6 @@ impl Consumer {
         self.side().closed.store(true, Ordering::Release);
     }
 
-    #[inline]
     fn side(&self) -> &Side {
         &self.shared.consumers[self.index]
     }
@@ -312,7 +299,6 @@ pub struct ProducerView {
 impl ProducerView {
     /// Bytes produced so far.
     #[must_use]
-    #[inline]
     pub fn position(&self) -> u64 {
         self.shared.producer.position.load(Ordering::Relaxed)
     }
@@ -344,21 +330,18 @@ impl ProducerView {
 
     /// What the producer said that it wants.
     #[must_use]
-    #[inline]
     pub fn wanted(&self) -> u64 {
         self.shared.producer.wanted.load(Ordering::Relaxed)
     }
 
     /// See [`Producer::is_abandoned`].
     #[must_use]
-    #[inline]
     pub fn is_abandoned(&self) -> bool {
         self.shared.is_abandoned()
     }
 
     /// Bytes that fit.
     #[must_use]
-    #[inline]
     pub fn capacity(&self) -> u64 {
         self.shared.capacity
     }
@@ -374,7 +357,6 @@ pub struct ConsumerView {
 impl ConsumerView {
     /// Bytes consumed so far.
     #[must_use]
-    #[inline]
     pub fn position(&self) -> u64 {
         self.side().position.load(Ordering::Relaxed)
     }
@@ -401,19 +383,16 @@ impl ConsumerView {
 
     /// What the consumer said that it wants.
     #[must_use]
-    #[inline]
     pub fn wanted(&self) -> u64 {
         self.side().wanted.load(Ordering::Relaxed)
     }
 
     /// Bytes that fit.
     #[must_use]
-    #[inline]
     pub fn capacity(&self) -> u64 {
         self.shared.capacity
     }
 
-    #[inline]
     fn side(&self) -> &Side {
         &self.shared.consumers[self.index]
     }

@@ -34,8 +34,8 @@ impl Stored for [i16; 2] {
 /// Writes samples to a `.sigmf-data` file and describes them in the `.sigmf-meta` beside it, which
 /// appears at the end: a capture begins where a tag says that samples are missing (`loss_cause`,
 /// `loss_items`), with the time of `rx_time` as its place in the signal, and an annotation names
-/// the loss. A tag `rx_rate_hz` says the rate. Every other tag becomes an annotation: its key and its
-/// value are the label and the comment, and the text of a tag `annotation` the label.
+/// the loss. A tag `rx_rate_hz` says the rate. Every other tag becomes an annotation: its key and
+/// its value are the label and the comment, and the text of a tag `annotation` the label.
 ///
 /// Ports: `in`.
 ///

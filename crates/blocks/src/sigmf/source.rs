@@ -12,8 +12,8 @@ use std::path::Path;
 /// # Stream outputs
 /// - `out`: the samples; full scale of integers is 1.0. Tags: `rx_rate_hz` on the first;
 ///   `rx_time` on the first of every capture whose place in the signal is known, from the index and
-///   the rate; `loss_cause` and `loss_items` where samples are missing before one; `annotation` with
-///   the label, or else the comment, of every annotation (its first 22 bytes).
+///   the rate; `loss_cause` and `loss_items` where samples are missing before one; `annotation`
+///   with the label, or else the comment, of every annotation (its first 22 bytes).
 ///
 /// # Metrics
 /// `rate_hz` of the recording.

@@ -1,5 +1,6 @@
 //! SigMF metadata of a recording: one capture segment per stretch without a gap, and annotations
-//! that name each loss and each tag (SigMF 1.0.0, sections "captures array" and "annotations array").
+//! that name each loss and each tag (SigMF 1.0.0, sections "captures array" and "annotations
+//! array").
 
 use millstream_flow::{Tag, keys};
 use serde_json::{Value, json};

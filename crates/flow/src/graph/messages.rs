@@ -1,7 +1,8 @@
 //! Messages between the blocks of a graph.
 
 use super::{End, Graph, GraphError};
-use crate::message::{Message, MessageError};
+use crate::message::{self, Message, MessageError};
+use crate::registry::Value;
 
 /// A connection from an emitter to a message; ports are positions among these.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -29,11 +30,7 @@ impl Graph {
         };
         let sends = emitters[port].1.kind();
         let messages = self.nodes[target].block.messages();
-        let Some(message) = messages.iter().position(|known| known.name == name) else {
-            let known = messages.iter().map(|known| known.name.to_owned()).collect();
-            let (block, name) = (to_block.to_owned(), name.to_owned());
-            return Err(MessageError::UnknownMessage { block, name, known }.into());
-        };
+        let message = message::position(to_block, &messages, name)?;
         let takes = messages[message].kind;
         if !takes.takes(sends) {
             return Err(MessageError::KindsDiffer {
@@ -55,6 +52,15 @@ impl Graph {
     /// [`GraphError::UnknownBlock`].
     pub fn messages(&self, block: &str) -> Result<Vec<Message>, GraphError> {
         Ok(self.nodes[self.message_node(block)?].block.messages())
+    }
+
+    /// Reads what somebody typed as the value of a message.
+    ///
+    /// # Errors
+    /// [`GraphError`]: no such block or message, or text that is no such value; what there is, is
+    /// said.
+    pub fn read_message(&self, block: &str, name: &str, text: &str) -> Result<Value, GraphError> {
+        Ok(message::read(block, &self.messages(block)?, name, text)?)
     }
 
     fn message_node(&self, block: &str) -> Result<usize, GraphError> {

@@ -5,8 +5,7 @@ use super::{Envelope, Message, MessageError, QUEUE_MESSAGES};
 use crate::block::Block;
 use crate::graph::{Graph, MessageEdge};
 use crate::registry::Value;
-use millstream_ring::spsc;
-use parking_lot::Mutex;
+use millstream_ring::{Lock, spsc};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -19,7 +18,7 @@ pub(crate) struct MailCounters {
     pub(crate) taken: AtomicU64,
     pub(crate) refused: AtomicU64,
     /// Why the last one was refused. Locked only then, and by who looks.
-    refusal: Mutex<Option<String>>,
+    refusal: Lock<Option<String>>,
 }
 
 impl MailCounters {
@@ -85,7 +84,7 @@ struct Letterbox {
     news: Arc<AtomicBool>,
     counters: Arc<MailCounters>,
     /// Locked by those who send from outside, never by the block.
-    sender: Mutex<Option<spsc::Sender<Envelope>>>,
+    sender: Lock<Option<spsc::Sender<Envelope>>>,
 }
 
 impl Post {
@@ -105,7 +104,7 @@ impl Post {
                 messages,
                 news: Arc::clone(&inbox.news),
                 counters: Arc::clone(&inbox.counters),
-                sender: Mutex::new(sender),
+                sender: Lock::new(sender),
             });
             inboxes.push(inbox);
         }
@@ -144,17 +143,16 @@ impl Post {
         message: &str,
         text: &str,
     ) -> Result<Value, MessageError> {
-        let found = self.find(block)?;
-        let wanted = &found.messages[found.message(message)?];
-        Value::from_text(text, wanted.kind).ok_or_else(|| found.wrong(wanted, text))
+        super::read(block, &self.find(block)?.messages, message, text)
     }
 
     pub(crate) fn send(&self, block: &str, name: &str, value: Value) -> Result<(), MessageError> {
         let found = self.find(block)?;
-        let message = found.message(name)?;
+        let message = super::position(block, &found.messages, name)?;
         let wanted = &found.messages[message];
         let text = value.to_string();
-        let value = value.into_kind(wanted.kind).ok_or_else(|| found.wrong(wanted, &text))?;
+        let value =
+            value.into_kind(wanted.kind).ok_or_else(|| super::wrong(block, wanted, &text))?;
         found.post((message as u16, value))?;
         (self.wake)();
         Ok(())
@@ -169,25 +167,6 @@ impl Post {
 }
 
 impl Letterbox {
-    fn message(&self, name: &str) -> Result<usize, MessageError> {
-        self.messages.iter().position(|message| message.name == name).ok_or_else(|| {
-            MessageError::UnknownMessage {
-                block: self.block.clone(),
-                name: name.to_owned(),
-                known: self.messages.iter().map(|known| known.name.to_owned()).collect(),
-            }
-        })
-    }
-
-    fn wrong(&self, message: &Message, found: &str) -> MessageError {
-        MessageError::WrongKind {
-            block: self.block.clone(),
-            message: message.name.to_owned(),
-            expected: message.kind.to_string(),
-            found: found.to_owned(),
-        }
-    }
-
     fn post(&self, envelope: Envelope) -> Result<(), MessageError> {
         let mut sender = self.sender.lock();
         let sender = sender.as_mut().expect("a block that takes messages has a queue for them");

@@ -1,5 +1,6 @@
 //! Who attends a run: shows it, adapts it, and watches that it moves; in the thread that waits.
 
+use super::send::Outbox;
 use crate::output::note;
 use anyhow::anyhow;
 use millstream_flow::adapt::{Adapter, Event};
@@ -14,6 +15,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// What happens to a run beside its work.
 pub struct Attendant {
     adapter: Option<Adapter>,
+    outbox: Outbox,
     stall_limit: Option<Duration>,
     looked: Option<Instant>,
     /// What was told and has not moved since.
@@ -25,9 +27,9 @@ pub struct Attendant {
 }
 
 impl Attendant {
-    pub fn new(adapter: Option<Adapter>, stall_limit: Option<Duration>) -> Self {
+    pub fn new(adapter: Option<Adapter>, outbox: Outbox, stall_limit: Option<Duration>) -> Self {
         let (looked, told) = (None, None);
-        Self { adapter, stall_limit, looked, told, events: Vec::new(), moves: 0 }
+        Self { adapter, outbox, stall_limit, looked, told, events: Vec::new(), moves: 0 }
     }
 
     /// Does what is to be done now; the events that are new. An error ends the run.
@@ -38,6 +40,8 @@ impl Attendant {
         running: &mut Running,
     ) -> anyhow::Result<&[String]> {
         let known = self.events.len();
+        let sent = self.outbox.step(elapsed, running);
+        self.events.extend(sent.iter().map(|sent| at(elapsed, sent)));
         if let Some(event) = self.adapter.as_mut().and_then(|adapter| adapter.step(running, now)) {
             self.events.push(at(elapsed, &self.describe(&event, running)));
             self.moves += usize::from(matches!(event, Event::Moved { .. }));
@@ -47,6 +51,14 @@ impl Attendant {
             self.watch(now, elapsed, running)?;
         }
         Ok(&self.events[known..])
+    }
+
+    /// The run has ended after so long; the events that are new.
+    pub fn end(&mut self, elapsed_s: f64) -> &[String] {
+        let known = self.events.len();
+        let elapsed = Duration::try_from_secs_f64(elapsed_s).unwrap_or_default();
+        self.events.extend(self.outbox.left().iter().map(|left| at(elapsed, left)));
+        &self.events[known..]
     }
 
     fn describe(&self, event: &Event, running: &Running) -> String {

@@ -2,6 +2,8 @@
 
 mod attend;
 mod plan;
+mod send;
+mod summary;
 mod view;
 
 use crate::graph_run::{self, LedgerReport, Run};
@@ -12,8 +14,9 @@ use crate::stored;
 use anyhow::Context;
 use attend::Attendant;
 use millstream_atsc::blocks::Monitors;
-use millstream_flow::{BlockStats, Graph, GraphFile, Plan, Snapshot};
+use millstream_flow::{Graph, GraphFile, Plan, Snapshot};
 use plan::{PlanArg, Wanted};
+use send::{Outbox, Sending};
 use serde_json::json;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -52,6 +55,12 @@ pub struct Args {
     #[arg(long)]
     adapt: bool,
 
+    /// Sends a message to a block after so long; as often as needed.
+    ///
+    /// As 2s:gain.factor=0.5; `millstream blocks TYPE` lists what a type of block understands.
+    #[arg(long, value_name = "AFTER:BLOCK.MESSAGE=VALUE")]
+    send: Vec<Sending>,
+
     /// End the run with an error when nothing has moved, or a block has been in one call, for so
     /// long.
     #[arg(long, value_name = "SECONDS", value_parser = crate::numbers::positive)]
@@ -71,13 +80,18 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
             (Wanted::Given(plan), tuned)
         }
     };
+    if let Some(caveat) = wanted.caveat(args.adapt) {
+        note(format_args!("millstream: {caveat}"));
+    }
     let graph = file.build(&registry, &args.set)?;
     let plan = wanted.of(&graph);
     let adapter = if args.adapt { Some(plan::adapter(&graph, &plan)?) } else { None };
     let stall_limit = args.stall_limit.map(Duration::try_from_secs_f64).transpose();
     let stall_limit = stall_limit.context("--stall-limit")?;
-    let mut attendant = Attendant::new(adapter, stall_limit);
+    let outbox = Outbox::new(&args.send, &graph)?;
+    let mut attendant = Attendant::new(adapter, outbox, stall_limit);
     let run = attended(&args, graph, &plan, &mut attendant, &monitors)?;
+    attend::tell(attendant.end(run.elapsed_s));
     let without = file.rehearsed(&registry);
     let advice = tuned.and_then(|record| stored::advice(&record, &run.snapshot, &without));
     if let Some(advice) = &advice {
@@ -86,7 +100,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let signals = SignalReport::all(&monitors);
     let ledgers: Vec<_> = run.snapshot.blocks.iter().filter_map(LedgerReport::of).collect();
     Ok(Report {
-        text: summary(&run, &ledgers, &signals),
+        text: summary::text(&run, &ledgers, &signals),
         failure: failure(&run, &ledgers, &signals),
         results: json!({
             "run": run,
@@ -134,21 +148,6 @@ fn attended(
     run
 }
 
-fn summary(run: &Run, ledgers: &[LedgerReport], signals: &[SignalReport]) -> String {
-    let mut text = String::new();
-    for block in &run.snapshot.blocks {
-        let _ = writeln!(text, "{}", describe(block));
-    }
-    for ledger in ledgers {
-        let _ = writeln!(text, "ledger: {}", ledger.summary());
-    }
-    for signal in signals {
-        let _ = writeln!(text, "{}: {}", signal.receiver, signal.summary());
-    }
-    let _ = writeln!(text, "{:.2} s, {:.2} s of CPU", run.elapsed_s, run.cpu_s);
-    text
-}
-
 fn failure(run: &Run, ledgers: &[LedgerReport], signals: &[SignalReport]) -> Option<String> {
     if let Some(ledger) = ledgers.iter().find(|ledger| !ledger.balances) {
         return Some(ledger.defect());
@@ -168,20 +167,6 @@ fn status(elapsed: Duration, snapshot: &Snapshot, signals: &[SignalReport]) -> S
     }
     for signal in signals {
         let _ = write!(text, "  {}", signal.brief());
-    }
-    text
-}
-
-fn describe(block: &BlockStats) -> String {
-    let per_item = block.busy_ns as f64 / block.items_in.max(block.items_out).max(1) as f64;
-    let mut text = format!(
-        "{:<14} {:>10} calls {:>12} in {:>12} out {:>8.1} ns/item",
-        block.name, block.calls, block.items_in, block.items_out, per_item
-    );
-    for name in block.metrics.keys() {
-        if let Some(value) = block.metric(name).filter(|value| value.is_finite() && *value != 0.0) {
-            let _ = write!(text, "  {name} {}", crate::output::short(value));
-        }
     }
     text
 }

@@ -43,6 +43,15 @@ impl Wanted {
         })
     }
 
+    /// What whoever asked for this plan may not know.
+    pub fn caveat(&self, adapts: bool) -> Option<&'static str> {
+        let blind = matches!(self, Self::Word(Preset::Auto, _)) && !adapts;
+        blind.then_some(
+            "--plan auto takes every block to cost the same, because nothing was measured; \
+             --adapt moves blocks by what they cost, `millstream tune` finds and stores a plan",
+        )
+    }
+
     /// The plan for this graph.
     pub fn of(self, graph: &Graph) -> Plan {
         match self {
@@ -75,6 +84,13 @@ pub fn adapter(graph: &Graph, plan: &Plan) -> anyhow::Result<Adapter> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_plan_that_knows_no_costs_says_so() {
+        let told = |preset, adapts| Wanted::Word(preset, Plan::default()).caveat(adapts).is_some();
+        assert!(told(Preset::Auto, false));
+        assert!(!told(Preset::Auto, true) && !told(Preset::Single, false));
+    }
 
     #[test]
     fn a_word_is_a_preset_and_all_else_a_file() {
