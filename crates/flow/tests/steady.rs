@@ -181,13 +181,13 @@ fn the_steady_state_neither_allocates_nor_locks_nor_migrates() {
     let before = process_threads().len();
     let running = graph(&used).start(&plan).unwrap();
     wait_for(&running, 1_000_000);
-    let (warm, placed, tags) = (totals(), places(&running, &plan), load(&used[2].tags));
+    let (warm, placed) = (totals(), places(&running, &plan));
     assert!(warm.iter().all(|(count, _)| *count > 0), "every thread is watched: {warm:?}");
     let most = wait_for(&running, 5_000_000);
     assert_eq!(totals(), warm, "allocations and locks of each thread in the steady state");
     assert_eq!(places(&running, &plan), placed, "migrations of each thread");
     assert!(most <= before + plan.partitions.len(), "{most} threads, {before} without the graph");
-    assert!(load(&used[2].tags) >= tags + 3_900_000 / EVERY, "tags flow");
+    assert!(load(&used[2].tags) >= 5_000_000 / EVERY, "tags flow");
     let snapshot = running.snapshot();
     let messages = snapshot.block("scale").unwrap().messages.clone().unwrap();
     assert!(messages.taken > 1000 && messages.refused == 0, "messages flow: {messages:?}");

@@ -1,7 +1,7 @@
 //! Takes tags through one block.
 
 use super::side::Fetched;
-use super::{Tag, TagNews, TagRule};
+use super::{QUEUE_TAGS, Tag, TagNews, TagRule};
 use crate::block::Block;
 use crate::port::{InputPort, OutputPort, PortVisitor};
 use crate::rate::Rate;
@@ -27,7 +27,8 @@ impl Carrier {
         let mut news = News(Vec::new());
         block.ports(&mut news);
         let (rule, rate) = (block.tag_rule(), block.rate());
-        Self { rule, rate, news: news.0, ..Self::default() }
+        let passing = Vec::with_capacity(QUEUE_TAGS);
+        Self { rule, rate, news: news.0, passing, ..Self::default() }
     }
 
     /// Takes the tags of the items that the block can see now into its inputs, and if they are to
