@@ -4,11 +4,10 @@
 mod cost;
 mod limits;
 
-use crate::output::{Report, note};
+use crate::output::Report;
+use anyhow::ensure;
 use clap::Subcommand;
-use millstream_lab::atsc::Peer;
-use millstream_lab::gnuradio::PYTHON;
-use std::path::{Path, PathBuf};
+use millstream_lab::atsc::{SETTLE_S, SPARE_S};
 
 /// Measures the ATSC receiver: CPU time and speed, beside GNU Radio's on the same recording.
 ///
@@ -37,44 +36,21 @@ enum What {
     Table(limits::Args),
 }
 
-/// GNU Radio, and how it is set.
-#[derive(clap::Args)]
-#[group(skip)]
-struct PeerArgs {
-    /// A Python that has GNU Radio.
-    #[arg(long, value_name = "PROGRAM", conflicts_with = "no_peer")]
-    python: Option<PathBuf>,
-
-    /// Leave GNU Radio out.
-    #[arg(long)]
-    no_peer: bool,
-}
-
-impl PeerArgs {
-    /// GNU Radio, if it is wanted and there; asked for by name it has to be there.
-    fn start(&self) -> anyhow::Result<Option<Peer>> {
-        if self.no_peer {
-            return Ok(None);
-        }
-        if let Some(python) = &self.python {
-            return Ok(Some(Peer::start(python)?));
-        }
-        match Peer::start(Path::new(PYTHON)) {
-            Ok(peer) => Ok(Some(peer)),
-            Err(error) => {
-                note(format_args!("without GNU Radio: {error}"));
-                Ok(None)
-            }
-        }
-    }
-}
-
 /// Runs the measurement.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     match args.what {
         Some(What::Table(args)) => limits::run(args),
         None => cost::run(args.cost),
     }
+}
+
+/// Whether so many seconds of signal leave some to be counted.
+fn check_duration(seconds: f64) -> anyhow::Result<()> {
+    ensure!(
+        (SETTLE_S + SPARE_S + 0.1..=3600.0).contains(&seconds),
+        "--duration {seconds}: give 0.7 to 3600 seconds of signal"
+    );
+    Ok(())
 }
 
 /// A setting of GNU Radio's receiver.

@@ -1,17 +1,16 @@
 //! `millstream bench graph`: what the runtime makes of a machine.
 
+use super::peer::PeerArgs;
 use crate::live::Live;
 use crate::numbers::positive;
-use crate::output::{Report, note};
+use crate::output::Report;
 use anyhow::ensure;
-use millstream_lab::gnuradio::PYTHON;
 use millstream_lab::graph::{
     Case, Contender, ItemKind, Kernel, Peer, Plan, Row, Shape, cost_of_timing, measure,
 };
 use millstream_lab::{Summary, graph::Entry};
 use serde_json::json;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Measures flowgraphs: chains of simple blocks, and chains side by side.
@@ -53,13 +52,8 @@ pub struct Args {
           allow_negative_numbers = true)]
     time_ms: f64,
 
-    /// A Python that has GNU Radio.
-    #[arg(long, value_name = "PROGRAM", conflicts_with = "no_peer")]
-    python: Option<PathBuf>,
-
-    /// Leave GNU Radio out.
-    #[arg(long)]
-    no_peer: bool,
+    #[command(flatten)]
+    peer: PeerArgs,
 }
 
 /// Measures, and shows a table.
@@ -70,7 +64,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let cases = cases(&args);
     ensure!(!cases.is_empty(), "no graph is called like that; they are called like `copy float 8`");
     let plan = Plan { cases, cpus, repeats, warm_up: time / 4, time };
-    let mut peer = start_peer(&args)?;
+    let mut peer = args.peer.start(Peer::start)?;
     let mut live = Live::on_terminal_only();
     let show = |live: &mut Live, case: Case, cpus: usize| {
         live.show(Instant::now(), || format!("{case}, {cpus} CPU"));
@@ -123,23 +117,6 @@ fn cases(args: &Args) -> Vec<Case> {
     let wanted = args.only.as_deref().unwrap_or("");
     cases.retain(|case| case.to_string().contains(wanted));
     cases
-}
-
-/// GNU Radio, if it is wanted and there; asked for by name it has to be there.
-fn start_peer(args: &Args) -> anyhow::Result<Option<Peer>> {
-    if args.no_peer {
-        return Ok(None);
-    }
-    if let Some(python) = &args.python {
-        return Ok(Some(Peer::start(python)?));
-    }
-    match Peer::start(Path::new(PYTHON)) {
-        Ok(peer) => Ok(Some(peer)),
-        Err(error) => {
-            note(format_args!("without GNU Radio: {error}"));
-            Ok(None)
-        }
-    }
 }
 
 /// A block of lines for each graph on each number of CPUs.

@@ -6,6 +6,7 @@ mod convert;
 mod faults;
 mod graph;
 mod packets;
+mod peer;
 mod rate;
 mod way;
 mod worker;

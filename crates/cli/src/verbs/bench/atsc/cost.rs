@@ -1,16 +1,15 @@
 //! CPU time and speed.
 
-use super::PeerArgs;
+use super::super::peer::PeerArgs;
 use crate::graph_run;
 use crate::live::Live;
 use crate::numbers::positive;
 use crate::output::Report;
 use crate::stored;
-use anyhow::ensure;
 use millstream_atsc::tx::Impairments;
 use millstream_flow::{GraphFile, Plan};
 use millstream_lab::Summary;
-use millstream_lab::atsc::{Bench, Contender, Entry, Outcome, Recording, SETTLE_S, SPARE_S, bench};
+use millstream_lab::atsc::{Bench, Contender, Entry, Outcome, Peer, Recording, bench};
 use serde_json::json;
 use std::fmt::Write;
 use std::time::Instant;
@@ -53,11 +52,7 @@ pub struct Args {
 
 /// Measures, and shows a table and the ratios.
 pub fn run(args: Args) -> anyhow::Result<Report> {
-    ensure!(
-        (SETTLE_S + SPARE_S + 0.1..=3600.0).contains(&args.duration),
-        "--duration {}: give 0.7 to 3600 seconds of signal",
-        args.duration
-    );
+    super::check_duration(args.duration)?;
     let impairments = Impairments {
         cn_db: Some(CN_DB),
         offset_hz: 2e3,
@@ -72,7 +67,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         tuned: tuned(rate_hz),
         samples_per_symbol: args.samples_per_symbol,
     };
-    let mut peer = args.peer.start()?;
+    let mut peer = args.peer.start(Peer::start)?;
     let folder = tempfile::tempdir()?;
     let mut live = Live::on_terminal_only();
     let outcome = bench(&plan, folder.path(), peer.as_mut(), |what| {

@@ -1,14 +1,13 @@
 //! Packet error rates on weak and spoilt signals.
 
-use super::PeerArgs;
+use super::super::peer::PeerArgs;
 use crate::interrupt;
 use crate::live::Live;
 use crate::numbers::positive;
 use crate::output::Report;
-use anyhow::ensure;
 use millstream_lab::atsc::{
-    Axis, BACKGROUND_CN_DB, DELAYS_US, LEVELS_DB, Line, OURS, Point, SETTLE_S, SPARE_S, Store,
-    Sweep, grid, peer_name, sweep,
+    Axis, BACKGROUND_CN_DB, DELAYS_US, LEVELS_DB, Line, OURS, Peer, Point, SETTLE_S, Store, Sweep,
+    grid, peer_name, sweep,
 };
 use serde_json::json;
 use std::fmt::Write;
@@ -63,11 +62,7 @@ pub struct Args {
 
 /// Tries what is not known yet, and shows what is.
 pub fn run(args: Args) -> anyhow::Result<Report> {
-    ensure!(
-        (SETTLE_S + SPARE_S + 0.1..=3600.0).contains(&args.duration),
-        "--duration {}: give 0.7 to 3600 seconds of signal",
-        args.duration
-    );
+    super::check_duration(args.duration)?;
     let plan = Sweep {
         points: points(&args),
         rate_hz: args.rate,
@@ -77,7 +72,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         cpus: millstream_sys::thread::allowed_cpus()?,
     };
     let mut store = Store::open(args.store.as_deref(), |name| args.again && name == OURS)?;
-    let mut peer = args.peer.start()?;
+    let mut peer = args.peer.start(Peer::start)?;
     let folder = tempfile::tempdir()?;
     interrupt::install();
     let mut live = Live::new();

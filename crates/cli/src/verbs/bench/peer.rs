@@ -1,0 +1,40 @@
+//! GNU Radio beside ours.
+
+use crate::output::note;
+use millstream_lab::gnuradio::{PYTHON, PeerError};
+use std::path::{Path, PathBuf};
+
+/// GNU Radio, and how it is set.
+#[derive(clap::Args)]
+#[group(skip)]
+pub(super) struct PeerArgs {
+    /// A Python that has GNU Radio.
+    #[arg(long, value_name = "PROGRAM", conflicts_with = "no_peer")]
+    python: Option<PathBuf>,
+
+    /// Leave GNU Radio out.
+    #[arg(long)]
+    no_peer: bool,
+}
+
+impl PeerArgs {
+    /// GNU Radio, if it is wanted and there; asked for by name it has to be there.
+    pub(super) fn start<P>(
+        &self,
+        start: fn(&Path) -> Result<P, PeerError>,
+    ) -> anyhow::Result<Option<P>> {
+        if self.no_peer {
+            return Ok(None);
+        }
+        if let Some(python) = &self.python {
+            return Ok(Some(start(python)?));
+        }
+        match start(Path::new(PYTHON)) {
+            Ok(peer) => Ok(Some(peer)),
+            Err(error) => {
+                note(format_args!("without GNU Radio: {error}"));
+                Ok(None)
+            }
+        }
+    }
+}
