@@ -1,6 +1,10 @@
 //! Settings of a network device, by ioctl(2): `SIOCETHTOOL` (`linux/ethtool.h`) and the MTU
 //! (netdevice(7)). In the network namespace of the thread that opens the connection.
 
+mod rings;
+
+pub use rings::{Coalescing, Rings};
+
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use serde::{Deserialize, Serialize};
 use std::io;

@@ -5,6 +5,7 @@
 
 pub mod child;
 mod cpu_set;
+pub mod doctor;
 mod environment;
 pub mod ethtool;
 pub mod journal;

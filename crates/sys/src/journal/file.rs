@@ -1,96 +1,17 @@
 //! The file: one line of JSON a step, `{"begin": entry}` before a change and `{"end": id}` after it
 //! was undone. A line that begins an entry anew replaces it.
 
-use super::namespace::{self, Place};
-use super::value::Value;
-use crate::netlink::{Netlink, NetlinkError};
+use super::entry::Entry;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, Metadata, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// How the name of a journal ends.
 pub(super) const SUFFIX: &str = "journal";
-
-/// One change.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub(super) struct Entry {
-    pub(super) id: u64,
-    /// Inode of the network namespace.
-    namespace: u64,
-    /// Its cookie, because another namespace may come to have its inode.
-    #[serde(default)]
-    cookie: Option<u64>,
-    pub(super) interface: String,
-    /// Number of the interface, because another one may come to have its name.
-    index: u32,
-    pub(super) before: Value,
-    pub(super) after: Value,
-}
-
-impl Entry {
-    /// What setting `value` would change, in the namespace of the calling thread.
-    pub(super) fn of(interface: &str, value: Value) -> io::Result<Self> {
-        Ok(Self {
-            id: 0,
-            namespace: namespace::current()?,
-            cookie: namespace::cookie(),
-            interface: interface.to_owned(),
-            index: index(interface)?,
-            before: value.current(interface)?,
-            after: value,
-        })
-    }
-
-    /// Whether it changes the same setting of the same interface.
-    pub(super) fn is_same_as(&self, other: &Self) -> bool {
-        let place = |entry: &Self| (entry.namespace, entry.cookie, entry.index);
-        place(self) == place(other) && self.after.is_same_setting(&other.after)
-    }
-
-    /// Puts the setting back, in its own namespace; whether there was anything to put back.
-    pub(super) fn undo(&self) -> io::Result<bool> {
-        match namespace::find(self.namespace)? {
-            Place::Here => self.undo_here(),
-            Place::There(namespace) => namespace::inside(&namespace, || self.undo_here()),
-            Place::Gone => Ok(false),
-            Place::Unknown => Err(io::Error::new(
-                io::ErrorKind::PermissionDenied,
-                "its network namespace cannot be seen from here",
-            )),
-        }
-    }
-
-    fn undo_here(&self) -> io::Result<bool> {
-        if self.cookie != namespace::cookie() {
-            return Ok(false);
-        }
-        let is_ours = match index(&self.interface) {
-            Ok(index) => index == self.index,
-            Err(error) if error.raw_os_error() == Some(libc::ENODEV) => false,
-            Err(error) => return Err(error),
-        };
-        // What is not as we left it was changed by somebody who meant it.
-        if !is_ours || self.after.current(&self.interface)? != self.after {
-            return Ok(false);
-        }
-        self.before.apply(&self.interface)?;
-        Ok(self.before != self.after)
-    }
-}
-
-/// The number of an interface; ENODEV if there is none, and only then.
-fn index(interface: &str) -> io::Result<u32> {
-    let mut netlink = Netlink::open().map_err(io::Error::other)?;
-    match netlink.interface(interface) {
-        Ok(interface) => Ok(interface.index),
-        Err(NetlinkError::NoInterface { .. }) => Err(io::Error::from_raw_os_error(libc::ENODEV)),
-        Err(error) => Err(io::Error::other(error)),
-    }
-}
 
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -144,13 +65,36 @@ impl File {
     }
 
     fn append(&mut self, step: &Step) -> io::Result<()> {
-        let line = format!("{}\n", serde_json::to_string(step)?);
-        let bytes = self.file.metadata()?.len();
-        self.file.write_all(line.as_bytes()).inspect_err(|_| {
-            // A part of a line, on a full file system, would spoil the next one.
-            let _ = self.file.set_len(bytes);
-        })
+        append(&mut self.file, step)
     }
+}
+
+fn append(file: &mut fs::File, step: &Step) -> io::Result<()> {
+    let line = format!("{}\n", serde_json::to_string(step)?);
+    let bytes = file.metadata()?.len();
+    file.write_all(line.as_bytes()).inspect_err(|_| {
+        // A part of a line, on a full file system, would spoil the next one.
+        let _ = file.set_len(bytes);
+    })
+}
+
+/// What stands in a file and is not undone, in the order of the changes. A last line without an end
+/// was never followed by its change.
+fn entries(file: &mut fs::File) -> io::Result<Vec<Entry>> {
+    let mut text = String::new();
+    file.seek(io::SeekFrom::Start(0))?;
+    file.read_to_string(&mut text)?;
+    let mut entries: Vec<Entry> = Vec::new();
+    for line in text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
+        match serde_json::from_str(line)? {
+            Step::Begin(entry) => match entries.iter_mut().find(|known| known.id == entry.id) {
+                Some(known) => *known = entry,
+                None => entries.push(entry),
+            },
+            Step::End(id) => entries.retain(|entry| entry.id != id),
+        }
+    }
+    Ok(entries)
 }
 
 impl Drop for File {
@@ -208,22 +152,72 @@ impl Dead {
         Ok((locked && is_at(path, &inside)).then(|| Self { file, path: path.to_owned() }))
     }
 
-    /// What stands in it and is not undone, in the order of the changes. A last line without an
-    /// end was never followed by its change.
+    /// What stands in it and is not undone, in the order of the changes.
     pub(super) fn entries(&mut self) -> io::Result<Vec<Entry>> {
-        let mut text = String::new();
-        self.file.read_to_string(&mut text)?;
-        let mut entries: Vec<Entry> = Vec::new();
-        for line in text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
-            match serde_json::from_str(line)? {
-                Step::Begin(entry) => match entries.iter_mut().find(|known| known.id == entry.id) {
-                    Some(known) => *known = entry,
-                    None => entries.push(entry),
-                },
-                Step::End(id) => entries.retain(|entry| entry.id != id),
+        entries(&mut self.file)
+    }
+
+    /// Removes it: everything is undone.
+    pub(super) fn remove(self) -> io::Result<()> {
+        fs::remove_file(&self.path)
+    }
+}
+
+/// What to do where there is no file.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Opening {
+    Make,
+    Find,
+}
+
+/// A journal that nobody follows by himself, held by this process for a moment.
+pub(super) struct Kept {
+    file: fs::File,
+    path: PathBuf,
+}
+
+impl Kept {
+    /// Opens one and waits until nobody else has it; none where there is none and none is wanted.
+    pub(super) fn open(folder: &Path, name: &str, opening: Opening) -> io::Result<Option<Self>> {
+        let path = folder.join(name);
+        if opening == Opening::Make {
+            DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
+        }
+        loop {
+            let mut options = OpenOptions::new();
+            options.read(true).append(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+            let file = match options.create(opening == Opening::Make).open(&path) {
+                Ok(file) => file,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+                Err(error) => return Err(error),
+            };
+            guard(folder)?;
+            flock(&file, FlockOperation::LockExclusive)?;
+            let inside = file.metadata()?;
+            if !(inside.is_file() && inside.nlink() <= 1 && is_ours_alone(&inside)) {
+                let text = format!("others can write {}: remove it", path.display());
+                return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+            }
+            // Whoever had it may have removed it.
+            if is_at(&path, &inside) {
+                return Ok(Some(Self { file, path }));
             }
         }
-        Ok(entries)
+    }
+
+    /// What stands in it and is not undone.
+    pub(super) fn entries(&mut self) -> io::Result<Vec<Entry>> {
+        entries(&mut self.file)
+    }
+
+    /// Writes what is about to be changed.
+    pub(super) fn begin(&mut self, entry: &Entry) -> io::Result<()> {
+        append(&mut self.file, &Step::Begin(entry.clone()))
+    }
+
+    /// Writes that a change is undone.
+    pub(super) fn end(&mut self, id: u64) -> io::Result<()> {
+        append(&mut self.file, &Step::End(id))
     }
 
     /// Removes it: everything is undone.

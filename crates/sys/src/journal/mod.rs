@@ -15,17 +15,25 @@
 //! of an interface is undone in the interface's network namespace. A journal is followed only where
 //! nobody but this user can have written it: its lines are done with the rights of the reader.
 
+mod entry;
 mod file;
+mod interface;
+mod kept;
 mod namespace;
 mod recover;
+mod setting;
 mod value;
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use file::{Entry, File};
+use entry::{Entry, What};
+use file::File;
+use interface::OfInterface;
+use setting::OfFile;
 
+pub use kept::{Fate, Kept};
 pub use recover::{Recovered, recover, recover_in};
 pub use value::Value;
 
@@ -51,6 +59,16 @@ pub enum JournalError {
         interface: String,
         /// What was wanted.
         value: Value,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The file could not be read or written.
+    #[error("cannot write `{text}` into {}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What was wanted.
+        text: String,
         /// The system's answer.
         source: io::Error,
     },
@@ -118,13 +136,34 @@ impl Journal {
     /// [`JournalError`]; then nothing is changed.
     pub fn change(self: &Arc<Self>, interface: &str, value: Value) -> Result<Change, JournalError> {
         let failed = |source| JournalError::Set { interface: interface.to_owned(), value, source };
+        let what = OfInterface::of(interface, value).map_err(failed)?;
+        self.make(What::Interface(what), failed)
+    }
+
+    /// Writes a text into a file of the kernel's until the [`Change`] is dropped; then it holds again
+    /// what it held, byte for byte.
+    ///
+    /// # Errors
+    /// [`JournalError`]; then nothing is changed.
+    pub fn write_file(self: &Arc<Self>, path: &Path, text: &str) -> Result<Change, JournalError> {
+        let failed =
+            |source| JournalError::File { path: path.to_owned(), text: text.to_owned(), source };
+        let what = OfFile::of(path, text).map_err(failed)?;
+        self.make(What::File(what), failed)
+    }
+
+    /// Writes a change down, then makes it.
+    fn make(
+        self: &Arc<Self>,
+        what: What,
+        failed: impl FnOnce(io::Error) -> JournalError,
+    ) -> Result<Change, JournalError> {
         let mut state = self.lock();
-        let mut entry = Entry::of(interface, value).map_err(failed)?;
-        entry.id = state.next_id;
+        let entry = Entry { id: state.next_id, what };
         state.next_id += 1;
         self.write(&mut state, |file| file.begin(&entry))?;
         let id = entry.id;
-        let applied = entry.after.apply(interface);
+        let applied = entry.what.apply();
         state.entries.push(entry);
         let change = Change { journal: Arc::clone(self), id };
         drop(state);
@@ -160,14 +199,14 @@ impl Journal {
             return Ok(());
         };
         let entry = state.entries[index].clone();
-        let later = state.entries[index + 1..].iter_mut().find(|later| later.is_same_as(&entry));
-        if let Some(later) = later {
-            // Somebody set it again: when that is undone, it goes back to what it was before us.
-            later.before = entry.before;
-            let later = later.clone();
+        // Somebody set it again: when that is undone, it goes back to what it was before us.
+        let mut laters = state.entries[index + 1..].iter_mut();
+        let heir = laters.position(|later| entry.what.bequeath(&mut later.what));
+        if let Some(heir) = heir {
+            let later = state.entries[index + 1 + heir].clone();
             state.file.as_mut().map_or(Ok(()), |file| file.begin(&later))?;
         } else {
-            entry.undo()?;
+            entry.what.undo()?;
         }
         state.entries.remove(index);
         state.file.as_mut().map_or(Ok(()), |file| file.end(id))?;

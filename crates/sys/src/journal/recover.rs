@@ -55,12 +55,10 @@ fn follow(path: &Path, recovered: &mut Recovered) -> io::Result<()> {
     let entries = dead.entries()?;
     let failures = recovered.failed.len();
     for entry in entries.iter().rev() {
-        match entry.undo() {
-            Ok(true) => recovered.undone.push(format!("{}: {}", entry.interface, entry.before)),
+        match entry.what.undo() {
+            Ok(true) => recovered.undone.push(entry.what.to_string()),
             Ok(false) => {}
-            Err(error) => {
-                recovered.failed.push(format!("{}: {}: {error}", entry.interface, entry.before));
-            }
+            Err(error) => recovered.failed.push(format!("{}: {error}", entry.what)),
         }
     }
     // Kept as it is if anything failed: undoing twice does no harm.

@@ -1,0 +1,157 @@
+//! What on this machine stands in the way of the stream or the deadline.
+//!
+//! A [`Rule`] looks at a [`View`] (files below a root folder, so that recorded machines test it) and
+//! tells what it found as [`Finding`]s: what it read and where, the verdict, what it costs, and the
+//! command that mends it. A rule changes nothing; [`apply`] does, through the journal.
+//!
+//! A new rule is one file in `rules/` with a `RULE`, and one line in [`RULES`].
+
+mod apply;
+mod finding;
+pub mod measure;
+mod nic;
+mod rules;
+mod view;
+
+#[cfg(test)]
+mod machine;
+
+pub use apply::{Applied, ApplyError, Undone, apply, undo};
+pub use finding::{Evidence, Finding, Mend, Verdict, Write};
+pub use nic::Nic;
+pub use view::{Focus, View};
+
+use serde::Serialize;
+
+/// What a rule is about; also how people pick rules.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Topic {
+    /// Processors: how fast they run, who shares them.
+    Cpu,
+    /// When a thread gets its processor.
+    Scheduling,
+    /// Where a page may be missing when it is needed.
+    Memory,
+    /// From the network card to the socket.
+    Network,
+    /// How time is told.
+    Clock,
+    /// What DPDK needs; looked at only when asked for.
+    Dpdk,
+}
+
+impl Topic {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Scheduling => "scheduling",
+            Self::Memory => "memory",
+            Self::Network => "network",
+            Self::Clock => "clock",
+            Self::Dpdk => "dpdk",
+        }
+    }
+}
+
+/// One thing to look at.
+#[derive(Debug)]
+pub struct Rule {
+    /// Its name, which never changes: `rt-throttling`.
+    pub id: &'static str,
+    /// What it is about.
+    pub topic: Topic,
+    /// Why anybody should care, one sentence.
+    pub why: &'static str,
+    /// Looks. No finding: the machine has nothing that the rule is about.
+    pub check: fn(&View) -> Vec<Finding>,
+}
+
+/// All rules, in the order in which they are told.
+pub const RULES: &[&Rule] = &[
+    &rules::governor::RULE,
+    &rules::idle_states::RULE,
+    &rules::smt::RULE,
+    &rules::isolation::RULE,
+    &rules::mitigations::RULE,
+    &rules::steal::RULE,
+    &rules::rt_throttling::RULE,
+    &rules::rt_limit::RULE,
+    &rules::preemption::RULE,
+    &rules::timer_migration::RULE,
+    &rules::watchdog::RULE,
+    &rules::memlock::RULE,
+    &rules::huge_pages::RULE,
+    &rules::transparent::RULE,
+    &rules::swap::RULE,
+    &rules::same_pages::RULE,
+    &rules::numa::RULE,
+    &rules::socket_buffers::RECEIVE,
+    &rules::socket_buffers::SEND,
+    &rules::budget::RULE,
+    &rules::backlog::RULE,
+    &rules::interrupts::RULE,
+    &rules::irqbalance::RULE,
+    &rules::steering::RULE,
+    &rules::rings::RULE,
+    &rules::queues::RULE,
+    &rules::offloads::RULE,
+    &rules::coalescing::RULE,
+    &rules::clock_source::RULE,
+];
+
+/// What `rules` find. Where a rule finds nothing to look at, it says so as [`Verdict::Absent`].
+#[must_use]
+pub fn examine<'a>(rules: impl IntoIterator<Item = &'a Rule>, view: &View) -> Vec<Finding> {
+    let look = |rule: &'a Rule| {
+        let mut found = (rule.check)(view);
+        if found.is_empty() {
+            found.push(Finding::absent("this machine has nothing of the kind"));
+        }
+        for finding in &mut found {
+            finding.rule = rule.id;
+            finding.topic = rule.topic;
+        }
+        found
+    };
+    rules.into_iter().flat_map(look).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    #[test]
+    fn every_rule_has_a_name_of_its_own() {
+        let names: BTreeSet<_> = RULES.iter().map(|rule| rule.id).collect();
+        assert_eq!(names.len(), RULES.len());
+        for rule in RULES {
+            let plain = |c: char| c.is_ascii_lowercase() || c == '-';
+            assert!(rule.id.chars().all(plain) && !rule.why.is_empty(), "{}", rule.id);
+        }
+    }
+
+    #[test]
+    fn an_empty_machine_is_no_reason_to_fail_or_to_blame() {
+        let root = tempfile::tempdir().unwrap();
+        let view = View::of(root.path(), Focus::default());
+        let found = examine(RULES.iter().copied(), &view);
+        assert!(found.len() >= RULES.len());
+        let blamed: Vec<_> = found.iter().filter(|f| f.verdict == Verdict::Costs).collect();
+        assert!(blamed.is_empty(), "{blamed:#?}");
+    }
+
+    #[test]
+    fn this_machine_can_be_looked_at() {
+        let view = View::of(Path::new("/"), Focus::default());
+        for finding in examine(RULES.iter().copied(), &view) {
+            assert!(!finding.says.is_empty(), "{finding:?}");
+            assert!(finding.verdict != Verdict::Costs || !finding.evidence.is_empty());
+        }
+    }
+}

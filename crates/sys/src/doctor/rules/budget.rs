@@ -1,0 +1,60 @@
+//! How much the network may do at a stretch (Documentation/admin-guide/sysctl/net.rst).
+
+use crate::doctor::{Evidence, Finding, Rule, Topic, View, Write};
+
+/// See the file's head.
+pub const RULE: Rule = Rule {
+    id: "netdev-budget",
+    topic: Topic::Network,
+    why: "a soft interrupt that runs out of budget leaves frames in the ring",
+    check,
+};
+
+const PACKETS: &str = "proc/sys/net/core/netdev_budget";
+const STATISTICS: &str = "proc/net/softnet_stat";
+const WANTED: i64 = 600;
+
+/// Times that some CPU had to stop with work left: the third column (Documentation/networking).
+fn squeezed(view: &View) -> Option<(u64, Evidence)> {
+    let mut seen = view.read(STATISTICS)?;
+    let third = |line: &str| u64::from_str_radix(line.split_whitespace().nth(2)?, 16).ok();
+    let times = seen.value.lines().map(third).sum::<Option<u64>>()?;
+    seen.value = format!("time_squeeze {times}");
+    Some((times, seen))
+}
+
+fn check(view: &View) -> Vec<Finding> {
+    let Some((packets, seen)) = view.number(PACKETS) else { return Vec::new() };
+    let squeezed = squeezed(view);
+    let times = squeezed.as_ref().map_or(0, |(times, _)| *times);
+    let seen = [seen].into_iter().chain(squeezed.map(|(_, seen)| seen));
+    if packets >= WANTED || times == 0 {
+        let says = format!("{packets} packets a turn; it ran out {times} times since boot");
+        return vec![Finding::good(says).seen(seen)];
+    }
+    vec![
+        Finding::costs(format!("{packets} packets a turn are too few for this machine's traffic"))
+            .seen(seen)
+            .cost(format!("frames were left waiting {times} times since boot"))
+            .mend_by_writes(vec![Write { path: PACKETS.into(), text: WANTED.to_string() }]),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PACKETS, RULE, STATISTICS};
+    use crate::doctor::Verdict::{Absent, Costs, Good};
+    use crate::doctor::machine::Machine;
+
+    #[test]
+    fn it_costs_where_it_ran_out() {
+        let machine = Machine::new().with(PACKETS, "300\n");
+        assert_eq!(machine.verdict(&RULE), Good);
+        let machine = machine.with(STATISTICS, "00ff 00 0a 00\n00ff 00 06 00\n");
+        let found = machine.one(&RULE);
+        assert_eq!(found.verdict, Costs);
+        assert_eq!(found.cost.unwrap(), "frames were left waiting 16 times since boot");
+        assert_eq!(machine.with(PACKETS, "600\n").verdict(&RULE), Good);
+        assert_eq!(Machine::new().verdict(&RULE), Absent);
+    }
+}

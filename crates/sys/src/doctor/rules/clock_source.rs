@@ -1,0 +1,71 @@
+//! What the kernel reads the time from (Documentation/timers/timekeeping.rst).
+
+use crate::doctor::{Finding, Rule, Topic, View, measure};
+
+/// See the file's head.
+pub const RULE: Rule = Rule {
+    id: "clock-source",
+    topic: Topic::Clock,
+    why: "a clock that user space cannot read costs a system call, or a trip to the chipset",
+    check,
+};
+
+const FOLDER: &str = "sys/devices/system/clocksource/clocksource0";
+
+fn check(view: &View) -> Vec<Finding> {
+    let current = format!("{FOLDER}/current_clocksource");
+    let Some(seen) = view.read(&current) else { return Vec::new() };
+    let others = view.read(&format!("{FOLDER}/available_clocksource"));
+    let name = seen.value.clone();
+    // Those that the vDSO reads (arch/*/include/asm/vdso/clocksource.h).
+    let fast = ["tsc", "arch_sys_counter", "hyperv_clocksource_tsc_page", "riscv_clocksource"];
+    let is_fast = fast.contains(&name.as_str());
+    let better = others.as_ref().and_then(|others| {
+        others.value.split_whitespace().find(|other| fast.contains(other)).map(str::to_owned)
+    });
+    let finding = match (is_fast, better) {
+        (true, _) => Finding::good(format!("{name}, which user space reads by itself")),
+        (false, Some(better)) => Finding::costs(format!("{name}, although there is {better}"))
+            .mend_by_write(&current, better)
+            .at_risk("the kernel has left a clock that it found wrong"),
+        (false, None) if name == "kvm-clock" => {
+            Finding::good("kvm-clock, which user space reads by itself")
+        }
+        (false, None) => Finding::costs(format!("{name}, and there is none better"))
+            .mend_by_hand("boot with tsc=reliable if the TSC of this machine is invariant"),
+    };
+    let finding = finding.seen([seen].into_iter().chain(others));
+    vec![match view.is_here() {
+        true => {
+            let ns = measure::clock_read_ns();
+            finding.cost(format!("{ns:.0} ns to read the time (measured)"))
+        }
+        false => finding,
+    }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FOLDER, RULE};
+    use crate::doctor::Verdict::{Absent, Costs, Good};
+    use crate::doctor::machine::Machine;
+
+    fn machine(current: &str, available: &str) -> Machine {
+        Machine::new()
+            .with(&format!("{FOLDER}/current_clocksource"), current)
+            .with(&format!("{FOLDER}/available_clocksource"), available)
+    }
+
+    #[test]
+    fn a_slow_clock_costs() {
+        let found = machine("hpet\n", "hpet acpi_pm\n").one(&RULE);
+        assert_eq!((found.verdict, &*found.says), (Costs, "hpet, and there is none better"));
+        let found = machine("hpet\n", "tsc hpet\n").one(&RULE);
+        let mend = found.mend.unwrap();
+        assert_eq!(mend.command, format!("echo tsc > /{FOLDER}/current_clocksource"));
+        assert!(mend.risk.is_some());
+        assert_eq!(machine("tsc\n", "tsc\n").verdict(&RULE), Good);
+        assert_eq!(machine("kvm-clock\n", "kvm-clock\n").verdict(&RULE), Good);
+        assert_eq!(Machine::new().verdict(&RULE), Absent);
+    }
+}

@@ -1,0 +1,60 @@
+//! How long a card gathers frames before it interrupts.
+
+use crate::doctor::{Evidence, Finding, Rule, Topic, View};
+
+/// See the file's head.
+pub const RULE: Rule = Rule {
+    id: "coalescing",
+    topic: Topic::Network,
+    why: "a card that gathers frames saves interrupts and delays every answer",
+    check,
+};
+
+/// About what the kernel itself takes to hand a frame over, microseconds.
+const WAIT_MAX_US: u32 = 16;
+
+fn check(view: &View) -> Vec<Finding> {
+    let finding = |interface: String| {
+        let found = view.nic(&interface)?.coalescing?;
+        let adaptive = if found.adaptive { "adaptive" } else { "fixed" };
+        let seen = Evidence {
+            path: format!("ethtool -c {interface}"),
+            value: format!("{} us, {} frames, {adaptive}", found.receive_us, found.receive_frames),
+        };
+        let finding = match (found.adaptive, found.receive_us) {
+            (true, _) => Finding::unknown("the driver chooses the wait by the traffic"),
+            (false, wait) if wait > WAIT_MAX_US => {
+                Finding::costs("the card waits before it interrupts")
+                    .cost(format!("up to {wait} us a packet, and as many interrupts saved"))
+                    .mend_by_hand(format!("ethtool -C {interface} rx-usecs 8"))
+            }
+            (false, wait) => Finding::good(format!("the card waits {wait} us at most")),
+        };
+        Some(finding.about(interface).seen([seen]))
+    };
+    view.interfaces().into_iter().filter_map(finding).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::doctor::Verdict::{Absent, Costs, Good, Unknown};
+    use crate::doctor::machine::Machine;
+
+    fn machine(wait_us: u32, adaptive: bool) -> Machine {
+        let coalescing =
+            format!(r#"{{"receive_us": {wait_us}, "receive_frames": 0, "adaptive": {adaptive}}}"#);
+        let nic = format!(r#"{{"driver": "ice", "coalescing": {coalescing}}}"#);
+        Machine::new().with_eth0().with("ethtool/eth0.json", &nic)
+    }
+
+    #[test]
+    fn a_long_wait_costs_itself() {
+        let found = machine(50, false).one(&RULE);
+        assert_eq!(found.verdict, Costs);
+        assert_eq!(found.cost.unwrap(), "up to 50 us a packet, and as many interrupts saved");
+        assert_eq!(machine(8, false).verdict(&RULE), Good);
+        assert_eq!(machine(50, true).verdict(&RULE), Unknown);
+        assert_eq!(Machine::new().with_eth0().verdict(&RULE), Absent);
+    }
+}

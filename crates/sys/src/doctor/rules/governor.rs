@@ -1,0 +1,58 @@
+//! Whether the clock of the stream's processors follows the load (Documentation/admin-guide/pm/cpufreq.rst).
+
+use crate::doctor::{Finding, Rule, Topic, View, Write};
+
+/// See the file's head.
+pub const RULE: Rule = Rule {
+    id: "governor",
+    topic: Topic::Cpu,
+    why: "a governor that follows the load runs the first packets after a pause at a low clock",
+    check,
+};
+
+fn check(view: &View) -> Vec<Finding> {
+    let path = |cpu| format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor");
+    let cpus = view.stream_cpus();
+    let found: Vec<_> = cpus.iter().filter_map(|cpu| Some((cpu, view.read(&path(cpu))?))).collect();
+    if found.is_empty() {
+        return vec![match super::steal::is_guest(view) {
+            true => Finding::unknown("the hypervisor sets the clock; ask for it there"),
+            false => Finding::absent("no cpufreq driver: the clock is the firmware's"),
+        }];
+    }
+    let is_slow =
+        |(_, governor): &(usize, crate::doctor::Evidence)| governor.value != "performance";
+    let slow: Vec<_> = found.iter().filter(|found| is_slow(found)).map(|found| found.0).collect();
+    let seen = found.iter().map(|found| found.1.clone());
+    if slow.is_empty() {
+        return vec![Finding::good("the stream's CPUs run at full clock").seen(seen)];
+    }
+    let write = |cpu| Write { path: path(cpu), text: "performance".to_owned() };
+    let says = format!("the clock of {} stream CPUs follows the load", slow.len());
+    vec![Finding::costs(says).seen(seen).mend_by_writes(slow.into_iter().map(write).collect())]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::doctor::Verdict::{Absent, Costs, Good, Unknown};
+    use crate::doctor::machine::Machine;
+
+    const FILE: &str = "sys/devices/system/cpu/cpu1/cpufreq/scaling_governor";
+
+    #[test]
+    fn only_performance_is_good() {
+        let machine = Machine::with_two_cpus().with(FILE, "powersave\n");
+        let found = machine.one(&RULE);
+        assert_eq!(found.verdict, Costs);
+        assert_eq!(found.mend.unwrap().command, format!("echo performance > /{FILE}"));
+        assert_eq!(machine.with(FILE, "performance\n").verdict(&RULE), Good);
+    }
+
+    #[test]
+    fn a_guest_cannot_know() {
+        assert_eq!(Machine::with_two_cpus().verdict(&RULE), Absent);
+        let guest = Machine::with_two_cpus().with("proc/cpuinfo", "flags\t: fpu hypervisor\n");
+        assert_eq!(guest.verdict(&RULE), Unknown);
+    }
+}

@@ -1,0 +1,53 @@
+//! How much memory this user may keep from being paged out (getrlimit(2), RLIMIT_MEMLOCK).
+
+use super::rt_limit::{has_capability, limits};
+use crate::doctor::{Finding, Rule, Topic, View};
+
+/// See the file's head.
+pub const RULE: Rule = Rule {
+    id: "memlock",
+    topic: Topic::Memory,
+    why: "a page that is not there when it is needed costs a stop in the middle of the stream",
+    check,
+};
+
+const CAP_IPC_LOCK: u32 = 14;
+
+/// Enough for rings, frame memory and a program, bytes.
+const WANTED: u64 = 256 << 20;
+
+fn check(view: &View) -> Vec<Finding> {
+    if let Some((true, seen)) = has_capability(view, CAP_IPC_LOCK) {
+        return vec![Finding::good("this process may lock any memory").seen([seen])];
+    }
+    let Some((soft, _, seen)) = limits(view, "Max locked memory") else { return Vec::new() };
+    if soft >= WANTED {
+        return vec![Finding::good("this user may lock enough memory").seen([seen])];
+    }
+    let says = format!("this user may lock {} MiB only", soft >> 20);
+    let command =
+        "echo '* - memlock unlimited' > /etc/security/limits.d/95-memlock.conf  # log in anew";
+    vec![Finding::costs(says).seen([seen]).mend_by_hand(command)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::doctor::Verdict::{Absent, Costs, Good};
+    use crate::doctor::machine::Machine;
+
+    fn user(limit: &str) -> Machine {
+        let line = format!("Max locked memory         {limit}  {limit}  bytes\n");
+        Machine::new().with("proc/self/limits", &line)
+    }
+
+    #[test]
+    fn a_small_limit_costs() {
+        let found = user("8388608").one(&RULE);
+        assert_eq!((found.verdict, &*found.says), (Costs, "this user may lock 8 MiB only"));
+        assert_eq!(user("unlimited").verdict(&RULE), Good);
+        assert_eq!(Machine::new().verdict(&RULE), Absent);
+        let root = user("0").with("proc/self/status", "CapEff:\t000001ffffffffff\n");
+        assert_eq!(root.verdict(&RULE), Good);
+    }
+}

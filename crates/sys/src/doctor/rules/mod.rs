@@ -1,0 +1,30 @@
+//! One file a rule.
+
+pub(super) mod backlog;
+pub(super) mod budget;
+pub(super) mod clock_source;
+pub(super) mod coalescing;
+pub(super) mod governor;
+pub(super) mod huge_pages;
+pub(super) mod idle_states;
+pub(super) mod interrupts;
+pub(super) mod irqbalance;
+pub(super) mod isolation;
+pub(super) mod memlock;
+pub(super) mod mitigations;
+pub(super) mod numa;
+pub(super) mod offloads;
+pub(super) mod preemption;
+pub(super) mod queues;
+pub(super) mod rings;
+pub(super) mod rt_limit;
+pub(super) mod rt_throttling;
+pub(super) mod same_pages;
+pub(super) mod smt;
+pub(super) mod socket_buffers;
+pub(super) mod steal;
+pub(super) mod steering;
+pub(super) mod swap;
+pub(super) mod timer_migration;
+pub(super) mod transparent;
+pub(super) mod watchdog;

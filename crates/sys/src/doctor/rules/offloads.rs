@@ -1,0 +1,66 @@
+//! Tasks that the card, or the kernel in batches, could take over.
+
+use crate::doctor::{Evidence, Finding, Rule, Topic, View};
+use crate::ethtool::Offload;
+
+/// See the file's head.
+pub const RULE: Rule = Rule {
+    id: "offloads",
+    topic: Topic::Network,
+    why: "trains of datagrams (GSO and GRO) are received several times faster than single ones",
+    check,
+};
+
+fn check(view: &View) -> Vec<Finding> {
+    let name = |offload: Offload| match offload {
+        Offload::TransmitChecksum => "tx",
+        Offload::ReceiveChecksum => "rx",
+        Offload::Gro => "gro",
+        Offload::Gso => "gso",
+        Offload::Tso => "tso",
+    };
+    let finding = |interface: String| {
+        // Of TCP alone, which carries no samples.
+        let off: Vec<_> =
+            view.nic(&interface)?.off.into_iter().filter(|off| *off != Offload::Tso).collect();
+        let names: Vec<_> = off.iter().map(|off| name(*off)).collect();
+        let value = if off.is_empty() { "all on".into() } else { names.join(", ") + " off" };
+        let seen = Evidence { path: format!("ethtool -k {interface}"), value };
+        let finding = match off.is_empty() {
+            true => Finding::good("checksums, GSO and GRO are on"),
+            false => {
+                let switches: Vec<_> = names.iter().map(|name| format!("{name} on")).collect();
+                let finding = Finding::costs(format!("off: {}", names.join(", ")))
+                    .mend_by_hand(format!("ethtool -K {interface} {}", switches.join(" ")));
+                match off.contains(&Offload::Gro) || off.contains(&Offload::Gso) {
+                    true => finding.cost("a third of the rate or less (docs/links.md)"),
+                    false => finding,
+                }
+            }
+        };
+        Some(finding.about(interface).seen([seen]))
+    };
+    view.interfaces().into_iter().filter_map(finding).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::doctor::Verdict::{Absent, Costs, Good};
+    use crate::doctor::machine::Machine;
+
+    fn machine(off: &str) -> Machine {
+        let nic = format!(r#"{{"driver": "veth", "off": {off}}}"#);
+        Machine::new().with_eth0().with("ethtool/eth0.json", &nic)
+    }
+
+    #[test]
+    fn what_is_off_is_named() {
+        let found = machine(r#"["gro", "tso"]"#).one(&RULE);
+        assert_eq!((found.verdict, &*found.says), (Costs, "off: gro"));
+        assert_eq!(found.mend.unwrap().command, "ethtool -K eth0 gro on");
+        assert_eq!(machine("[]").verdict(&RULE), Good);
+        assert_eq!(machine(r#"["tso"]"#).verdict(&RULE), Good);
+        assert_eq!(Machine::new().with_eth0().verdict(&RULE), Absent);
+    }
+}

@@ -1,0 +1,64 @@
+//! How soon the kernel lets go of a processor (CONFIG_PREEMPT_*, Documentation/scheduler).
+
+use crate::doctor::{Finding, Rule, Topic, View};
+
+/// See the file's head.
+pub const RULE: Rule = Rule {
+    id: "preemption",
+    topic: Topic::Scheduling,
+    why: "a kernel that cannot be interrupted finishes what it does before it wakes the stream",
+    check,
+};
+
+const CHOICE: &str = "sys/kernel/debug/sched/preempt";
+
+fn check(view: &View) -> Vec<Finding> {
+    let Some(version) = view.read("proc/sys/kernel/version") else { return Vec::new() };
+    let says = |text: &str| text.to_owned();
+    if version.value.contains("PREEMPT_RT") {
+        return vec![Finding::good(says("a real-time kernel")).seen([version])];
+    }
+    if !version.value.contains("PREEMPT_DYNAMIC") {
+        let text = "not a real-time kernel; install one (Debian: linux-image-rt-amd64)";
+        return vec![Finding::unknown(says(text)).seen([version])];
+    }
+    let chosen = view.read(CHOICE).and_then(|line| {
+        let model = line.value.split_once('(')?.1.split_once(')')?.0.to_owned();
+        Some((model, line))
+    });
+    vec![match chosen {
+        Some((model, line)) if matches!(model.as_str(), "full" | "lazy") => {
+            Finding::good(format!("preemption is {model}")).seen([line])
+        }
+        Some((model, line)) => Finding::costs(format!("preemption is {model}, and could be full"))
+            .seen([line])
+            .mend_by_write(CHOICE, "full"),
+        None => Finding::unknown("preemption can be chosen, but debugfs is not mounted")
+            .seen([version])
+            .mend_by_hand("mount -t debugfs none /sys/kernel/debug"),
+    }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CHOICE, RULE};
+    use crate::doctor::Verdict::{Absent, Costs, Good, Unknown};
+    use crate::doctor::machine::Machine;
+
+    fn kernel(version: &str) -> Machine {
+        Machine::new().with("proc/sys/kernel/version", version)
+    }
+
+    #[test]
+    fn models_are_told_apart() {
+        assert_eq!(kernel("#1 SMP PREEMPT_RT Debian").verdict(&RULE), Good);
+        assert_eq!(kernel("#1 SMP Debian").verdict(&RULE), Unknown);
+        let dynamic = kernel("#1 SMP PREEMPT_DYNAMIC");
+        assert_eq!(dynamic.verdict(&RULE), Unknown);
+        let dynamic = dynamic.with(CHOICE, "(none) voluntary full\n");
+        let found = dynamic.one(&RULE);
+        assert_eq!((found.verdict, &*found.says), (Costs, "preemption is none, and could be full"));
+        assert_eq!(dynamic.with(CHOICE, "none voluntary (full)\n").verdict(&RULE), Good);
+        assert_eq!(Machine::new().verdict(&RULE), Absent);
+    }
+}

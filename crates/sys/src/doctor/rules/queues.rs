@@ -1,0 +1,55 @@
+//! How many queues of a card serve.
+
+use crate::doctor::{Evidence, Finding, Rule, Topic, View};
+
+/// See the file's head.
+pub const RULE: Rule = Rule {
+    id: "queues",
+    topic: Topic::Network,
+    why: "with one queue for all, the stream waits behind whatever else arrives",
+    check,
+};
+
+fn check(view: &View) -> Vec<Finding> {
+    let finding = |interface: String| {
+        let (now, max) = view.nic(&interface)?.channels?;
+        let (have, could) = (now.receiving(), max.receive.max(max.combined));
+        let seen = Evidence {
+            path: format!("ethtool -l {interface}"),
+            value: format!("{have} of {could} receive"),
+        };
+        let finding = match have > 1 || could < 2 {
+            true => Finding::good(format!("{have} of {could} queues receive")),
+            false => {
+                let kind = if max.combined > 0 { "combined" } else { "rx" };
+                Finding::costs(format!("one queue receives, {could} could"))
+                    .mend_by_hand(format!("ethtool -L {interface} {kind} 2"))
+            }
+        };
+        Some(finding.about(interface).seen([seen]))
+    };
+    view.interfaces().into_iter().filter_map(finding).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::doctor::Verdict::{Absent, Costs, Good};
+    use crate::doctor::machine::Machine;
+
+    fn machine(now: u32, max: u32) -> Machine {
+        let of = |count| format!(r#"{{"receive": 0, "transmit": 0, "combined": {count}}}"#);
+        let nic = format!(r#"{{"driver": "ice", "channels": [{}, {}]}}"#, of(now), of(max));
+        Machine::new().with_eth0().with("ethtool/eth0.json", &nic)
+    }
+
+    #[test]
+    fn one_queue_of_many_costs() {
+        let found = machine(1, 8).one(&RULE);
+        assert_eq!((found.verdict, &*found.says), (Costs, "one queue receives, 8 could"));
+        assert_eq!(found.mend.unwrap().command, "ethtool -L eth0 combined 2");
+        assert_eq!(machine(1, 1).verdict(&RULE), Good);
+        assert_eq!(machine(8, 8).verdict(&RULE), Good);
+        assert_eq!(Machine::new().with_eth0().verdict(&RULE), Absent);
+    }
+}

@@ -1,0 +1,105 @@
+//! Whether this user may have real-time priorities (sched(7), "Privileges and resource limits").
+
+use crate::doctor::{Evidence, Finding, Rule, Topic, View};
+
+/// See the file's head.
+pub const RULE: Rule = Rule {
+    id: "rt-limit",
+    topic: Topic::Scheduling,
+    why: "without a real-time priority any busy process delays the stream by a time slice",
+    check,
+};
+
+const CAP_SYS_NICE: u32 = 23;
+
+/// Whether this process has a capability.
+pub fn has_capability(view: &View, number: u32) -> Option<(bool, Evidence)> {
+    let seen = view.line("proc/self/status", "CapEff:")?;
+    let bits = u64::from_str_radix(&seen.value, 16).ok()?;
+    Some((bits >> number & 1 == 1, seen))
+}
+
+/// The soft and the hard limit of a resource, as /proc/self/limits writes it.
+pub fn limits(view: &View, name: &str) -> Option<(u64, u64, Evidence)> {
+    let seen = view.line("proc/self/limits", name)?;
+    let mut fields = seen.value.split_whitespace().map(|field| match field {
+        "unlimited" => Some(u64::MAX),
+        number => number.parse().ok(),
+    });
+    let (soft, hard) = (fields.next()??, fields.next()??);
+    Some((soft, hard, seen))
+}
+
+fn check(view: &View) -> Vec<Finding> {
+    if let Some((true, seen)) = has_capability(view, CAP_SYS_NICE) {
+        let mut findings = vec![Finding::good("this process may have any priority").seen([seen])];
+        findings.extend(group(view));
+        return findings;
+    }
+    let Some((soft, hard, seen)) = limits(view, "Max realtime priority") else {
+        return Vec::new();
+    };
+    if soft > 0 {
+        let says = format!("this user may go up to priority {}", soft.min(99));
+        return vec![Finding::good(says).seen([seen])];
+    }
+    let command = match hard {
+        0 => "echo '@audio - rtprio 95' > /etc/security/limits.d/95-realtime.conf  # log in anew",
+        _ => "ulimit -r unlimited",
+    };
+    vec![Finding::costs("this user gets no real-time priority").seen([seen]).mend_by_hand(command)]
+}
+
+/// A control group of version 1 that has no time for real-time threads.
+fn group(view: &View) -> Option<Finding> {
+    let groups = view.read("proc/self/cgroup")?;
+    let path = groups.value.lines().find_map(|line| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        controllers.split(',').any(|name| name == "cpu").then_some(path)
+    })?;
+    let file = format!("sys/fs/cgroup/cpu/{}", path.trim_start_matches('/'));
+    let file = format!("{}/cpu.rt_runtime_us", file.trim_end_matches('/'));
+    let (runtime_us, seen) = view.number(&file)?;
+    let says = "the control group of this process has no time for real-time threads";
+    (runtime_us == 0).then(|| {
+        Finding::costs(says).about("control group").seen([seen]).mend_by_write(&file, "950000")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::doctor::Verdict::{Absent, Costs, Good};
+    use crate::doctor::machine::Machine;
+
+    fn user(soft: &str, hard: &str) -> Machine {
+        let limit = format!("Max realtime priority     {soft}    {hard}    \n");
+        Machine::new()
+            .with("proc/self/status", "CapEff:\t0000000000000000\n")
+            .with("proc/self/limits", &format!("Limit   Soft Limit   Hard Limit\n{limit}"))
+    }
+
+    #[test]
+    fn a_user_without_a_limit_raised_gets_none() {
+        let found = user("0", "0").one(&RULE);
+        assert_eq!(found.verdict, Costs);
+        assert!(found.mend.unwrap().command.contains("limits.d"));
+        assert_eq!(user("0", "95").one(&RULE).mend.unwrap().command, "ulimit -r unlimited");
+        assert_eq!(
+            user("unlimited", "unlimited").one(&RULE).says,
+            "this user may go up to priority 99"
+        );
+        assert_eq!(Machine::new().verdict(&RULE), Absent);
+    }
+
+    #[test]
+    fn the_privilege_does_not_help_in_a_group_without_time() {
+        let root = Machine::new().with("proc/self/status", "CapEff:\t000001ffffffffff\n");
+        assert_eq!(root.verdict(&RULE), Good);
+        let file = "sys/fs/cgroup/cpu/radio/cpu.rt_runtime_us";
+        let root = root.with("proc/self/cgroup", "4:cpu,cpuacct:/radio\n0::/\n").with(file, "0\n");
+        let found = root.all(&RULE);
+        assert_eq!((found.len(), found[1].verdict), (2, Costs));
+        assert_eq!(found[1].mend.as_ref().unwrap().command, format!("echo 950000 > /{file}"));
+    }
+}

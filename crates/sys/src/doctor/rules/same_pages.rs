@@ -1,0 +1,39 @@
+//! Pages that are merged because they are alike (Documentation/admin-guide/mm/ksm.rst).
+
+use crate::doctor::{Finding, Rule, Topic, View};
+
+/// See the file's head.
+pub const RULE: Rule = Rule {
+    id: "same-page-merging",
+    topic: Topic::Memory,
+    why: "a merged page must be copied before it can be written, and the scan takes a CPU",
+    check,
+};
+
+const FILE: &str = "sys/kernel/mm/ksm/run";
+
+fn check(view: &View) -> Vec<Finding> {
+    match view.number(FILE) {
+        Some((1, seen)) => vec![
+            Finding::costs("ksmd scans memory and merges pages")
+                .seen([seen])
+                .mend_by_write(FILE, "0"),
+        ],
+        Some((_, seen)) => vec![Finding::good("ksmd does not run").seen([seen])],
+        None => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FILE, RULE};
+    use crate::doctor::Verdict::{Absent, Costs, Good};
+    use crate::doctor::machine::Machine;
+
+    #[test]
+    fn a_scan_costs() {
+        assert_eq!(Machine::new().with(FILE, "1\n").verdict(&RULE), Costs);
+        assert_eq!(Machine::new().with(FILE, "0\n").verdict(&RULE), Good);
+        assert_eq!(Machine::new().verdict(&RULE), Absent);
+    }
+}

@@ -1,0 +1,76 @@
+//! Time that the hypervisor gives to other machines (proc_stat(5)).
+
+use crate::doctor::{Finding, Rule, Topic, View, measure};
+
+/// See the file's head.
+pub const RULE: Rule = Rule {
+    id: "hypervisor-steal",
+    topic: Topic::Cpu,
+    why: "a vCPU that the host has taken away serves no packet, whatever its guest does",
+    check,
+};
+
+/// Whether the processor says that it runs under a hypervisor.
+pub fn is_guest(view: &View) -> bool {
+    let flags = view.line("proc/cpuinfo", "flags");
+    flags.is_some_and(|flags| flags.value.split_whitespace().any(|flag| flag == "hypervisor"))
+}
+
+/// Share of the time that counts, 0 to 1.
+const SHARE: f64 = 0.001;
+
+fn check(view: &View) -> Vec<Finding> {
+    if !is_guest(view) {
+        return vec![Finding::good("no hypervisor")];
+    }
+    let Some(mut stat) = view.line("proc/stat", "cpu ") else { return Vec::new() };
+    let since_boot = measure::steal_share("cpu 0 0 0 0 0 0 0 0", &format!("cpu {}", stat.value));
+    let now = view.is_here().then(|| {
+        std::thread::sleep(measure::STEAL_WINDOW);
+        let later = view.line("proc/stat", "cpu ").map(|later| later.value).unwrap_or_default();
+        measure::steal_share(&format!("cpu {}", stat.value), &format!("cpu {later}"))
+    });
+    let now = now.flatten();
+    let Some(share) = since_boot else { return Vec::new() };
+    "cpu (all)".clone_into(&mut stat.value);
+    stat.value = format!("steal {:.2} %", share * 1e2);
+    let recent = now.map_or(String::new(), |now| {
+        format!("; {:.1} % in the last {} ms", now * 1e2, measure::STEAL_WINDOW.as_millis())
+    });
+    let says = format!("the host took {:.2} % of the time since boot{recent}", share * 1e2);
+    let finding = match share.max(now.unwrap_or(0.0)) > SHARE {
+        true => Finding::costs(says)
+            .cost(format!("{:.2} ms in a second, in pieces of any length", share * 1e3))
+            .mend_by_hand("dedicate host CPUs to this guest (a matter of its host)"),
+        false => Finding::good(says),
+    };
+    vec![finding.seen([stat])]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::doctor::Verdict::{Absent, Costs, Good};
+    use crate::doctor::machine::Machine;
+
+    fn guest() -> Machine {
+        Machine::new().with("proc/cpuinfo", "processor: 0\nflags\t\t: fpu hypervisor sse\n")
+    }
+
+    #[test]
+    fn a_guest_is_told_its_share() {
+        let found = guest().with("proc/stat", "cpu  50 0 0 40 0 0 0 10 0 0\ncpu0 1\n").one(&RULE);
+        assert_eq!(found.verdict, Costs);
+        assert_eq!(found.says, "the host took 10.00 % of the time since boot");
+        assert_eq!(found.cost.unwrap(), "100.00 ms in a second, in pieces of any length");
+        let calm = guest().with("proc/stat", "cpu  50 0 0 49 0 0 0 0 0 0\n");
+        assert_eq!(calm.verdict(&RULE), Good);
+        assert_eq!(guest().verdict(&RULE), Absent);
+    }
+
+    #[test]
+    fn bare_metal_is_good() {
+        let machine = Machine::new().with("proc/cpuinfo", "flags\t: fpu hypervisors\n");
+        assert_eq!(machine.verdict(&RULE), Good);
+    }
+}

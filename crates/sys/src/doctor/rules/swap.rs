@@ -1,0 +1,52 @@
+//! Memory that goes to disk (proc_swaps(5)).
+
+use crate::doctor::{Finding, Rule, Topic, View};
+
+/// See the file's head.
+pub const RULE: Rule = Rule {
+    id: "swap",
+    topic: Topic::Memory,
+    why: "a page that has gone to disk takes milliseconds to come back",
+    check,
+};
+
+const SWAPPINESS: &str = "proc/sys/vm/swappiness";
+
+fn check(view: &View) -> Vec<Finding> {
+    let Some(mut swaps) = view.read("proc/swaps") else { return Vec::new() };
+    let areas = swaps.value.lines().count().saturating_sub(1);
+    swaps.value = format!("{areas} areas");
+    if areas == 0 {
+        return vec![Finding::good("there is no swap").seen([swaps])];
+    }
+    match view.number(SWAPPINESS) {
+        Some((swappiness, seen)) if swappiness <= 1 => {
+            vec![Finding::good("swap is the last resort").seen([swaps, seen])]
+        }
+        seen => vec![
+            Finding::costs("pages that are not locked go to disk when others read files")
+                .seen([swaps].into_iter().chain(seen.map(|(_, seen)| seen)))
+                .mend_by_write(SWAPPINESS, "1"),
+        ],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RULE, SWAPPINESS};
+    use crate::doctor::Verdict::{Absent, Costs, Good};
+    use crate::doctor::machine::Machine;
+
+    #[test]
+    fn swap_costs_unless_it_is_the_last_resort() {
+        let head = "Filename\tType\tSize\tUsed\tPriority\n";
+        assert_eq!(Machine::new().with("proc/swaps", head).verdict(&RULE), Good);
+        let swaps = format!("{head}/dev/sda2 partition 100 0 -2\n");
+        let machine = Machine::new().with("proc/swaps", &swaps).with(SWAPPINESS, "60\n");
+        let found = machine.one(&RULE);
+        assert_eq!(found.verdict, Costs);
+        assert_eq!(found.mend.unwrap().command, "sysctl -w vm.swappiness=1");
+        assert_eq!(machine.with(SWAPPINESS, "1\n").verdict(&RULE), Good);
+        assert_eq!(Machine::new().verdict(&RULE), Absent);
+    }
+}

@@ -1,0 +1,41 @@
+//! Whether timers set on one processor may fire on another (Documentation/admin-guide/sysctl/kernel.rst).
+
+use crate::doctor::{Finding, Rule, Topic, View};
+
+/// See the file's head.
+pub const RULE: Rule = Rule {
+    id: "timer-migration",
+    topic: Topic::Scheduling,
+    why: "a timer that fires on another CPU wakes the stream through an interrupt more",
+    check,
+};
+
+const FILE: &str = "proc/sys/kernel/timer_migration";
+
+fn check(view: &View) -> Vec<Finding> {
+    match view.number(FILE) {
+        Some((0, seen)) => vec![Finding::good("timers fire where they were set").seen([seen])],
+        Some((_, seen)) => vec![
+            Finding::costs("timers of idle CPUs move to busy ones")
+                .seen([seen])
+                .mend_by_write(FILE, "0"),
+        ],
+        None => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FILE, RULE};
+    use crate::doctor::Verdict::{Absent, Costs, Good};
+    use crate::doctor::machine::Machine;
+
+    #[test]
+    fn migration_costs() {
+        let found = Machine::new().with(FILE, "1\n").one(&RULE);
+        assert_eq!(found.verdict, Costs);
+        assert_eq!(found.mend.unwrap().command, "sysctl -w kernel.timer_migration=0");
+        assert_eq!(Machine::new().with(FILE, "0\n").verdict(&RULE), Good);
+        assert_eq!(Machine::new().verdict(&RULE), Absent);
+    }
+}

@@ -1,0 +1,82 @@
+//! A setting of an interface, in the interface's network namespace.
+
+use super::namespace::{self, Place};
+use super::value::Value;
+use crate::netlink::{Netlink, NetlinkError};
+use serde::{Deserialize, Serialize};
+use std::io;
+
+/// A change of an interface.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(super) struct OfInterface {
+    /// Inode of the network namespace.
+    namespace: u64,
+    /// Its cookie, because another namespace may come to have its inode.
+    #[serde(default)]
+    cookie: Option<u64>,
+    pub(super) interface: String,
+    /// Number of the interface, because another one may come to have its name.
+    index: u32,
+    pub(super) before: Value,
+    pub(super) after: Value,
+}
+
+impl OfInterface {
+    /// What setting `value` would change, in the namespace of the calling thread.
+    pub(super) fn of(interface: &str, value: Value) -> io::Result<Self> {
+        Ok(Self {
+            namespace: namespace::current()?,
+            cookie: namespace::cookie(),
+            interface: interface.to_owned(),
+            index: index(interface)?,
+            before: value.current(interface)?,
+            after: value,
+        })
+    }
+
+    /// Whether it changes the same setting of the same interface.
+    pub(super) fn is_same_as(&self, other: &Self) -> bool {
+        let place = |entry: &Self| (entry.namespace, entry.cookie, entry.index);
+        place(self) == place(other) && self.after.is_same_setting(&other.after)
+    }
+
+    /// Puts the setting back, in its own namespace; whether there was anything to put back.
+    pub(super) fn undo(&self) -> io::Result<bool> {
+        match namespace::find(self.namespace)? {
+            Place::Here => self.undo_here(),
+            Place::There(namespace) => namespace::inside(&namespace, || self.undo_here()),
+            Place::Gone => Ok(false),
+            Place::Unknown => Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                "its network namespace cannot be seen from here",
+            )),
+        }
+    }
+
+    fn undo_here(&self) -> io::Result<bool> {
+        if self.cookie != namespace::cookie() {
+            return Ok(false);
+        }
+        let is_ours = match index(&self.interface) {
+            Ok(index) => index == self.index,
+            Err(error) if error.raw_os_error() == Some(libc::ENODEV) => false,
+            Err(error) => return Err(error),
+        };
+        // What is not as we left it was changed by somebody who meant it.
+        if !is_ours || self.after.current(&self.interface)? != self.after {
+            return Ok(false);
+        }
+        self.before.apply(&self.interface)?;
+        Ok(self.before != self.after)
+    }
+}
+
+/// The number of an interface; ENODEV if there is none, and only then.
+fn index(interface: &str) -> io::Result<u32> {
+    let mut netlink = Netlink::open().map_err(io::Error::other)?;
+    match netlink.interface(interface) {
+        Ok(interface) => Ok(interface.index),
+        Err(NetlinkError::NoInterface { .. }) => Err(io::Error::from_raw_os_error(libc::ENODEV)),
+        Err(error) => Err(io::Error::other(error)),
+    }
+}

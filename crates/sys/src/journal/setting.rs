@@ -1,0 +1,151 @@
+//! A setting that is a file: in /proc/sys, /sys, or a control group.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A change of a file's content.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(super) struct OfFile {
+    pub(super) path: PathBuf,
+    /// As it was read, byte for byte.
+    pub(super) before: String,
+    /// As it was written.
+    pub(super) after: String,
+}
+
+impl OfFile {
+    /// What writing `text` would change.
+    pub(super) fn of(path: &Path, text: &str) -> io::Result<Self> {
+        let before = fs::read_to_string(path)?;
+        Ok(Self { path: path.to_owned(), before, after: text.to_owned() })
+    }
+
+    pub(super) fn apply(&self) -> io::Result<()> {
+        self.set(&self.after)?;
+        let found = fs::read_to_string(&self.path)?;
+        if is_same(&found, &self.after) {
+            return Ok(());
+        }
+        let text = format!("the kernel made `{}` of it", found.trim());
+        Err(io::Error::new(io::ErrorKind::InvalidInput, text))
+    }
+
+    pub(super) fn undo(&self) -> io::Result<bool> {
+        let found = match fs::read_to_string(&self.path) {
+            Ok(found) => found,
+            // The device, the processor or the group is gone.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        // What is not as we left it was changed by somebody who meant it.
+        if found == self.before || !is_same(&found, &self.after) {
+            return Ok(false);
+        }
+        self.set(&self.before)?;
+        if fs::read_to_string(&self.path)? == self.before {
+            return Ok(true);
+        }
+        let text = format!("it did not become `{}` again", self.before.trim());
+        Err(io::Error::other(text))
+    }
+
+    /// In one write, as files of the kernel want it; nothing is made or cut.
+    fn set(&self, text: &str) -> io::Result<()> {
+        use std::io::Write;
+        let mut options = fs::OpenOptions::new();
+        // Plain files, in machines made for tests, would keep the end of a longer text.
+        let is_plain = fs::metadata(&self.path)?.len() > 0 && !is_of_kernel(&self.path);
+        let mut file = options.write(true).truncate(is_plain).open(&self.path)?;
+        let mut text = chosen(text).to_owned();
+        if is_plain && self.before.ends_with('\n') && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        // A list may be empty, and a write of nothing does nothing.
+        file.write_all(if text.is_empty() { b"\n" } else { text.as_bytes() })
+    }
+}
+
+/// Whether a file's content is the kernel's to make up.
+fn is_of_kernel(path: &Path) -> bool {
+    ["/proc", "/sys"].iter().any(|root| path.starts_with(root))
+}
+
+/// Of `always [madvise] never`, what is chosen; other texts are themselves.
+fn chosen(text: &str) -> &str {
+    text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or(text, |(one, _)| one)
+}
+
+/// Whether a kernel that read one of them shows the other. CPU lists and masks may come back in
+/// another form (`0,1` as `0-1`, `2` as `00000002`).
+fn is_same(found: &str, written: &str) -> bool {
+    let (found, written) = (chosen(found).trim(), chosen(written).trim());
+    let cpus = |text: &str| text.parse::<crate::CpuSet>().ok();
+    let mask = |text: &str| u128::from_str_radix(&text.replace(',', ""), 16).ok();
+    found == written
+        || cpus(found).is_some_and(|set| cpus(written) == Some(set))
+        || mask(found).is_some_and(|bits| mask(written) == Some(bits))
+}
+
+impl fmt::Display for OfFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.path.display(), chosen(&self.before).trim())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(text: &str) -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("setting");
+        fs::write(&path, text).unwrap();
+        (folder, path)
+    }
+
+    #[test]
+    fn what_was_there_comes_back_byte_for_byte() {
+        let (_folder, path) = file("212992\n");
+        let change = OfFile::of(&path, "33554432").unwrap();
+        assert!(!change.undo().unwrap(), "nothing was done yet");
+        change.apply().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "33554432\n");
+        assert!(change.undo().unwrap());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "212992\n");
+        assert!(!change.undo().unwrap(), "once is enough");
+    }
+
+    #[test]
+    fn what_somebody_else_changed_is_left() {
+        let (_folder, path) = file("1\n");
+        let change = OfFile::of(&path, "2").unwrap();
+        change.apply().unwrap();
+        fs::write(&path, "3\n").unwrap();
+        assert!(!change.undo().unwrap());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "3\n");
+        fs::remove_file(&path).unwrap();
+        assert!(!change.undo().unwrap(), "a file that is gone");
+    }
+
+    #[test]
+    fn a_choice_is_written_as_its_word() {
+        assert_eq!(chosen("always [madvise] never\n"), "madvise");
+        assert!(is_same("always [madvise] never\n", "madvise"));
+        assert!(is_same("0-1\n", "0,1") && is_same("00000002\n", "2") && is_same("\n", ""));
+        assert!(
+            !is_same("20\n", "2")
+                && !is_same("0\n", "")
+                && !is_same("1\n", "")
+                && !is_same("[a] b", "b")
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_cannot_be_changed() {
+        let missing = Path::new("/proc/sys/nonsense");
+        assert_eq!(OfFile::of(missing, "1").unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+}
