@@ -44,6 +44,7 @@ pub mod fir;
 pub mod impairments;
 pub mod keep_one_in_n;
 pub mod latency_probe;
+pub mod multiply_const;
 pub mod noise_source;
 pub mod parts;
 pub mod power_spectrum;
@@ -92,6 +93,7 @@ pub fn register(registry: &mut Registry) {
         impairments::register,
         keep_one_in_n::register,
         latency_probe::register,
+        multiply_const::register,
         noise_source::register,
         parts::register,
         power_spectrum::register,

@@ -1,10 +1,10 @@
 //! Signal-processing kernels.
 //!
 //! Hot kernels are written once as plain Rust over fixed-size chunks and compiled twice with
-//! [`multiversion!`]: for the baseline of the target and for AVX2 with fused multiply-add. The
-//! faster copy is chosen at run time. A fused multiply-add rounds once where the baseline rounds
-//! twice, so the two copies agree to a few units in the last place of the largest partial sum,
-//! not bit for bit; each kernel's tests state the bound.
+//! [`multiversion!`]: for the baseline of the target and for AVX2 with fused multiply-add; some a
+//! third time, for AVX-512. The fastest copy is chosen at run time. A fused multiply-add rounds
+//! once where the baseline rounds twice, so copies agree to a few units in the last place of the
+//! largest partial sum, not bit for bit; each kernel's tests state the bound.
 
 pub mod angle;
 pub mod arbitrary;
@@ -22,6 +22,7 @@ pub mod pulse;
 pub mod resample;
 pub mod rotator;
 pub mod sampler;
+pub mod scale;
 pub mod simd;
 pub mod spectrum;
 pub mod window;

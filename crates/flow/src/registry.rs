@@ -16,18 +16,18 @@ type Factory = Box<dyn Fn(&Parameters) -> Result<Box<dyn Block>, BlockError> + S
 ///
 /// ```
 /// use millstream_flow::registry::{BlockType, Kind, Registry};
-/// use millstream_flow::blocks::MultiplyConst;
+/// use millstream_flow::blocks::Throttle;
 ///
 /// let mut registry = Registry::builtin();
 /// registry.register(
-///     BlockType::new("gain_db", "Amplifies real samples.")
-///         .required("gain_db", Kind::Number, "gain in decibels")
+///     BlockType::new("every_ms", "Lets a sample pass now and then.")
+///         .required("period_ms", Kind::Number, "time between two of them")
 ///         .factory(|parameters| {
-///             let factor = 10f64.powf(parameters.number("gain_db") / 20.0);
-///             Ok(Box::new(MultiplyConst::new(factor as f32)))
+///             let rate_hz = 1e3 / parameters.number("period_ms");
+///             Ok(Box::new(Throttle::<f32>::new(rate_hz)?))
 ///         }),
 /// );
-/// assert!(registry.get("gain_db").is_some());
+/// assert!(registry.get("every_ms").is_some());
 /// ```
 pub struct BlockType {
     name: String,

@@ -2,7 +2,8 @@
 
 mod common;
 
-use millstream_flow::blocks::{Head, MultiplyConst, NullSink, NullSource, Throttle, VectorSink};
+use common::gain::Gain;
+use millstream_flow::blocks::{Head, NullSink, NullSource, Throttle, VectorSink};
 use millstream_flow::{
     Block, BlockError, Context, Emitter, EmitterList, Graph, GraphFile, In, Kind, Message,
     MessageError, Out, Partition, Plan, PortVisitor, Registry, Running, Value, WaitMode, Work,
@@ -220,7 +221,7 @@ fn telling(to: &str) -> (Graph, Result<(), millstream_flow::GraphError>) {
     let passed = Emitter::new(Kind::Integer);
     graph.add("listener", listener).unwrap();
     graph.add("teller", Teller { input: In::new(), output: Out::new(), passed }).unwrap();
-    graph.add("gain", MultiplyConst::new(1.0f32)).unwrap();
+    graph.add("gain", Gain::<f32>::new(1.0)).unwrap();
     graph.add("head", Head::<f32>::new(500)).unwrap();
     let (sink, _) = VectorSink::<f32>::new();
     graph.add("sink", sink).unwrap();

@@ -3,7 +3,10 @@
 //!
 //! One test, alone in its program: it counts the threads of the process.
 
-use millstream_flow::blocks::{MultiplyConst, NullSink, NullSource, Throttle};
+mod common;
+
+use common::gain::Gain;
+use millstream_flow::blocks::{NullSink, NullSource, Throttle};
 use millstream_flow::{
     Block, BlockError, Context, Emitter, EmitterList, Graph, In, Key, Kind, Message, Out,
     Partition, Plan, PortVisitor, Running, Value, WaitMode, Work,
@@ -120,7 +123,7 @@ fn graph(used: &[Arc<Used>; 3]) -> Graph {
     graph.add("pace", Watched { block: pace, used: watch(0) }).unwrap();
     let told = Emitter::new(Kind::Number);
     graph.add("talker", Talker { input: In::new(), output: Out::new(), told }).unwrap();
-    let scale = MultiplyConst::new(0.5f32);
+    let scale = Gain::<f32>::new(0.5);
     graph.add("scale", Watched { block: scale, used: watch(1) }).unwrap();
     let block = Listener { input: In::new(), output: Out::new(), used: watch(2) };
     graph.add("listener", Watched { block, used: watch(2) }).unwrap();

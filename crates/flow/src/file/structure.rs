@@ -64,6 +64,9 @@ impl GraphFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::blocks::Copy;
+    use crate::for_item;
+    use crate::registry::{BlockType, Kind};
 
     const GRAPH: &str = r#"
         [parameters]
@@ -74,7 +77,7 @@ mod tests {
         type = "null_source"
         [[block]]
         name = "scale"
-        type = "multiply_const"
+        type = "stand_in"
         factor = "${factor}"
         [[block]]
         name = "sink"
@@ -85,10 +88,22 @@ mod tests {
         connections = ["source -> scale -> sink"]
     "#;
 
+    /// The builtin types, and one with a number that may cost.
+    fn registry() -> Registry {
+        let mut registry = Registry::builtin();
+        registry.register(
+            BlockType::new("stand_in", "Costs what it costs.")
+                .required("factor", Kind::Number, "a number")
+                .choice("item", &["cf32"], "type of the items")
+                .factory(|parameters| for_item!(parameters, T: cf32 => Copy::<T>::new())),
+        );
+        registry
+    }
+
     fn structure(text: &str, overrides: &[&str]) -> String {
         let overrides: Vec<String> = overrides.iter().map(|set| (*set).to_owned()).collect();
         let file = GraphFile::parse("g.toml", text).unwrap();
-        file.structure(&Registry::builtin(), &overrides).unwrap()
+        file.structure(&registry(), &overrides).unwrap()
     }
 
     #[test]
@@ -96,7 +111,7 @@ mod tests {
         let first = structure(GRAPH, &[]);
         assert_eq!(
             first,
-            "block scale multiply_const factor=2 item=cf32\nblock sink file_sink item=cf32\n\
+            "block scale stand_in factor=2 item=cf32\nblock sink file_sink item=cf32\n\
              block source null_source item=cf32\nscale -> sink\nsource -> scale"
         );
         assert_eq!(structure(GRAPH, &["out=b.u8"]), first);
@@ -121,7 +136,7 @@ mod tests {
         let text = GRAPH.replace("source -> scale", "source -> head -> scale")
             + "\n[[block]]\nname = \"head\"\ntype = \"head\"\ncount = 1000\n";
         let file = GraphFile::parse("g.toml", &text).unwrap();
-        let (registry, set) = (Registry::builtin(), [format!("out={}", path.display())]);
+        let (registry, set) = (registry(), [format!("out={}", path.display())]);
         assert_eq!(file.rehearsed(&registry), ["sink"]);
         assert!(file.paced(&registry).is_empty());
         let rehearsal = file.build_rehearsal(&registry, &set).unwrap();

@@ -3,10 +3,9 @@
 use super::{BlockType, Kind, Parameters, Registry};
 use crate::block::{Block, BlockError};
 use crate::blocks::{
-    Copy, FileSink, FileSource, Head, MultiplyConst, NullSink, NullSource, SampleFormat, Throttle,
+    Copy, FileSink, FileSource, Head, NullSink, NullSource, SampleFormat, Throttle,
 };
 use crate::for_item;
-use num_complex::Complex;
 use std::path::Path;
 
 type Made = Result<Box<dyn Block>, BlockError>;
@@ -74,13 +73,6 @@ pub(super) fn register(registry: &mut Registry) {
             .paced()
             .factory(throttle),
     );
-    registry.register(
-        BlockType::new("multiply_const", "Multiplies by a real constant.")
-            .required("factor", Kind::Number, "the constant")
-            .choice("item", &["cf32", "f32"], ITEM)
-            .example("factor = 0.5")
-            .factory(multiply_const),
-    );
 }
 
 fn file_source(parameters: &Parameters) -> Made {
@@ -111,16 +103,4 @@ fn throttle(parameters: &Parameters) -> Made {
         return Err(parameters.wrong("rate_hz", "more than zero"));
     }
     for_item!(parameters, T: u8 | sc16 | f32 | cf32 => Throttle::<T>::new(rate_hz)?)
-}
-
-fn multiply_const(parameters: &Parameters) -> Made {
-    let factor = parameters.number("factor") as f32;
-    if !factor.is_finite() {
-        return Err(parameters.wrong("factor", "a number that a 32-bit float can hold"));
-    }
-    match parameters.text("item") {
-        "f32" => Ok(Box::new(MultiplyConst::new(factor))),
-        "cf32" => Ok(Box::new(MultiplyConst::new(Complex::new(factor, 0.0)))),
-        _ => Err(parameters.wrong("item", "f32 or cf32")),
-    }
 }

@@ -1,6 +1,7 @@
 //! Blocks that misbehave on purpose, shared by the tests.
 #![allow(dead_code, reason = "each test program uses some of them")]
 
+pub mod gain;
 pub mod moving;
 pub mod tagged;
 

@@ -3,10 +3,10 @@
 use millstream_blocks::Process;
 use millstream_dsp::Sample;
 use millstream_dsp::fir::{Filtered, Fir};
+use millstream_dsp::scale::Scaled;
 use millstream_flow::Item;
 use serde::Serialize;
 use std::fmt;
-use std::ops::Mul;
 use std::str::FromStr;
 
 /// Taps of the filter.
@@ -55,7 +55,7 @@ impl FromStr for Kernel {
 }
 
 /// An item that every kernel can work on.
-pub trait Number: Item + Filtered + Mul<Output = Self> + Send {
+pub trait Number: Item + Filtered + Scaled + Send {
     /// What stages multiply by: not 1, and not so small that a chain of them ends in numbers that
     /// processors are slow with.
     const FACTOR: Self;
@@ -87,11 +87,7 @@ impl<T: Number> Stage<T> {
     pub fn run(&mut self, input: &[T], output: &mut [T]) {
         match self.kernel {
             Kernel::Copy => output.copy_from_slice(input),
-            Kernel::Multiply => {
-                for (to, from) in output.iter_mut().zip(input) {
-                    *to = *from * T::FACTOR;
-                }
-            }
+            Kernel::Multiply => T::scale(T::FACTOR, input, output),
             Kernel::Fir => self.fir.process(input, output),
         }
     }

@@ -1,0 +1,121 @@
+//! Multiplies by a constant.
+
+use crate::{ITEM, Made, Process, Sample, Through};
+use millstream_dsp::scale::Scaled;
+use millstream_flow::registry::{BlockType, Parameters};
+use millstream_flow::{BlockError, Item, Kind, Message, Registry, Value};
+
+/// What can be a factor, and be multiplied by one.
+pub trait Factor: Item + Scaled {
+    /// The factor that a number means; none if this type cannot hold it.
+    fn from_number(number: f64) -> Option<Self>;
+}
+
+impl Factor for f32 {
+    fn from_number(number: f64) -> Option<Self> {
+        Some(number as f32).filter(|factor| factor.is_finite())
+    }
+}
+
+impl Factor for Sample {
+    fn from_number(number: f64) -> Option<Self> {
+        f32::from_number(number).map(Self::from)
+    }
+}
+
+/// Multiplies every item by a constant.
+///
+/// # Messages
+/// `factor`.
+#[derive(Debug)]
+pub struct MultiplyConst<T> {
+    factor: T,
+}
+
+impl<T: Factor> MultiplyConst<T> {
+    /// Multiplies by `factor`.
+    #[must_use]
+    pub fn new(factor: T) -> Self {
+        Self { factor }
+    }
+}
+
+impl<T: Factor> Process for MultiplyConst<T> {
+    type Input = T;
+    type Output = T;
+
+    fn process(&mut self, input: &[T], output: &mut [T]) -> (usize, usize) {
+        let items = input.len().min(output.len());
+        T::scale(self.factor, input, output);
+        (items, items)
+    }
+
+    fn messages(&self) -> Vec<Message> {
+        vec![Message::new("factor", Kind::Number, "the constant from now on")]
+    }
+
+    fn message(&mut self, _: &str, value: &Value) -> Result<(), BlockError> {
+        let factor = value.as_number().and_then(T::from_number);
+        self.factor = factor.ok_or("expected a number that an item can hold")?;
+        Ok(())
+    }
+}
+
+pub(crate) fn register(registry: &mut Registry) {
+    registry.register(
+        BlockType::new("multiply_const", "Multiplies by a real constant.")
+            .required("factor", Kind::Number, "the constant")
+            .choice("item", &["cf32", "f32"], ITEM)
+            .example("factor = 0.5")
+            .factory(|parameters| match parameters.text("item") {
+                "f32" => make::<f32>(parameters),
+                "cf32" => make::<Sample>(parameters),
+                _ => Err(parameters.wrong("item", "f32 or cf32")),
+            }),
+    );
+}
+
+fn make<T: Factor>(parameters: &Parameters) -> Made {
+    let factor = T::from_number(parameters.number("factor"));
+    let factor = factor
+        .ok_or_else(|| parameters.wrong("factor", "a number that a 32-bit float can hold"))?;
+    Ok(Box::new(Through::new(MultiplyConst::new(factor))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_flow::Mock;
+
+    #[test]
+    fn multiplies_complex_numbers() {
+        let mut mock = Mock::new(Through::new(MultiplyConst::new(Sample::new(0.0, 2.0))));
+        mock.feed("in", &[Sample::new(1.0, 0.0), Sample::new(0.0, 1.0)]);
+        mock.run().unwrap();
+        let expected = [Sample::new(0.0, 2.0), Sample::new(-2.0, 0.0)];
+        assert_eq!(mock.take::<Sample>("out"), expected);
+    }
+
+    #[test]
+    fn another_factor_holds_from_the_next_call() {
+        let mut mock = Mock::new(Through::new(MultiplyConst::new(2.0f32)));
+        mock.feed("in", &[1.0f32]);
+        mock.run().unwrap();
+        mock.send("factor", 3.0).unwrap();
+        mock.feed("in", &[1.0f32]);
+        mock.run().unwrap();
+        assert_eq!(mock.take::<f32>("out"), [2.0, 3.0]);
+        assert!(mock.send("factor", 1e300).unwrap_err().to_string().contains("can hold"));
+    }
+
+    #[test]
+    fn a_factor_that_an_item_cannot_hold_is_refused() {
+        let mut registry = Registry::new();
+        register(&mut registry);
+        let error = registry.make("multiply_const", "factor = 1e300").err().unwrap();
+        assert!(
+            error.to_string().ends_with("expected a number that a 32-bit float can hold"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,60 @@
+//! A block with a parameter and a message.
+
+use millstream_flow::registry::{BlockType, Registry};
+use millstream_flow::{
+    Block, BlockError, Complex, Context, In, Item, Kind, Message, Out, PortVisitor, Value, Work,
+};
+use std::ops::Mul;
+
+/// Multiplies by a number, which the message `factor` changes.
+pub struct Gain<T: Item> {
+    input: In<T>,
+    output: Out<T>,
+    factor: f32,
+}
+
+impl<T: Item> Gain<T> {
+    pub fn new(factor: f32) -> Self {
+        Self { input: In::new(), output: Out::new(), factor }
+    }
+}
+
+impl<T: Item + Mul<f32, Output = T>> Block for Gain<T> {
+    fn ports(&mut self, ports: &mut dyn PortVisitor) {
+        ports.input("in", &mut self.input);
+        ports.output("out", &mut self.output);
+    }
+
+    fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
+        let (input, output) = (self.input.slice(), self.output.slice_mut());
+        let items = input.len().min(output.len());
+        for (to, from) in output.iter_mut().zip(input) {
+            *to = *from * self.factor;
+        }
+        self.input.consume(items);
+        self.output.produce(items);
+        Ok(Work::Continue)
+    }
+
+    fn messages(&self) -> Vec<Message> {
+        vec![Message::new("factor", Kind::Number, "the factor from now on")]
+    }
+
+    fn message(&mut self, _: &str, value: &Value) -> Result<(), BlockError> {
+        self.factor = value.as_number().ok_or("expected a number")? as f32;
+        Ok(())
+    }
+}
+
+/// The builtin types, and `gain` for complex samples.
+pub fn registry() -> Registry {
+    let mut registry = Registry::builtin();
+    registry.register(
+        BlockType::new("gain", "Multiplies by a number.")
+            .required("factor", Kind::Number, "the number")
+            .factory(|parameters| {
+                Ok(Box::new(Gain::<Complex<f32>>::new(parameters.number("factor") as f32)))
+            }),
+    );
+    registry
+}
