@@ -49,6 +49,7 @@ enum Verb {
     Find(verbs::find::Args),
     Generate(verbs::generate::Args),
     Grant(verbs::grant::Args),
+    Lab(verbs::lab::Args),
     Latency(verbs::latency::Args),
     Net(verbs::net::Args),
     Plan(verbs::plan::Args),
@@ -64,7 +65,7 @@ impl Verb {
     fn opens_links(&self) -> bool {
         match self {
             Self::Blocks(_) | Self::Fault(_) | Self::Find(_) | Self::Grant(_) => false,
-            Self::Atsc(_) | Self::Generate(_) => false,
+            Self::Atsc(_) | Self::Generate(_) | Self::Lab(_) => false,
             Self::Net(args) => args.opens_links(),
             _ => true,
         }
@@ -96,6 +97,7 @@ fn run(verb: Verb) -> anyhow::Result<output::Report> {
         Verb::Find(args) => verbs::find::run(args),
         Verb::Generate(args) => verbs::generate::run(args),
         Verb::Grant(args) => verbs::grant::run(args),
+        Verb::Lab(args) => verbs::lab::run(args),
         Verb::Latency(args) => verbs::latency::run(args),
         Verb::Net(args) => verbs::net::run(args),
         Verb::Plan(args) => verbs::plan::run(args),

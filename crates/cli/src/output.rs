@@ -70,6 +70,11 @@ pub fn refuse(error: &clap::Error) -> ExitCode {
     }
 }
 
+/// The time now, RFC 3339.
+pub fn now() -> String {
+    humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
+}
+
 /// A line on standard error; that nobody reads it is no reason to stop.
 pub fn note(line: impl Display) {
     let _ = writeln!(io::stderr(), "{line}");
@@ -101,10 +106,9 @@ fn essence(error: &clap::Error) -> String {
 }
 
 fn write_json(results: Option<Value>, error: Option<String>) -> io::Result<()> {
-    let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     let document = Document {
         command: std::env::args_os().map(|one| one.to_string_lossy().into_owned()).collect(),
-        environment: Environment::read(Path::new("/"), &now),
+        environment: Environment::read(Path::new("/"), &now()),
         results,
         error,
     };

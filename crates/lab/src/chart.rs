@@ -1,10 +1,16 @@
-//! Charts as PNG: a canvas, and panels with axes on it.
+//! Charts as PNG or SVG: sheets to draw on, and panels with axes on them.
 
 mod canvas;
 mod panel;
+mod scale;
+mod sheet;
+mod svg;
 
 pub use canvas::{Canvas, Rgb};
-pub use panel::{Panel, Scale};
+pub use panel::Panel;
+pub use scale::Scale;
+pub use sheet::Sheet;
+pub use svg::{Svg, escape};
 
 /// Colours of series, dark enough on white.
 pub const BLUE: Rgb = Rgb(0x0b, 0x6e, 0x99);
@@ -18,3 +24,14 @@ pub const BLACK: Rgb = Rgb(0x11, 0x11, 0x11);
 pub const GREY: Rgb = Rgb(0x55, 0x55, 0x55);
 /// Grids.
 pub const PALE: Rgb = Rgb(0xe2, 0xe2, 0xe2);
+/// Colours of series that lie over each other, in their order.
+pub const SERIES: [Rgb; 8] = [
+    BLUE,
+    ORANGE,
+    GREEN,
+    Rgb(0x8a, 0x2b, 0x8c),
+    Rgb(0xb0, 0x1e, 0x3c),
+    Rgb(0x7a, 0x5c, 0x00),
+    Rgb(0x2c, 0x3e, 0x9e),
+    Rgb(0x4a, 0x4a, 0x4a),
+];

@@ -86,6 +86,16 @@ impl Histogram {
         self.max_ns
     }
 
+    /// The latency around which most values lie: the middle of the class with the most values for
+    /// its width. 0 when nothing was counted.
+    pub fn mode_ns(&self) -> u64 {
+        let density = |class: usize| self.classes[class] as f64 / width(class) as f64;
+        let densest = (0..CLASSES)
+            .filter(|class| self.classes[*class] > 0)
+            .max_by(|a, b| density(*a).total_cmp(&density(*b)));
+        densest.map_or(0, |class| upper_edge(class) - width(class) / 2)
+    }
+
     /// Adds another histogram's values.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.classes.iter_mut().zip(&other.classes) {
@@ -145,6 +155,10 @@ fn upper_edge(class: usize) -> u64 {
     (((u128::from(within) + 1) << octave) - 1) as u64
 }
 
+fn width(class: usize) -> u64 {
+    class.checked_sub(1).map_or(1, |before| upper_edge(class) - upper_edge(before))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,6 +187,17 @@ mod tests {
             assert!((exact..=exact * (1.0 + RESOLUTION)).contains(&found), "{quantile}: {found}");
         }
         assert_eq!((histogram.min_ns(), histogram.max_ns()), (1000, 100_000));
+    }
+
+    #[test]
+    fn the_mode_is_where_values_are_densest() {
+        assert_eq!(Histogram::default().mode_ns(), 0);
+        let mut histogram = Histogram::default();
+        // As many around 1 ms as at 8 us, but over more nanoseconds.
+        (0..1000).for_each(|n| histogram.record(1_000_000 + n * 8));
+        (0..1000).for_each(|n| histogram.record(8_000 + n % 50));
+        let mode = histogram.mode_ns() as f64;
+        assert!((mode / 8_025.0 - 1.0).abs() < RESOLUTION, "{mode}");
     }
 
     #[test]

@@ -1,15 +1,20 @@
 //! The record of the machine that every result carries.
 
+mod nic;
+
+pub use nic::Nic;
+
 use crate::cpu_set::CpuSet;
 use crate::topology::Topology;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 /// Where a result was measured. Facts that the machine does not tell are `None`; the host's
-/// name is left out on purpose.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+/// name is left out on purpose. Facts that an older record lacks read as unknown.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Environment {
     /// Version of millstream.
     pub millstream_version: String,
@@ -19,6 +24,11 @@ pub struct Environment {
     pub kernel_release: Option<String>,
     /// Kernel build, `#1 SMP PREEMPT_DYNAMIC …`.
     pub kernel_version: Option<String>,
+    /// What the kernel was started with.
+    pub kernel_command_line: Option<String>,
+    /// FNV-1a (64 bits, hexadecimal) of the kernel's configuration as it lies in `/proc/config.gz`
+    /// or `/boot/config-RELEASE`: tells kernels of one release apart.
+    pub kernel_config_hash: Option<String>,
     /// `rt`, `full`, `lazy`, `voluntary` or `none`, with `(dynamic)` if it can be switched.
     pub preemption: Option<String>,
     /// Each vulnerability that costs a mitigation or has none, and what the kernel says of it.
@@ -27,6 +37,8 @@ pub struct Environment {
     pub architecture: String,
     /// Processor, as it names itself.
     pub cpu_model: Option<String>,
+    /// Version of the processor's microcode.
+    pub microcode: Option<String>,
     /// CPUs online.
     pub cpus_online: CpuSet,
     /// CPUs this process may use.
@@ -47,10 +59,12 @@ pub struct Environment {
     pub memory_bytes: Option<u64>,
     /// Whether the CPU says that it runs under a hypervisor.
     pub hypervisor: bool,
+    /// Network devices with hardware, real or emulated, behind them.
+    pub nics: Vec<Nic>,
 }
 
 /// A cache level in the record.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct CacheSize {
     /// 1 to 4.
     pub level: u32,
@@ -77,7 +91,10 @@ impl Environment {
         Self {
             millstream_version: env!("CARGO_PKG_VERSION").to_owned(),
             timestamp: timestamp.to_owned(),
+            kernel_config_hash: config_hash(root),
             kernel_release: text(root, "proc/sys/kernel/osrelease"),
+            kernel_command_line: text(root, "proc/cmdline"),
+            microcode: field(&cpu_info, "microcode"),
             preemption: kernel_version.as_deref().map(|version| preemption(root, version)),
             kernel_version,
             mitigations: mitigations(root),
@@ -97,6 +114,7 @@ impl Environment {
             memory_bytes: memory_bytes(root),
             hypervisor: field(&cpu_info, "flags")
                 .is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
+            nics: nic::read(root),
         }
     }
 }
@@ -104,6 +122,15 @@ impl Environment {
 fn text(root: &Path, path: &str) -> Option<String> {
     let text = fs::read_to_string(root.join(path)).ok()?.trim().to_owned();
     (!text.is_empty()).then_some(text)
+}
+
+fn config_hash(root: &Path) -> Option<String> {
+    let release = text(root, "proc/sys/kernel/osrelease").unwrap_or_default();
+    let config = fs::read(root.join("proc/config.gz"))
+        .or_else(|_| fs::read(root.join(format!("boot/config-{release}"))));
+    // Fowler, Noll, Vo: draft-eastlake-fnv, the 64-bit parameters.
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    Some(format!("{:016x}", config.ok()?.iter().fold(0xcbf2_9ce4_8422_2325, step)))
 }
 
 /// The first `name : value` line.

@@ -18,5 +18,5 @@ mod topology;
 pub mod usage;
 
 pub use cpu_set::{CpuSet, ParseCpuSetError};
-pub use environment::{CacheSize, Environment};
+pub use environment::{CacheSize, Environment, Nic};
 pub use topology::{Cache, Core, FULL_CAPACITY, Recorded, RecordedError, Topology, TopologyError};

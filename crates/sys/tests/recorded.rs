@@ -88,7 +88,10 @@ fn the_record_holds_what_the_tree_tells() {
     let cpus = "sys/devices/system/cpu";
     write(root, "proc/sys/kernel/osrelease", "6.12.1-rt-amd64");
     write(root, "proc/sys/kernel/version", "#1 SMP PREEMPT_RT Debian");
-    write(root, "proc/cpuinfo", "model name\t: Big Iron 9000\nflags\t\t: fpu hypervisor avx2");
+    let cpu = "model name\t: Big Iron 9000\nmicrocode\t: 0x2b\nflags\t\t: fpu hypervisor avx2";
+    write(root, "proc/cpuinfo", cpu);
+    write(root, "proc/cmdline", "quiet mitigations=off");
+    write(root, "boot/config-6.12.1-rt-amd64", "abc");
     write(root, "proc/meminfo", "MemTotal:       1000 kB");
     write(root, "proc/self/status", "Name:\tx\nCpus_allowed_list:\t2-3");
     write(root, &format!("{cpus}/isolated"), "2-3");
@@ -106,6 +109,10 @@ fn the_record_holds_what_the_tree_tells() {
         ("cpus_allowed", "2-3"),
         ("cpus_isolated", "2-3"),
         ("governor", "performance"),
+        ("microcode", "0x2b"),
+        ("kernel_command_line", "quiet mitigations=off"),
+        // Of `abc`, by the authors' test vectors.
+        ("kernel_config_hash", "e71fa2190541574b"),
     ] {
         assert_eq!(json[key], value, "{key}");
     }
@@ -114,6 +121,9 @@ fn the_record_holds_what_the_tree_tells() {
     assert_eq!(json["mitigations"], serde_json::json!({"meltdown": "Mitigation: PTI"}));
     assert!(record.hypervisor);
     assert_eq!(record.caches[2].shared_by, 4);
+    assert_eq!(serde_json::from_value::<Environment>(json).unwrap(), record);
+    let older = serde_json::from_str::<Environment>(r#"{"kernel_release": "5.4"}"#).unwrap();
+    assert_eq!((older.kernel_release.as_deref(), older.microcode), (Some("5.4"), None));
 }
 
 #[test]

@@ -8,6 +8,7 @@ pub mod fault;
 pub mod find;
 pub mod generate;
 pub mod grant;
+pub mod lab;
 pub mod latency;
 pub mod net;
 pub mod plan;

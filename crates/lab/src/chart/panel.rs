@@ -1,50 +1,6 @@
 //! A part of a sheet with two axes.
 
-use super::{BLACK, Canvas, GREY, PALE, Rgb};
-
-/// What an axis shows.
-#[derive(Clone, Debug)]
-pub struct Scale {
-    low: f64,
-    high: f64,
-    step: f64,
-    label: String,
-}
-
-impl Scale {
-    /// From `low` to `high`, with about so many lines; a span of nothing is widened.
-    #[must_use]
-    pub fn new(low: f64, high: f64, lines: f64, label: &str) -> Self {
-        let (low, high) = if high - low > 1e-12 { (low, high) } else { (low - 0.5, low + 0.5) };
-        Self { low, high, step: step((high - low) / lines), label: label.to_owned() }
-    }
-
-    /// Share of the way from low to high.
-    fn share(&self, value: f64) -> f64 {
-        (value - self.low) / (self.high - self.low)
-    }
-
-    fn lines(&self) -> impl Iterator<Item = f64> {
-        let first = (self.low / self.step - 1e-9).ceil();
-        let count = ((self.high / self.step + 1e-9).floor() - first).max(0.0) as u32;
-        let step = self.step;
-        (0..=count).map(move |n| (first + f64::from(n)) * step)
-    }
-
-    fn word(&self, value: f64) -> String {
-        let digits = (-self.step.log10().floor()).clamp(0.0, 6.0) as usize;
-        // Not -0.
-        let value = if value.abs() < self.step / 2.0 { 0.0 } else { value };
-        format!("{value:.digits$}")
-    }
-}
-
-/// The nearest 1, 2 or 5 times a power of ten from below.
-fn step(about: f64) -> f64 {
-    let power = 10f64.powf(about.log10().floor());
-    let lead = about / power;
-    power * [5.0, 2.0].into_iter().find(|step| lead >= *step).unwrap_or(1.0)
-}
+use super::{BLACK, GREY, PALE, Rgb, Scale, Sheet};
 
 /// Two axes somewhere on a sheet, and what is drawn between them.
 #[derive(Debug)]
@@ -66,23 +22,23 @@ impl Panel {
     }
 
     /// Draws title, grid and labels.
-    pub fn frame(&self, canvas: &mut Canvas, title: &str) {
+    pub fn frame(&self, sheet: &mut dyn Sheet, title: &str) {
         let (right, bottom) = (self.left + self.width as i32, self.top + self.height as i32);
         for value in self.x.lines() {
             let x = self.at_x(value);
-            canvas.line((x, self.top), (x, bottom), PALE);
-            canvas.text((x, bottom + 13), 0, GREY, &self.x.word(value));
+            sheet.line((x, self.top), (x, bottom), PALE);
+            sheet.text((x, bottom + 13), 0, GREY, &self.x.word(value));
         }
         for value in self.y.lines() {
             let y = self.at_y(value);
-            canvas.line((self.left, y), (right, y), PALE);
-            canvas.text((self.left - 5, y + 3), 1, GREY, &self.y.word(value));
+            sheet.line((self.left, y), (right, y), PALE);
+            sheet.text((self.left - 5, y + 3), 1, GREY, &self.y.word(value));
         }
-        canvas.line((self.left, bottom), (right, bottom), GREY);
-        canvas.line((self.left, self.top), (self.left, bottom), GREY);
-        canvas.title((self.left, self.top - 10), BLACK, title);
-        canvas.text((right, bottom + 27), 1, GREY, &self.x.label);
-        canvas.text((right, self.top - 8), 1, GREY, &self.y.label);
+        sheet.line((self.left, bottom), (right, bottom), GREY);
+        sheet.line((self.left, self.top), (self.left, bottom), GREY);
+        sheet.title((self.left, self.top - 10), BLACK, title);
+        sheet.text((right, bottom + 27), 1, GREY, self.x.label());
+        sheet.text((right, self.top - 8), 1, GREY, self.y.label());
     }
 
     fn at_x(&self, value: f64) -> i32 {
@@ -96,28 +52,25 @@ impl Panel {
 
     /// A line from point to point; what is beyond the axes lies on the frame, and points that are
     /// no numbers leave a gap.
-    pub fn curve(&self, canvas: &mut Canvas, points: &[(f64, f64)], colour: Rgb) {
-        for pair in points.windows(2) {
-            let [a, b] = [pair[0], pair[1]];
-            if [a.0, a.1, b.0, b.1].iter().all(|value| value.is_finite()) {
-                let at = |(x, y)| (self.at_x(x), self.at_y(y));
-                canvas.line(at(a), at(b), colour);
-            }
+    pub fn curve(&self, sheet: &mut dyn Sheet, points: &[(f64, f64)], colour: Rgb) {
+        for part in points.split(|(x, y)| !x.is_finite() || !y.is_finite()) {
+            let at = |(x, y): &(f64, f64)| (self.at_x(*x), self.at_y(*y));
+            sheet.curve(&part.iter().map(at).collect::<Vec<_>>(), colour);
         }
     }
 
     /// A line from zero, or from the lower end, to each point.
-    pub fn stems(&self, canvas: &mut Canvas, points: &[(f64, f64)], colour: Rgb) {
-        let base = self.at_y(0f64.clamp(self.y.low, self.y.high));
+    pub fn stems(&self, sheet: &mut dyn Sheet, points: &[(f64, f64)], colour: Rgb) {
+        let base = self.at_y(self.y.nearest(0.0));
         for (x, y) in points.iter().filter(|(x, y)| x.is_finite() && y.is_finite()) {
             let x = self.at_x(*x);
-            canvas.line((x, base), (x, self.at_y(*y)), colour);
+            sheet.line((x, base), (x, self.at_y(*y)), colour);
         }
     }
 
     /// Counts as darkness: rows from the lower end of the vertical axis up, each as many cells as
     /// the first.
-    pub fn density(&self, canvas: &mut Canvas, rows: &[Vec<u32>], colour: Rgb) {
+    pub fn density(&self, sheet: &mut dyn Sheet, rows: &[Vec<u32>], colour: Rgb) {
         let columns = rows.first().map_or(0, Vec::len);
         let most = rows.iter().flatten().copied().max().unwrap_or(0);
         if most == 0 {
@@ -138,7 +91,7 @@ impl Panel {
                 let corner = (self.left + left, self.top + top);
                 let size = ((right - left) as u32, (bottom - top) as u32);
                 let Rgb(red, green, blue) = colour;
-                canvas.fill(corner, size, Rgb(tint(red), tint(green), tint(blue)));
+                sheet.fill(corner, size, Rgb(tint(red), tint(green), tint(blue)));
             }
         }
     }
@@ -147,18 +100,7 @@ impl Panel {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lines_are_at_round_numbers_within_the_axis() {
-        let scale = Scale::new(-3.1, 3.1, 6.0, "MHz");
-        let lines: Vec<f64> = scale.lines().collect();
-        assert_eq!(lines, [-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0]);
-        assert_eq!(scale.word(-0.0), "0");
-        let scale = Scale::new(0.0, 0.06, 6.0, "");
-        assert_eq!((scale.lines().count(), scale.word(0.01)), (7, "0.01".to_owned()));
-        let first = Scale::new(5.0, 5.0, 4.0, "").lines().next().unwrap();
-        assert!((first - 4.6).abs() < 1e-9, "{first}");
-    }
+    use crate::chart::Canvas;
 
     #[test]
     fn what_is_beyond_the_axes_stays_within_the_frame() {

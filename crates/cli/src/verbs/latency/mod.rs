@@ -1,8 +1,11 @@
 //! `millstream latency`: how late things are on this machine, as distributions. One file a
 //! measurement.
 
+mod irq;
 mod link;
 mod radio;
+mod samples;
+mod timer;
 mod trips;
 mod udp;
 
@@ -19,16 +22,20 @@ pub struct Args {
 /// Each measurement describes itself where its arguments are.
 #[derive(Subcommand)]
 enum What {
+    Irq(irq::Args),
     Link(link::Args),
     Radio(radio::Args),
+    Timer(timer::Args),
     Udp(udp::Args),
 }
 
 /// Runs one measurement.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     match args.what {
+        What::Irq(args) => irq::run(args),
         What::Link(args) => link::run(args),
         What::Radio(args) => radio::run(args),
+        What::Timer(args) => timer::run(args),
         What::Udp(args) => udp::run(args),
     }
 }

@@ -1,14 +1,16 @@
 //! `millstream latency udp|link`: round trips between two processes, over ports or bare frames.
 
+mod record;
 mod text;
 
 use crate::ground::GroundArgs;
 use crate::interrupt;
 use crate::live::Live;
 use crate::numbers::positive;
-use crate::output::{Report, note};
+use crate::output::{Report, note, now};
 use crate::verbs::bench::places;
 use crate::wait::WaitArg;
+use millstream_lab::Measured;
 use millstream_lab::packets::rows::round_trip;
 use millstream_lab::packets::trips::trip;
 use millstream_lab::packets::{Ground, Path, Round, Row, Stage, StageError, TripTable};
@@ -78,7 +80,8 @@ pub fn run(args: &TripArgs, path: Path) -> anyhow::Result<Report> {
     let mut stage = args.ground.set()?;
     note(format_args!("{}", places(stage.places())));
     let mut table = TripTable::default();
-    let ended = args.measure(&mut stage, &rows, &mut table);
+    let mut records = Vec::new();
+    let ended = args.measure(&mut stage, &rows, &mut table, &mut records);
     table.sum_up();
     // Beside the base, unless that is all that was asked for.
     let base = Row::base().name;
@@ -92,6 +95,7 @@ pub fn run(args: &TripArgs, path: Path) -> anyhow::Result<Report> {
         "places": stage.places(), "frame_bytes": args.size, "probes_pps": args.probes_pps(),
         "count": args.count, "repetitions": args.repeat, "fifo": args.ground.fifo,
         "quantiles": millstream_lab::packets::trips::QUANTILES, "rows": table.lines,
+        "records": records,
     });
     let failure = ended.err().map(|error| error.to_string()).or(nothing);
     Ok(Report { text: text::table(args, &table), results, failure })
@@ -103,6 +107,7 @@ impl TripArgs {
         stage: &mut Stage,
         rows: &[Row],
         table: &mut TripTable,
+        records: &mut Vec<Measured>,
     ) -> Result<(), StageError> {
         let mut live = Live::on_terminal_only();
         let loads: Vec<_> = match &self.load[..] {
@@ -119,8 +124,14 @@ impl TripArgs {
                     live.show(Instant::now(), || {
                         format!("{}/{} {}", turn + 1, self.repeat, row.name)
                     });
-                    match trip(stage, row, &self.round(*load_pps)) {
-                        Ok(trips) => line.add(turn, &trips),
+                    let (round, started) = (self.round(*load_pps), now());
+                    let begun = Instant::now();
+                    match trip(stage, row, &round) {
+                        Ok(trips) => {
+                            line.add(turn, &trips);
+                            let seconds = begun.elapsed().as_secs_f64();
+                            records.push(record::measured(row, &round, &trips, started, seconds));
+                        }
                         Err(StageError::Refused(reason)) => line.refused = Some(reason),
                         Err(error) => return Err(error),
                     }

@@ -1,0 +1,31 @@
+//! `millstream lab adc`: the imitated converter of `latency irq`; not for people.
+
+use crate::output::Report;
+use anyhow::Context;
+use millstream_lab::irq::{board::Board, device};
+use serde_json::Value;
+use std::fs::File;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+
+/// Serves shared memory and an interrupt line that it inherited.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Descriptor of the shared memory.
+    memory: RawFd,
+    /// Descriptor of the interrupt line.
+    line: RawFd,
+}
+
+/// Ends when the host says so, or with it.
+pub fn run(args: Args) -> anyhow::Result<Report> {
+    for descriptor in [args.memory, args.line] {
+        // SAFETY: asks for flags; a number that is not open gives an error.
+        let open = unsafe { libc::fcntl(descriptor, libc::F_GETFD) } >= 0;
+        anyhow::ensure!(open && descriptor > 2, "this is started by `latency irq`");
+    }
+    // SAFETY: both are open, left so for this process, and nothing else here has them.
+    let [memory, line] = [args.memory, args.line].map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
+    let board = Board::map(&memory).context("this is started by `latency irq`")?;
+    device::serve(&board, &mut File::from(line))?;
+    Ok(Report::done(String::new(), Value::Null))
+}

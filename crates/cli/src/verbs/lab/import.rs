@@ -1,0 +1,35 @@
+//! `millstream lab import`: records from files into the store.
+
+use super::place::StoreArgs;
+use crate::output::Report;
+use anyhow::Context;
+use millstream_lab::Record;
+use serde_json::json;
+use std::path::PathBuf;
+
+/// Adds records of files to the store: those of `lab run --records`, or the documents that `latency
+/// … --json` prints.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Files of records.
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+/// Succeeds when all records of all files are stored.
+pub fn run(args: &Args) -> anyhow::Result<Report> {
+    let mut all = Vec::new();
+    for path in &args.files {
+        let name = || path.display().to_string();
+        let text = std::fs::read_to_string(path).with_context(name)?;
+        all.extend(Record::parse_all(&text).with_context(name)?);
+    }
+    let mut store = args.store.open()?;
+    let added = store.add(&all)?;
+    let known = all.len() - added;
+    let text = format!("{added} records added, {known} were there already\n");
+    Ok(Report::done(text, json!({ "added": added, "known": known })))
+}

@@ -1,0 +1,73 @@
+//! `millstream lab load`: a load profile by hand.
+
+use super::worker::{WORKER, program};
+use crate::interrupt;
+use crate::numbers::positive;
+use crate::output::Report;
+use anyhow::Context;
+use millstream_lab::load::{Profiles, Running};
+use millstream_sys::CpuSet;
+use millstream_sys::thread::allowed_cpus;
+use serde_json::json;
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Runs a load profile for a while, and shows what it did; without a name, lists them.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The profile.
+    name: Option<String>,
+
+    /// How long, seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = positive)]
+    time: f64,
+
+    /// CPUs whose latency is measured meanwhile: load for the system stays away from them.
+    #[arg(long, value_name = "CPUS", default_value = "")]
+    measured: CpuSet,
+
+    /// A file of profiles (TOML) beside those that come with the program.
+    #[arg(long, value_name = "FILE")]
+    profiles: Option<PathBuf>,
+}
+
+/// Succeeds when every worker did something.
+pub fn run(args: &Args) -> anyhow::Result<Report> {
+    let mut profiles = Profiles::builtin();
+    if let Some(path) = &args.profiles {
+        let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+        profiles.all.extend(Profiles::parse(&text)?.all);
+    }
+    let Some(name) = &args.name else {
+        let line = |text: String, profile: &millstream_lab::load::Profile| {
+            format!("{text}{:<12} {}\n", profile.name, profile.about)
+        };
+        let text = profiles.all.iter().fold(String::new(), line);
+        return Ok(Report::done(text, json!({ "profiles": profiles.all })));
+    };
+    interrupt::install();
+    let allowed = allowed_cpus().context("cannot see which CPUs there are")?;
+    let worker: Vec<String> = WORKER.iter().map(|&word| word.to_owned()).collect();
+    let start = || program(&worker);
+    let mut load = Running::begin(profiles.get(name)?, &allowed, &args.measured, &start)?;
+    let until = Instant::now() + Duration::from_secs_f64(args.time.min(1e6));
+    while Instant::now() < until && !interrupt::asked() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let seen = load.seen()?;
+    drop(load);
+    let mut text = format!(
+        "{name}: {:.0} % of a CPU, {:.0} interrupts/s, {:.0} context switches/s, load average \
+         {:.1}, stolen {:.1} %\n",
+        seen.cpu_share * 100.0,
+        seen.interrupts_per_s,
+        seen.switches_per_s,
+        seen.load_average,
+        seen.steal_share * 100.0
+    );
+    for (worker, rate) in &seen.work_per_s {
+        let _ = writeln!(text, "  {worker:<32} {rate:>12.1} /s");
+    }
+    Ok(Report::done(text, json!({ "profile": name, "seen": seen })))
+}

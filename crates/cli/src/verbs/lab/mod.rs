@@ -1,0 +1,51 @@
+//! `millstream lab`: runs of measurements by plan, kept, compared and reported. One file a job.
+
+mod adc;
+mod compare;
+mod import;
+mod list;
+mod load;
+mod place;
+mod report;
+mod run;
+mod sets;
+mod worker;
+
+use crate::output::Report;
+use clap::Subcommand;
+
+/// Measures by plan, keeps the results, compares and reports them.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+/// Each job describes itself where its arguments are.
+#[derive(Subcommand)]
+enum What {
+    Run(run::Args),
+    List(list::Args),
+    Compare(compare::Args),
+    Report(report::Args),
+    Import(import::Args),
+    Load(load::Args),
+    #[command(hide = true)]
+    Adc(adc::Args),
+    #[command(hide = true)]
+    Worker(worker::Args),
+}
+
+/// Does one job.
+pub fn run(args: Args) -> anyhow::Result<Report> {
+    match args.what {
+        What::Run(args) => run::run(args),
+        What::List(args) => list::run(&args),
+        What::Compare(args) => compare::run(&args),
+        What::Report(args) => report::run(&args),
+        What::Import(args) => import::run(&args),
+        What::Load(args) => load::run(&args),
+        What::Adc(args) => adc::run(args),
+        What::Worker(args) => worker::run(args),
+    }
+}

@@ -1,0 +1,23 @@
+//! The store, as the command line says it.
+
+use millstream_lab::store::Store;
+use std::path::PathBuf;
+
+/// Where results are.
+#[derive(clap::Args)]
+pub struct StoreArgs {
+    /// The store; by default lab.sqlite in $XDG_STATE_HOME/millstream (~/.local/state/millstream).
+    #[arg(long, value_name = "FILE")]
+    store: Option<PathBuf>,
+}
+
+impl StoreArgs {
+    /// Opens it.
+    pub fn open(&self) -> anyhow::Result<Store> {
+        let path = match &self.store {
+            Some(path) => path.clone(),
+            None => Store::path_of_user(|name| std::env::var_os(name).map(PathBuf::from))?,
+        };
+        Ok(Store::open(&path)?)
+    }
+}

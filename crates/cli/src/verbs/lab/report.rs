@@ -1,0 +1,51 @@
+//! `millstream lab report`: a page for somebody who was not there.
+
+use super::sets::SetArgs;
+use crate::output::Report;
+use anyhow::Context;
+use millstream_lab::compare::{Rule, compare};
+use millstream_lab::report::{View, html, png};
+use serde_json::json;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::PathBuf;
+
+/// Writes a report: one HTML file that needs nothing else, and its figures as PNG.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  millstream lab report last --out report.html
+  millstream lab report kernels.jsonl --title 'Four kernels' --out kernels.html")]
+pub struct Args {
+    #[command(flatten)]
+    sets: SetArgs,
+
+    /// The page; the figures lie beside it as .png.
+    #[arg(long, value_name = "FILE.html", default_value = "report.html")]
+    out: PathBuf,
+
+    /// Its title.
+    #[arg(long, value_name = "TEXT", default_value = "Latency report")]
+    title: String,
+}
+
+/// Succeeds when both files are written.
+pub fn run(args: &Args) -> anyhow::Result<Report> {
+    let sets = args.sets.read()?;
+    let comparisons = compare(&sets, &Rule::default());
+    let references = millstream_lab::reference::builtin();
+    let view = View {
+        title: &args.title,
+        sets: &sets,
+        comparisons: &comparisons,
+        references: &references,
+    };
+    let picture = args.out.with_extension("png");
+    std::fs::write(&args.out, html(&view))
+        .with_context(|| format!("cannot write {}", args.out.display()))?;
+    let fail = || format!("cannot write {}", picture.display());
+    let file = File::create(&picture).with_context(fail)?;
+    png(&view).write_png(BufWriter::new(file)).with_context(fail)?;
+    let text = format!("report  {}\nfigures {}\n", args.out.display(), picture.display());
+    let labels: Vec<_> = sets.iter().map(|set| &set.label).collect();
+    Ok(Report::done(text, json!({ "html": args.out, "png": picture, "sets": labels })))
+}

@@ -1,0 +1,131 @@
+//! `millstream lab run`: a plan carried out.
+
+use super::place::StoreArgs;
+use super::worker::{WORKER, program};
+use crate::interrupt;
+use crate::live::Live;
+use crate::output::{Report, note, now};
+use anyhow::Context;
+use millstream_lab::Record;
+use millstream_lab::design::run::{Line, Outcome};
+use millstream_lab::design::{Host, Plan, run as carry_out};
+use millstream_lab::picture::short_time;
+use millstream_lab::store::Store;
+use millstream_sys::thread::allowed_cpus;
+use std::fmt::Write as _;
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Carries out a plan: every measurement beside every load, from several fresh starts in random
+/// order, until each figure is known well enough.
+///
+/// Records go to the store as they come; what was measured before an interruption is kept. Loads
+/// and measurements are processes that end with this one, also when it is killed.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  sudo millstream lab run plans/timer.toml
+  sudo millstream lab run plans/timer.toml --records out.jsonl --no-store")]
+pub struct Args {
+    /// The plan (TOML).
+    plan: PathBuf,
+
+    /// Name of the run; by default the plan's with the time.
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+
+    #[command(flatten)]
+    store: StoreArgs,
+
+    /// Do not store the records.
+    #[arg(long, requires = "records", conflicts_with = "store")]
+    no_store: bool,
+
+    /// Append the records to a file or device, a line of JSON each.
+    #[arg(long, value_name = "FILE")]
+    records: Option<PathBuf>,
+}
+
+/// Succeeds when the plan was carried out to its end.
+pub fn run(args: Args) -> anyhow::Result<Report> {
+    interrupt::install();
+    let text = std::fs::read_to_string(&args.plan)
+        .with_context(|| format!("cannot read the plan {}", args.plan.display()))?;
+    let plan = Plan::parse(&text)?;
+    let started = now();
+    let name = args.name.clone().unwrap_or_else(|| format!("{} {started}", plan.name));
+    anyhow::ensure!(!name.contains('/') && !name.is_empty(), "--name {name}: without a slash");
+    let mut store = if args.no_store { None } else { Some(args.store.open()?) };
+    let mut file = args.records.as_ref().map(|path| open_records(path)).transpose()?;
+    let mut live = Live::new();
+    let mut host = Host {
+        program,
+        worker: WORKER,
+        allowed: allowed_cpus().context("cannot see which CPUs there are")?,
+        measured: plan.measured_cpus.clone(),
+        settle: Duration::from_secs_f64(plan.settle_s),
+        keep: Box::new(|records| keep(records, store.as_mut(), file.as_mut())),
+        ended: interrupt::asked,
+        progress: Box::new(|unit| {
+            let (cell, (done, all)) = (unit.cell, unit.number);
+            live.show(Instant::now(), || {
+                let variant = if cell.variant.is_empty() { "" } else { " " };
+                format!("{done}/{all} {}{variant}{} | {}", cell.variant, cell.name, cell.load.name)
+            });
+        }),
+    };
+    note(format_args!("run     {name}"));
+    let outcome = carry_out(&plan, &name, &mut host);
+    drop(host);
+    live.end();
+    let outcome = outcome?;
+    let failure = interrupt::asked().then(|| "ended before the plan was".to_owned());
+    let text = table(&plan, &outcome);
+    Ok(Report { text, results: serde_json::to_value(&outcome)?, failure })
+}
+
+fn open_records(path: &PathBuf) -> anyhow::Result<File> {
+    let file = OpenOptions::new().append(true).create(true).open(path);
+    file.with_context(|| format!("cannot write records to {}", path.display()))
+}
+
+fn keep(
+    records: &[Record],
+    store: Option<&mut Store>,
+    file: Option<&mut File>,
+) -> Result<(), String> {
+    if let Some(file) = file {
+        let lines: String = records.iter().map(|record| record.to_line() + "\n").collect();
+        file.write_all(lines.as_bytes()).map_err(|error| error.to_string())?;
+    }
+    store.map_or(Ok(0), |store| store.add(records)).map_err(|error| error.to_string())?;
+    Ok(())
+}
+
+fn table(plan: &Plan, outcome: &Outcome) -> String {
+    let percent = format!("p{}", plan.quantile * 100.0);
+    let mut text = format!(
+        "\n{}: {} rounds, {} starts ({} tried again), until {}\n\
+         {:<44} {percent:>9}  known to  within  between       max\n",
+        outcome.run, outcome.rounds, outcome.starts, outcome.again, outcome.why, ""
+    );
+    let share = |share: Option<f64>| {
+        share.map_or("–".to_owned(), |share| format!("{:.0} %", share * 100.0))
+    };
+    for line in &outcome.lines {
+        let Line { variant, title, figure_ns, half_width, spread, max_ns, .. } = line;
+        let variant = if variant.is_empty() { String::new() } else { format!("{variant}: ") };
+        let _ = writeln!(
+            text,
+            "{:<44} {:>9} {:>9} {:>7} {:>8} {:>9}",
+            format!("{variant}{title}"),
+            short_time(*figure_ns as u64),
+            half_width.map_or("–".to_owned(), |half| format!("±{:.0} %", half * 100.0)),
+            share(spread.within),
+            share(spread.between),
+            short_time(*max_ns)
+        );
+    }
+    text
+}

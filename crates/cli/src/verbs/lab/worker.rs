@@ -1,0 +1,26 @@
+//! `millstream lab worker`: a worker of a load profile; not for people.
+
+use crate::output::Report;
+use millstream_lab::load;
+use serde_json::Value;
+use std::io::{BufReader, stdin, stdout};
+
+/// Serves one worker of a load profile.
+#[derive(clap::Args)]
+pub struct Args {}
+
+/// Ends with its input.
+pub fn run(Args {}: Args) -> anyhow::Result<Report> {
+    load::serve(BufReader::new(stdin()), &mut stdout())?;
+    Ok(Report::done(String::new(), Value::Null))
+}
+
+/// Arguments that start it.
+pub const WORKER: &[&str] = &["lab", "worker"];
+
+/// This program with arguments.
+pub fn program(args: &[String]) -> std::io::Result<std::process::Command> {
+    let mut command = std::process::Command::new(std::env::current_exe()?);
+    command.args(args);
+    Ok(command)
+}

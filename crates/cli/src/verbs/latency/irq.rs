@@ -1,0 +1,223 @@
+//! `millstream latency irq`: from a converter's edge to the user who reads its samples.
+
+use super::samples;
+use crate::interrupt;
+use crate::numbers::positive;
+use crate::output::{Report, note, now};
+use anyhow::Context;
+use millstream_lab::Measured;
+use millstream_lab::irq::{Interrupts, Plan, Taken, measure};
+use millstream_lab::picture::short_time;
+use millstream_lab::timer::Quiet;
+use millstream_sys::sched::{Class, set_current_thread};
+use millstream_sys::thread::allowed_cpus;
+use serde_json::{Map, json};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::process::Command;
+
+/// The class that is taken where none is asked for and the right is there.
+const CLASS: Class = Class::Fifo(80);
+
+/// Measures the way of an interrupt: from the edge at an imitated converter to the user who reads
+/// its samples, in parts.
+///
+/// A process imitates a converter with direct memory access and a capture clock of its own: it
+/// latches its clock at the edge, writes samples into shared memory and raises an interrupt (an
+/// eventfd). A driver's thread and a user's thread take it from there. One interrupt for a block is
+/// compared with two, where the driver has to start the transfer in between.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  sudo millstream latency irq
+  sudo millstream latency irq --interrupts 1 --period-us 200 --count 50000 --histograms")]
+pub struct Args {
+    /// Interrupts for a block; both by default, in turns.
+    #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1, 2],
+          value_parser = clap::value_parser!(u8).range(1..=2))]
+    interrupts: Vec<u8>,
+
+    /// From conversion to conversion, microseconds.
+    #[arg(long, value_name = "US", default_value_t = 1000.0, value_parser = positive,
+          allow_negative_numbers = true)]
+    period_us: f64,
+
+    /// Blocks of each sample.
+    #[arg(long, value_name = "N", default_value_t = 2000,
+          value_parser = clap::value_parser!(u64).range(10..=10_000_000))]
+    count: u64,
+
+    /// Samples of each kind, in turns.
+    #[arg(long, value_name = "N", default_value_t = 2,
+          value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    samples: u32,
+
+    /// CPUs of driver and user, and of the device; by default the last two that are allowed.
+    #[arg(long, value_name = "CPU,CPU", value_delimiter = ',')]
+    cpus: Vec<usize>,
+
+    /// Scheduling class of the user; the driver's priority is one higher. By default fifo:80, or
+    /// other where this user may not have it.
+    #[arg(long, value_name = "CLASS")]
+    class: Option<Class>,
+
+    /// Draw the distributions.
+    #[arg(long)]
+    histograms: bool,
+}
+
+/// Succeeds when every sample was taken, and nothing in it contradicts itself.
+pub fn run(args: Args) -> anyhow::Result<Report> {
+    interrupt::install();
+    let [cpu, device_cpu] = args.places()?;
+    let quiet = Quiet::begin();
+    quiet.missing().iter().for_each(|missing| note(format_args!("millstream: {missing}")));
+    let class = args.class();
+    let period_ns = (args.period_us * 1e3).round();
+    anyhow::ensure!((2e4..=1e10).contains(&period_ns), "--period-us: give 20 to 10000000");
+    let mut records = Vec::new();
+    for _ in 0..args.samples {
+        for number in &args.interrupts {
+            if interrupt::asked() {
+                break;
+            }
+            let interrupts = if *number == 1 { Interrupts::One } else { Interrupts::Two };
+            let (period_ns, count) = (period_ns as u64, args.count);
+            let plan = Plan { cpu, device_cpu, class, period_ns, count, interrupts };
+            let started = now();
+            let taken = measure(&plan, &device, interrupt::asked)?;
+            records.push(measured(&plan, started, taken));
+        }
+    }
+    anyhow::ensure!(!records.is_empty(), "ended before anything was measured");
+    let title = format!("blocks every {} µs, {class}, from edge to read", args.period_us);
+    let text = samples::text(&title, &records, args.histograms) + &stages(&records);
+    let results = json!({ "series": samples::summary(&records), "records": records });
+    Ok(Report { text, results, failure: contradiction(&records) })
+}
+
+impl Args {
+    fn places(&self) -> anyhow::Result<[usize; 2]> {
+        let allowed = allowed_cpus().context("cannot see which CPUs there are")?;
+        let cpus: Vec<usize> = match self.cpus[..] {
+            [] => allowed.iter().collect::<Vec<_>>().into_iter().rev().take(2).collect(),
+            _ => self.cpus.clone(),
+        };
+        let [cpu, device_cpu] = cpus[..] else {
+            anyhow::bail!("driver and device need a CPU each; this process may use {allowed}");
+        };
+        anyhow::ensure!(cpu != device_cpu, "--cpus: driver and device need a CPU each");
+        for cpu in [cpu, device_cpu] {
+            anyhow::ensure!(allowed.contains(cpu), "CPU {cpu}: this process may use {allowed}");
+        }
+        Ok([cpu, device_cpu])
+    }
+
+    /// Tries the default on a thread of its own: the rights show only then.
+    fn class(&self) -> Class {
+        self.class.unwrap_or_else(|| {
+            match std::thread::spawn(|| set_current_thread(CLASS)).join() {
+                Ok(Err(refused)) => {
+                    note(format_args!("millstream: {refused}; measuring in the ordinary class"));
+                    Class::Other
+                }
+                _ => CLASS,
+            }
+        })
+    }
+}
+
+/// This program as the device.
+fn device([memory, line]: [i32; 2]) -> std::io::Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["lab", "adc", &memory.to_string(), &line.to_string()]);
+    Ok(command)
+}
+
+fn measured(plan: &Plan, started: String, taken: Taken) -> Measured {
+    let interrupts = plan.interrupts.number();
+    let parameters = json!({
+        "cpu": plan.cpu, "device_cpu": plan.device_cpu, "class": plan.class.to_string(),
+        "period_ns": plan.period_ns, "interrupts": interrupts,
+    });
+    let details = json!({
+        "total_ns": taken.total_ns, "cpu_ns_per_block": taken.cpu_ns_per_block,
+        "clock_bound_ns": taken.clock_bound_ns, "clock_error_ns": taken.clock_error_ns,
+    });
+    let map = |value: serde_json::Value| value.as_object().cloned().unwrap_or_else(Map::new);
+    Measured {
+        measurement: "irq".to_owned(),
+        series: format!("{interrupts} interrupt{} a block", if interrupts == 1 { "" } else { "s" }),
+        parameters: map(parameters),
+        started,
+        seconds: taken.seconds,
+        observed: taken.observed,
+        counters: BTreeMap::from([
+            ("blocks without room or driver".to_owned(), taken.overruns),
+            ("blocks with wrong samples".to_owned(), taken.wrong_samples),
+            ("parts shorter than nothing".to_owned(), taken.negative),
+        ]),
+        stages: taken.stages,
+        details: map(details),
+    }
+}
+
+fn number(record: &Measured, name: &str) -> f64 {
+    record.details[name].as_f64().unwrap_or(0.0)
+}
+
+/// Mean and quantiles of each part, its sum beside the whole, the clocks, and the cost.
+fn stages(records: &[Measured]) -> String {
+    let mut text = String::new();
+    let mut shown = Vec::new();
+    for record in records {
+        if shown.contains(&&record.series) {
+            continue;
+        }
+        shown.push(&record.series);
+        let all: Vec<_> = records.iter().filter(|other| other.series == record.series).collect();
+        let blocks: u64 = all.iter().map(|one| one.observed.histogram.count()).sum();
+        let _ = writeln!(text, "\n{:<30} {:>9} {:>9} {:>9}", record.series, "mean", "p50", "p99");
+        let mut sum_ns = 0;
+        for (index, stage) in record.stages.iter().enumerate() {
+            let mut histogram = millstream_lab::Histogram::default();
+            all.iter().for_each(|one| histogram.merge(&one.stages[index].histogram));
+            let total_ns: u64 = all.iter().map(|one| one.stages[index].total_ns).sum();
+            sum_ns += total_ns;
+            let times =
+                [total_ns / blocks, histogram.quantile_ns(0.5), histogram.quantile_ns(0.99)];
+            let [mean, p50, p99] = times.map(short_time);
+            let _ = writeln!(text, "  {:<28} {mean:>9} {p50:>9} {p99:>9}", stage.name);
+        }
+        let whole_ns = all.iter().map(|one| number(one, "total_ns")).sum::<f64>() as u64;
+        let [sum, whole] = [sum_ns, whole_ns].map(|ns| short_time(ns / blocks));
+        let cpu = all.iter().map(|one| number(one, "cpu_ns_per_block")).sum::<f64>();
+        let worst = |name| all.iter().map(|one| number(one, name)).fold(0.0, f64::max);
+        let _ = writeln!(
+            text,
+            "  {:<28} {sum:>9}   whole way {whole}; CPU of driver and user {} a block\n  \
+             clocks related to ±{:.0} ns, off by {:.0} ns at most",
+            "sum",
+            short_time((cpu / all.len() as f64) as u64),
+            worst("clock_bound_ns"),
+            worst("clock_error_ns")
+        );
+    }
+    text
+}
+
+/// A result that cannot be right is no result.
+fn contradiction(records: &[Measured]) -> Option<String> {
+    records.iter().find_map(|record| {
+        let wrong = record.counters["blocks with wrong samples"];
+        let negative = record.counters["parts shorter than nothing"];
+        match (wrong, negative) {
+            (0, 0) => None,
+            (0, _) => Some(format!(
+                "{}: {negative} parts came out shorter than nothing: the clocks are not related \
+                 well enough here; measure again",
+                record.series
+            )),
+            _ => Some(format!("{}: {wrong} blocks held wrong samples", record.series)),
+        }
+    })
+}

@@ -1,0 +1,136 @@
+//! Samples of a measurement for people: a line a series, the samples of each together.
+
+use millstream_lab::extreme::{BLOCKS_MIN, Estimate};
+use millstream_lab::picture::{draw, short_time};
+use millstream_lab::{Histogram, Measured};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// How far ahead the largest latency is estimated: so many times the values that were seen.
+const AHEAD: u64 = 10;
+/// Of the bootstrap behind the interval.
+const SEED: u64 = 1;
+
+/// Series in the order in which they came, each with its samples.
+fn series(records: &[Measured]) -> Vec<(&str, Vec<&Measured>)> {
+    let mut all: Vec<(&str, Vec<&Measured>)> = Vec::new();
+    for record in records {
+        match all.iter_mut().find(|(name, _)| *name == record.series) {
+            Some((_, samples)) => samples.push(record),
+            None => all.push((&record.series, vec![record])),
+        }
+    }
+    all
+}
+
+fn together(samples: &[&Measured]) -> Histogram {
+    let mut all = Histogram::default();
+    samples.iter().for_each(|sample| all.merge(&sample.observed.histogram));
+    all
+}
+
+/// The estimate of the longest sample.
+fn estimate(samples: &[&Measured]) -> Option<Estimate> {
+    let longest = samples.iter().max_by_key(|sample| sample.observed.histogram.count())?;
+    let observed = &longest.observed;
+    Estimate::of(&observed.blocks, observed.histogram.count() * AHEAD, SEED)
+}
+
+/// The table, and for one sample each what is known of the maximum.
+pub fn text(title: &str, records: &[Measured], histograms: bool) -> String {
+    let mut text = format!("\n{title}\n{:<22}", "");
+    for column in ["count", "min", "mode", "p50", "p99", "p99.9", "max"] {
+        let _ = write!(text, " {column:>9}");
+    }
+    text += "\n";
+    let all = series(records);
+    for (name, samples) in &all {
+        let histogram = together(samples);
+        let quantile = |share| histogram.quantile_ns(share);
+        let _ = write!(text, "{name:<22} {:>9}", histogram.count());
+        let times = [histogram.min_ns(), histogram.mode_ns(), quantile(0.5), quantile(0.99)];
+        for time_ns in times.into_iter().chain([quantile(0.999), histogram.max_ns()]) {
+            let _ = write!(text, " {:>9}", short_time(time_ns));
+        }
+        text += "\n";
+        text += &troubles(samples);
+    }
+    text += "\n";
+    for (name, samples) in &all {
+        text += &maximum(name, samples);
+    }
+    for (name, samples) in all.iter().filter(|_| histograms) {
+        let _ = write!(text, "\n{name}\n{}", draw(&together(samples)));
+    }
+    text
+}
+
+fn troubles(samples: &[&Measured]) -> String {
+    let mut text = String::new();
+    let names = samples.iter().flat_map(|sample| sample.counters.keys());
+    let names: std::collections::BTreeSet<_> = names.collect();
+    for name in names {
+        let count: u64 = samples.iter().filter_map(|sample| sample.counters.get(name)).sum();
+        if count > 0 {
+            let _ = writeln!(text, "  {name}: {count}");
+        }
+    }
+    text
+}
+
+/// When the maximum came, and what is to be expected.
+fn maximum(name: &str, samples: &[&Measured]) -> String {
+    let mut text = String::new();
+    if let [sample] = samples
+        && let Some(last) = sample.observed.new_maxima.last()
+    {
+        let _ = writeln!(
+            text,
+            "{name}: {} new maxima, the last, {}, after {:.1} of {:.1} s",
+            sample.observed.new_maxima.len(),
+            short_time(last.value_ns),
+            last.at_ns as f64 / 1e9,
+            sample.seconds
+        );
+    }
+    let indent = " ".repeat(name.len() + 2);
+    let _ = match estimate(samples) {
+        Some(estimate) => writeln!(
+            text,
+            "{indent}largest of {} to come: {} (95 %: {} to {}; {}, shape {:+.2})",
+            estimate.values,
+            short_time(estimate.largest_ns as u64),
+            short_time(estimate.interval_ns.0 as u64),
+            short_time(estimate.interval_ns.1 as u64),
+            tail(estimate.shape),
+            estimate.shape
+        ),
+        None => writeln!(text, "{indent}no estimate of the tail: fewer than {BLOCKS_MIN} values"),
+    };
+    text
+}
+
+/// The tail in words; an estimate behind a heavy one is a warning rather than a bound.
+fn tail(shape: f64) -> &'static str {
+    match shape {
+        _ if shape > 0.5 => "very heavy tail: no bound can be told",
+        _ if shape > 0.1 => "heavy tail",
+        _ if shape > -0.1 => "exponential tail",
+        _ => "bounded tail",
+    }
+}
+
+/// The same figures for programs.
+pub fn summary(records: &[Measured]) -> Vec<Value> {
+    let line = |(name, samples): &(&str, Vec<&Measured>)| {
+        let histogram = together(samples);
+        let quantile = |share| histogram.quantile_ns(share);
+        json!({
+            "series": name, "count": histogram.count(), "min_ns": histogram.min_ns(),
+            "mode_ns": histogram.mode_ns(), "p50_ns": quantile(0.5), "p90_ns": quantile(0.9),
+            "p99_ns": quantile(0.99), "p99_9_ns": quantile(0.999), "max_ns": histogram.max_ns(),
+            "tail": estimate(samples),
+        })
+    };
+    series(records).iter().map(line).collect()
+}

@@ -1,0 +1,167 @@
+//! `millstream latency timer`: how late threads run after their timers.
+
+use super::samples;
+use crate::interrupt;
+use crate::numbers::positive;
+use crate::output::{Report, note, now};
+use anyhow::Context;
+use millstream_lab::Measured;
+use millstream_lab::timer::{Mechanism, Plan, Quiet, Taken, TimerError, measure};
+use millstream_sys::CpuSet;
+use millstream_sys::sched::Class;
+use millstream_sys::thread::allowed_cpus;
+use serde_json::{Map, json};
+use std::collections::BTreeMap;
+
+/// The class that is taken where none is asked for and the right is there.
+const CLASS: Class = Class::Fifo(80);
+
+/// Measures how late a thread runs after its timer, on each CPU: what cyclictest measures.
+///
+/// A thread on each CPU sleeps to absolute deadlines; a latency is the time from a deadline to the
+/// moment at which the thread reads the clock. Memory is locked and deep sleep of the processors
+/// kept off meanwhile, as far as the rights go.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  sudo millstream latency timer
+  sudo millstream latency timer --cpus 1 --class fifo:98 --interval-us 200 --time 30
+  millstream latency timer --class other --via timerfd --histograms")]
+pub struct Args {
+    /// CPUs with a thread, such as 0-3,8; all that are allowed by default.
+    #[arg(long, value_name = "CPUS")]
+    cpus: Option<CpuSet>,
+
+    /// How the threads sleep.
+    #[arg(long, value_name = "CALL", value_enum, default_value = "nanosleep")]
+    via: Via,
+
+    /// Scheduling class: other, fifo:1 to fifo:99, rr:1 to rr:99; by default fifo:80, or other
+    /// where this user may not have it.
+    #[arg(long, value_name = "CLASS")]
+    class: Option<Class>,
+
+    /// From deadline to deadline, microseconds.
+    #[arg(long, value_name = "US", default_value_t = 1000.0, value_parser = positive,
+          allow_negative_numbers = true)]
+    interval_us: f64,
+
+    /// Deadlines of each sample on each CPU; by default so many that a sample takes 5 s.
+    #[arg(long, value_name = "N", conflicts_with = "time",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+
+    /// Length of each sample, seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = positive,
+          allow_negative_numbers = true)]
+    time: f64,
+
+    /// Samples, one after the other.
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    samples: u32,
+
+    /// Draw the distribution of each CPU.
+    #[arg(long)]
+    histograms: bool,
+
+    /// Runs each thread so much later than it could: proves that a comparison finds a regression.
+    #[arg(long, value_name = "US", default_value_t = 0, hide = true,
+          value_parser = clap::value_parser!(u64).range(..=1_000_000))]
+    handicap_us: u64,
+}
+
+/// Names of [`Mechanism`]s.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Via {
+    /// clock_nanosleep, absolute.
+    Nanosleep,
+    /// A periodic timerfd, read.
+    Timerfd,
+}
+
+/// Succeeds when every sample was taken.
+pub fn run(args: Args) -> anyhow::Result<Report> {
+    interrupt::install();
+    let mut plan = args.plan()?;
+    let quiet = Quiet::begin();
+    quiet.missing().iter().for_each(|missing| note(format_args!("millstream: {missing}")));
+    let mut records = Vec::new();
+    while records.len() < plan.cpus.len() * args.samples as usize && !interrupt::asked() {
+        let started = now();
+        let taken = match measure(&plan, interrupt::asked) {
+            Err(TimerError::Class(refused)) if args.class.is_none() && plan.class == CLASS => {
+                note(format_args!("millstream: {refused}; measuring in the ordinary class"));
+                plan.class = Class::Other;
+                continue;
+            }
+            taken => taken?,
+        };
+        records.extend(taken.into_iter().map(|taken| measured(&plan, &started, taken)));
+    }
+    records.retain(|record| record.observed.histogram.count() > 0);
+    anyhow::ensure!(!records.is_empty(), "ended before anything was measured");
+    let title = format!(
+        "wake-ups every {} µs by {}, {}",
+        args.interval_us,
+        mechanism_name(plan.mechanism),
+        plan.class
+    );
+    let text = samples::text(&title, &records, args.histograms);
+    let summary = samples::summary(&records);
+    Ok(Report::done(text, json!({ "series": summary, "records": records })))
+}
+
+impl Args {
+    fn plan(&self) -> anyhow::Result<Plan> {
+        let allowed = allowed_cpus().context("cannot see which CPUs there are")?;
+        let cpus = self.cpus.as_ref().unwrap_or(&allowed);
+        anyhow::ensure!(!cpus.is_empty(), "--cpus names no CPU; this process may use {allowed}");
+        let interval_ns = (self.interval_us * 1e3).round();
+        anyhow::ensure!(
+            (1e3..=1e11).contains(&interval_ns),
+            "--interval-us {}: give 1 to 100000000",
+            self.interval_us
+        );
+        let count = self.count.unwrap_or((self.time * 1e9 / interval_ns).ceil() as u64);
+        Ok(Plan {
+            cpus: cpus.iter().collect(),
+            mechanism: match self.via {
+                Via::Nanosleep => Mechanism::Nanosleep,
+                Via::Timerfd => Mechanism::Timerfd,
+            },
+            class: self.class.unwrap_or(CLASS),
+            interval_ns: interval_ns as u64,
+            count,
+            handicap_ns: self.handicap_us * 1000,
+        })
+    }
+}
+
+fn mechanism_name(mechanism: Mechanism) -> &'static str {
+    match mechanism {
+        Mechanism::Nanosleep => "clock_nanosleep",
+        Mechanism::Timerfd => "timerfd",
+    }
+}
+
+fn measured(plan: &Plan, started: &str, taken: Taken) -> Measured {
+    let mut parameters = Map::new();
+    parameters.insert("cpu".to_owned(), taken.cpu.into());
+    parameters.insert("via".to_owned(), mechanism_name(plan.mechanism).into());
+    parameters.insert("class".to_owned(), plan.class.to_string().into());
+    parameters.insert("interval_ns".to_owned(), plan.interval_ns.into());
+    if plan.handicap_ns > 0 {
+        parameters.insert("handicap_ns".to_owned(), plan.handicap_ns.into());
+    }
+    Measured {
+        measurement: "timer".to_owned(),
+        series: format!("cpu {}", taken.cpu),
+        parameters,
+        started: started.to_owned(),
+        seconds: taken.seconds,
+        observed: taken.observed,
+        counters: BTreeMap::from([("deadlines missed".to_owned(), taken.missed)]),
+        stages: Vec::new(),
+        details: Map::new(),
+    }
+}

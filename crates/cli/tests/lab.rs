@@ -1,0 +1,146 @@
+//! `millstream latency timer|irq` and `millstream lab`: what they count, keep and find, not how
+//! quick the machine is.
+
+mod common;
+
+use common::{Outcome, millstream};
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+fn records(outcome: &Outcome) -> Vec<Value> {
+    outcome.succeeds().json()["results"]["records"].as_array().unwrap().clone()
+}
+
+fn count(record: &Value) -> u64 {
+    let classes = record["observed"]["histogram"]["classes_ns"].as_array().unwrap();
+    classes.iter().map(|class| class[1].as_u64().unwrap()).sum()
+}
+
+#[test]
+fn every_deadline_of_every_cpu_is_a_latency_or_counted() {
+    for via in ["nanosleep", "timerfd"] {
+        let args = ["latency", "timer", "--class", "other", "--interval-us", "500", "--via", via];
+        let args = [&args[..], &["--count", "100", "--samples", "2", "--json"]].concat();
+        let records = records(&millstream(Path::new("/"), &args));
+        assert!(records.len() >= 2 && records.len().is_multiple_of(2), "two of each CPU");
+        for record in records {
+            assert_eq!(count(&record), 100);
+            let missed = record["counters"]["deadlines missed"].as_u64().unwrap();
+            let seconds = record["seconds"].as_f64().unwrap();
+            assert!(seconds >= (98 + missed) as f64 * 0.5e-3, "{record}");
+            let maxima = record["observed"]["new_maxima"].as_array().unwrap();
+            let values: Vec<_> =
+                maxima.iter().map(|new| new["value_ns"].as_u64().unwrap()).collect();
+            assert!(values.is_sorted() && !values.is_empty(), "{record}");
+            assert_eq!(values.last().unwrap(), &record["observed"]["histogram"]["max_ns"]);
+        }
+    }
+}
+
+#[test]
+fn the_parts_of_an_interrupt_sum_to_the_whole() {
+    let args = ["latency", "irq", "--count", "100", "--samples", "1", "--json"];
+    let outcome = millstream(Path::new("/"), &args);
+    if outcome.stderr.contains("a CPU each") {
+        eprintln!("skipped: there is one CPU only");
+        return;
+    }
+    let records = records(&outcome);
+    let parts: Vec<_> = records
+        .iter()
+        .map(|record| {
+            let stages = record["stages"].as_array().unwrap();
+            let of = |stage: &Value| stage["total_ns"].as_u64().unwrap();
+            let sum: u64 = stages.iter().map(of).sum();
+            assert_eq!(sum, record["details"]["total_ns"], "{record}");
+            let blocks = count(record)
+                + record["counters"]["blocks without room or driver"].as_u64().unwrap();
+            assert_eq!(blocks, 100, "{record}");
+            stages.len()
+        })
+        .collect();
+    assert_eq!(parts, [4, 6], "with one interrupt a block, and with two");
+}
+
+const PLAN: &str = r#"
+    name = "pair"
+    restarts = 6
+    samples = 2
+    settle_s = 0.0
+    variant = [{ name = "a" }, { name = "b", args = ["--handicap-us", "3000"] }]
+    [[measurement]]
+    name = "timer"
+    args = ["latency", "timer", "--cpus", "0", "--class", "other", "--interval-us", "1000",
+            "--count", "20", "--samples", "{samples}"]
+"#;
+
+#[test]
+fn a_run_is_kept_compared_and_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let lab = |args: &[&str]| millstream(folder.path(), &[&["lab"], args].concat());
+    std::fs::write(folder.path().join("plan.toml"), PLAN).unwrap();
+    let store = ["--store", "s.sqlite"];
+    let run = ["run", "plan.toml", "--name", "night", "--records", "r.jsonl", "--json"];
+    let outcome = lab(&[&run[..], &store].concat()).succeeds().json();
+    assert_eq!(outcome["results"]["starts"], 12, "{outcome}");
+    assert_eq!(outcome["results"]["lines"].as_array().unwrap().len(), 2);
+    let listed = lab(&[&["list", "--json"][..], &store].concat()).succeeds().json();
+    assert_eq!(listed["results"]["runs"][0]["records"], 12, "six starts of two samples");
+    // The file holds the same as the store.
+    let added = lab(&[&["import", "r.jsonl", "--json"][..], &store].concat()).succeeds().json();
+    assert_eq!((&added["results"]["added"], &added["results"]["known"]), (&0.into(), &24.into()));
+    for set in ["night", "r.jsonl"] {
+        let args = [&["compare", set, "--fail-on-change", "--json"][..], &store].concat();
+        let found = lab(&args).fails(1, "2 changes").json();
+        let figures = found["results"]["figures"].as_array().unwrap();
+        assert!(figures.iter().all(|figure| figure["changes"][0]["at"] == 1), "{found}");
+    }
+    let args = ["report", "night", "--out", "p.html", "--title", "Two < three"];
+    lab(&[&args[..], &store].concat()).succeeds();
+    let page = std::fs::read_to_string(folder.path().join("p.html")).unwrap();
+    assert!(page.contains("<h1>Two &lt; three</h1>") && page.contains("From b on"), "{page}");
+    assert!(std::fs::read(folder.path().join("p.png")).unwrap().starts_with(b"\x89PNG"));
+}
+
+#[test]
+fn what_cannot_be_done_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let lab = |args: &[&str]| millstream(folder.path(), &[&["lab"], args].concat());
+    let plan = PLAN.replace("\"latency\", \"timer\"", "\"find\", \"--help\"");
+    std::fs::write(folder.path().join("plan.toml"), plan).unwrap();
+    lab(&["run", "plan.toml", "--store", "s"]).fails(1, "2 starts in a row failed");
+    lab(&["run", "none.toml", "--store", "s"]).fails(1, "cannot read the plan none.toml");
+    lab(&["compare", "x", "--store", "s"]).fails(1, "no run begins with `x`");
+    lab(&["load", "none"]).fails(1, "no load profile `none`; there are idle, talk");
+    std::fs::write(folder.path().join("r.jsonl"), "{\"format\": 9}\n").unwrap();
+    lab(&["import", "r.jsonl", "--store", "s"]).fails(1, "newer than 1");
+    let timer = |args: &[&str]| millstream(folder.path(), &[&["latency", "timer"], args].concat());
+    timer(&["--cpus", "1023"]).fails(1, "cannot run on CPU 1023");
+    timer(&["--interval-us", "0.1"]).fails(1, "give 1 to");
+    timer(&["--class", "idle"]).fails(2, "no scheduling class");
+}
+
+/// Processes whose parent is `pid`, and theirs.
+fn descendants(pid: u32) -> Vec<u32> {
+    let children = format!("/proc/{pid}/task/{pid}/children");
+    let children = std::fs::read_to_string(children).unwrap_or_default();
+    let children = children.split_whitespace().map(|child| child.parse().unwrap());
+    children.flat_map(|child| [vec![child], descendants(child)].concat()).collect()
+}
+
+#[test]
+fn a_load_ends_with_whoever_started_it_also_when_that_is_killed() {
+    let program = env!("CARGO_BIN_EXE_millstream");
+    let mut command = Command::new(program);
+    command.args(["lab", "load", "hackbench", "--time", "1000"]);
+    let mut load = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut workers = Vec::new();
+    common::eventually("a worker begins", || {
+        workers = descendants(load.id());
+        workers.len() == 1
+    });
+    load.kill().unwrap();
+    load.wait().unwrap();
+    common::eventually("the workers end", || !workers.iter().any(|pid| common::is_alive(*pid)));
+}

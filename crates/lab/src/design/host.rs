@@ -1,0 +1,107 @@
+//! This machine as the place where a plan is carried out: every start is a fresh process of this
+//! program beside the load.
+
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use millstream_sys::CpuSet;
+use serde_json::Value;
+
+use super::run::{Bench, Unit};
+use crate::load::Running;
+use crate::record::{Document, Record};
+
+/// How often a wait looks whether to end.
+const TICK: Duration = Duration::from_millis(20);
+
+/// Keeps records; why not, in words.
+pub type Keep<'k> = Box<dyn FnMut(&[Record]) -> Result<(), String> + 'k>;
+
+/// This machine.
+pub struct Host<'h> {
+    /// The command of this program with arguments.
+    pub program: fn(&[String]) -> std::io::Result<Command>,
+    /// Arguments with which it serves a worker of a load.
+    pub worker: &'static [&'static str],
+    /// CPUs that may be used.
+    pub allowed: CpuSet,
+    /// CPUs whose latency is measured.
+    pub measured: CpuSet,
+    /// From the start of a load to the measurement.
+    pub settle: Duration,
+    /// Where records go.
+    pub keep: Keep<'h>,
+    /// Whether somebody asked to end.
+    pub ended: fn() -> bool,
+    /// Is told what is done.
+    pub progress: Box<dyn FnMut(&Unit<'_>) + 'h>,
+}
+
+impl Host<'_> {
+    fn take(&self, unit: &Unit<'_>) -> Result<Vec<Record>, String> {
+        let words = |error: crate::load::LoadError| error.to_string();
+        let worker: Vec<String> = self.worker.iter().map(|&word| word.to_owned()).collect();
+        let start = || (self.program)(&worker);
+        let profile = &unit.cell.load;
+        let mut load =
+            Running::begin(profile, &self.allowed, &self.measured, &start).map_err(words)?;
+        self.settle();
+        load.restart().map_err(words)?;
+        let output = self.run(&unit.cell.args)?;
+        let seen = load.seen().map_err(words)?;
+        let mut records = read(&output)?;
+        for record in &mut records {
+            record.load_seen = Some(seen.clone());
+        }
+        Ok(records)
+    }
+
+    fn settle(&self) {
+        let until = Instant::now() + self.settle;
+        while Instant::now() < until && !(self.ended)() {
+            std::thread::sleep(TICK.min(self.settle));
+        }
+    }
+
+    /// Runs this program to its end. It is in the same process group: Ctrl-C ends it in order.
+    fn run(&self, args: &[String]) -> Result<Output, String> {
+        let words = |error: std::io::Error| format!("cannot start the measurement: {error}");
+        let mut command = (self.program)(args).map_err(words)?;
+        command.arg("--json").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        millstream_sys::child::tie(&mut command, None);
+        command.spawn().and_then(std::process::Child::wait_with_output).map_err(words)
+    }
+}
+
+/// The records that a program printed, or what it says went wrong.
+fn read(output: &Output) -> Result<Vec<Record>, String> {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let value: Value = serde_json::from_str(&text).map_err(|_| {
+        let said = errors.trim();
+        format!("it ended with {} and printed no document: {said}", output.status)
+    })?;
+    if let Some(error) = value["error"].as_str() {
+        return Err(error.to_owned());
+    }
+    let document: Document = serde_json::from_value(value).map_err(|error| {
+        format!("it prints no records ({error}): only `latency` measurements do")
+    })?;
+    let records: Vec<_> = document.records().collect();
+    if records.is_empty() { Err("it printed no record".to_owned()) } else { Ok(records) }
+}
+
+impl Bench for Host<'_> {
+    fn start(&mut self, unit: &Unit<'_>) -> Result<Vec<Record>, String> {
+        (self.progress)(unit);
+        self.take(unit)
+    }
+
+    fn keep(&mut self, records: &[Record]) -> Result<(), String> {
+        (self.keep)(records)
+    }
+
+    fn ended(&self) -> bool {
+        (self.ended)()
+    }
+}

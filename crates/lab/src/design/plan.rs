@@ -1,0 +1,268 @@
+//! A plan as a file (TOML).
+
+use millstream_dsp::noise::Noise;
+use millstream_sys::CpuSet;
+use serde::{Deserialize, Serialize};
+
+use crate::load::{Profile, ProfileError, Profiles};
+
+/// Stands for the number of samples in the arguments of a measurement.
+const SAMPLES: &str = "{samples}";
+
+/// A plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// Its name, part of the name of its runs.
+    pub name: String,
+    /// What it is to find out, for the report.
+    #[serde(default)]
+    pub about: String,
+    /// Of the order.
+    #[serde(default)]
+    pub seed: u64,
+    /// Fresh starts of each cell, at least; six tell a change from chance.
+    #[serde(default = "six")]
+    pub restarts: u32,
+    /// And at most, while the figure is not known well enough.
+    #[serde(default)]
+    pub restarts_max: u32,
+    /// Samples of each start.
+    #[serde(default = "three")]
+    pub samples: u32,
+    /// The figure that the stop rule looks at: a quantile.
+    #[serde(default = "p99")]
+    pub quantile: f64,
+    /// It is known well enough when half of its 95 % interval is at most this share of it.
+    #[serde(default = "tenth")]
+    pub precision: f64,
+    /// From the start of a load to the measurement, seconds.
+    #[serde(default = "tenth")]
+    pub settle_s: f64,
+    /// CPUs whose latency is measured: load for `system` stays away from them.
+    #[serde(default)]
+    pub measured_cpus: CpuSet,
+    /// Names of load profiles.
+    #[serde(default = "idle")]
+    pub loads: Vec<String>,
+    /// Profiles beside those that come with the program.
+    #[serde(default, rename = "profile")]
+    pub profiles: Vec<Profile>,
+    /// What is compared; none: one without a name.
+    #[serde(default, rename = "variant")]
+    pub variants: Vec<Variant>,
+    /// What is measured.
+    #[serde(rename = "measurement")]
+    pub measurements: Vec<PlannedMeasurement>,
+}
+
+/// One side of a comparison.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Variant {
+    /// Its name.
+    pub name: String,
+    /// Arguments that every measurement gets beside its own.
+    #[serde(default)]
+    pub args: Vec<String>,
+}
+
+/// One measurement.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlannedMeasurement {
+    /// Its name.
+    pub name: String,
+    /// What `millstream` is given, such as `["latency", "timer", "--samples", "{samples}"]`.
+    pub args: Vec<String>,
+}
+
+/// Why a plan cannot be carried out.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// The file is wrong.
+    #[error("the plan: {0}")]
+    Syntax(#[from] toml::de::Error),
+    /// A load.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    /// A value makes no sense.
+    #[error("the plan: `{key}` {problem}")]
+    Value {
+        /// Which.
+        key: &'static str,
+        /// Why, and what to write.
+        problem: String,
+    },
+}
+
+/// What is measured together with what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cell {
+    /// The variant's name.
+    pub variant: String,
+    /// The measurement's name.
+    pub name: String,
+    /// The profile beside it.
+    pub load: Profile,
+    /// What is started.
+    pub args: Vec<String>,
+}
+
+impl Plan {
+    /// Reads a plan and checks it.
+    ///
+    /// # Errors
+    /// [`PlanError`].
+    pub fn parse(text: &str) -> Result<Self, PlanError> {
+        let mut plan: Self = toml::from_str(text)?;
+        let wrong = |key, problem: &str| PlanError::Value { key, problem: problem.to_owned() };
+        if plan.restarts == 0 || plan.samples == 0 {
+            return Err(wrong("restarts", "and `samples` are 1 or more"));
+        }
+        plan.restarts_max = plan.restarts_max.max(plan.restarts);
+        if !(0.0..1.0).contains(&plan.quantile) || plan.precision.is_nan() || plan.precision <= 0.0
+        {
+            return Err(wrong("quantile", "lies from 0 to below 1, and `precision` above 0"));
+        }
+        if !(0.0..3600.0).contains(&plan.settle_s) {
+            return Err(wrong("settle_s", "lies from 0 to 3600"));
+        }
+        if plan.name.is_empty() || plan.name.contains(['/', '\n']) {
+            return Err(wrong("name", "is some text without a slash"));
+        }
+        let names = |names: Vec<&String>| {
+            let mut sorted = names.clone();
+            sorted.sort();
+            sorted.dedup();
+            sorted.len() == names.len()
+        };
+        if plan.measurements.is_empty()
+            || !names(plan.measurements.iter().map(|one| &one.name).collect())
+        {
+            return Err(wrong("measurement", "is needed, each with a name of its own"));
+        }
+        if !names(plan.variants.iter().map(|variant| &variant.name).collect()) {
+            return Err(wrong("variant", "has a name of its own"));
+        }
+        plan.cells()?;
+        Ok(plan)
+    }
+
+    /// Every variant with every measurement beside every load.
+    ///
+    /// # Errors
+    /// [`PlanError::Profile`] when a load does not exist.
+    pub fn cells(&self) -> Result<Vec<Cell>, PlanError> {
+        let mut profiles = Profiles::builtin();
+        profiles.all.extend(self.profiles.iter().cloned());
+        let none = [Variant::default()];
+        let variants = if self.variants.is_empty() { &none[..] } else { &self.variants };
+        let mut cells = Vec::new();
+        for load in &self.loads {
+            let load = profiles.get(load)?;
+            for measurement in &self.measurements {
+                cells.extend(variants.iter().map(|variant| Cell {
+                    variant: variant.name.clone(),
+                    name: measurement.name.clone(),
+                    load: load.clone(),
+                    args: self.arguments(measurement, variant),
+                }));
+            }
+        }
+        Ok(cells)
+    }
+
+    fn arguments(&self, measurement: &PlannedMeasurement, variant: &Variant) -> Vec<String> {
+        let all = measurement.args.iter().chain(&variant.args);
+        all.map(|argument| argument.replace(SAMPLES, &self.samples.to_string())).collect()
+    }
+
+    /// The order of the cells in a round.
+    #[must_use]
+    pub fn order(&self, round: u32, cells: usize) -> Vec<usize> {
+        let mut random = Noise::new(self.seed ^ (u64::from(round) + 1).rotate_left(32));
+        let mut order: Vec<_> = (0..cells).collect();
+        // Fisher and Yates; the bias of the remainder is below 2^-50.
+        for last in (1..cells).rev() {
+            order.swap(last, (random.bits() % (last as u64 + 1)) as usize);
+        }
+        order
+    }
+}
+
+fn six() -> u32 {
+    6
+}
+
+fn three() -> u32 {
+    3
+}
+
+fn p99() -> f64 {
+    0.99
+}
+
+fn tenth() -> f64 {
+    0.1
+}
+
+fn idle() -> Vec<String> {
+    vec!["idle".to_owned()]
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub const PLAN: &str = r#"
+        name = "two"
+        seed = 7
+        restarts = 4
+        samples = 2
+        loads = ["idle", "mine"]
+        measured_cpus = "1"
+        profile = [{ name = "mine", about = "", worker = [{ kind = "cpu", on = "system" }] }]
+        variant = [{ name = "a" }, { name = "b", args = ["--handicap-us", "200"] }]
+        measurement = [
+          { name = "timer", args = ["latency", "timer", "--samples", "{samples}"] },
+          { name = "udp", args = ["latency", "udp"] },
+        ]
+    "#;
+
+    #[test]
+    fn every_variant_meets_every_measurement_and_load() {
+        let plan = Plan::parse(PLAN).unwrap();
+        let cells = plan.cells().unwrap();
+        assert_eq!(cells.len(), 8);
+        assert_eq!(cells[0].args, ["latency", "timer", "--samples", "2"]);
+        assert_eq!(cells[1].args[4..], ["--handicap-us", "200"]);
+        assert_eq!((&*cells[7].variant, &*cells[7].load.name), ("b", "mine"));
+        assert_eq!(plan.restarts_max, 4);
+    }
+
+    #[test]
+    fn each_round_has_every_cell_once_in_an_order_of_its_own_that_the_seed_repeats() {
+        let plan = Plan::parse(PLAN).unwrap();
+        let orders: Vec<_> = (0..6).map(|round| plan.order(round, 8)).collect();
+        for order in &orders {
+            let mut sorted = order.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, (0..8).collect::<Vec<_>>());
+        }
+        assert!(orders.windows(2).any(|pair| pair[0] != pair[1]));
+        assert_eq!(orders[3], plan.order(3, 8));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_named() {
+        let wrong =
+            |from: &str, to: &str| Plan::parse(&PLAN.replace(from, to)).unwrap_err().to_string();
+        assert!(wrong("\"idle\", ", "\"idel\", ").contains("no load profile `idel`"));
+        assert!(wrong("samples = 2", "samples = 0").contains("1 or more"));
+        assert!(wrong("\"udp\"", "\"timer\"").contains("name of its own"));
+        assert!(wrong("seed = 7", "sede = 7").contains("unknown field `sede`"));
+        assert!(wrong("\"two\"", "\"a/b\"").contains("without a slash"));
+    }
+}

@@ -1,0 +1,142 @@
+//! The memory that device and host share: registers and a ring of blocks. Everything is a 64-bit
+//! word in the machine's order; whoever writes a block stores its number last.
+
+use std::io;
+use std::ops::Deref;
+use std::os::fd::AsFd;
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
+
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+/// Blocks in the ring.
+pub const BLOCKS: usize = 64;
+/// Samples of a block.
+pub const SAMPLES: usize = 64;
+
+/// States of [`Registers::command`].
+pub mod command {
+    /// Answers questions about the clock.
+    pub const CALIBRATE: u64 = 0;
+    /// Converts.
+    pub const CONVERT: u64 = 1;
+    /// Ends.
+    pub const END: u64 = 2;
+}
+
+/// What lies in the shared memory.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Registers {
+    /// See [`command`]; the host writes it.
+    pub command: AtomicU64,
+    /// Interrupts a block, 1 or 2; the host writes it.
+    pub interrupts: AtomicU64,
+    /// From conversion to conversion, nanoseconds; the host writes it.
+    pub period_ns: AtomicU64,
+    /// Conversions; the host writes it.
+    pub count: AtomicU64,
+    /// Number of a question about the clock; the host writes it.
+    pub question: AtomicU64,
+    /// The clock when the question came, ticks; the device writes it.
+    pub answer_ticks: AtomicU64,
+    /// Number of the question that was answered; the device writes it after the answer.
+    pub answered: AtomicU64,
+    /// Transfers that the driver has started, two interrupts a block only; the host writes it.
+    pub transfers: AtomicU64,
+    /// Blocks that the user has read; the host writes it.
+    pub consumed: AtomicU64,
+    /// Blocks that found no room or no driver; the device writes it.
+    pub overruns: AtomicU64,
+    /// 1 when all conversions are done; the device writes it.
+    pub finished: AtomicU64,
+    /// The ring.
+    pub blocks: [Block; BLOCKS],
+}
+
+/// A block of samples.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Block {
+    /// Number of the block, from 1; written last.
+    pub number: AtomicU64,
+    /// The clock at the edge, latched, ticks.
+    pub edge_ticks: AtomicU64,
+    /// Before the interrupt of a conversion was raised, ticks; 0 with one interrupt a block.
+    pub converted_ticks: AtomicU64,
+    /// Before the interrupt of a transfer was raised, ticks.
+    pub raised_ticks: AtomicU64,
+    /// The host's clock at the edge, nanoseconds: only an imitation knows it.
+    pub truth_ns: AtomicU64,
+    /// Samples: each its place in the stream of all.
+    pub samples: [AtomicU64; SAMPLES],
+}
+
+/// The mapped memory.
+#[derive(Debug)]
+pub struct Board(NonNull<Registers>);
+
+// SAFETY: every part of what it points to is atomic.
+unsafe impl Send for Board {}
+// SAFETY: as above.
+unsafe impl Sync for Board {}
+
+impl Board {
+    /// Bytes of the memory.
+    pub const BYTES: usize = size_of::<Registers>();
+
+    /// Maps a file, or a device's memory, that has at least [`Board::BYTES`].
+    ///
+    /// # Errors
+    /// The kernel's, or that it is too small.
+    pub fn map(file: impl AsFd) -> io::Result<Self> {
+        let size = rustix::fs::fstat(&file)?.st_size;
+        if size >= 0 && (size as usize) < Self::BYTES {
+            let what = format!("shared memory of {} bytes is needed, not {size}", Self::BYTES);
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
+        let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+        // SAFETY: a new mapping, of a file that is long enough; pages are aligned for words.
+        let start = unsafe { mmap(std::ptr::null_mut(), Self::BYTES, protection, flags, file, 0)? };
+        NonNull::new(start.cast()).map(Self).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
+    }
+
+    /// The block of this number.
+    #[must_use]
+    pub fn block(&self, number: u64) -> &Block {
+        &self.blocks[number as usize % BLOCKS]
+    }
+}
+
+impl Deref for Board {
+    type Target = Registers;
+
+    fn deref(&self) -> &Registers {
+        // SAFETY: mapped as long as `self` is; any bits are values of atomic words.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Drop for Board {
+    fn drop(&mut self) {
+        // SAFETY: it was mapped with this size, and nothing borrows from it any more.
+        let _ = unsafe { munmap(self.0.as_ptr().cast(), Self::BYTES) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn two_mappings_see_the_same_and_too_little_memory_is_refused() {
+        let file = tempfile::tempfile().unwrap();
+        let error = Board::map(&file).unwrap_err().to_string();
+        assert!(error.contains("bytes is needed, not 0"), "{error}");
+        file.set_len(Board::BYTES as u64).unwrap();
+        let (one, other) = (Board::map(&file).unwrap(), Board::map(&file).unwrap());
+        one.block(BLOCKS as u64 + 3).edge_ticks.store(7, Ordering::Release);
+        assert_eq!(other.blocks[3].edge_ticks.load(Ordering::Acquire), 7);
+    }
+}

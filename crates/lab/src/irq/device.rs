@@ -1,0 +1,137 @@
+//! The imitated device: converter, transfer and capture clock in one loop that never sleeps long
+//! enough to be late.
+
+use std::fs::File;
+use std::hint::spin_loop;
+use std::io::{self, Write};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::time::Duration;
+
+use super::board::{BLOCKS, Board, command};
+
+/// Its clock's tick, nanoseconds.
+const TICK_NS: f64 = 10.0;
+/// How fast its clock runs: 40 millionths too fast, as crystals do.
+const RATE: f64 = 1.0 + 40e-6;
+/// What its clock shows when the host's shows 0, nanoseconds.
+const OFFSET_NS: f64 = 7.7e12;
+/// It sleeps up to so long before an edge, and spins from there.
+const AWAKE_NS: u64 = 150_000;
+/// After so many periods a driver that does not start a transfer has missed it.
+const PATIENCE_PERIODS: u64 = 20;
+
+/// How the device tells the host.
+pub trait Line {
+    /// Raises the interrupt.
+    ///
+    /// # Errors
+    /// The kernel's.
+    fn raise(&mut self) -> io::Result<()>;
+}
+
+/// An eventfd as an interrupt line.
+impl Line for File {
+    fn raise(&mut self) -> io::Result<()> {
+        self.write_all(&1u64.to_ne_bytes())
+    }
+}
+
+/// The host's clock, nanoseconds.
+pub(super) fn host_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
+}
+
+/// The device's clock at a time of the host's, ticks.
+fn ticks(host_ns: u64) -> u64 {
+    ((host_ns as f64 + OFFSET_NS) * RATE / TICK_NS) as u64
+}
+
+/// Serves a board until it is told to end.
+///
+/// # Errors
+/// The kernel's, when an interrupt cannot be raised.
+pub fn serve(board: &Board, line: &mut impl Line) -> io::Result<()> {
+    loop {
+        match board.command.load(Acquire) {
+            command::CONVERT if board.finished.load(Relaxed) == 0 => {
+                convert(board, line)?;
+                board.finished.store(1, Release);
+            }
+            command::END => return Ok(()),
+            _ => answer(board),
+        }
+        spin_loop();
+    }
+}
+
+fn answer(board: &Board) {
+    let question = board.question.load(Acquire);
+    if question != board.answered.load(Relaxed) {
+        board.answer_ticks.store(ticks(host_ns()), Relaxed);
+        board.answered.store(question, Release);
+    }
+}
+
+fn convert(board: &Board, line: &mut impl Line) -> io::Result<()> {
+    let period_ns = board.period_ns.load(Relaxed).max(1);
+    let two = board.interrupts.load(Relaxed) == 2;
+    let mut edge_ns = host_ns() + period_ns;
+    let mut number = 0;
+    for _ in 0..board.count.load(Relaxed) {
+        wait_until(edge_ns);
+        if board.command.load(Relaxed) == command::END {
+            break;
+        }
+        let truth_ns = host_ns();
+        let edge_ticks = ticks(truth_ns);
+        // Behind a stall of the device itself the clock goes on from now.
+        edge_ns = edge_ns.max(truth_ns.saturating_sub(period_ns)) + period_ns;
+        if number - board.consumed.load(Acquire) >= BLOCKS as u64 - 1 {
+            board.overruns.fetch_add(1, Relaxed);
+            continue;
+        }
+        let next = number + 1;
+        let block = board.block(next);
+        block.edge_ticks.store(edge_ticks, Relaxed);
+        block.truth_ns.store(truth_ns, Relaxed);
+        block.converted_ticks.store(0, Relaxed);
+        if two {
+            block.converted_ticks.store(ticks(host_ns()), Release);
+            line.raise()?;
+            if !transfer_is_started(board, next, truth_ns + PATIENCE_PERIODS * period_ns) {
+                board.overruns.fetch_add(1, Relaxed);
+                continue;
+            }
+        }
+        for (place, sample) in (number * block.samples.len() as u64..).zip(&block.samples) {
+            sample.store(place, Relaxed);
+        }
+        block.raised_ticks.store(ticks(host_ns()), Relaxed);
+        block.number.store(next, Release);
+        line.raise()?;
+        number = next;
+    }
+    Ok(())
+}
+
+fn wait_until(at_ns: u64) {
+    let left_ns = at_ns.saturating_sub(host_ns());
+    if left_ns > AWAKE_NS {
+        std::thread::sleep(Duration::from_nanos(left_ns - AWAKE_NS));
+    }
+    while host_ns() < at_ns {
+        spin_loop();
+    }
+}
+
+/// Waits for the driver's doorbell, which hardware would see at once.
+fn transfer_is_started(board: &Board, number: u64, until_ns: u64) -> bool {
+    while board.transfers.load(Acquire) < number {
+        if host_ns() > until_ns || board.command.load(Relaxed) == command::END {
+            return false;
+        }
+        spin_loop();
+    }
+    true
+}

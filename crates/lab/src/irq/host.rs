@@ -1,0 +1,341 @@
+//! The host's side: a driver's thread, a user's thread, and the questions about the clock.
+
+use std::fs::File;
+use std::hint::spin_loop;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use millstream_sys::sched::{self, Class, ClassError};
+use millstream_sys::thread::{PinError, name_current_thread, pin_current_thread};
+use millstream_sys::usage::thread_cpu_time;
+use rustix::event::{EventfdFlags, eventfd};
+
+use super::board::{Board, command};
+use super::clock::{Calibration, Exchange};
+use super::device::host_ns;
+use super::stages::{Stamps, analyse};
+use super::{Interrupts, Plan};
+use crate::Observed;
+use crate::record::Stage;
+
+/// Questions about the clock on either side of a measurement.
+const QUESTIONS: usize = 500;
+/// The device answers, or begins, within this.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How often whoever waits looks whether to end.
+const TICK: Duration = Duration::from_millis(20);
+
+/// What was seen of the blocks.
+#[derive(Debug, Clone)]
+pub struct Taken {
+    /// From the edge to the read.
+    pub observed: Observed,
+    /// The parts of the way.
+    pub stages: Vec<Stage>,
+    /// All latencies together, nanoseconds: what the stages sum to.
+    pub total_ns: u64,
+    /// Conversions that found no room, or no driver in time.
+    pub overruns: u64,
+    /// Samples that were not those that the device wrote.
+    pub wrong_samples: u64,
+    /// Parts that came out negative.
+    pub negative: u64,
+    /// The clocks are related to this, nanoseconds.
+    pub clock_bound_ns: f64,
+    /// How far they were off, which only an imitation tells, nanoseconds.
+    pub clock_error_ns: u64,
+    /// CPU time of driver and user for a block, nanoseconds.
+    pub cpu_ns_per_block: f64,
+    /// How long it took, seconds.
+    pub seconds: f64,
+}
+
+/// Why nothing could be measured.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IrqError {
+    /// A thread is not where it should be.
+    #[error(transparent)]
+    Pin(#[from] PinError),
+    /// A thread has not the class that it should have.
+    #[error(transparent)]
+    Class(#[from] ClassError),
+    /// Shared memory, interrupts or the device's process.
+    #[error("the imitated device: {0}")]
+    Device(#[from] io::Error),
+    /// It does not do what it should.
+    #[error("the imitated device does not {0}: its CPU is taken by something of higher priority")]
+    Silent(&'static str),
+    /// No block came through.
+    #[error("no block was read: ended too early")]
+    Nothing,
+}
+
+/// The device's process; it ends with this value.
+struct Device {
+    child: Child,
+    board: Board,
+    line: File,
+}
+
+/// Measures once. `start` makes the command that serves [`super::device::serve`] over the two
+/// descriptors whose numbers it is given: shared memory and interrupt.
+///
+/// # Errors
+/// [`IrqError`].
+pub fn measure(
+    plan: &Plan,
+    start: &dyn Fn([i32; 2]) -> io::Result<Command>,
+    ended: fn() -> bool,
+) -> Result<Taken, IrqError> {
+    let device = Device::start(plan, start)?;
+    let before = device.ask()?;
+    let begun = Instant::now();
+    let run = Run { plan, board: &device.board, over: AtomicBool::new(false) };
+    let seen = run.take(&device.line, ended)?;
+    let seconds = begun.elapsed().as_secs_f64();
+    device.board.command.store(command::CALIBRATE, Release);
+    let after = device.ask()?;
+    let calibration =
+        Calibration::new(&before, &after).ok_or(IrqError::Silent("keep its clock going"))?;
+    if seen.stamps.is_empty() {
+        return Err(IrqError::Nothing);
+    }
+    let found = analyse(&seen.stamps, plan.interrupts, &calibration);
+    Ok(Taken {
+        observed: found.observed,
+        stages: found.stages,
+        total_ns: found.total_ns,
+        overruns: device.board.overruns.load(Relaxed),
+        wrong_samples: seen.wrong,
+        negative: found.negative,
+        clock_bound_ns: calibration.error_ns,
+        clock_error_ns: found.clock_error_ns,
+        cpu_ns_per_block: seen.cpu_s * 1e9 / seen.stamps.len() as f64,
+        seconds,
+    })
+}
+
+impl Device {
+    fn start(
+        plan: &Plan,
+        start: &dyn Fn([i32; 2]) -> io::Result<Command>,
+    ) -> Result<Self, IrqError> {
+        use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+        let memory =
+            memfd_create("millstream-adc", MemfdFlags::CLOEXEC).map_err(io::Error::from)?;
+        ftruncate(&memory, Board::BYTES as u64).map_err(io::Error::from)?;
+        let board = Board::map(&memory)?;
+        board.interrupts.store(plan.interrupts.number(), Relaxed);
+        board.period_ns.store(plan.period_ns, Relaxed);
+        board.count.store(plan.count, Relaxed);
+        let line = eventfd(0, EventfdFlags::CLOEXEC).map_err(io::Error::from)?;
+        let mut command = start([memory.as_raw_fd(), line.as_raw_fd()])?;
+        inherit(&mut command, [memory, line.try_clone()?]);
+        millstream_sys::child::tie(&mut command, Some(plan.device_cpu));
+        let child = command.spawn()?;
+        Ok(Self { child, board, line: line.into() })
+    }
+
+    /// Questions about the clock.
+    fn ask(&self) -> Result<Vec<Exchange>, IrqError> {
+        let mut exchanges = Vec::with_capacity(QUESTIONS);
+        let until = Instant::now() + PATIENCE;
+        let first = self.board.question.load(Relaxed) + 1;
+        for number in first..first + QUESTIONS as u64 {
+            let asked_ns = host_ns();
+            self.board.question.store(number, Release);
+            let mut looks = 0u32;
+            while self.board.answered.load(Acquire) != number {
+                spin_loop();
+                looks = looks.wrapping_add(1);
+                // It may wait for this very CPU.
+                if looks.is_multiple_of(100_000) {
+                    thread::sleep(Duration::from_millis(1));
+                    if Instant::now() > until {
+                        return Err(IrqError::Silent("answer"));
+                    }
+                }
+            }
+            let ticks = self.board.answer_ticks.load(Relaxed);
+            exchanges.push(Exchange { asked_ns, ticks, answered_ns: host_ns() });
+        }
+        Ok(exchanges)
+    }
+}
+
+/// Lets the command have the descriptors under their own numbers.
+fn inherit(command: &mut Command, descriptors: [OwnedFd; 2]) {
+    let keep = move || {
+        for descriptor in &descriptors {
+            rustix::io::fcntl_setfd(descriptor, rustix::io::FdFlags::empty())?;
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec only fcntl(2) is called, which is safe there.
+    unsafe { command.pre_exec(keep) };
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        self.board.command.store(command::END, Release);
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// One measurement.
+struct Run<'r> {
+    plan: &'r Plan,
+    board: &'r Board,
+    over: AtomicBool,
+}
+
+/// What the threads saw.
+struct Seen {
+    stamps: Vec<Stamps>,
+    wrong: u64,
+    cpu_s: f64,
+}
+
+/// The driver's times of a block.
+#[derive(Default)]
+struct Callbacks {
+    first_ns: AtomicU64,
+    last_ns: AtomicU64,
+}
+
+impl Run<'_> {
+    fn take(&self, line: &File, ended: fn() -> bool) -> Result<Seen, IrqError> {
+        let wake: File = eventfd(0, EventfdFlags::CLOEXEC).map_err(io::Error::from)?.into();
+        let callbacks: Vec<Callbacks> =
+            (0..self.plan.count + 1).map(|_| Callbacks::default()).collect();
+        thread::scope(|scope| {
+            let (callbacks, wake) = (&callbacks, &wake);
+            let driver = scope.spawn(move || self.guard(self.driver(line, wake, callbacks)));
+            let user = scope.spawn(move || self.guard(self.user(wake, callbacks)));
+            self.board.command.store(command::CONVERT, Release);
+            let mut drained = 0;
+            while !(driver.is_finished() || user.is_finished()) {
+                thread::sleep(TICK);
+                let finished = self.board.finished.load(Acquire) == 1;
+                // What was raised last has time to arrive.
+                drained += u32::from(finished);
+                if ended() || drained > 5 || self.over.load(Relaxed) {
+                    self.end(line, wake)?;
+                }
+            }
+            self.end(line, wake)?;
+            let joined = |result: thread::Result<_>| match result {
+                Ok(value) => value,
+                Err(panic) => std::panic::resume_unwind(panic),
+            };
+            let driver_s: f64 = joined(driver.join())?;
+            let mut seen = user.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            seen.cpu_s += driver_s;
+            Ok(seen)
+        })
+    }
+
+    /// Wakes both threads, which then see that it is over.
+    fn end(&self, mut line: &File, mut wake: &File) -> io::Result<()> {
+        self.over.store(true, Release);
+        line.write_all(&1u64.to_ne_bytes())?;
+        wake.write_all(&1u64.to_ne_bytes())
+    }
+
+    fn guard<T>(&self, result: Result<T, IrqError>) -> Result<T, IrqError> {
+        if result.is_err() {
+            self.over.store(true, Release);
+        }
+        result
+    }
+
+    fn enter(&self, name: &str, above: u8) -> Result<(), IrqError> {
+        pin_current_thread(self.plan.cpu)?;
+        let _ = name_current_thread(name);
+        let class = match self.plan.class {
+            Class::Fifo(priority) => Class::Fifo((priority + above).min(99)),
+            class => class,
+        };
+        Ok(sched::set_current_thread(class)?)
+    }
+
+    /// The thread that the interrupt wakes; its CPU time.
+    fn driver(
+        &self,
+        mut line: &File,
+        mut wake: &File,
+        callbacks: &[Callbacks],
+    ) -> Result<f64, IrqError> {
+        self.enter("ms-irq-driver", 1)?;
+        let cpu_before = thread_cpu_time();
+        let two = self.plan.interrupts == Interrupts::Two;
+        let (mut block, mut count) = (1, [0; 8]);
+        loop {
+            line.read_exact(&mut count)?;
+            let now_ns = host_ns();
+            if self.over.load(Acquire) {
+                return Ok((thread_cpu_time() - cpu_before).as_secs_f64());
+            }
+            let mut ready = 0u64;
+            // Blocks that are complete; several interrupts may have come as one.
+            while self.board.block(block).number.load(Acquire) == block
+                && (block as usize) < callbacks.len()
+            {
+                callbacks[block as usize].last_ns.store(now_ns, Relaxed);
+                block += 1;
+                ready += 1;
+            }
+            if ready > 0 {
+                wake.write_all(&ready.to_ne_bytes())?;
+            }
+            let converted = two && self.board.transfers.load(Relaxed) < block;
+            if converted && (block as usize) < callbacks.len() && ready == 0 {
+                callbacks[block as usize].first_ns.store(now_ns, Relaxed);
+                self.board.transfers.store(block, Release);
+            }
+        }
+    }
+
+    /// The thread that the driver wakes.
+    fn user(&self, mut wake: &File, callbacks: &[Callbacks]) -> Result<Seen, IrqError> {
+        let mut stamps = Vec::with_capacity(callbacks.len());
+        self.enter("ms-irq-user", 0)?;
+        let cpu_before = thread_cpu_time();
+        let (mut next, mut wrong, mut count) = (1u64, 0, [0; 8]);
+        loop {
+            wake.read_exact(&mut count)?;
+            let wake_ns = host_ns();
+            if self.over.load(Acquire) {
+                let cpu_s = (thread_cpu_time() - cpu_before).as_secs_f64();
+                return Ok(Seen { stamps, wrong, cpu_s });
+            }
+            for _ in 0..u64::from_ne_bytes(count) {
+                let block = self.board.block(next);
+                let first = (next - 1) * block.samples.len() as u64;
+                let right = |(place, sample): (u64, &AtomicU64)| sample.load(Relaxed) == place;
+                wrong += u64::from(!(first..).zip(&block.samples).all(right));
+                let of = &callbacks[next as usize];
+                stamps.push(Stamps {
+                    edge_ticks: block.edge_ticks.load(Relaxed),
+                    converted_ticks: block.converted_ticks.load(Relaxed),
+                    first_callback_ns: of.first_ns.load(Relaxed),
+                    raised_ticks: block.raised_ticks.load(Relaxed),
+                    callback_ns: of.last_ns.load(Relaxed),
+                    wake_ns,
+                    read_ns: host_ns(),
+                    truth_ns: block.truth_ns.load(Relaxed),
+                });
+                self.board.consumed.store(next, Release);
+                next += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! From a conversion's edge to the user who reads its samples: an analogue-to-digital converter
+//! with direct memory access and a capture clock, imitated by a process of its own.
+//!
+//! The device ([`device`]) latches its own clock at the edge, writes samples into shared memory
+//! ([`board`]) and raises an interrupt, which on this host is an eventfd. A driver's thread is woken
+//! by it, and wakes the user's thread, which reads the samples. Every station takes the time, so
+//! that the parts of the way sum to the whole, block by block. The two clocks are related by
+//! questions to the device before and after ([`clock`]).
+//!
+//! With one interrupt a block the device does the housekeeping itself. With two, the first says
+//! that a conversion is done, the driver then starts the transfer, and the second says that that is
+//! done: one more way through the kernel for every block.
+
+pub mod board;
+pub mod clock;
+pub mod device;
+mod host;
+mod stages;
+
+pub use host::{IrqError, Taken, measure};
+
+use millstream_sys::sched::Class;
+use serde::{Deserialize, Serialize};
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plan {
+    /// Where driver and user run.
+    pub cpu: usize,
+    /// Where the device runs.
+    pub device_cpu: usize,
+    /// The user's scheduling class; the driver's priority is one higher.
+    pub class: Class,
+    /// From conversion to conversion, nanoseconds.
+    pub period_ns: u64,
+    /// Blocks.
+    pub count: u64,
+    /// Interrupts for a block.
+    pub interrupts: Interrupts,
+}
+
+/// How many interrupts a block costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Interrupts {
+    /// When the samples are there.
+    One,
+    /// When the conversion is done, and when the samples are there.
+    Two,
+}
+
+impl Interrupts {
+    /// 1 or 2.
+    #[must_use]
+    pub fn number(self) -> u64 {
+        match self {
+            Self::One => 1,
+            Self::Two => 2,
+        }
+    }
+}

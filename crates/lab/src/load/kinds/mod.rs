@@ -1,0 +1,104 @@
+//! What workers do, each until its tally says that it is over.
+
+mod chatter;
+pub mod flood;
+
+use std::fs::File;
+use std::hint::black_box;
+use std::io::{Seek, Write};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::Sender;
+
+use millstream_dsp::noise::Noise;
+use millstream_sys::sched::{self, Class};
+
+use super::profile::Kind;
+use super::worker::Tally;
+use crate::timer::Beat;
+
+/// Bytes of a page, or less.
+const PAGE: usize = 4096;
+/// Bytes of a line of a cache.
+const LINE: usize = 64;
+
+/// Begins, says so, and works.
+pub(super) fn run(
+    kind: &Kind,
+    tally: &Tally,
+    begun: &Sender<Result<(), String>>,
+) -> Result<(), String> {
+    let ready = || drop(begun.send(Ok(())));
+    let did = |work: u64| tally.did(work);
+    match kind {
+        Kind::Timer { priority, interval_us } => {
+            let mut beat = Beat::every_ns(interval_us * 1000);
+            sched::set_current_thread(Class::Fifo(*priority)).map_err(|error| error.to_string())?;
+            ready();
+            while did(1) {
+                beat.wait().map_err(|error| error.to_string())?;
+            }
+        }
+        Kind::Cpu => {
+            ready();
+            let mut noise = Noise::new(1);
+            while did(1) {
+                (0..100_000).for_each(|_| {
+                    black_box(noise.bits());
+                });
+            }
+        }
+        Kind::Memory { bytes } => {
+            ready();
+            while did(1) {
+                let mut memory = vec![0u8; *bytes];
+                memory.iter_mut().step_by(PAGE).for_each(|byte| *byte = 1);
+                black_box(&memory);
+            }
+        }
+        Kind::Thrash { bytes } => {
+            let mut memory = vec![1u8; (*bytes).max(LINE)];
+            let (mut noise, lines) = (Noise::new(2), (*bytes / LINE).max(1) as u64);
+            ready();
+            while did(1) {
+                for _ in 0..100_000 {
+                    memory[(noise.bits() % lines) as usize * LINE] ^= 1;
+                }
+                black_box(&memory);
+            }
+        }
+        Kind::Io { bytes } => {
+            let fail = |error: std::io::Error| format!("cannot write a temporary file: {error}");
+            let mut file: File = tempfile::tempfile().map_err(fail)?;
+            let block = vec![0x55u8; *bytes];
+            ready();
+            while did(1) {
+                file.rewind().and_then(|()| file.write_all(&block)).map_err(fail)?;
+                file.sync_data().map_err(fail)?;
+            }
+        }
+        Kind::Flood { bytes } => flood::run(*bytes, ready, did)?,
+        Kind::Chatter => chatter::run(ready, did)?,
+        Kind::Program { command } => program(command, ready, did)?,
+    }
+    Ok(())
+}
+
+/// Another program, tied to this process.
+fn program(command: &[String], ready: impl Fn(), did: impl Fn(u64) -> bool) -> Result<(), String> {
+    let (name, arguments) = command.split_first().ok_or("a program without a name")?;
+    let mut command = Command::new(name);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null());
+    millstream_sys::child::tie(&mut command, None);
+    let child = command.spawn();
+    let mut child = child.map_err(|error| format!("`{name}` cannot be started: {error}"))?;
+    ready();
+    // That it is there is all that is known of its work; its time shows how much it does.
+    while did(1) {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
+            return Err(format!("`{name}` ended ({status})"));
+        }
+    }
+    let _ = child.kill().and_then(|()| child.wait());
+    Ok(())
+}

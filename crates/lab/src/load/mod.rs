@@ -1,0 +1,14 @@
+//! Load beside a measurement: profiles as data, workers in processes of their own that are gone
+//! with whoever started them, and proof that they did what they should while something was
+//! measured.
+
+mod kinds;
+mod machine;
+mod profile;
+mod running;
+mod worker;
+
+pub use machine::Machine;
+pub use profile::{Kind, Profile, ProfileError, Profiles, Spot, Worker};
+pub use running::{LoadError, Running};
+pub use worker::serve;

@@ -1,0 +1,157 @@
+//! A worker's process: it is told on standard input what to do, says `ready` when all its threads
+//! are at work, answers each further line with how much they have done, and ends with its input.
+
+use std::io::{self, BufRead, Write};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+
+use millstream_sys::CpuSet;
+use millstream_sys::thread::{confine_current_thread, name_current_thread};
+use serde::{Deserialize, Serialize};
+
+use super::kinds;
+use super::profile::{Kind, Worker};
+
+/// What a worker says when it works.
+pub(super) const READY: &str = "ready";
+
+/// What a worker's process is told.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Order {
+    pub worker: Worker,
+    pub cpus: CpuSet,
+}
+
+/// What all threads of a process have done, and whether they are to end.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    work: AtomicU64,
+    over: AtomicBool,
+}
+
+impl Tally {
+    /// Adds work; whether to go on.
+    pub fn did(&self, work: u64) -> bool {
+        self.work.fetch_add(work, Ordering::Relaxed);
+        !self.over.load(Ordering::Relaxed)
+    }
+}
+
+/// Serves one worker; ends with `input`.
+///
+/// # Errors
+/// When the input is no order, or nobody takes the answers.
+pub fn serve(input: impl BufRead, output: &mut impl Write) -> io::Result<()> {
+    let mut lines = input.lines();
+    let Some(line) = lines.next() else { return Ok(()) };
+    let order: Order = serde_json::from_str(&line?)?;
+    let tally = Arc::<Tally>::default();
+    match begin(&order, &tally) {
+        Ok(()) => writeln!(output, "{READY}")?,
+        Err(reason) => return writeln!(output, "{reason}"),
+    }
+    output.flush()?;
+    for line in lines {
+        line?;
+        writeln!(output, "{}", tally.work.load(Ordering::Relaxed))?;
+        output.flush()?;
+    }
+    // They end soon, or with the process.
+    tally.over.store(true, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Starts the threads and waits until each has begun.
+fn begin(order: &Order, tally: &Arc<Tally>) -> Result<(), String> {
+    if let Kind::Flood { .. } = order.worker.kind {
+        kinds::flood::enter_network()?;
+    }
+    let (tell, told) = mpsc::channel::<Result<(), String>>();
+    let mut threads = 0;
+    for (cpus, index) in shares(order) {
+        let (kind, tally, tell) = (order.worker.kind.clone(), tally.clone(), tell.clone());
+        let body = move || {
+            let _ = name_current_thread(&format!("ms-load-{index}"));
+            let confined = confine_current_thread(&cpus).map_err(|error| error.to_string());
+            if let Err(reason) = confined.and_then(|()| kinds::run(&kind, &tally, &tell)) {
+                let _ = tell.send(Err(reason));
+            }
+        };
+        thread::Builder::new().spawn(body).map_err(|error| error.to_string())?;
+        threads += 1;
+    }
+    drop(tell);
+    (0..threads).try_for_each(|_| told.recv().map_err(|_| "a thread ended".to_owned())?)
+}
+
+/// A thread each: its CPUs and number. Timers have threads on each CPU.
+fn shares(order: &Order) -> Vec<(CpuSet, usize)> {
+    let Order { worker, cpus } = order;
+    match worker.kind {
+        Kind::Timer { .. } | Kind::Flood { .. } => {
+            let each = cpus.iter().flat_map(|cpu| (0..worker.count).map(move |_| cpu));
+            each.map(|cpu| CpuSet::from_iter([cpu])).zip(0..).collect()
+        }
+        _ => (0..worker.count).map(|index| (cpus.clone(), index)).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::profile::Spot;
+    use std::io::BufReader;
+
+    fn serve_two_questions(kind: Kind) -> Vec<String> {
+        let worker = Worker { kind, on: Spot::All, count: 1 };
+        let cpus = millstream_sys::thread::allowed_cpus().unwrap();
+        let order = serde_json::to_string(&Order { worker, cpus }).unwrap();
+        let (reader, mut writer) = io::pipe().unwrap();
+        let (answers, mut output) = io::pipe().unwrap();
+        let serving = thread::spawn(move || serve(BufReader::new(reader), &mut output));
+        writeln!(writer, "{order}").unwrap();
+        let mut lines = BufReader::new(answers).lines().map(Result::unwrap);
+        let mut said = vec![lines.next().unwrap()];
+        // Asks until there is some work, so that no pace of the machine matters.
+        while said.len() < 3 {
+            if writeln!(writer, "?").is_err() {
+                break;
+            }
+            let Some(answer) = lines.next() else { break };
+            if answer != *said.last().unwrap() && answer != "0" {
+                said.push(answer);
+            }
+        }
+        drop(writer);
+        serving.join().unwrap().unwrap();
+        said
+    }
+
+    #[test]
+    fn every_kind_works_and_its_work_is_counted() {
+        for kind in [
+            Kind::Cpu,
+            Kind::Memory { bytes: 65_536 },
+            Kind::Thrash { bytes: 65_536 },
+            Kind::Io { bytes: 4096 },
+            Kind::Chatter,
+            Kind::Program { command: vec!["sleep".to_owned(), "100".to_owned()] },
+        ] {
+            let said = serve_two_questions(kind.clone());
+            assert_eq!(said[0], READY, "{kind:?}");
+            if !matches!(kind, Kind::Program { .. }) {
+                let counts: Vec<u64> =
+                    said[1..].iter().map(|count| count.parse().unwrap()).collect();
+                assert!(counts.is_sorted() && counts[0] > 0, "{kind:?} {counts:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_named() {
+        let command = vec!["no-such-program".to_owned()];
+        let said = serve_two_questions(Kind::Program { command });
+        assert!(said[0].contains("`no-such-program` cannot be started"), "{said:?}");
+    }
+}

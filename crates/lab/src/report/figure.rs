@@ -1,0 +1,183 @@
+//! Figures.
+
+use super::view::{Group, View};
+use super::{HEIGHT, WIDTH};
+use crate::Histogram;
+use crate::chart::{BLACK, Panel, Rgb, SERIES, Scale, Sheet};
+use crate::record::Record;
+
+/// Bins of a histogram for a factor of ten.
+const BINS_PER_DECADE: f64 = 24.0;
+/// Where a figure's frame begins.
+const CORNER: (i32, i32) = (70, 50);
+/// Its size.
+const FRAME: (u32, u32) = (WIDTH - 110, HEIGHT - 110);
+
+/// A figure: what it shows in words, and its lines.
+pub(super) struct Figure {
+    pub title: String,
+    x: Scale,
+    y: Scale,
+    lines: Vec<(String, Vec<(f64, f64)>)>,
+}
+
+/// All figures of a report.
+pub(super) fn all(view: &View<'_>) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    let titles = view.each(Record::title);
+    for title in &titles {
+        let groups = view.groups(title);
+        let histograms = groups.iter().map(|group| (group.label.to_owned(), group.histogram()));
+        figures.push(histogram(title, histograms.collect()));
+        figures.extend(creep(title, &groups));
+    }
+    figures.extend(beside_loads(view));
+    figures.extend(under_traffic(view));
+    figures
+}
+
+/// Distributions over each other, both axes logarithmic: what is rare matters.
+fn histogram(title: &str, histograms: Vec<(String, Histogram)>) -> Figure {
+    let all = || histograms.iter().map(|(_, histogram)| histogram);
+    let low = all().map(Histogram::min_ns).min().unwrap_or(0).max(100) as f64 / 1e3;
+    let high = all().map(Histogram::max_ns).max().unwrap_or(0).max(1000) as f64 / 1e3;
+    let factor = 10f64.powf(1.0 / BINS_PER_DECADE);
+    let first = (low.ln() / factor.ln()).floor() as i32;
+    let bins = ((high.ln() / factor.ln()).ceil() as i32 - first + 1).clamp(1, 1000) as usize;
+    let edge = |bin: usize| factor.powi(first + bin as i32);
+    let mut lines = Vec::new();
+    let mut most = 1.0f64;
+    for (label, histogram) in &histograms {
+        let mut counts = vec![0u64; bins];
+        for (upper_ns, count) in histogram.classes() {
+            let at = ((upper_ns as f64 / 1e3).max(low).ln() / factor.ln()).floor() as i32 - first;
+            counts[at.clamp(0, bins as i32 - 1) as usize] += count;
+        }
+        // Steps, which begin and end at nothing; half a count lies below the lowest line.
+        let mut steps = vec![(edge(0), 0.5)];
+        for (bin, count) in counts.iter().enumerate() {
+            let level = (*count as f64).max(0.5);
+            steps.extend([(edge(bin), level), (edge(bin + 1), level)]);
+        }
+        steps.push((edge(bins), 0.5));
+        most = most.max(counts.iter().copied().max().unwrap_or(1) as f64);
+        let max_us = histogram.max_ns() as f64 / 1e3;
+        lines.push((format!("{label} (max {max_us:.0} µs)"), steps));
+    }
+    Figure {
+        title: format!("{title}: distribution"),
+        x: Scale::logarithmic(low / factor, high * factor * factor, "latency, µs"),
+        y: Scale::logarithmic(0.5, most * 2.0, "how often"),
+        lines,
+    }
+}
+
+/// How the maximum grew; none where the order of time is not known.
+fn creep(title: &str, groups: &[Group<'_>]) -> Option<Figure> {
+    let known = |group: &&Group<'_>| {
+        group.records.iter().all(|record| !record.measured.observed.new_maxima.is_empty())
+    };
+    let curves: Vec<_> = groups
+        .iter()
+        .filter(known)
+        .map(|group| (group.label.to_owned(), scaled(&group.creep())))
+        .collect();
+    let points = || curves.iter().flat_map(|(_, curve)| curve);
+    let end_s = points().map(|point| point.0).fold(0.0, f64::max);
+    let high = points().map(|point| point.1).fold(0.0, f64::max);
+    let low = points().map(|point| point.1).filter(|y| *y > 0.0).fold(high, f64::min);
+    (end_s > 0.0 && high > 0.0).then(|| Figure {
+        title: format!("{title}: the maximum so far"),
+        x: Scale::logarithmic((end_s / 1e4).max(1e-3), end_s, "measured time, s"),
+        y: Scale::logarithmic(low * 0.9, high * 1.2, "largest latency so far, µs"),
+        lines: curves,
+    })
+}
+
+fn scaled(curve: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    curve.iter().map(|(at_s, max_ns)| (*at_s, max_ns / 1e3)).collect()
+}
+
+/// One distribution a load profile, for each set and series that has several.
+fn beside_loads(view: &View<'_>) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for set in view.sets {
+        let one = View { sets: std::slice::from_ref(set), ..*view };
+        for name in one.each(|record| format!("{}, {}", record.name, record.measured.series)) {
+            let of_name =
+                |record: &&Record| format!("{}, {}", record.name, record.measured.series) == name;
+            let mut loads: Vec<(String, Histogram)> = Vec::new();
+            for record in set.records.iter().filter(of_name) {
+                let histogram = &record.measured.observed.histogram;
+                match loads.iter_mut().find(|(load, _)| *load == record.load) {
+                    Some((_, all)) => all.merge(histogram),
+                    None => loads.push((record.load.clone(), histogram.clone())),
+                }
+            }
+            if loads.len() > 1 {
+                figures.push(histogram(&format!("{}: {name}, by load", set.label), loads));
+            }
+        }
+    }
+    figures
+}
+
+/// Quantiles over the packets of load a second, for series measured beside such load.
+fn under_traffic(view: &View<'_>) -> Option<Figure> {
+    let load_of = |record: &Record| record.measured.parameters.get("load_pps")?.as_f64();
+    let with_load: Vec<&Record> = view.records().filter(|r| load_of(r).is_some()).collect();
+    let series = |record: &Record| match record.measured.parameters.get("row") {
+        Some(row) => row.as_str().unwrap_or_default().to_owned(),
+        None => record.measured.series.clone(),
+    };
+    let mut names: Vec<String> = with_load.iter().map(|record| series(record)).collect();
+    names.sort();
+    names.dedup();
+    let mut lines = Vec::new();
+    for name in names {
+        for (label, share) in [("p50", 0.5), ("p99", 0.99), ("max", 1.0)] {
+            let mut points: std::collections::BTreeMap<u64, Histogram> = Default::default();
+            for record in with_load.iter().filter(|record| series(record) == name) {
+                let load = load_of(record).unwrap_or(0.0) as u64;
+                points.entry(load).or_default().merge(&record.measured.observed.histogram);
+            }
+            let point = |(load, all): (u64, Histogram)| {
+                (load.max(1) as f64, all.quantile_ns(share) as f64 / 1e3)
+            };
+            lines.push((format!("{name} {label}"), points.into_iter().map(point).collect()));
+        }
+    }
+    let points = || lines.iter().flat_map(|(_, line): &(String, Vec<(f64, f64)>)| line);
+    let span = |part: fn(&(f64, f64)) -> f64| {
+        let values = || points().map(part);
+        (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max))
+    };
+    let ((x_low, x_high), (y_low, y_high)) = (span(|p| p.0), span(|p| p.1));
+    (x_high > x_low).then(|| Figure {
+        title: "round trips beside traffic".to_owned(),
+        x: Scale::logarithmic(x_low * 0.8, x_high * 1.25, "packets of load a second"),
+        y: Scale::logarithmic(y_low * 0.8, y_high * 1.25, "round trip, µs"),
+        lines,
+    })
+}
+
+impl Figure {
+    /// Draws it `top` pixels below the sheet's upper edge.
+    pub fn draw(&self, sheet: &mut dyn Sheet, top: i32) {
+        let (left, frame_top) = (CORNER.0, CORNER.1 + top);
+        let panel = Panel::new((left, frame_top), FRAME, self.x.clone(), self.y.clone());
+        panel.frame(sheet, &self.title);
+        for ((_, line), colour) in self.lines.iter().zip(colours()) {
+            panel.curve(sheet, line, colour);
+        }
+        for ((index, (label, _)), colour) in self.lines.iter().enumerate().zip(colours()) {
+            let (x, y) = (left + FRAME.0 as i32 - 10, frame_top + 14 + 14 * index as i32);
+            sheet.fill((x - 2, y - 8), (10, 8), colour);
+            sheet.text((x - 8, y), 1, BLACK, label);
+        }
+    }
+}
+
+fn colours() -> impl Iterator<Item = Rgb> {
+    SERIES.into_iter().cycle()
+}

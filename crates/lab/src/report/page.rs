@@ -1,0 +1,249 @@
+//! The page: one file, without references to anything outside.
+
+use std::fmt::Write;
+
+use super::view::View;
+use super::{HEIGHT, WIDTH, figure, tables};
+use crate::chart::{Svg, escape};
+use millstream_sys::Environment;
+
+const STYLE: &str = "
+body { font: 16px/1.5 sans-serif; max-width: 960px; margin: 2em auto; padding: 0 1em; color: #111; }
+h1 { font-size: 1.6em; } h2 { font-size: 1.25em; margin-top: 2em; }
+.wide { overflow-x: auto; } svg { max-width: 100%; height: auto; }
+table { border-collapse: collapse; font-size: 0.85em; }
+th, td { text-align: left; padding: 0.25em 0.7em; border-bottom: 1px solid #ddd; vertical-align: top; }
+th { background: #f3f3f3; }
+.key { border-left: 4px solid #0b6e99; padding: 0.5em 1em; background: #f2f8fa; }
+.warn { border-left: 4px solid #c2571a; padding: 0.5em 1em; background: #fdf5f0; }
+";
+
+/// The report as a page.
+#[must_use]
+pub fn html(view: &View<'_>) -> String {
+    let title = escape(view.title);
+    let mut text = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{title}</title><style>{STYLE}</style></head><body>\n<h1>{title}</h1>\n"
+    );
+    text += &summary(view);
+    text += "<h2>How late things were</h2>\n";
+    text += &tables::latencies(view);
+    if view.sets.len() > 1 {
+        text += "<h2>What differs</h2>\n<p>Each figure is the median over fresh starts of the \
+                 program (or boots of the machine), the ratio has its 95 % interval, and a change \
+                 is only called one where a test against random orders of the starts leaves no \
+                 more than 1 % to chance and it is larger than 10 %.</p>\n";
+        text += &tables::comparisons(view.comparisons);
+    }
+    text += "<h2>Figures</h2>\n";
+    for figure in figure::all(view) {
+        let mut svg = Svg::new(WIDTH, HEIGHT);
+        figure.draw(&mut svg, 0);
+        let _ = writeln!(text, "<figure>{}</figure>", svg.element(&figure.title));
+    }
+    for (heading, table) in [
+        ("Where the time goes", tables::stages(view)),
+        ("The load beside it", tables::loads(view)),
+        ("What others measured", tables::references(view)),
+    ] {
+        if let Some(table) = table {
+            let _ = write!(text, "<h2>{heading}</h2>\n{table}");
+        }
+    }
+    text += READING;
+    text += &machines(view);
+    text + "</body></html>\n"
+}
+
+const READING: &str = "<h2>How to read this</h2>\n<ul>\
+<li><b>Latency</b> is the time from the moment at which something was due (a timer's deadline, an \
+answer, an interrupt) to the moment at which the program knew.</li>\
+<li>For real time only the <b>maximum</b> counts, and a maximum grows with the time that one \
+looks. The figure of the maximum so far shows whether it still grows; the estimate of the largest \
+of ten times as many values continues the tail by extreme-value theory (generalised extreme value \
+distribution over block maxima, by L-moments; interval by parametric bootstrap). It holds for the \
+machine as it was, and not for events that did not occur.</li>\
+<li><b>p99</b> is not exceeded by 99 of 100 values; the <b>mode</b> is the most frequent value.</li>\
+<li>In distributions both axes are logarithmic: a bar of height 1 is a single late value among all \
+others. Nothing is clipped.</li>\
+<li>A <b>start</b> is a fresh start of the program, in an order drawn at random, so that the \
+machine's drift does not favour one side.</li></ul>\n";
+
+/// What it is about, in a few sentences.
+fn summary(view: &View<'_>) -> String {
+    let values: u64 = view.records().map(|r| r.measured.observed.histogram.count()).sum();
+    let seconds: f64 = view.records().map(|record| record.measured.seconds).sum();
+    let labels: Vec<&str> = view.sets.iter().map(|set| &*set.label).collect();
+    let mut text = format!(
+        "<p class=\"key\">{values} latencies from {} samples, {:.0} s of measuring in all; sets: \
+         {}.</p>\n",
+        view.records().count(),
+        seconds,
+        escape(&labels.join(", "))
+    );
+    for line in findings(view) {
+        let _ = writeln!(text, "<p class=\"key\">{}</p>", escape(&line));
+    }
+    for line in warnings(view) {
+        let _ = writeln!(text, "<p class=\"warn\">{}</p>", escape(&line));
+    }
+    text
+}
+
+fn findings(view: &View<'_>) -> Vec<String> {
+    if view.sets.len() < 2 {
+        return Vec::new();
+    }
+    let mut lines = Vec::new();
+    for comparison in view.comparisons {
+        for change in &comparison.changes {
+            let side = &comparison.sides[change.at].label;
+            let word = if change.ratio > 1.0 { "slower" } else { "faster" };
+            lines.push(format!(
+                "From {side} on, the {} of {} is {word}: {:.2} times what it was before.",
+                comparison.figure, comparison.title, change.ratio
+            ));
+        }
+    }
+    if lines.is_empty() {
+        let few = view.comparisons.iter().any(|comparison| comparison.too_few);
+        let text = if few {
+            "No change was found, but some sets have too few starts for one to show."
+        } else {
+            "No change was found between the sets."
+        };
+        lines.push(text.to_owned());
+    }
+    lines
+}
+
+/// What limits what may be concluded.
+fn warnings(view: &View<'_>) -> Vec<String> {
+    let mut lines = Vec::new();
+    let any = |test: fn(&Environment) -> bool| view.records().any(|r| test(&r.environment));
+    let emulated = |environment: &Environment| {
+        environment.cpu_model.as_deref().is_some_and(|model| model.contains("QEMU TCG"))
+    };
+    if any(emulated) {
+        lines.push(
+            "Some of this was measured under software emulation (QEMU TCG): the order of kernels \
+             and the function are real, the times are not those of any processor."
+                .to_owned(),
+        );
+    } else if any(|environment| environment.hypervisor) {
+        lines.push(
+            "This was measured in a virtual machine: the largest latencies may be the \
+             hypervisor's. Ratios within a run hold, maxima of another machine do not follow."
+                .to_owned(),
+        );
+    }
+    let handicapped =
+        view.records().any(|record| record.measured.parameters.contains_key("handicap_ns"));
+    if handicapped {
+        lines.push("Some samples were delayed on purpose, to prove that it shows.".to_owned());
+    }
+    lines
+}
+
+/// The machines, each once.
+fn machines(view: &View<'_>) -> String {
+    let mut text = "<h2>Where it was measured</h2>\n".to_owned();
+    let mut shown: Vec<Vec<Vec<String>>> = Vec::new();
+    for set in view.sets {
+        for record in &set.records {
+            let rows = describe(&record.environment);
+            if !shown.contains(&rows) {
+                let _ = write!(text, "<h3>{}</h3>\n", escape(&set.label));
+                text += &tables::table(&["", ""], &rows);
+                shown.push(rows);
+            }
+        }
+    }
+    text
+}
+
+fn describe(environment: &Environment) -> Vec<Vec<String>> {
+    let Environment { caches, mitigations, nics, .. } = environment;
+    let or_unknown = |fact: &Option<String>| fact.clone().unwrap_or_else(|| "unknown".to_owned());
+    let caches: Vec<_> = caches
+        .iter()
+        .map(|cache| format!("L{} {} KiB", cache.level, cache.size_bytes / 1024))
+        .collect();
+    let mitigations: Vec<_> =
+        mitigations.iter().map(|(name, state)| format!("{name}: {state}")).collect();
+    let nics: Vec<_> = nics
+        .iter()
+        .map(|nic| format!("{} ({})", nic.name, nic.driver.as_deref().unwrap_or("no driver")))
+        .collect();
+    let rows = [
+        ("kernel", or_unknown(&environment.kernel_release)),
+        ("build", or_unknown(&environment.kernel_version)),
+        ("preemption", or_unknown(&environment.preemption)),
+        ("command line", or_unknown(&environment.kernel_command_line)),
+        ("configuration", or_unknown(&environment.kernel_config_hash)),
+        ("processor", or_unknown(&environment.cpu_model)),
+        ("microcode", or_unknown(&environment.microcode)),
+        (
+            "CPUs",
+            format!(
+                "{} ({} cores, {} NUMA nodes), isolated: {}",
+                environment.cpus_online,
+                environment.physical_cores,
+                environment.numa_nodes,
+                environment.cpus_isolated
+            ),
+        ),
+        ("caches", caches.join(", ")),
+        ("governor", or_unknown(&environment.governor)),
+        ("clock source", or_unknown(&environment.clock_source)),
+        ("mitigations", mitigations.join("; ")),
+        ("network devices", nics.join(", ")),
+        ("millstream", environment.millstream_version.clone()),
+    ];
+    rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::{Rule, Set, compare};
+    use crate::record::tests::record;
+
+    fn set(label: &str, base_ns: u64) -> Set {
+        let one = |restart| {
+            let values: Vec<u64> = (0..100).map(|n| base_ns + n * 10).collect();
+            crate::Record { restart, ..record("timer", &values) }
+        };
+        Set { label: label.to_owned(), records: (0..6).map(one).collect() }
+    }
+
+    #[test]
+    fn the_page_is_whole_stands_alone_and_says_what_was_found() {
+        let sets = [set("kernel <old>", 20_000), set("kernel new", 220_000)];
+        let comparisons = compare(&sets, &Rule::default());
+        let references = crate::reference::builtin();
+        let view = View {
+            title: "A & B",
+            sets: &sets,
+            comparisons: &comparisons,
+            references: &references,
+        };
+        let page = html(&view);
+        for part in [
+            "<title>A &amp; B</title>",
+            "kernel &lt;old&gt;",
+            "From kernel new on, the p50 of timer, cpu 1 | idle is slower: 10",
+            "cyclictest, Cortex-A53",
+            "the maximum so far",
+            "</html>",
+        ] {
+            assert!(page.contains(part), "no {part:?}");
+        }
+        assert!(!page.contains("<old>") && !page.contains("src=") && !page.contains("href="));
+        let mut file = Vec::new();
+        super::super::png(&view).write_png(&mut file).unwrap();
+        assert!(file.starts_with(b"\x89PNG"));
+    }
+}

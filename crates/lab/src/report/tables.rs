@@ -1,0 +1,220 @@
+//! Tables.
+
+use std::fmt::Write;
+
+use super::view::View;
+use crate::Summary;
+use crate::chart::escape;
+use crate::compare::Comparison;
+use crate::design::{Precision, Spread};
+use crate::extreme::Estimate;
+use crate::picture::short_time;
+use crate::record::Record;
+
+/// A table of cells that are text already; the first column is a heading.
+pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
+    let mut text = "<div class=\"wide\"><table><tr>".to_owned();
+    for cell in head {
+        let _ = write!(text, "<th>{}</th>", escape(cell));
+    }
+    text += "</tr>\n";
+    for row in rows {
+        text += "<tr>";
+        for cell in row {
+            let _ = write!(text, "<td>{}</td>", escape(cell));
+        }
+        text += "</tr>\n";
+    }
+    text + "</table></div>\n"
+}
+
+/// Each title and set: quantiles, the maximum, what is to be expected, spreads.
+pub(super) fn latencies(view: &View<'_>) -> String {
+    let mut rows = Vec::new();
+    for title in view.each(Record::title) {
+        for group in view.groups(&title) {
+            let histogram = group.histogram();
+            let time = |share| short_time(histogram.quantile_ns(share));
+            let mut row = vec![title.clone(), group.label.to_owned()];
+            row.push(histogram.count().to_string());
+            row.extend([short_time(histogram.mode_ns()), time(0.5), time(0.99), time(0.999)]);
+            row.push(short_time(histogram.max_ns()));
+            row.push(expected(&group.records));
+            row.push(spreads(&group.records));
+            rows.push(row);
+        }
+    }
+    let head = [
+        "measurement | load",
+        "set",
+        "values",
+        "mode",
+        "p50",
+        "p99",
+        "p99.9",
+        "max",
+        "largest of ten times as many (95 %)",
+        "p99: spread within starts, between starts; known to",
+    ];
+    table(&head, &rows)
+}
+
+/// The estimate of the sample with the most blocks.
+fn expected(records: &[&Record]) -> String {
+    let longest = records.iter().max_by_key(|record| record.measured.observed.histogram.count());
+    let Some(longest) = longest else { return String::new() };
+    let observed = &longest.measured.observed;
+    match Estimate::of(&observed.blocks, observed.histogram.count() * 10, 1) {
+        Some(found) if found.shape > 0.5 => "no bound: the tail is too heavy".to_owned(),
+        Some(found) => format!(
+            "{} ({} to {})",
+            short_time(found.largest_ns as u64),
+            short_time(found.interval_ns.0 as u64),
+            short_time(found.interval_ns.1 as u64)
+        ),
+        None => "–".to_owned(),
+    }
+}
+
+fn spreads(records: &[&Record]) -> String {
+    let mut starts = std::collections::BTreeMap::<_, Vec<f64>>::new();
+    for record in records {
+        let figure = record.measured.observed.histogram.quantile_ns(0.99) as f64;
+        starts.entry((&record.run, record.restart)).or_default().push(figure);
+    }
+    let starts: Vec<_> = starts.into_values().collect();
+    let middles: Vec<_> =
+        starts.iter().filter_map(|start| Some(Summary::of(start)?.median)).collect();
+    let spread = Spread::of(&starts);
+    let share = |share: Option<f64>| {
+        share.map_or("–".to_owned(), |share| format!("{:.0} %", share * 100.0))
+    };
+    let half = Precision::of(&middles).map(|known| known.half_width).filter(|h| h.is_finite());
+    format!("{}, {}; ±{}", share(spread.within), share(spread.between), share(half))
+}
+
+/// What was compared, and whether it changes.
+pub(super) fn comparisons(comparisons: &[Comparison]) -> String {
+    let mut rows = Vec::new();
+    for comparison in comparisons {
+        for (index, side) in comparison.sides.iter().enumerate() {
+            let ratio = side.ratio.map_or("base".to_owned(), |ratio| {
+                format!("{:.2} ({:.2} to {:.2})", ratio.estimate, ratio.low, ratio.high)
+            });
+            let change = comparison.changes.iter().find(|change| change.at == index);
+            let verdict = match change {
+                Some(change) => format!("CHANGE here: × {:.2} (p {:.3})", change.ratio, change.p),
+                None if index == 0 => String::new(),
+                None if comparison.too_few => "too few starts to tell".to_owned(),
+                None => "no change".to_owned(),
+            };
+            rows.push(vec![
+                comparison.title.clone(),
+                comparison.figure.to_owned(),
+                side.label.clone(),
+                side.starts.to_string(),
+                short_time(side.figure_ns as u64),
+                ratio,
+                verdict,
+            ]);
+        }
+    }
+    let head = ["measurement | load", "figure", "set", "starts", "median", "over the first", ""];
+    table(&head, &rows)
+}
+
+/// The parts of latencies that were taken apart.
+pub(super) fn stages(view: &View<'_>) -> Option<String> {
+    let mut rows = Vec::new();
+    for title in view.each(Record::title) {
+        for group in view.groups(&title) {
+            let mut total_ns = 0;
+            for (index, stage) in group.records[0].measured.stages.iter().enumerate() {
+                let mut all = crate::Histogram::default();
+                let of_record = |record: &&&Record| record.measured.stages.get(index).is_some();
+                for record in group.records.iter().filter(of_record) {
+                    all.merge(&record.measured.stages[index].histogram);
+                    total_ns += record.measured.stages[index].total_ns;
+                }
+                let time = |share| short_time(all.quantile_ns(share));
+                let row = [title.clone(), group.label.to_owned(), stage.name.clone()];
+                let times = [time(0.5), time(0.99), short_time(all.max_ns())];
+                rows.push(row.into_iter().chain(times).collect());
+            }
+            let whole: u64 = group.records.iter().filter_map(|record| whole_ns(record)).sum();
+            if total_ns > 0 {
+                let sum = format!("all stages together {}", short_time(total_ns));
+                let whole = format!("whole latencies together {}", short_time(whole));
+                let row = [title.clone(), group.label.to_owned(), "sum".to_owned(), sum, whole];
+                rows.push(row.into_iter().chain([String::new()]).collect());
+            }
+        }
+    }
+    let head = ["measurement | load", "set", "stage", "p50", "p99", "max"];
+    (!rows.is_empty()).then(|| table(&head, &rows))
+}
+
+fn whole_ns(record: &Record) -> Option<u64> {
+    record.measured.details.get("total_ns")?.as_u64()
+}
+
+/// What the loads were seen to do.
+pub(super) fn loads(view: &View<'_>) -> Option<String> {
+    let mut rows = Vec::new();
+    for load in view.each(|record| record.load.clone()) {
+        let seen: Vec<_> = view
+            .records()
+            .filter(|record| record.load == load)
+            .filter_map(|record| record.load_seen.as_ref())
+            .collect();
+        let middle = |figures: Vec<f64>| Summary::of(&figures).map_or(0.0, |all| all.median);
+        if seen.is_empty() {
+            continue;
+        }
+        let of = |figure: fn(&crate::record::LoadSeen) -> f64| {
+            middle(seen.iter().map(|seen| figure(seen)).collect())
+        };
+        let work: Vec<String> =
+            seen[0].work_per_s.iter().map(|(name, rate)| format!("{name}: {rate:.0}/s")).collect();
+        rows.push(vec![
+            load,
+            format!("{:.0} %", of(|seen| seen.cpu_share) * 100.0),
+            format!("{:.0}", of(|seen| seen.interrupts_per_s)),
+            format!("{:.0}", of(|seen| seen.switches_per_s)),
+            format!("{:.1}", of(|seen| seen.load_average)),
+            format!("{:.1} %", of(|seen| seen.steal_share) * 100.0),
+            work.join("; "),
+        ]);
+    }
+    let head = [
+        "load",
+        "CPU of its own",
+        "interrupts/s",
+        "switches/s",
+        "load average",
+        "stolen by the hypervisor",
+        "its workers",
+    ];
+    (!rows.is_empty()).then(|| table(&head, &rows))
+}
+
+/// What others measured.
+pub(super) fn references(view: &View<'_>) -> Option<String> {
+    let measured = view.each(|record| record.measured.measurement.clone());
+    let rows: Vec<Vec<String>> = view
+        .references
+        .iter()
+        .filter(|reference| measured.contains(&reference.measurement))
+        .map(|reference| {
+            let us = |us: f64| format!("{us} µs");
+            vec![
+                reference.name.clone(),
+                reference.mode_us.map_or("–".to_owned(), us),
+                us(reference.max_us),
+                reference.source.clone(),
+            ]
+        })
+        .collect();
+    let head = ["what and where", "mode", "max", "source"];
+    (!rows.is_empty()).then(|| table(&head, &rows))
+}

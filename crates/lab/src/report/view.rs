@@ -1,0 +1,82 @@
+//! What a report shows, sorted.
+
+use crate::Histogram;
+use crate::compare::{Comparison, Set};
+use crate::record::Record;
+use crate::reference::Reference;
+
+/// What a report is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'v> {
+    /// Its title.
+    pub title: &'v str,
+    /// What was compared.
+    pub sets: &'v [Set],
+    /// What came of it.
+    pub comparisons: &'v [Comparison],
+    /// What others measured.
+    pub references: &'v [Reference],
+}
+
+/// The records of one title in one set.
+#[derive(Debug, Clone)]
+pub(super) struct Group<'v> {
+    pub label: &'v str,
+    pub records: Vec<&'v Record>,
+}
+
+impl Group<'_> {
+    pub fn histogram(&self) -> Histogram {
+        crate::compare::together(self.records.iter().copied())
+    }
+
+    /// The maximum so far over all samples, one behind the other: seconds, nanoseconds.
+    pub fn creep(&self) -> Vec<(f64, f64)> {
+        let mut sorted = self.records.clone();
+        sorted.sort_by_key(|record| (record.restart, record.sample));
+        let (mut steps, mut before_s, mut max_ns) = (Vec::new(), 0.0, 0);
+        for record in sorted {
+            for new in &record.measured.observed.new_maxima {
+                if new.value_ns > max_ns {
+                    let at_s = before_s + new.at_ns as f64 / 1e9;
+                    steps.extend([(at_s, max_ns as f64), (at_s, new.value_ns as f64)]);
+                    max_ns = new.value_ns;
+                }
+            }
+            before_s += record.measured.seconds;
+        }
+        steps.push((before_s, max_ns as f64));
+        // The step up from nothing is none.
+        steps.remove(0);
+        steps
+    }
+}
+
+impl<'v> View<'v> {
+    /// All records.
+    pub(super) fn records(&self) -> impl Iterator<Item = &'v Record> {
+        self.sets.iter().flat_map(|set| &set.records)
+    }
+
+    /// What `key` says of the records, each once, in their order.
+    pub(super) fn each(&self, key: impl Fn(&Record) -> String) -> Vec<String> {
+        let mut keys = Vec::new();
+        for record in self.records() {
+            let key = key(record);
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+        keys
+    }
+
+    /// The records of a title by set; sets without any are left out.
+    pub(super) fn groups(&self, title: &str) -> Vec<Group<'v>> {
+        let of_set = |set: &'v Set| Group {
+            label: &set.label,
+            records: set.records.iter().filter(|record| record.title() == title).collect(),
+        };
+        let groups = self.sets.iter().map(of_set);
+        groups.filter(|group| !group.records.is_empty()).collect()
+    }
+}

@@ -1,0 +1,324 @@
+//! Where results stay: one SQLite file. A record is kept whole, as the line that it is; the columns
+//! beside it only find it again.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::Serialize;
+
+use crate::record::{Record, RecordError};
+
+/// How long another process may keep the file to itself.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The version of the tables.
+const VERSION: i64 = 1;
+
+const TABLES: &str = "
+    CREATE TABLE IF NOT EXISTS record (
+        id INTEGER PRIMARY KEY,
+        run TEXT NOT NULL, variant TEXT NOT NULL, name TEXT NOT NULL, series TEXT NOT NULL,
+        load TEXT NOT NULL, restart INTEGER NOT NULL, sample INTEGER NOT NULL,
+        started TEXT NOT NULL, kernel TEXT NOT NULL, count INTEGER NOT NULL, max_ns INTEGER NOT NULL,
+        body TEXT NOT NULL,
+        UNIQUE (run, variant, name, series, load, restart, sample)
+    );
+";
+
+/// Why the store does not do what it should.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The file.
+    #[error("the store {path}: {source}")]
+    Sqlite {
+        /// Which.
+        path: PathBuf,
+        /// What SQLite says.
+        source: rusqlite::Error,
+    },
+    /// Its folder.
+    #[error("the store {path}: {source}")]
+    Folder {
+        /// Which.
+        path: PathBuf,
+        /// What the kernel says.
+        source: std::io::Error,
+    },
+    /// It was made by a later version.
+    #[error("the store {path} has version {version}, newer than {VERSION}: use a newer millstream")]
+    Newer {
+        /// Which.
+        path: PathBuf,
+        /// Its version.
+        version: i64,
+    },
+    /// What is in it.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// No such run.
+    #[error("no run begins with `{0}`; `millstream lab list` shows them")]
+    NoRun(String),
+    /// Several such runs.
+    #[error("several runs begin with `{prefix}`: {runs}; write more of the name")]
+    Several {
+        /// What was asked for.
+        prefix: String,
+        /// What there is.
+        runs: String,
+    },
+    /// There is no home.
+    #[error("neither XDG_STATE_HOME nor HOME says where results belong: give --store FILE")]
+    NoPlace,
+}
+
+/// A run and variant in the store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Listed {
+    /// The run.
+    pub run: String,
+    /// The variant; may be empty.
+    pub variant: String,
+    /// When it began (RFC 3339).
+    pub started: String,
+    /// The kernel.
+    pub kernel: String,
+    /// Its measurements, separated by commas.
+    pub names: String,
+    /// Its loads, separated by commas.
+    pub loads: String,
+    /// Starts, of the cell with the most.
+    pub restarts: u32,
+    /// Records.
+    pub records: u32,
+    /// The largest latency, nanoseconds.
+    pub max_ns: u64,
+}
+
+/// An open store.
+#[derive(Debug)]
+pub struct Store {
+    path: PathBuf,
+    connection: Connection,
+}
+
+impl Store {
+    /// The user's store: `$XDG_STATE_HOME/millstream/lab.sqlite`, usually below `~/.local/state`.
+    ///
+    /// # Errors
+    /// [`StoreError::NoPlace`].
+    pub fn path_of_user(variable: impl Fn(&str) -> Option<PathBuf>) -> Result<PathBuf, StoreError> {
+        let set = |name: &str| variable(name).filter(|path| path.is_absolute());
+        let state = set("XDG_STATE_HOME").or_else(|| Some(set("HOME")?.join(".local/state")));
+        Ok(state.ok_or(StoreError::NoPlace)?.join("millstream/lab.sqlite"))
+    }
+
+    /// Opens a store, made if it is not there.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        folder
+            .map_or(Ok(()), std::fs::create_dir_all)
+            .map_err(|source| StoreError::Folder { path: path.to_owned(), source })?;
+        let fail = |source| StoreError::Sqlite { path: path.to_owned(), source };
+        let connection = Connection::open(path).map_err(fail)?;
+        let store = Self { path: path.to_owned(), connection };
+        let version = store.prepare().map_err(fail)?;
+        if version > VERSION {
+            return Err(StoreError::Newer { path: path.to_owned(), version });
+        }
+        Ok(store)
+    }
+
+    fn prepare(&self) -> rusqlite::Result<i64> {
+        self.connection.busy_timeout(PATIENCE)?;
+        let version = self.connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        if version == 0 {
+            self.connection.execute_batch(TABLES)?;
+            self.connection.pragma_update(None, "user_version", VERSION)?;
+        }
+        Ok(version)
+    }
+
+    fn fail(&self) -> impl Fn(rusqlite::Error) -> StoreError + use<> {
+        let path = self.path.clone();
+        move |source| StoreError::Sqlite { path: path.clone(), source }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Adds records, all or none. Those that are there already are left as they are: how many are
+    /// new.
+    ///
+    /// # Errors
+    /// [`StoreError::Sqlite`]; [`StoreError::Record`] for one that says nothing of its machine.
+    pub fn add(&mut self, records: &[Record]) -> Result<usize, StoreError> {
+        let fail = self.fail();
+        let change = self.connection.transaction().map_err(&fail)?;
+        let mut added = 0;
+        for record in records {
+            let kernel = record.environment.kernel_release.as_deref();
+            let kernel = kernel.ok_or(RecordError::NoEnvironment)?;
+            let measured = &record.measured;
+            let histogram = &measured.observed.histogram;
+            let done = change.execute(
+                "INSERT OR IGNORE INTO record (run, variant, name, series, load, restart, sample,
+                     started, kernel, count, max_ns, body)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+                params![
+                    record.run,
+                    record.variant,
+                    record.name,
+                    measured.series,
+                    record.load,
+                    record.restart,
+                    record.sample,
+                    measured.started,
+                    kernel,
+                    i64::try_from(histogram.count()).unwrap_or(i64::MAX),
+                    i64::try_from(histogram.max_ns()).unwrap_or(i64::MAX),
+                    record.to_line(),
+                ],
+            );
+            added += done.map_err(&fail)?;
+        }
+        change.commit().map_err(&fail)?;
+        Ok(added)
+    }
+
+    /// Every run and variant, the oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError::Sqlite`].
+    pub fn list(&self) -> Result<Vec<Listed>, StoreError> {
+        let listed = |row: &Row<'_>| {
+            Ok(Listed {
+                run: row.get(0)?,
+                variant: row.get(1)?,
+                started: row.get(2)?,
+                kernel: row.get(3)?,
+                names: row.get(4)?,
+                loads: row.get(5)?,
+                restarts: row.get(6)?,
+                records: row.get(7)?,
+                max_ns: row.get::<_, i64>(8)?.unsigned_abs(),
+            })
+        };
+        let query = || -> rusqlite::Result<Vec<Listed>> {
+            let mut query = self.connection.prepare(
+                "SELECT run, variant, min(started), min(kernel), group_concat(DISTINCT name),
+                     group_concat(DISTINCT load), max(restart) + 1, count(*), max(max_ns)
+                 FROM record GROUP BY run, variant ORDER BY min(started), min(id)",
+            )?;
+            query.query_map([], listed)?.collect()
+        };
+        query().map_err(self.fail())
+    }
+
+    /// The run that begins so; `last` is the one that was added last.
+    ///
+    /// # Errors
+    /// [`StoreError::NoRun`], [`StoreError::Several`].
+    pub fn find(&self, prefix: &str) -> Result<String, StoreError> {
+        let newest = "SELECT run FROM record ORDER BY id DESC LIMIT 1";
+        if prefix == "last" {
+            let run = self.connection.query_row(newest, [], |row| row.get(0)).optional();
+            return run.map_err(self.fail())?.ok_or_else(|| StoreError::NoRun(prefix.to_owned()));
+        }
+        let mut runs: Vec<String> = self.list()?.into_iter().map(|listed| listed.run).collect();
+        runs.dedup();
+        if runs.iter().any(|run| run == prefix) {
+            return Ok(prefix.to_owned());
+        }
+        runs.retain(|run| run.starts_with(prefix));
+        runs.sort();
+        runs.dedup();
+        match &runs[..] {
+            [run] => Ok(run.clone()),
+            [] => Err(StoreError::NoRun(prefix.to_owned())),
+            _ => Err(StoreError::Several { prefix: prefix.to_owned(), runs: runs.join(", ") }),
+        }
+    }
+
+    /// The records of a run, of one variant or of all, as they were added.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn records(&self, run: &str, variant: Option<&str>) -> Result<Vec<Record>, StoreError> {
+        let query = || -> rusqlite::Result<Vec<String>> {
+            let mut query = self.connection.prepare(
+                "SELECT body FROM record
+                 WHERE run = ?1 AND (?2 IS NULL OR variant = ?2) ORDER BY id",
+            )?;
+            query.query_map(params![run, variant], |row| row.get(0))?.collect()
+        };
+        let lines = query().map_err(self.fail())?;
+        lines.iter().map(|line| Ok(Record::parse(line)?)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::tests::record;
+
+    fn place(run: &str, variant: &str, restart: u32) -> Record {
+        let (run, variant) = (run.to_owned(), variant.to_owned());
+        Record { run, variant, restart, ..record("timer", &[5, 7]) }
+    }
+
+    #[test]
+    fn what_is_added_is_there_once_also_for_the_next_who_opens_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("deep/lab.sqlite");
+        let records = [place("run 1", "a", 0), place("run 1", "a", 1), place("run 1", "b", 0)];
+        let mut store = Store::open(&path).unwrap();
+        assert_eq!(store.add(&records).unwrap(), 3);
+        assert_eq!(store.add(&records).unwrap(), 0, "the same again");
+        drop(store);
+        let store = Store::open(&path).unwrap();
+        assert_eq!(store.records("run 1", Some("a")).unwrap(), records[..2]);
+        assert_eq!(store.records("run 1", None).unwrap().len(), 3);
+        let listed = store.list().unwrap();
+        assert_eq!((listed.len(), listed[0].restarts, listed[0].records), (2, 2, 2));
+        assert_eq!((&*listed[0].names, listed[0].max_ns), ("timer", 7));
+    }
+
+    #[test]
+    fn a_run_is_found_by_as_much_of_its_name_as_is_needed() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&folder.path().join("s")).unwrap();
+        assert!(matches!(store.find("last"), Err(StoreError::NoRun(_))));
+        store.add(&["night-1", "night-10", "day"].map(|run| place(run, "", 0))).unwrap();
+        assert_eq!(store.find("d").unwrap(), "day");
+        assert_eq!(store.find("night-1").unwrap(), "night-1");
+        assert_eq!(store.find("last").unwrap(), "day");
+        let error = store.find("night").unwrap_err().to_string();
+        assert!(error.contains("night-1, night-10; write more"), "{error}");
+        assert!(store.find("x").unwrap_err().to_string().contains("no run begins with `x`"));
+    }
+
+    #[test]
+    fn what_says_nothing_of_its_machine_is_refused_and_so_is_a_later_store() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let mut store = Store::open(&path).unwrap();
+        let mut nowhere = place("r", "", 1);
+        nowhere.environment.kernel_release = None;
+        let error = store.add(&[place("r", "", 0), nowhere]).unwrap_err().to_string();
+        assert!(error.contains("on which machine"), "{error}");
+        assert_eq!(store.list().unwrap(), [], "all or none");
+        store.connection.pragma_update(None, "user_version", 2).unwrap();
+        drop(store);
+        let error = Store::open(&path).unwrap_err().to_string();
+        assert!(error.contains("version 2, newer than 1"), "{error}");
+        std::fs::write(&path, "this is no store, and far too long to be an empty one").unwrap();
+        assert!(matches!(Store::open(&path), Err(StoreError::Sqlite { .. })));
+    }
+}

@@ -1,0 +1,124 @@
+//! Two ways to sleep to an absolute time.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::thread::clock_nanosleep_absolute;
+use rustix::time::{
+    ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime,
+    timerfd_create, timerfd_settime,
+};
+use serde::{Deserialize, Serialize};
+
+/// How a thread sleeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mechanism {
+    /// clock_nanosleep(2), absolute, on CLOCK_MONOTONIC.
+    Nanosleep,
+    /// A periodic timerfd_create(2) on the same clock, and read(2).
+    Timerfd,
+}
+
+/// A thread that runs again.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Woken {
+    /// Now, nanoseconds of CLOCK_MONOTONIC.
+    pub at_ns: u64,
+    /// Since the deadline.
+    pub late_ns: u64,
+    /// Deadlines that passed meanwhile.
+    pub missed: u64,
+}
+
+/// Deadlines at equal distances.
+pub(super) struct Alarm {
+    deadline_ns: u64,
+    interval_ns: u64,
+    handicap_ns: u64,
+    timer: Option<OwnedFd>,
+}
+
+impl Alarm {
+    pub fn new(
+        mechanism: Mechanism,
+        first_ns: u64,
+        interval_ns: u64,
+        handicap_ns: u64,
+    ) -> io::Result<Self> {
+        let timer = match mechanism {
+            Mechanism::Nanosleep => None,
+            Mechanism::Timerfd => {
+                let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?;
+                let it_value = timespec(first_ns + handicap_ns);
+                let when = Itimerspec { it_interval: timespec(interval_ns), it_value };
+                timerfd_settime(&timer, TimerfdTimerFlags::ABSTIME, &when)?;
+                Some(timer)
+            }
+        };
+        Ok(Self { deadline_ns: first_ns, interval_ns, handicap_ns, timer })
+    }
+
+    /// Sleeps to the next deadline, which is in the past when the last one was served very late.
+    pub fn wait(&mut self) -> io::Result<Woken> {
+        let expired = match &self.timer {
+            None => {
+                let until = timespec(self.deadline_ns + self.handicap_ns);
+                while let Err(error) = clock_nanosleep_absolute(ClockId::Monotonic, &until) {
+                    if error != rustix::io::Errno::INTR {
+                        return Err(error.into());
+                    }
+                }
+                None
+            }
+            Some(timer) => {
+                let mut count = [0; 8];
+                rustix::io::retry_on_intr(|| rustix::io::read(timer, &mut count))?;
+                Some(u64::from_ne_bytes(count))
+            }
+        };
+        let at_ns = now_ns();
+        let late_ns = at_ns.saturating_sub(self.deadline_ns);
+        let served = late_ns.saturating_sub(self.handicap_ns);
+        // The timer knows how many of its deadlines a read took; a sleep takes those that passed.
+        let passed = expired.unwrap_or(served / self.interval_ns + 1);
+        self.deadline_ns += passed * self.interval_ns;
+        Ok(Woken { at_ns, late_ns, missed: passed - 1 })
+    }
+}
+
+/// A steady beat for whoever needs no figures.
+pub struct Beat(Alarm);
+
+impl Beat {
+    /// From now on.
+    #[must_use]
+    pub fn every_ns(interval_ns: u64) -> Self {
+        let interval_ns = interval_ns.max(1);
+        Self(Alarm {
+            deadline_ns: now_ns() + interval_ns,
+            interval_ns,
+            handicap_ns: 0,
+            timer: None,
+        })
+    }
+
+    /// Sleeps to the next one.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn wait(&mut self) -> io::Result<()> {
+        self.0.wait().map(drop)
+    }
+}
+
+/// CLOCK_MONOTONIC, nanoseconds.
+pub(super) fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
+}
+
+fn timespec(ns: u64) -> Timespec {
+    let (tv_sec, tv_nsec) = (ns / 1_000_000_000, ns % 1_000_000_000);
+    Timespec { tv_sec: tv_sec as _, tv_nsec: tv_nsec as _ }
+}

@@ -1,0 +1,191 @@
+//! How late a thread runs after its timer: what cyclictest measures. Each CPU has a thread that
+//! sleeps to absolute deadlines and compares the clock with the deadline as soon as it runs.
+//!
+//! A deadline that passes while the thread still waits for an earlier one is missed: it is counted
+//! and not slept for, so that one stall is one latency and a count.
+
+mod alarm;
+mod quiet;
+
+pub use alarm::{Beat, Mechanism};
+pub use quiet::Quiet;
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use millstream_sys::sched::{self, Class, ClassError};
+use millstream_sys::thread::{PinError, name_current_thread, pin_current_thread};
+
+use crate::Observed;
+use alarm::{Alarm, now_ns};
+
+/// From the start of a thread to its first deadline, nanoseconds.
+const LEAD_NS: u64 = 5_000_000;
+/// How often whoever waits looks whether to end.
+const TICK: Duration = Duration::from_millis(20);
+
+/// What is measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// A thread on each.
+    pub cpus: Vec<usize>,
+    /// How the threads sleep.
+    pub mechanism: Mechanism,
+    /// Their scheduling class.
+    pub class: Class,
+    /// From deadline to deadline, nanoseconds.
+    pub interval_ns: u64,
+    /// Wake-ups of each thread.
+    pub count: u64,
+    /// Every wake-up is this much later than it could be: to prove that a comparison finds it.
+    pub handicap_ns: u64,
+}
+
+/// What one thread saw.
+#[derive(Debug, Clone)]
+pub struct Taken {
+    /// Where it ran.
+    pub cpu: usize,
+    /// How late it was.
+    pub observed: Observed,
+    /// Deadlines that passed while it waited for an earlier one.
+    pub missed: u64,
+    /// How long it took, seconds.
+    pub seconds: f64,
+}
+
+/// Why nothing could be measured.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TimerError {
+    /// A thread is not where it should be.
+    #[error(transparent)]
+    Pin(#[from] PinError),
+    /// A thread has not the class that it should have.
+    #[error(transparent)]
+    Class(#[from] ClassError),
+    /// The kernel gives no timer, or no thread.
+    #[error("no timer on CPU {cpu}: {source}")]
+    Timer {
+        /// Where.
+        cpu: usize,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+/// Measures on all CPUs at once; `ended` says that somebody wants it to end early. What the
+/// threads saw, in the order of the plan's CPUs.
+///
+/// # Errors
+/// [`TimerError`] of the first thread that could not begin; the others are ended.
+pub fn measure(plan: &Plan, ended: fn() -> bool) -> Result<Vec<Taken>, TimerError> {
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let start_ns = now_ns() + LEAD_NS;
+        let stop = &stop;
+        let mut threads = Vec::with_capacity(plan.cpus.len());
+        for (index, cpu) in plan.cpus.iter().copied().enumerate() {
+            // Evenly over the interval, so that threads do not wake at the same moment.
+            let phase_ns = plan.interval_ns * index as u64 / plan.cpus.len() as u64;
+            let body = move || {
+                let taken = observe(plan, cpu, start_ns + phase_ns, stop);
+                // One that cannot measure ends all.
+                if taken.is_err() {
+                    stop.store(true, Ordering::Relaxed);
+                }
+                taken
+            };
+            let builder = thread::Builder::new().name(format!("ms-timer-{cpu}"));
+            let spawned = builder.spawn_scoped(scope, body);
+            threads.push(spawned.map_err(|source| {
+                stop.store(true, Ordering::Relaxed);
+                TimerError::Timer { cpu, source }
+            })?);
+        }
+        while threads.iter().any(|thread| !thread.is_finished()) {
+            thread::sleep(TICK);
+            if ended() {
+                stop.store(true, Ordering::Relaxed);
+            }
+        }
+        let taken = threads.into_iter().map(|thread| match thread.join() {
+            Ok(taken) => taken,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        taken.collect()
+    })
+}
+
+/// The measuring thread: allocates before its first deadline only.
+fn observe(plan: &Plan, cpu: usize, first_ns: u64, stop: &AtomicBool) -> Result<Taken, TimerError> {
+    let fail = |source| TimerError::Timer { cpu, source };
+    pin_current_thread(cpu)?;
+    // The kernel's name for it; the thread's own is long.
+    let _ = name_current_thread(&format!("ms-timer-{cpu}"));
+    let mut observed = Observed::default();
+    let mut missed = 0;
+    let mut alarm =
+        Alarm::new(plan.mechanism, first_ns, plan.interval_ns, plan.handicap_ns).map_err(fail)?;
+    sched::set_current_thread(plan.class)?;
+    let mut last_ns = first_ns;
+    for _ in 0..plan.count {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let woken = alarm.wait().map_err(fail)?;
+        last_ns = woken.at_ns;
+        observed.record(woken.late_ns, woken.at_ns.saturating_sub(first_ns));
+        missed += woken.missed;
+    }
+    Ok(Taken { cpu, observed, missed, seconds: last_ns.saturating_sub(first_ns) as f64 / 1e9 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(mechanism: Mechanism) -> Plan {
+        let cpus = millstream_sys::thread::allowed_cpus().unwrap().iter().take(2).collect();
+        let class = Class::Other;
+        Plan { cpus, mechanism, class, interval_ns: 500_000, count: 50, handicap_ns: 0 }
+    }
+
+    #[test]
+    fn every_cpu_has_all_its_wake_ups_and_none_before_its_deadline() {
+        for mechanism in [Mechanism::Nanosleep, Mechanism::Timerfd] {
+            let plan = plan(mechanism);
+            let taken = measure(&plan, || false).unwrap();
+            let seen: Vec<_> = taken.iter().map(|taken| taken.cpu).collect();
+            assert_eq!(seen, plan.cpus);
+            for taken in taken {
+                assert_eq!(taken.observed.histogram.count(), 50, "{mechanism:?}");
+                let deadlines = 49 + taken.missed;
+                let at_least = deadlines as f64 * 0.5e-3 - 0.5e-3;
+                assert!(taken.seconds >= at_least, "{mechanism:?} {taken:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_handicap_shows_in_every_wake_up() {
+        for mechanism in [Mechanism::Nanosleep, Mechanism::Timerfd] {
+            let plan = Plan { handicap_ns: 200_000, ..plan(mechanism) };
+            let taken = measure(&plan, || false).unwrap();
+            let min_ns = taken[0].observed.histogram.min_ns();
+            assert!(min_ns >= 200_000, "{mechanism:?}: {min_ns}");
+        }
+    }
+
+    #[test]
+    fn it_ends_when_asked_to_and_a_cpu_that_is_not_there_is_named() {
+        let endless = Plan { count: u64::MAX, ..plan(Mechanism::Nanosleep) };
+        let taken = measure(&endless, || true).unwrap();
+        assert!(taken.iter().all(|taken| taken.observed.histogram.count() < 1_000_000));
+        let nowhere = Plan { cpus: vec![endless.cpus[0], 1023], ..endless };
+        let error = measure(&nowhere, || false).unwrap_err().to_string();
+        assert!(error.starts_with("cannot run on CPU 1023"), "{error}");
+    }
+}

@@ -1,0 +1,47 @@
+"""Two latency programs in turns: pairs of short runs until their medians over pairs are known well enough.
+
+Machines that others share change from second to second, so a single long run of each compares two moments of
+the machine. Each pair has both programs one after the other, in an order that alternates.
+"""
+
+import statistics
+
+
+def quantile(counts, share):
+    """The value that `share` of all do not exceed; `counts` maps values to how often they came."""
+    wanted, below = share * sum(counts.values()), 0
+    for value in sorted(counts):
+        below += counts[value]
+        if below >= wanted:
+            return value
+    raise ValueError("no value")
+
+
+def microseconds(histogram):
+    """A histogram of ours, floored to microseconds as others count."""
+    counts = {}
+    for upper_ns, count in histogram["classes_ns"]:
+        counts[upper_ns // 1000] = counts.get(upper_ns // 1000, 0) + count
+    return counts
+
+
+def agree(ours, theirs, p50_tolerance_us, p99_tolerance, pairs_min, pairs_max, floor_us=1):
+    """Whether the two agree. Each program returns (p50, p99) in microseconds.
+
+    Pairs are added until the medians over pairs agree, from `pairs_min` to `pairs_max`; a figure in whole
+    microseconds may be off by `floor_us` whatever the share.
+    """
+    seen = []
+    while True:
+        order = [ours, theirs] if len(seen) % 2 == 0 else [theirs, ours]
+        results = {program: program() for program in order}
+        seen.append((results[ours], results[theirs]))
+        p50, p99 = [[statistics.median(pair[side][figure] for pair in seen) for side in (0, 1)]
+                    for figure in (0, 1)]
+        p50_off, p99_off = abs(p50[0] - p50[1]), abs(p99[0] - p99[1])
+        good = p50_off <= p50_tolerance_us and p99_off <= max(p99_tolerance * p99[1], floor_us)
+        if len(seen) >= pairs_min and good or len(seen) >= pairs_max:
+            break
+    print(f"medians over {len(seen)} pairs, ours against theirs: p50 {p50[0]:.1f} and {p50[1]:.1f} us, "
+          f"p99 {p99[0]:.1f} and {p99[1]:.1f} us ({p99[0] / p99[1]:.3f})")
+    return good

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""`millstream latency udp` beside `sockperf ping-pong` over loopback: same CPUs, size and system calls, in turns.
+
+Whole round trips. Medians within 1 us and 99th percentiles within 10 %, each the median over pairs of runs.
+"""
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+
+from common import MILLSTREAM, die_with_parent, skip
+from pairs import agree, quantile
+
+BYTES, SECONDS = 22, 1
+
+
+def ours():
+    """A run of ours, blocking kernel sockets: p50 and p99, microseconds."""
+    # A frame of 64 bytes holds 22 of payload.
+    command = [MILLSTREAM, "latency", "udp", "--json", "--loopback", "--only", "none but the base",
+               "--size", str(BYTES + 42), "--count", "20000", "--repeat", "1", "--cpus", CPUS]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    if done.returncode != 0:
+        sys.exit(f"millstream: {done.stderr}")
+    record = json.loads(done.stdout)["results"]["records"][0]
+    counts = dict(map(tuple, record["observed"]["histogram"]["classes_ns"]))
+    return quantile(counts, 0.5) / 1e3, quantile(counts, 0.99) / 1e3
+
+
+def theirs():
+    """The same with sockperf."""
+    command = ["taskset", "-c", CPUS.split(",")[0], "sockperf", "ping-pong", "-i", "127.0.0.1", "-p", PORT,
+               "-m", str(BYTES), "-t", str(SECONDS), "--full-rtt", "--pre-warmup-wait", "0"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    found = dict(re.findall(r"percentile (\d+\.\d+) = +(\d+\.\d+)", done.stdout))
+    if done.returncode != 0 or not found:
+        sys.exit(f"sockperf: {done.stdout}{done.stderr}")
+    return float(found["50.000"]), float(found["99.000"])
+
+
+def free_port():
+    """A UDP port that nobody has now."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return str(probe.getsockname()[1])
+
+
+def main():
+    """Compares."""
+    if shutil.which("sockperf") is None:
+        skip("no sockperf (Debian package sockperf)")
+    if not os.access(MILLSTREAM, os.X_OK):
+        skip(f"no {MILLSTREAM} (run make build)")
+    pairs = [int(os.environ.get(name, default)) for name, default in [("PAIRS_MIN", 5), ("PAIRS_MAX", 15)]]
+    server = subprocess.Popen(
+        ["taskset", "-c", CPUS.split(",")[1], "sockperf", "server", "-i", "127.0.0.1", "-p", PORT],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=die_with_parent)
+    try:
+        time.sleep(0.5)
+        good = agree(ours, theirs, 1, 0.1, *pairs)
+    finally:
+        server.kill()
+        server.wait()
+    print(f"{BYTES} bytes between CPUs {CPUS}: " + ("they agree" if good else "they differ"))
+    sys.exit(0 if good else 1)
+
+
+ALLOWED = sorted(os.sched_getaffinity(0))
+CPUS = f"{ALLOWED[0]},{ALLOWED[1 % len(ALLOWED)]}"
+PORT = free_port()
+
+if __name__ == "__main__":
+    main()
