@@ -29,7 +29,7 @@ test: rust
 
 test-peers: build
 	@scripts/need.sh --optional uhd-host libuhd-dev g++ python3-uhd gnuradio python3-numpy ffmpeg iproute2 util-linux tshark strace \
-	  iputils-ping iputils-arping netcat-openbsd tcpdump \
+	  iputils-ping iputils-arping netcat-openbsd tcpdump rt-tests sockperf \
 	  python3-gevent python3-msgpack python3-pyroute2 python3-pyudev python3-netaddr python3-six python3-systemd
 	peers/run-all.sh
 

@@ -19,8 +19,8 @@ const TABLES: &str = "
         id INTEGER PRIMARY KEY,
         run TEXT NOT NULL, variant TEXT NOT NULL, name TEXT NOT NULL, series TEXT NOT NULL,
         load TEXT NOT NULL, restart INTEGER NOT NULL, sample INTEGER NOT NULL,
-        started TEXT NOT NULL, kernel TEXT NOT NULL, count INTEGER NOT NULL, max_ns INTEGER NOT NULL,
-        body TEXT NOT NULL,
+        started TEXT NOT NULL, kernel TEXT NOT NULL,
+        count INTEGER NOT NULL, max_ns INTEGER NOT NULL, body TEXT NOT NULL,
         UNIQUE (run, variant, name, series, load, restart, sample)
     );
 ";

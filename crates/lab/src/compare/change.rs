@@ -1,9 +1,10 @@
 //! Where a figure changes along an order of sets.
 //!
 //! Of all stretches of sets and all boundaries in them, the one at which the ranks of both sides
-//! differ most is tested against random orders of the same starts, and either side of it is searched
-//! in turn (Fryzlewicz, *Annals of Statistics* 42, 2014, with every stretch, because sets are few,
-//! and a permutation test, because starts are). Ranks, because a single wild start must not decide.
+//! differ most is tested against random orders of the same starts, and either side of it is
+//! searched in turn (Fryzlewicz, *Annals of Statistics* 42, 2014, with every stretch, because sets
+//! are few, and a permutation test, because starts are). Ranks, because a single wild start must
+//! not decide.
 
 use millstream_dsp::noise::Noise;
 use serde::Serialize;

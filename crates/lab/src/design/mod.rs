@@ -5,8 +5,8 @@
 //! done in an order that mixes the machine's drift with what is compared. So a run goes in rounds:
 //! each round has every cell (variant × measurement × load) once, in an order that is drawn anew,
 //! and every cell is a fresh start of the program with several samples in it. What differs within
-//! and between starts is told apart ([`variance`]), and the run ends when the figure wanted is known
-//! well enough in every cell, or at the last round.
+//! and between starts is told apart ([`variance`]), and the run ends when the figure wanted is
+//! known well enough in every cell, or at the last round.
 
 mod host;
 mod plan;

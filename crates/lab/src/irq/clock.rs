@@ -37,7 +37,7 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// From questions before and after; none when there are none, or the device's clock stood still.
+    /// From questions before and after; none without any, or when the device's clock stood still.
     #[must_use]
     pub fn new(before: &[Exchange], after: &[Exchange]) -> Option<Self> {
         let quickest =

@@ -79,7 +79,7 @@ fn convert(board: &Board, line: &mut impl Line) -> io::Result<()> {
     let mut edge_ns = host_ns() + period_ns;
     let mut number = 0;
     for _ in 0..board.count.load(Relaxed) {
-        wait_until(edge_ns);
+        wait_until(edge_ns, AWAKE_NS.min(period_ns / 3));
         if board.command.load(Relaxed) == command::END {
             break;
         }
@@ -107,6 +107,8 @@ fn convert(board: &Board, line: &mut impl Line) -> io::Result<()> {
         for (place, sample) in (number * block.samples.len() as u64..).zip(&block.samples) {
             sample.store(place, Relaxed);
         }
+        // Whoever sees this block complete sees the next one not yet converted.
+        board.block(next + 1).converted_ticks.store(0, Relaxed);
         block.raised_ticks.store(ticks(host_ns()), Relaxed);
         block.number.store(next, Release);
         line.raise()?;
@@ -115,10 +117,10 @@ fn convert(board: &Board, line: &mut impl Line) -> io::Result<()> {
     Ok(())
 }
 
-fn wait_until(at_ns: u64) {
+fn wait_until(at_ns: u64, awake_ns: u64) {
     let left_ns = at_ns.saturating_sub(host_ns());
-    if left_ns > AWAKE_NS {
-        std::thread::sleep(Duration::from_nanos(left_ns - AWAKE_NS));
+    if left_ns > awake_ns {
+        std::thread::sleep(Duration::from_nanos(left_ns - awake_ns));
     }
     while host_ns() < at_ns {
         spin_loop();

@@ -221,13 +221,14 @@ impl Run<'_> {
             let driver = scope.spawn(move || self.guard(self.driver(line, wake, callbacks)));
             let user = scope.spawn(move || self.guard(self.user(wake, callbacks)));
             self.board.command.store(command::CONVERT, Release);
-            let mut drained = 0;
+            let mut since_finished = None;
             while !(driver.is_finished() || user.is_finished()) {
                 thread::sleep(TICK);
-                let finished = self.board.finished.load(Acquire) == 1;
-                // What was raised last has time to arrive.
-                drained += u32::from(finished);
-                if ended() || drained > 5 || self.over.load(Relaxed) {
+                if self.board.finished.load(Acquire) == 1 {
+                    since_finished = since_finished.or_else(|| Some(Instant::now()));
+                }
+                let overdue = since_finished.is_some_and(|since| since.elapsed() > PATIENCE);
+                if ended() || self.is_drained() || overdue || self.over.load(Relaxed) {
                     self.end(line, wake)?;
                 }
             }
@@ -241,6 +242,13 @@ impl Run<'_> {
             seen.cpu_s += driver_s;
             Ok(seen)
         })
+    }
+
+    /// Whether the device is at its end and every block has been read.
+    fn is_drained(&self) -> bool {
+        let missed = self.board.overruns.load(Relaxed);
+        self.board.finished.load(Acquire) == 1
+            && self.board.consumed.load(Acquire) + missed >= self.plan.count
     }
 
     /// Wakes both threads, which then see that it is over.
@@ -296,9 +304,9 @@ impl Run<'_> {
             if ready > 0 {
                 wake.write_all(&ready.to_ne_bytes())?;
             }
-            let converted = two && self.board.transfers.load(Relaxed) < block;
-            if converted && (block as usize) < callbacks.len() && ready == 0 {
-                callbacks[block as usize].first_ns.store(now_ns, Relaxed);
+            let is_converted = two && self.board.block(block).converted_ticks.load(Acquire) != 0;
+            if let Some(callback) = callbacks.get(block as usize).filter(|_| is_converted) {
+                callback.first_ns.store(now_ns, Relaxed);
                 self.board.transfers.store(block, Release);
             }
         }

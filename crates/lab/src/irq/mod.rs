@@ -2,10 +2,10 @@
 //! with direct memory access and a capture clock, imitated by a process of its own.
 //!
 //! The device ([`device`]) latches its own clock at the edge, writes samples into shared memory
-//! ([`board`]) and raises an interrupt, which on this host is an eventfd. A driver's thread is woken
-//! by it, and wakes the user's thread, which reads the samples. Every station takes the time, so
-//! that the parts of the way sum to the whole, block by block. The two clocks are related by
-//! questions to the device before and after ([`clock`]).
+//! ([`board`]) and raises an interrupt, which on this host is an eventfd. A driver's thread is
+//! woken by it, and wakes the user's thread, which reads the samples. Every station takes the
+//! time, so that the parts of the way sum to the whole, block by block. The two clocks are related
+//! by questions to the device before and after ([`clock`]).
 //!
 //! With one interrupt a block the device does the housekeeping itself. With two, the first says
 //! that a conversion is done, the driver then starts the transfer, and the second says that that is

@@ -8,11 +8,13 @@ use crate::chart::{Svg, escape};
 use millstream_sys::Environment;
 
 const STYLE: &str = "
-body { font: 16px/1.5 sans-serif; max-width: 960px; margin: 2em auto; padding: 0 1em; color: #111; }
+body { font: 16px/1.5 sans-serif; max-width: 960px; margin: 2em auto; padding: 0 1em;
+  color: #111; }
 h1 { font-size: 1.6em; } h2 { font-size: 1.25em; margin-top: 2em; }
 .wide { overflow-x: auto; } svg { max-width: 100%; height: auto; }
 table { border-collapse: collapse; font-size: 0.85em; }
-th, td { text-align: left; padding: 0.25em 0.7em; border-bottom: 1px solid #ddd; vertical-align: top; }
+th, td { text-align: left; padding: 0.25em 0.7em; border-bottom: 1px solid #ddd;
+  vertical-align: top; }
 th { background: #f3f3f3; }
 .key { border-left: 4px solid #0b6e99; padding: 0.5em 1em; background: #f2f8fa; }
 .warn { border-left: 4px solid #c2571a; padding: 0.5em 1em; background: #fdf5f0; }
@@ -65,7 +67,8 @@ looks. The figure of the maximum so far shows whether it still grows; the estima
 of ten times as many values continues the tail by extreme-value theory (generalised extreme value \
 distribution over block maxima, by L-moments; interval by parametric bootstrap). It holds for the \
 machine as it was, and not for events that did not occur.</li>\
-<li><b>p99</b> is not exceeded by 99 of 100 values; the <b>mode</b> is the most frequent value.</li>\
+<li><b>p99</b> is not exceeded by 99 of 100 values; the <b>mode</b> is the most frequent \
+value.</li>\
 <li>In distributions both axes are logarithmic: a bar of height 1 is a single late value among all \
 others. Nothing is clipped.</li>\
 <li>A <b>start</b> is a fresh start of the program, in an order drawn at random, so that the \

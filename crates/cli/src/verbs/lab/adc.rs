@@ -3,9 +3,13 @@
 use crate::output::Report;
 use anyhow::Context;
 use millstream_lab::irq::{board::Board, device};
+use millstream_sys::sched::{Class, set_current_thread};
 use serde_json::Value;
 use std::fs::File;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+
+/// Hardware is never late; its process is of higher priority than whatever is ordinary.
+const PRIORITY: u8 = 50;
 
 /// Serves shared memory and an interrupt line that it inherited.
 #[derive(clap::Args)]
@@ -26,6 +30,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     // SAFETY: both are open, left so for this process, and nothing else here has them.
     let [memory, line] = [args.memory, args.line].map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
     let board = Board::map(&memory).context("this is started by `latency irq`")?;
+    // Where it may not, its edges are as punctual as its CPU is idle.
+    let _ = set_current_thread(Class::Fifo(PRIORITY));
     device::serve(&board, &mut File::from(line))?;
     Ok(Report::done(String::new(), Value::Null))
 }

@@ -71,6 +71,37 @@ fn by_variant(records: Vec<Record>, with_run: bool) -> Vec<Set> {
         }
     }
     // Starts are in random order: the plan's order of variants is not known, their names are.
-    sets.sort_by(|a, b| a.label.cmp(&b.label));
+    sets.sort_by_cached_key(|set| natural(&set.label));
     sets
+}
+
+/// A key that sorts versions as people do: 6.9 before 6.18.
+fn natural(label: &str) -> Vec<(String, u64)> {
+    let mut parts: Vec<(String, u64)> = Vec::new();
+    let (mut text, mut digits) = (String::new(), String::new());
+    for character in label.chars().chain(['\n']) {
+        if character.is_ascii_digit() {
+            digits.push(character);
+            continue;
+        }
+        if !digits.is_empty() {
+            let number = std::mem::take(&mut digits).parse().unwrap_or(u64::MAX);
+            parts.push((std::mem::take(&mut text), number));
+        }
+        text.push(character);
+    }
+    parts.push((text, 0));
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_in_their_order() {
+        let mut labels = ["6.18 rt", "6.9", "6.1", "5.10", "a", "6.18"];
+        labels.sort_by_cached_key(|label| natural(label));
+        assert_eq!(labels, ["5.10", "6.1", "6.9", "6.18", "6.18 rt", "a"]);
+    }
 }
