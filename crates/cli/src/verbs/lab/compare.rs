@@ -37,7 +37,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     anyhow::ensure!(
         sets.len() > 1,
         "only one set ({}): name another run, or one with several variants",
-        sets.first().map_or("", |set| &set.label)
+        sets.first().map_or("", |set| set.label.as_str())
     );
     let rule = Rule { effect_min: args.effect / 100.0, ..Rule::default() };
     let found = compare(&sets, &rule);

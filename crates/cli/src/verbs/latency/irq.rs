@@ -32,7 +32,7 @@ const CLASS: Class = Class::Fifo(80);
   sudo millstream latency irq --interrupts 1 --period-us 200 --count 50000 --histograms")]
 pub struct Args {
     /// Interrupts for a block; both by default, in turns.
-    #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1, 2],
+    #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1u8, 2],
           value_parser = clap::value_parser!(u8).range(1..=2))]
     interrupts: Vec<u8>,
 

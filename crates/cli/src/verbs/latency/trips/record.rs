@@ -21,9 +21,13 @@ pub fn measured(
     set("frame_bytes", round.frame_bytes.into());
     let numbers = [("rate_pps", round.rate_pps), ("load_pps", round.load_pps)];
     for (name, value) in numbers {
-        value.map(|value| set(name, value.into()));
+        if let Some(value) = value {
+            set(name, value.into());
+        }
     }
-    round.fifo.map(|priority| set("class", format!("fifo:{priority}").into()));
+    if let Some(priority) = round.fifo {
+        set("class", format!("fifo:{priority}").into());
+    }
     let frames = matches!(row.active.path, Path::Frames | Path::IpFrames);
     let beside = round.load_pps.map_or(String::new(), |load| format!(" beside {load:.0} pps"));
     let details = Map::from_iter([("cpu_share".to_owned(), trips.cpu_share.into())]);
