@@ -35,7 +35,7 @@ def ours():
 def theirs():
     """The same with sockperf."""
     command = ["taskset", "-c", CPUS.split(",")[0], "sockperf", "ping-pong", "-i", "127.0.0.1", "-p", PORT,
-               "-m", str(BYTES), "-t", str(SECONDS), "--full-rtt", "--pre-warmup-wait", "0"]
+               "-m", str(BYTES), "-t", str(SECONDS), "--full-rtt"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     found = dict(re.findall(r"percentile (\d+\.\d+) = +(\d+\.\d+)", done.stdout))
     if done.returncode != 0 or not found:

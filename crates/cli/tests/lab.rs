@@ -68,7 +68,7 @@ const PLAN: &str = r#"
     restarts = 6
     samples = 2
     settle_s = 0.0
-    variant = [{ name = "a" }, { name = "b", args = ["--handicap-us", "3000"] }]
+    variant = [{ name = "a" }, { name = "b", args = ["--handicap-us", "20000"] }]
     [[measurement]]
     name = "timer"
     args = ["latency", "timer", "--cpus", "0", "--class", "other", "--interval-us", "1000",
@@ -92,9 +92,10 @@ fn a_run_is_kept_compared_and_reported() {
     assert_eq!((&added["results"]["added"], &added["results"]["known"]), (&0.into(), &24.into()));
     for set in ["night", "r.jsonl"] {
         let args = [&["compare", set, "--fail-on-change", "--json"][..], &store].concat();
-        let found = lab(&args).fails(1, "2 changes").json();
-        let figures = found["results"]["figures"].as_array().unwrap();
-        assert!(figures.iter().all(|figure| figure["changes"][0]["at"] == 1), "{found}");
+        // On a busy machine the 99th percentile of so few values is anything.
+        let found = lab(&args).fails(1, "change").json();
+        let median = &found["results"]["figures"][0];
+        assert_eq!((&median["figure"], &median["changes"][0]["at"]), (&"p50".into(), &1.into()));
     }
     let args = ["report", "night", "--out", "p.html", "--title", "Two < three"];
     lab(&[&args[..], &store].concat()).succeeds();

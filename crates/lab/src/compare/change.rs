@@ -77,7 +77,7 @@ fn search(
     }
     let p = f64::from(1 + as_strong) / f64::from(1 + ORDERS);
     let [from, at, to] = found.sets;
-    let part = |from: usize, to: usize| middle(&values[edges[from]..edges[to]].to_vec());
+    let part = |from: usize, to: usize| middle(&values[edges[from]..edges[to]]);
     let ratio = part(at, to) / part(from, at).max(1.0);
     if p > rule.alpha || ratio.ln().abs() < (1.0 + rule.effect_min).ln() {
         return;

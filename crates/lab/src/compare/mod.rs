@@ -106,7 +106,7 @@ fn compare_figure(
         .collect();
     let samples: Vec<_> = held.iter().map(|(_, records)| by_start(records, quantile)).collect();
     let starts: Vec<Vec<f64>> =
-        samples.iter().map(|set| set.iter().map(middle).collect()).collect();
+        samples.iter().map(|set| set.iter().map(|start| middle(start)).collect()).collect();
     let sides = held.iter().enumerate().map(|(index, (set, records))| Side {
         label: set.label.clone(),
         starts: starts[index].len(),
@@ -134,7 +134,7 @@ fn by_start(records: &[Record], quantile: f64) -> Vec<Vec<f64>> {
     starts.into_values().collect()
 }
 
-fn middle(values: &Vec<f64>) -> f64 {
+fn middle(values: &[f64]) -> f64 {
     Summary::of(values).map_or(0.0, |summary| summary.median)
 }
 

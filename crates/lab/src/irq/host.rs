@@ -94,7 +94,7 @@ pub fn measure(
     start: &dyn Fn([i32; 2]) -> io::Result<Command>,
     ended: fn() -> bool,
 ) -> Result<Taken, IrqError> {
-    let device = Device::start(plan, start)?;
+    let mut device = Device::start(plan, start)?;
     let before = device.ask()?;
     let begun = Instant::now();
     let run = Run { plan, board: &device.board, over: AtomicBool::new(false) };
@@ -136,15 +136,16 @@ impl Device {
         board.period_ns.store(plan.period_ns, Relaxed);
         board.count.store(plan.count, Relaxed);
         let line = eventfd(0, EventfdFlags::CLOEXEC).map_err(io::Error::from)?;
-        let mut command = start([memory.as_raw_fd(), line.as_raw_fd()])?;
-        inherit(&mut command, [memory, line.try_clone()?]);
+        let raised = line.try_clone()?;
+        let mut command = start([memory.as_raw_fd(), raised.as_raw_fd()])?;
+        inherit(&mut command, [memory, raised]);
         millstream_sys::child::tie(&mut command, Some(plan.device_cpu));
         let child = command.spawn()?;
         Ok(Self { child, board, line: line.into() })
     }
 
     /// Questions about the clock.
-    fn ask(&self) -> Result<Vec<Exchange>, IrqError> {
+    fn ask(&mut self) -> Result<Vec<Exchange>, IrqError> {
         let mut exchanges = Vec::with_capacity(QUESTIONS);
         let until = Instant::now() + PATIENCE;
         let first = self.board.question.load(Relaxed) + 1;
@@ -158,6 +159,9 @@ impl Device {
                 // It may wait for this very CPU.
                 if looks.is_multiple_of(100_000) {
                     thread::sleep(Duration::from_millis(1));
+                    if let Some(status) = self.child.try_wait()? {
+                        return Err(io::Error::other(format!("it ended ({status})")).into());
+                    }
                     if Instant::now() > until {
                         return Err(IrqError::Silent("answer"));
                     }

@@ -158,7 +158,7 @@ fn machines(view: &View<'_>) -> String {
         for record in &set.records {
             let rows = describe(&record.environment);
             if !shown.contains(&rows) {
-                let _ = write!(text, "<h3>{}</h3>\n", escape(&set.label));
+                let _ = writeln!(text, "<h3>{}</h3>", escape(&set.label));
                 text += &tables::table(&["", ""], &rows);
                 shown.push(rows);
             }
