@@ -5,9 +5,9 @@ mod common;
 use common::{address, millstream};
 use std::path::Path;
 
-const VERBS: [&str; 12] = [
-    "bench", "blocks", "demo", "fault", "find", "grant", "latency", "net", "radio", "rx", "run",
-    "tx",
+const VERBS: [&str; 13] = [
+    "bench", "blocks", "demo", "fault", "find", "grant", "lab", "latency", "net", "radio", "rx",
+    "run", "tx",
 ];
 
 #[test]

@@ -91,7 +91,8 @@ fn the_record_holds_what_the_tree_tells() {
     let cpu = "model name\t: Big Iron 9000\nmicrocode\t: 0x2b\nflags\t\t: fpu hypervisor avx2";
     write(root, "proc/cpuinfo", cpu);
     write(root, "proc/cmdline", "quiet mitigations=off");
-    write(root, "boot/config-6.12.1-rt-amd64", "abc");
+    fs::create_dir(root.join("boot")).unwrap();
+    fs::write(root.join("boot/config-6.12.1-rt-amd64"), "abc").unwrap();
     write(root, "proc/meminfo", "MemTotal:       1000 kB");
     write(root, "proc/self/status", "Name:\tx\nCpus_allowed_list:\t2-3");
     write(root, &format!("{cpus}/isolated"), "2-3");

@@ -57,7 +57,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let name = args.name.clone().unwrap_or_else(|| format!("{} {started}", plan.name));
     anyhow::ensure!(!name.contains('/') && !name.is_empty(), "--name {name}: without a slash");
     let mut store = if args.no_store { None } else { Some(args.store.open()?) };
-    let mut file = args.records.as_ref().map(|path| open_records(path)).transpose()?;
+    let mut file = args.records.as_ref().map(open_records).transpose()?;
     let mut live = Live::new();
     let mut host = Host {
         program,
