@@ -45,6 +45,7 @@ enum Verb {
     Bench(verbs::bench::Args),
     Blocks(verbs::blocks::Args),
     Demo(verbs::demo::Args),
+    Doctor(verbs::doctor::Args),
     Fault(verbs::fault::Args),
     Find(verbs::find::Args),
     Generate(verbs::generate::Args),
@@ -56,6 +57,7 @@ enum Verb {
     Radio(verbs::radio::Args),
     Rx(verbs::rx::Args),
     Run(verbs::run::Args),
+    Shield(verbs::shield::Args),
     Tune(verbs::tune::Args),
     Tx(verbs::tx::Args),
 }
@@ -65,7 +67,8 @@ impl Verb {
     fn opens_links(&self) -> bool {
         match self {
             Self::Blocks(_) | Self::Fault(_) | Self::Find(_) | Self::Grant(_) => false,
-            Self::Atsc(_) | Self::Generate(_) | Self::Lab(_) => false,
+            Self::Atsc(_) | Self::Doctor(_) | Self::Generate(_) => false,
+            Self::Lab(_) | Self::Shield(_) => false,
             Self::Net(args) => args.opens_links(),
             _ => true,
         }
@@ -93,6 +96,7 @@ fn run(verb: Verb) -> anyhow::Result<output::Report> {
         Verb::Bench(args) => verbs::bench::run(args),
         Verb::Blocks(args) => verbs::blocks::run(args),
         Verb::Demo(args) => verbs::demo::run(args),
+        Verb::Doctor(args) => verbs::doctor::run(&args),
         Verb::Fault(args) => verbs::fault::run(args),
         Verb::Find(args) => verbs::find::run(args),
         Verb::Generate(args) => verbs::generate::run(args),
@@ -104,6 +108,7 @@ fn run(verb: Verb) -> anyhow::Result<output::Report> {
         Verb::Radio(args) => verbs::radio::run(args),
         Verb::Rx(args) => verbs::rx::run(args),
         Verb::Run(args) => verbs::run::run(args),
+        Verb::Shield(args) => verbs::shield::run(&args),
         Verb::Tune(args) => verbs::tune::run(args),
         Verb::Tx(args) => verbs::tx::run(args),
     }

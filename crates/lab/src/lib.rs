@@ -10,6 +10,7 @@
 //! | [`compare`] | whether results differ: intervals and change points |
 //! | [`convert`] | sample conversion beside a copy and beside UHD |
 //! | [`design`] | runs by plan: restarts, random order, variances, a stop rule |
+//! | [`explain`] | why an answer was late: the cause that a trace shows |
 //! | [`extreme`] | the tail beyond what was seen, with its uncertainty |
 //! | [`gnuradio`] | GNU Radio as a peer that takes requests |
 //! | [`graph`] | the runtime beside a hand-written loop and GNU Radio |
@@ -38,6 +39,7 @@ pub mod compare;
 pub mod convert;
 pub mod design;
 mod direction;
+pub mod explain;
 pub mod extreme;
 pub mod faults;
 pub mod gnuradio;

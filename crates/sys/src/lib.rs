@@ -12,9 +12,11 @@ pub mod journal;
 pub mod netlink;
 mod ntuple;
 pub mod sched;
+pub mod shield;
 pub mod thread;
 pub mod threads;
 mod topology;
+pub mod trace;
 pub mod usage;
 
 pub use cpu_set::{CpuSet, ParseCpuSetError};

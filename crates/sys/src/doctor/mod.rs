@@ -1,6 +1,6 @@
 //! What on this machine stands in the way of the stream or the deadline.
 //!
-//! A [`Rule`] looks at a [`View`] (files below a root folder, so that recorded machines test it) and
+//! A [`Rule`] looks at a [`View`] (files below a root, so that recorded machines test it) and
 //! tells what it found as [`Finding`]s: what it read and where, the verdict, what it costs, and the
 //! command that mends it. A rule changes nothing; [`apply`] does, through the journal.
 //!

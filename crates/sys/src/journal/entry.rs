@@ -1,5 +1,6 @@
 //! One line of a journal: a change of any kind.
 
+use super::group::{OfGroup, OfPins};
 use super::interface::OfInterface;
 use super::setting::OfFile;
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,8 @@ pub(super) struct Entry {
 pub(super) enum What {
     Interface(OfInterface),
     File(OfFile),
+    Group(OfGroup),
+    Pins(OfPins),
 }
 
 impl What {
@@ -28,6 +31,9 @@ impl What {
         match self {
             Self::Interface(one) => one.after.apply(&one.interface),
             Self::File(one) => one.apply(),
+            Self::Group(one) => one.apply(),
+            // It is written down only: what changes it comes next.
+            Self::Pins(_) => Ok(()),
         }
     }
 
@@ -36,6 +42,8 @@ impl What {
         match self {
             Self::Interface(one) => one.undo(),
             Self::File(one) => one.undo(),
+            Self::Group(one) => one.undo(),
+            Self::Pins(one) => one.undo(),
         }
     }
 
@@ -62,6 +70,8 @@ impl fmt::Display for What {
         match self {
             Self::Interface(one) => write!(f, "{}: {}", one.interface, one.before),
             Self::File(one) => one.fmt(f),
+            Self::Group(one) => write!(f, "{} (not there)", one.path.display()),
+            Self::Pins(one) => write!(f, "where {} threads may run", one.pins.len()),
         }
     }
 }

@@ -17,6 +17,7 @@
 
 mod entry;
 mod file;
+mod group;
 mod interface;
 mod kept;
 mod namespace;
@@ -30,6 +31,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use entry::{Entry, What};
 use file::File;
+use group::{OfGroup, OfPins, Pin};
 use interface::OfInterface;
 use setting::OfFile;
 
@@ -59,6 +61,14 @@ pub enum JournalError {
         interface: String,
         /// What was wanted.
         value: Value,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The control group could not be made.
+    #[error("cannot make the control group {}: {source}", path.display())]
+    Group {
+        /// Its folder.
+        path: PathBuf,
         /// The system's answer.
         source: io::Error,
     },
@@ -140,8 +150,8 @@ impl Journal {
         self.make(What::Interface(what), failed)
     }
 
-    /// Writes a text into a file of the kernel's until the [`Change`] is dropped; then it holds again
-    /// what it held, byte for byte.
+    /// Writes a text into a file of the kernel's until the [`Change`] is dropped; then it holds
+    /// again what it held, byte for byte.
     ///
     /// # Errors
     /// [`JournalError`]; then nothing is changed.
@@ -150,6 +160,30 @@ impl Journal {
             |source| JournalError::File { path: path.to_owned(), text: text.to_owned(), source };
         let what = OfFile::of(path, text).map_err(failed)?;
         self.make(What::File(what), failed)
+    }
+
+    /// Makes a control group until the [`Change`] is dropped; then its threads go to its parent.
+    ///
+    /// # Errors
+    /// [`JournalError`]; then nothing is changed.
+    pub fn make_group(self: &Arc<Self>, path: &Path) -> Result<Change, JournalError> {
+        let failed = |source| JournalError::Group { path: path.to_owned(), source };
+        self.make(What::Group(OfGroup { path: path.to_owned() }), failed)
+    }
+
+    /// Has those of some threads that may not run on all of `anywhere` pinned again as they are
+    /// now, when the [`Change`] is dropped.
+    ///
+    /// # Errors
+    /// [`JournalError`]; then nothing is remembered.
+    pub fn keep_pins(
+        self: &Arc<Self>,
+        threads: &[i32],
+        anywhere: &crate::CpuSet,
+    ) -> Result<Change, JournalError> {
+        let pins = threads.iter().filter_map(|thread| Pin::of(*thread, anywhere)).collect();
+        let failed = |source| JournalError::Write { folder: self.folder.clone(), source };
+        self.make(What::Pins(OfPins { pins }), failed)
     }
 
     /// Writes a change down, then makes it.

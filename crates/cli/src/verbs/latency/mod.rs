@@ -1,6 +1,7 @@
 //! `millstream latency`: how late things are on this machine, as distributions. One file a
 //! measurement.
 
+mod explain;
 mod irq;
 mod link;
 mod radio;
@@ -22,6 +23,7 @@ pub struct Args {
 /// Each measurement describes itself where its arguments are.
 #[derive(Subcommand)]
 enum What {
+    Explain(explain::Args),
     Irq(irq::Args),
     Link(link::Args),
     Radio(radio::Args),
@@ -32,6 +34,7 @@ enum What {
 /// Runs one measurement.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     match args.what {
+        What::Explain(args) => explain::run(&args),
         What::Irq(args) => irq::run(args),
         What::Link(args) => link::run(args),
         What::Radio(args) => radio::run(args),

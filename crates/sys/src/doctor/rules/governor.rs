@@ -1,4 +1,4 @@
-//! Whether the clock of the stream's processors follows the load (Documentation/admin-guide/pm/cpufreq.rst).
+//! Whether the clock of the stream's processors follows the load (Documentation, pm/cpufreq.rst).
 
 use crate::doctor::{Finding, Rule, Topic, View, Write};
 

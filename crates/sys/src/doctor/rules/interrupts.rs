@@ -1,4 +1,4 @@
-//! Which interrupts may come to the stream's processors (Documentation/core-api/irq/irq-affinity.rst).
+//! Which interrupts may come to the stream's processors (Documentation, irq/irq-affinity.rst).
 
 use crate::cpu_set::CpuSet;
 use crate::doctor::{Finding, Rule, Topic, View, Write};

@@ -1,4 +1,4 @@
-//! Whether timers set on one processor may fire on another (Documentation/admin-guide/sysctl/kernel.rst).
+//! Whether timers set on one processor may fire on another (Documentation, sysctl/kernel.rst).
 
 use crate::doctor::{Finding, Rule, Topic, View};
 

@@ -1,0 +1,126 @@
+//! What was found, for people: one line a finding, and below it what matters.
+
+use super::why;
+use millstream_sys::doctor::{Evidence, Finding, Verdict};
+use std::fmt::Write;
+use std::io::IsTerminal;
+
+/// Whether colours are understood.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Style {
+    Plain,
+    Coloured,
+}
+
+impl Style {
+    /// Colours where a terminal shows them and nobody has forbidden them (<https://no-color.org>).
+    pub fn of_terminal() -> Self {
+        let forbidden = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        match std::io::stdout().is_terminal() && !forbidden {
+            true => Self::Coloured,
+            false => Self::Plain,
+        }
+    }
+
+    fn paint(self, text: &str, code: &str) -> String {
+        match self {
+            Self::Plain => text.to_owned(),
+            Self::Coloured => format!("\x1b[{code}m{text}\x1b[0m"),
+        }
+    }
+}
+
+/// Width of the column of rules.
+const RULE_COLUMNS: usize = 24;
+
+/// The findings by topic, in the order of the rules.
+pub fn draw(findings: &[Finding], evidence: bool, style: Style) -> String {
+    let mut text = String::new();
+    let mut topic = None;
+    for finding in findings {
+        if topic != Some(finding.topic) {
+            topic = Some(finding.topic);
+            let _ = writeln!(text, "\n{}", style.paint(finding.topic.name(), "1"));
+        }
+        text += &line(finding, style);
+        text += &details(finding, evidence, style);
+    }
+    text
+}
+
+fn line(finding: &Finding, style: Style) -> String {
+    let (sign, code) = match finding.verdict {
+        Verdict::Costs => ("✘", "31"),
+        Verdict::Unknown => ("?", "33"),
+        Verdict::Good => ("✔", "32"),
+        Verdict::Absent => ("·", "2"),
+    };
+    let sign = style.paint(&format!("{sign} {:<9}", finding.verdict.name()), code);
+    let subject =
+        finding.subject.as_ref().map(|subject| format!("{subject}: ")).unwrap_or_default();
+    format!("  {sign}  {:<RULE_COLUMNS$}{subject}{}\n", finding.rule, finding.says)
+}
+
+fn details(finding: &Finding, evidence: bool, style: Style) -> String {
+    let stands_in_the_way = finding.verdict == Verdict::Costs;
+    let mut rows: Vec<(&str, String)> = Vec::new();
+    if stands_in_the_way {
+        rows.push(("why", why(finding).to_owned()));
+    }
+    if evidence || stands_in_the_way {
+        rows.extend(finding.evidence.iter().map(|seen| ("read", read(seen))));
+    }
+    rows.extend(finding.cost.iter().map(|cost| ("cost", cost.clone())));
+    if let Some(mend) = &finding.mend {
+        rows.push(("mend", style.paint(&mend.command, "36")));
+        rows.extend(mend.risk.iter().map(|risk| ("risk", (*risk).to_owned())));
+    }
+    let indent = " ".repeat(RULE_COLUMNS + 15);
+    rows.iter().fold(String::new(), |mut text, (name, row)| {
+        let _ = writeln!(text, "{indent}{}  {row}", style.paint(name, "2"));
+        text
+    })
+}
+
+fn read(seen: &Evidence) -> String {
+    const LONG: usize = 60;
+    let value = seen.value.split_whitespace().collect::<Vec<_>>().join(" ");
+    let short: String = value.chars().take(LONG).collect();
+    let more = if short.len() < value.len() { "…" } else { "" };
+    format!("{} = {short}{more}", seen.path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_sys::doctor::Topic;
+
+    fn finding() -> Finding {
+        let seen = Evidence { path: "/proc/x".into(), value: "1\n 2".into() };
+        let mut finding = Finding::costs("it is 1").about("eth0").seen([seen]).cost("2 ms");
+        finding = finding.mend_by_write("proc/sys/vm/x", "0").at_risk("none");
+        (finding.rule, finding.topic) = ("swap", Topic::Memory);
+        finding
+    }
+
+    #[test]
+    fn what_costs_is_told_with_its_evidence_and_mend() {
+        let text = draw(&[finding()], false, Style::Plain);
+        let lines: Vec<_> = text.lines().map(str::trim).collect();
+        assert_eq!(lines[1], "memory");
+        assert!(lines[2].starts_with("✘ costs you  swap ") && lines[2].ends_with("eth0: it is 1"));
+        assert!(lines[3].starts_with("why  a page that has gone to disk"));
+        let rest = ["read  /proc/x = 1 2", "cost  2 ms", "mend  sysctl -w vm.x=0", "risk  none"];
+        assert_eq!(lines[4..], rest);
+    }
+
+    #[test]
+    fn what_is_good_is_one_line_without_colours() {
+        let seen = Evidence { path: "/proc/x".into(), value: "1".repeat(99) };
+        let good = Finding::good("fine").seen([seen]);
+        let text = draw(std::slice::from_ref(&good), false, Style::Plain);
+        assert!(text.lines().count() == 3 && !text.contains('\x1b'), "{text}");
+        let text = draw(&[good], true, Style::Coloured);
+        assert!(text.contains("1…\n") && text.contains("\x1b[32m✔ good     \x1b[0m"), "{text}");
+    }
+}

@@ -1,0 +1,158 @@
+//! `millstream latency explain`: why a thread was late.
+
+mod table;
+
+use crate::{interrupt, output::Report};
+use anyhow::{Context, bail};
+use millstream_lab::explain::observer::Watch;
+use millstream_lab::explain::trials::{self, Injection};
+use millstream_lab::explain::{Explanation, Lookout, flood, observer};
+use millstream_sys::sched::Class;
+use serde_json::json;
+use std::io::{BufReader, stdin, stdout};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Watches a thread that sleeps to deadlines, and says why it was late when it was.
+///
+/// Trace events tell who had its CPU between deadline and answer: an interrupt, the work behind
+/// one, a rival, the hypervisor; or its own pages were missing, or it was stopped. Needs root.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  sudo millstream latency explain --cpu 1 --threshold-us 500 --outliers 5
+  sudo millstream latency explain --check     causes made on purpose must be named")]
+pub struct Args {
+    /// Where the thread runs; otherwise the last CPU that is allowed.
+    #[arg(long, value_name = "CPU")]
+    cpu: Option<usize>,
+
+    /// Its class: other, fifo:1 to fifo:99.
+    #[arg(long, value_name = "CLASS", default_value = "fifo:90")]
+    class: Class,
+
+    /// From deadline to deadline, microseconds.
+    #[arg(long, value_name = "US", default_value_t = 500,
+          value_parser = clap::value_parser!(u64).range(50..=1_000_000))]
+    interval_us: u64,
+
+    /// An answer later than this is explained, microseconds.
+    #[arg(long, value_name = "US", default_value_t = 1000,
+          value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    threshold_us: u64,
+
+    /// How many outliers to explain.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    outliers: u32,
+
+    /// How long to wait for them, seconds.
+    #[arg(long, value_name = "S", default_value_t = 30,
+          value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    seconds: u64,
+
+    /// Make causes happen (a FIFO hog, a network flood, page faults, a stop, nothing), and fail
+    /// where one of them is not named in 9 of 10 trials.
+    #[arg(long)]
+    check: bool,
+
+    /// Trials of each kind.
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "check")]
+    trials: u32,
+
+    /// What a process that helps is to do; not for people.
+    #[arg(long, hide = true, value_name = "JSON")]
+    watched: Option<String>,
+
+    /// What a process that helps is to do; not for people.
+    #[arg(long, hide = true, num_args = 2, value_names = ["FROM", "ONTO"])]
+    flood: Option<Vec<usize>>,
+}
+
+/// Succeeds when it could watch; with `--check`, when every cause was named often enough.
+pub fn run(args: &Args) -> anyhow::Result<Report> {
+    if let Some(plan) = &args.watched {
+        let plan = serde_json::from_str(plan).context("no plan to watch by")?;
+        observer::watch(&plan, BufReader::new(stdin()), &mut stdout())?;
+        return Ok(Report::done(String::new(), json!({})));
+    }
+    if let Some([from, onto]) = args.flood.as_deref() {
+        if let Err(error) = flood::serve(*from, *onto, BufReader::new(stdin()), &mut stdout()) {
+            // The other process tells it.
+            println!("{error}");
+        }
+        return Ok(Report::done(String::new(), json!({})));
+    }
+    let allowed = millstream_sys::thread::allowed_cpus()?;
+    let cpu = args.cpu.or_else(|| allowed.iter().last()).context("no CPU is allowed")?;
+    let watch = Watch {
+        cpu,
+        class: args.class.to_string(),
+        interval_ns: args.interval_us * 1000,
+        threshold_ns: args.threshold_us * 1000,
+    };
+    let mut lookout = Lookout::open(&watch, start_watched)?;
+    if args.check { check(args, cpu, &mut lookout) } else { look_out(args, cpu, &mut lookout) }
+}
+
+fn look_out(args: &Args, cpu: usize, lookout: &mut Lookout) -> anyhow::Result<Report> {
+    let start = Instant::now();
+    let end = Duration::from_secs(args.seconds);
+    let mut found: Vec<Explanation> = Vec::new();
+    while (found.len() as u32) < args.outliers && start.elapsed() < end && !interrupt::asked() {
+        lookout.arm()?;
+        // In steps, so that it can be ended.
+        let step = Duration::from_secs(1).min(end.saturating_sub(start.elapsed()));
+        found.extend(lookout.wait(step)?);
+    }
+    let late = args.threshold_us;
+    let mut text = format!(
+        "{} on CPU {cpu}, every {} us: {} answers later than {late} us in {:.1} s\n",
+        args.class,
+        args.interval_us,
+        found.len(),
+        start.elapsed().as_secs_f64()
+    );
+    text.extend(found.iter().map(table::explanation));
+    Ok(Report::done(text, json!({ "cpu": cpu, "threshold_us": late, "outliers": found })))
+}
+
+fn check(args: &Args, cpu: usize, lookout: &mut Lookout) -> anyhow::Result<Report> {
+    if args.trials == 0 {
+        bail!("no trial shows nothing: give --trials a number above 0");
+    }
+    let done = trials::play(lookout, cpu, args.trials, start_flood, |_| !interrupt::asked())?;
+    anyhow::ensure!(!interrupt::asked(), "ended before the trials were");
+    let short = |kind: &Injection| {
+        let of_kind = done.iter().filter(|trial| trial.injected == *kind);
+        let right = of_kind.clone().filter(|trial| trial.right).count();
+        right * 10 < of_kind.count() * 9
+    };
+    let missed: Vec<_> = Injection::ALL.iter().filter(|kind| short(kind)).collect();
+    let names: Vec<_> = missed.iter().map(|kind| kind.name()).collect();
+    let failure = (!missed.is_empty())
+        .then(|| format!("named in less than 9 of 10 trials: {}", names.join("; ")));
+    let results = json!({ "cpu": cpu, "threshold_us": args.threshold_us, "trials": done });
+    Ok(Report { text: table::trials(&done, args.threshold_us), results, failure })
+}
+
+fn this_program() -> std::io::Result<Command> {
+    // The file that runs, even if another one has its name by now.
+    let mut command = Command::new(match Path::new("/proc/self/exe").exists() {
+        true => "/proc/self/exe".into(),
+        false => std::env::current_exe()?,
+    });
+    command.args(["latency", "explain"]);
+    Ok(command)
+}
+
+fn start_watched(watch: &Watch) -> std::io::Result<Command> {
+    let mut command = this_program()?;
+    command.arg("--watched").arg(serde_json::to_string(watch)?);
+    Ok(command)
+}
+
+fn start_flood(from: usize, onto: usize) -> std::io::Result<Command> {
+    let mut command = this_program()?;
+    command.arg("--flood").arg(from.to_string()).arg(onto.to_string());
+    Ok(command)
+}

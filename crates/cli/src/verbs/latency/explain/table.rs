@@ -1,0 +1,108 @@
+//! Explanations, for people.
+
+use millstream_lab::explain::Explanation;
+use millstream_lab::explain::trials::{Injection, Trial};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Shares below this part of the whole are not told.
+const SMALL: f64 = 0.02;
+/// Characters of a bar of the whole.
+const BAR: f64 = 30.0;
+
+/// One outlier: its cause, and what took how long.
+pub fn explanation(found: &Explanation) -> String {
+    let mut text =
+        format!("\n{:.0} us late: {} - {}\n", found.late_us, found.cause.name(), found.who);
+    for share in &found.shares {
+        let part = share.us / found.late_us;
+        if part < SMALL {
+            continue;
+        }
+        let bar = "█".repeat((part * BAR).round() as usize);
+        let name = share.cause.name();
+        let _ = writeln!(text, "  {:>9.0} us  {bar:<30}  {name:<17} {}", share.us, share.who);
+    }
+    for line in &found.evidence {
+        let _ = writeln!(text, "                {line}");
+    }
+    text
+}
+
+/// What was made to happen, and how often it was named.
+pub fn trials(trials: &[Trial], threshold_us: u64) -> String {
+    let mut text = format!("answers later than {threshold_us} us\n\n");
+    let _ = writeln!(text, "{:<18} {:>6}  {:>9}  named as", "made to happen", "right", "late us");
+    for kind in Injection::ALL {
+        let of_kind: Vec<_> = trials.iter().filter(|trial| trial.injected == kind).collect();
+        let right = of_kind.iter().filter(|trial| trial.right).count();
+        let mut named: BTreeMap<String, usize> = BTreeMap::new();
+        let mut late: Vec<f64> = Vec::new();
+        for trial in &of_kind {
+            let name = match &trial.found {
+                None => "no answer was late".to_owned(),
+                Some(found) => {
+                    late.push(found.late_us);
+                    format!("{} - {}", found.cause.name(), plain(&found.who))
+                }
+            };
+            *named.entry(name).or_default() += 1;
+        }
+        late.sort_by(f64::total_cmp);
+        let middle = late.get(late.len() / 2).map_or_else(String::new, |us| format!("{us:.0}"));
+        let mut named: Vec<_> = named.into_iter().collect();
+        named.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
+        let named: Vec<_> = named.iter().map(|(name, times)| format!("{times}x {name}")).collect();
+        let share = format!("{right}/{}", of_kind.len());
+        let _ = writeln!(text, "{:<18} {share:>6}  {middle:>9}  {}", kind.name(), named.join("; "));
+    }
+    text
+}
+
+/// A thread without its number, which differs from trial to trial.
+fn plain(who: &str) -> String {
+    match (who.find(" ("), who.find("),").or_else(|| who.ends_with(')').then(|| who.len() - 1))) {
+        (Some(from), Some(to)) if from < to => format!("{}{}", &who[..from], &who[to + 1..]),
+        _ => who.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_lab::explain::{Cause, Share};
+
+    fn found() -> Explanation {
+        let share = |cause, who: &str, us| Share { cause, who: who.to_owned(), us };
+        Explanation {
+            late_us: 1000.0,
+            cause: Cause::Rival,
+            who: "ms-hog (7), real time 98".to_owned(),
+            shares: vec![
+                share(Cause::Rival, "ms-hog (7), real time 98", 990.0),
+                share(Cause::Interrupt, "local timer", 10.0),
+            ],
+            evidence: vec!["3 interrupts on CPU 1 meanwhile".to_owned()],
+        }
+    }
+
+    #[test]
+    fn an_outlier_is_told_with_its_larger_shares() {
+        let text = explanation(&found());
+        let lines: Vec<_> = text.lines().skip(1).collect();
+        assert_eq!(lines[0], "1000 us late: rival thread - ms-hog (7), real time 98");
+        assert!(lines[1].contains("990 us") && lines[1].contains('█'), "{text}");
+        assert_eq!(lines.len(), 3, "1 % is left out: {text}");
+    }
+
+    #[test]
+    fn trials_are_counted_by_what_was_named() {
+        let trial = |found, right| Trial { injected: Injection::Hog, found, right };
+        let text = trials(&[trial(Some(found()), true), trial(None, false)], 500);
+        let line = text.lines().find(|line| line.starts_with("FIFO hog")).unwrap();
+        assert!(line.contains("1/2") && line.contains("1000"), "{line}");
+        assert!(line.contains("1x rival thread - ms-hog, real time 98"), "{line}");
+        assert!(line.contains("1x no answer was late"), "{line}");
+        assert_eq!((plain("x (1)"), plain("NET_RX")), ("x".to_owned(), "NET_RX".to_owned()));
+    }
+}

@@ -1,0 +1,122 @@
+//! `millstream shield`: CPUs that are kept free for one application.
+
+mod effect;
+mod table;
+
+use crate::{interrupt, output::Report};
+use anyhow::Context;
+use effect::Effect;
+use millstream_sys::CpuSet;
+use millstream_sys::journal::Journal;
+use millstream_sys::shield::{Plan, Shield};
+use serde_json::json;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::Duration;
+
+/// Keeps CPUs free for a command, or until it is interrupted, and then puts all back.
+///
+/// Threads and interrupts that can be moved go to the other CPUs, and the CPUs are kept from deep
+/// sleep. How late a thread is there is measured before and behind the shield, and told, also when
+/// it has become worse. Needs root.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  sudo millstream shield 2-3 -- millstream rx --core 2
+  sudo millstream shield 3                        until Ctrl-C
+  sudo millstream shield 1 --under mygroup        only threads in that control group are moved")]
+pub struct Args {
+    /// CPUs to keep free, `2-3`.
+    #[arg(value_name = "CPUS")]
+    cpus: CpuSet,
+
+    /// Move only threads of this group of the cpuset hierarchy, given from its root.
+    #[arg(long, value_name = "GROUP")]
+    under: Option<PathBuf>,
+
+    /// Leave this process where it is; may be repeated.
+    #[arg(long, value_name = "PID")]
+    leave: Vec<i32>,
+
+    /// Leave interrupts where they are.
+    #[arg(long)]
+    keep_interrupts: bool,
+
+    /// How long to measure before and behind the shield, milliseconds; 0: not at all.
+    #[arg(long, value_name = "MS", default_value_t = 1000,
+          value_parser = clap::value_parser!(u64).range(0..=60_000))]
+    measure_ms: u64,
+
+    /// What runs behind the shield; without it the shield stays until Ctrl-C.
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// Succeeds when the shield was raised and lowered, and the command succeeded.
+pub fn run(args: &Args) -> anyhow::Result<Report> {
+    let plan = Plan {
+        cpus: args.cpus.clone(),
+        under: args.under.clone(),
+        // Who measures goes behind the shield by itself.
+        leave: args.leave.iter().copied().chain([std::process::id().cast_signed()]).collect(),
+        interrupts: !args.keep_interrupts,
+        awake: true,
+    };
+    let cpu = args.cpus.iter().next().context("no CPU: name those to keep free, like `2-3`")?;
+    let span = Duration::from_millis(args.measure_ms);
+    interrupt::install();
+    let before = effect::measure(cpu, span, None)?;
+    let shield = Shield::raise(Path::new("/"), &plan, &Journal::of_process())?;
+    let account = shield.account().clone();
+    let behind = effect::measure(cpu, span, Some(shield.door()))?;
+    let effect = Effect { cpu, before, behind };
+    let told = table::account(&account) + &table::effect(&effect);
+    crate::output::note(told.trim_end());
+    let status = match args.command.as_slice() {
+        [] => {
+            crate::output::note("the shield is up; Ctrl-C lowers it");
+            while !interrupt::asked() {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            None
+        }
+        command => Some(attend(start(command, shield.door())?)?),
+    };
+    shield.lower().context("the shield could not be lowered; the next start tries again")?;
+    let failure = status
+        .filter(|status| !status.success())
+        .map(|status| format!("{}: {status}", args.command.first().map_or("", String::as_str)));
+    let results = json!({
+        "account": account, "effect": effect, "lowered": true,
+        "command_status": status.and_then(|status| status.code()),
+    });
+    Ok(Report { text: "the shield is down, and all is as it was\n".to_owned(), results, failure })
+}
+
+/// Starts a command that goes behind the shield before it begins.
+fn start(command: &[String], door: &Path) -> anyhow::Result<Child> {
+    let mut process = Command::new(&command[0]);
+    process.args(&command[1..]);
+    millstream_sys::child::tie(&mut process, None);
+    let door = std::fs::OpenOptions::new().write(true).open(door)?;
+    // SAFETY: between fork and exec only write(2) is called, which is safe there; `0` is who
+    // writes.
+    unsafe { process.pre_exec(move || Ok(rustix::io::write(&door, b"0").map(drop)?)) };
+    process.spawn().with_context(|| format!("cannot start {}", command[0]))
+}
+
+/// Waits for it; a request to end is passed on.
+fn attend(mut child: Child) -> anyhow::Result<std::process::ExitStatus> {
+    let mut told = false;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if interrupt::asked() && !told {
+            told = true;
+            let pid = rustix::process::Pid::from_child(&child);
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

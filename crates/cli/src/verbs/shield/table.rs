@@ -1,0 +1,98 @@
+//! What a shield did, for people.
+
+use super::effect::Effect;
+use millstream_sys::shield::{Account, Interrupt};
+use std::fmt::Write;
+
+/// What was moved, and what could not be.
+pub fn account(account: &Account) -> String {
+    let names = |list: &[Interrupt]| {
+        let names: Vec<_> = list
+            .iter()
+            .map(|one| match one.name.as_str() {
+                "" => format!("irq {}", one.number),
+                name => name.to_owned(),
+            })
+            .collect();
+        names.join(", ")
+    };
+    let mut text = format!(
+        "CPUs {} are kept free by {}; all others run on {}\n",
+        account.cpus, account.hierarchy, account.rest
+    );
+    let mut row = |name: &str, count: usize, which: String| {
+        if count > 0 {
+            let _ = writeln!(text, "  {name:<26} {count:>5}  {which}");
+        }
+    };
+    row("threads moved", account.moved, String::new());
+    row("threads of one CPU, kept", account.kept.len(), account.kept.join(", "));
+    row("interrupts sent away", account.interrupts.len(), names(&account.interrupts));
+    row("interrupts that cannot be", account.stuck.len(), names(&account.stuck));
+    if !account.awake {
+        text += "  deep sleep of CPUs is not held off: /dev/cpu_dma_latency cannot be opened\n";
+    }
+    text
+}
+
+/// Both distributions and what follows; nothing where nothing was measured.
+pub fn effect(effect: &Effect) -> String {
+    if effect.before.count() == 0 || effect.behind.count() == 0 {
+        return String::new();
+    }
+    let mut text = format!(
+        "how late an ordinary thread is on CPU {}, microseconds\n  {:<8} {:>8} {:>8} {:>8} {:>8}\n",
+        effect.cpu, "", "median", "p99", "p99.9", "max"
+    );
+    for (name, histogram) in [("before", &effect.before), ("behind", &effect.behind)] {
+        let us = |share| histogram.quantile_ns(share) as f64 / 1e3;
+        let _ = writeln!(
+            text,
+            "  {name:<8} {:>8.1} {:>8.1} {:>8.1} {:>8.1}",
+            us(0.5),
+            us(0.99),
+            us(0.999),
+            histogram.max_ns() as f64 / 1e3
+        );
+    }
+    let ratio = effect.behind.quantile_ns(0.99) as f64 / effect.before.quantile_ns(0.99) as f64;
+    let verdict = match ratio {
+        better if better < 0.8 => "a gain",
+        worse if worse > 1.25 => "a loss",
+        _ => "no difference to speak of",
+    };
+    let _ = writeln!(text, "  p99 behind the shield is {ratio:.2} times that before: {verdict}");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_lab::Histogram;
+
+    fn of(ns: u64) -> Histogram {
+        let mut histogram = Histogram::default();
+        (0..100).for_each(|_| histogram.record(ns));
+        histogram
+    }
+
+    #[test]
+    fn a_loss_is_told_like_a_gain() {
+        let text =
+            |before, behind| effect(&Effect { cpu: 1, before: of(before), behind: of(behind) });
+        assert!(text(100_000, 10_000).contains(": a gain"), "{}", text(100_000, 10_000));
+        assert!(text(10_000, 100_000).contains(": a loss"));
+        assert!(text(10_000, 10_000).contains("no difference to speak of"));
+        let nothing = Effect { cpu: 1, before: Histogram::default(), behind: of(1) };
+        assert_eq!(effect(&nothing), "");
+    }
+
+    #[test]
+    fn what_could_not_be_moved_is_named() {
+        let stuck = vec![Interrupt { number: 36, name: "virtio1-req.0".into() }];
+        let kept = vec!["ksoftirqd/1".to_owned()];
+        let text = account(&Account { moved: 7, kept, stuck, ..Account::default() });
+        assert!(text.contains("ksoftirqd/1") && text.contains("virtio1-req.0"), "{text}");
+        assert!(!text.contains("sent away") && text.contains("cpu_dma_latency"), "{text}");
+    }
+}

@@ -1,0 +1,290 @@
+//! From a timeline to a name: which cause took most of the time between deadline and answer.
+
+use super::timeline::{Doing, Holder, Stretch, stretches};
+use millstream_sys::trace::{Event, What};
+use serde::Serialize;
+
+/// Why a thread was late.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Cause {
+    /// Interrupts of devices or of other processors.
+    Interrupt,
+    /// The work behind interrupts: the network as a rule.
+    SoftInterrupt,
+    /// Another thread had the CPU.
+    Rival,
+    /// The timer was due and the CPU did nothing: it was not there.
+    HypervisorSteal,
+    /// The same on a machine without a hypervisor: firmware, or a kernel with interrupts off.
+    Silence,
+    /// Its own pages were missing.
+    PageFault,
+    /// It waited for something that cannot be interrupted.
+    Blocked,
+    /// It was stopped by a signal or a debugger.
+    Stopped,
+    /// It ran, while the clock of its CPU was being changed.
+    Frequency,
+    /// Its timer fired on another CPU, which had to pass it on.
+    TimerMigration,
+    /// It ran: its own work took that long.
+    OwnWork,
+    /// The trace does not reach back.
+    Unknown,
+}
+
+impl Cause {
+    /// For people.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Interrupt => "interrupt",
+            Self::SoftInterrupt => "soft interrupt",
+            Self::Rival => "rival thread",
+            Self::HypervisorSteal => "hypervisor steal",
+            Self::Silence => "silence",
+            Self::PageFault => "page fault",
+            Self::Blocked => "blocked",
+            Self::Stopped => "stopped",
+            Self::Frequency => "frequency",
+            Self::TimerMigration => "timer migration",
+            Self::OwnWork => "own work",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// A thread that was late.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outlier {
+    /// The thread.
+    pub thread: i32,
+    /// Its CPU.
+    pub cpu: usize,
+    /// When it should have run, microseconds of the trace's clock.
+    pub deadline_us: f64,
+    /// When it was done.
+    pub done_us: f64,
+    /// Whether the machine is a guest.
+    pub guest: bool,
+    /// Time that the hypervisor says to have taken from the CPU meanwhile, milliseconds.
+    pub steal_ms: f64,
+}
+
+/// What one cause took.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Share {
+    /// The cause.
+    pub cause: Cause,
+    /// Who: a thread, an interrupt.
+    pub who: String,
+    /// How long, microseconds.
+    pub us: f64,
+}
+
+/// Why a thread was late.
+#[derive(Clone, Debug, Serialize)]
+pub struct Explanation {
+    /// From the deadline until it was done, microseconds.
+    pub late_us: f64,
+    /// What took most of it.
+    pub cause: Cause,
+    /// Who, of that cause, took most.
+    pub who: String,
+    /// All that took part of it, the largest first; their sum is `late_us`.
+    pub shares: Vec<Share>,
+    /// What else the trace shows.
+    pub evidence: Vec<String>,
+}
+
+/// Explains an outlier from the events that a trace holds.
+#[must_use]
+pub fn explain(events: &[Event], outlier: &Outlier) -> Explanation {
+    let window = (outlier.deadline_us, outlier.done_us);
+    let late_us = window.1 - window.0;
+    let Some(found) = stretches(events, outlier.cpu, outlier.thread, window) else {
+        return Explanation {
+            late_us,
+            cause: Cause::Unknown,
+            who: String::new(),
+            shares: Vec::new(),
+            evidence: vec!["the trace does not reach back to the deadline".to_owned()],
+        };
+    };
+    let within = |event: &&Event| (window.0..=window.1).contains(&event.at_us);
+    let events: Vec<&Event> = events.iter().filter(within).collect();
+    let facts = Facts::of(&events, &found, outlier);
+    let mut shares: Vec<Share> = Vec::new();
+    for stretch in &found {
+        for (cause, who, us) in facts.blame(stretch, outlier) {
+            match shares.iter_mut().find(|share| share.cause == cause && share.who == who) {
+                Some(share) => share.us += us,
+                None => shares.push(Share { cause, who, us }),
+            }
+        }
+    }
+    shares.sort_by(|one, two| two.us.total_cmp(&one.us));
+    let total = |cause| -> f64 {
+        shares.iter().filter(|share| share.cause == cause).map(|share| share.us).sum()
+    };
+    let causes = shares.iter().map(|share| share.cause);
+    let cause = causes.max_by(|one, two| total(*one).total_cmp(&total(*two)));
+    let cause = cause.unwrap_or(Cause::Unknown);
+    let who = shares.iter().find(|share| share.cause == cause);
+    let who = who.map(|share| share.who.clone()).unwrap_or_default();
+    Explanation { late_us, cause, who, evidence: facts.evidence(&events, outlier), shares }
+}
+
+/// What is looked for in the window before time is dealt out.
+struct Facts {
+    /// First and last page fault of the thread, and how many.
+    faults: Option<(f64, f64, u32)>,
+    /// Where it was woken, if not on its CPU.
+    woken_elsewhere: Option<usize>,
+    frequency: bool,
+    /// A rival that went on with its CPU after the timer had come through: it was in the kernel,
+    /// and may have held interrupts off before.
+    in_kernel: Option<i32>,
+}
+
+/// A rival in user space is gone this soon after the thread was woken, microseconds.
+const PREEMPTION_US: f64 = 50.0;
+
+/// See [`Facts::in_kernel`].
+fn in_kernel(found: &[Stretch]) -> Option<i32> {
+    let woken = found.iter().position(|stretch| stretch.doing != Doing::Sleeping)?;
+    let rival = |stretch: &Stretch| match stretch.holder {
+        Holder::Thread { tid, .. } if tid != 0 => Some(tid),
+        _ => None,
+    };
+    let before = found[..woken].iter().rev().find_map(rival)?;
+    let ready = found[woken..].iter().take_while(|stretch| stretch.doing == Doing::Ready);
+    let after_us: f64 =
+        ready.filter(|stretch| rival(stretch) == Some(before)).map(Stretch::us).sum();
+    (after_us > PREEMPTION_US).then_some(before)
+}
+
+impl Facts {
+    fn of(events: &[&Event], found: &[Stretch], outlier: &Outlier) -> Self {
+        let is_own = |event: &&&Event| event.thread == outlier.thread;
+        let faults: Vec<f64> = events
+            .iter()
+            .filter(is_own)
+            .filter(|event| event.what == What::PageFault)
+            .map(|event| event.at_us)
+            .collect();
+        let count = u32::try_from(faults.len()).unwrap_or(u32::MAX);
+        let faults = faults.first().zip(faults.last()).map(|(first, last)| (*first, *last, count));
+        let is_waking = |event: &&&Event| event.what == What::Waking { thread: outlier.thread };
+        // By a timer: a thread that wakes another one is running where it pleases.
+        let is_timer = |event: &&&Event| {
+            let before = |other: &&&Event| {
+                other.cpu == event.cpu && (event.at_us - 20.0..=event.at_us).contains(&other.at_us)
+            };
+            let mut near = events.iter().filter(before);
+            near.any(|other| matches!(&other.what, What::Timer(name) if name == "hrtimer_wakeup"))
+        };
+        let woken = events.iter().filter(is_waking).find(is_timer).map(|event| event.cpu);
+        Self {
+            faults,
+            woken_elsewhere: woken.filter(|cpu| *cpu != outlier.cpu),
+            frequency: events
+                .iter()
+                .any(|event| matches!(event.what, What::Frequency(_)) && event.cpu == outlier.cpu),
+            in_kernel: in_kernel(found).filter(|_| outlier.steal_ms <= 0.0),
+        }
+    }
+
+    /// Whose fault a stretch is, in parts.
+    fn blame(&self, stretch: &Stretch, outlier: &Outlier) -> Vec<(Cause, String, f64)> {
+        let us = stretch.us();
+        let one = |cause, who: &str| vec![(cause, who.to_owned(), us)];
+        match (stretch.doing, &stretch.holder) {
+            (Doing::Stopped, _) => one(Cause::Stopped, "a signal"),
+            (Doing::Blocked, _) => one(Cause::Blocked, "the kernel"),
+            (_, Holder::Interrupt(name)) => one(Cause::Interrupt, name),
+            (Doing::Sleeping, Holder::Thread { tid, name, .. }) if self.in_kernel == Some(*tid) => {
+                one(Cause::Rival, &format!("{name} ({tid}), interrupts off"))
+            }
+            (Doing::Sleeping, _) => match self.woken_elsewhere {
+                Some(cpu) => one(Cause::TimerMigration, &format!("CPU {cpu}")),
+                // Whatever runs, an interrupt would come through.
+                None => one(silence(outlier), &format!("CPU {}", outlier.cpu)),
+            },
+            (_, Holder::Soft(name)) => one(Cause::SoftInterrupt, name),
+            (Doing::Running, Holder::Thread { tid, .. }) if *tid == outlier.thread => {
+                self.own(stretch)
+            }
+            (_, Holder::Thread { tid: 0, .. }) => match self.woken_elsewhere {
+                Some(cpu) => one(Cause::TimerMigration, &format!("CPU {cpu}")),
+                None => one(silence(outlier), &format!("CPU {}", outlier.cpu)),
+            },
+            (_, Holder::Thread { name, .. }) if name.starts_with("ksoftirqd/") => {
+                one(Cause::SoftInterrupt, name)
+            }
+            (_, Holder::Thread { name, .. }) if name.starts_with("irq/") => {
+                one(Cause::Interrupt, name)
+            }
+            (_, Holder::Thread { tid, name, priority }) => {
+                let class = priority.and_then(class).unwrap_or_default();
+                one(Cause::Rival, &format!("{name} ({tid}){class}"))
+            }
+        }
+    }
+
+    /// The thread's own time: between its first and its last page fault, and the rest.
+    fn own(&self, stretch: &Stretch) -> Vec<(Cause, String, f64)> {
+        let rest = if self.frequency { Cause::Frequency } else { Cause::OwnWork };
+        let Some((first, last, count)) = self.faults else {
+            return vec![(rest, "its own work".to_owned(), stretch.us())];
+        };
+        // A fault takes about as long as it is from one to the next.
+        let each = (last - first) / f64::from(count.max(2) - 1);
+        let (from, to) = (stretch.from_us.max(first), stretch.to_us.min(last + each));
+        let faulty = (to - from).max(0.0);
+        let faults = (Cause::PageFault, "its own pages".to_owned(), faulty);
+        let own = (rest, "its own work".to_owned(), stretch.us() - faulty);
+        [faults, own].into_iter().filter(|(_, _, us)| *us > 0.0).collect()
+    }
+
+    fn evidence(&self, events: &[&Event], outlier: &Outlier) -> Vec<String> {
+        let mut lines = Vec::new();
+        if let Some((_, _, count)) = self.faults {
+            lines.push(format!("{count} page faults of its own"));
+        }
+        for event in events {
+            match &event.what {
+                What::Signal { number, to } if *to == outlier.thread => {
+                    lines.push(format!("signal {number} from {} ({})", event.name, event.thread));
+                }
+                What::Migrate { thread, from, to } if *thread == outlier.thread => {
+                    lines.push(format!("moved from CPU {from} to CPU {to}"));
+                }
+                _ => {}
+            }
+        }
+        let interrupts = events.iter().filter(|event| {
+            event.cpu == outlier.cpu
+                && matches!(event.what, What::InterruptEntry(_) | What::SoftEntry(_))
+        });
+        lines.push(format!("{} interrupts on CPU {} meanwhile", interrupts.count(), outlier.cpu));
+        if outlier.steal_ms > 0.0 {
+            lines.push(format!("the hypervisor says it took {:.0} ms", outlier.steal_ms));
+        }
+        lines
+    }
+}
+
+fn silence(outlier: &Outlier) -> Cause {
+    if outlier.guest { Cause::HypervisorSteal } else { Cause::Silence }
+}
+
+/// The class of a priority as the kernel counts, where it is real time.
+fn class(priority: i32) -> Option<String> {
+    (0..99).contains(&priority).then(|| format!(", real time {}", 99 - priority))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,62 @@
+//! A process that helps: takes lines, gives lines, and is gone with its owner.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// A process and its lines.
+#[derive(Debug)]
+pub(super) struct Helper {
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<String>,
+}
+
+impl Helper {
+    pub fn start(mut command: Command) -> io::Result<Self> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        millstream_sys::child::tie(&mut command, None);
+        let mut child = command.spawn()?;
+        let input = child.stdin.take();
+        let output = child.stdout.take().expect("piped");
+        let (tell, lines) = channel();
+        std::thread::Builder::new().name("ms-lines".to_owned()).spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                if tell.send(line).is_err() {
+                    return;
+                }
+            }
+        })?;
+        Ok(Self { child, input, lines })
+    }
+
+    pub fn pid(&self) -> i32 {
+        self.child.id().cast_signed()
+    }
+
+    pub fn say(&mut self, line: &str) -> io::Result<()> {
+        let input = self.input.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+        writeln!(input, "{line}")
+    }
+
+    /// The next line; none when it takes longer.
+    pub fn hear(&self, patience: Duration) -> io::Result<Option<String>> {
+        match self.lines.recv_timeout(patience) {
+            Ok(line) => Ok(Some(line)),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => {
+                Err(io::Error::other("a process that helps has ended"))
+            }
+        }
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        self.input = None;
+        // It may be stopped, or late: nothing that it still does matters.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,278 @@
+//! The thread that is watched: a process of its own, because a process that is stopped cannot
+//! watch itself. It sleeps to deadlines, works a little, and says when it was late.
+//!
+//! ```text
+//!   ◀ {"ready": 4711}                               its thread
+//!   ▶ {"arm": "/sys/kernel/tracing/…/tracing_on"}   stop that ring at the next outlier, and tell
+//!   ◀ "armed"
+//!   ▶ "disarm"
+//!   ▶ "faults"                                      its pages are gone before the next deadline
+//!   ◀ {"late": {"deadline_ns": …, "done_ns": …}}    an outlier; it is armed no more
+//! ```
+
+use millstream_sys::sched::{self, Class};
+use millstream_sys::thread::{name_current_thread, pin_current_thread};
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
+use rustix::thread::clock_nanosleep_absolute;
+use rustix::time::{ClockId, Timespec, clock_gettime};
+use serde::{Deserialize, Serialize};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, Write};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What is watched.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Watch {
+    /// Where it runs.
+    pub cpu: usize,
+    /// Its class: `fifo:90`.
+    pub class: String,
+    /// From deadline to deadline, nanoseconds.
+    pub interval_ns: u64,
+    /// An answer later than this is an outlier, nanoseconds.
+    pub threshold_ns: u64,
+}
+
+/// What it is told.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// Look out, and stop this ring at the first outlier.
+    Arm(PathBuf),
+    /// Look out no more.
+    Disarm,
+    /// Lose the pages of the memory that it works on.
+    Faults,
+}
+
+/// What it tells.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tale {
+    /// It runs as this thread.
+    Ready(i32),
+    /// It looks out.
+    Armed,
+    /// It was late.
+    Late(Late),
+    /// It cannot go on.
+    Failed(String),
+}
+
+/// An answer that came late, on CLOCK_MONOTONIC.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Late {
+    /// When it was due, nanoseconds.
+    pub deadline_ns: u64,
+    /// When it came, nanoseconds.
+    pub done_ns: u64,
+}
+
+/// Memory that is worked on when its pages were taken away, bytes.
+const MEMORY: usize = 16 << 20;
+const PAGE: usize = 4096;
+
+#[derive(Default)]
+struct Orders {
+    /// The ring to be stopped; behind the lock for a moment at each order only.
+    switch: Mutex<Option<File>>,
+    armed: AtomicBool,
+    /// It is to be said that it is armed.
+    new: AtomicBool,
+    faults: AtomicBool,
+    over: AtomicBool,
+}
+
+/// Watches until `input` ends.
+///
+/// # Errors
+/// When nobody reads what is told, or there is no memory.
+pub fn watch(
+    plan: &Watch,
+    input: impl BufRead + Send + 'static,
+    output: &mut impl Write,
+) -> io::Result<()> {
+    let orders = Arc::new(Orders::default());
+    let listener = Arc::clone(&orders);
+    // Before this thread is pinned and has its class, neither of which the listener is to have.
+    std::thread::Builder::new()
+        .name("ms-orders".to_owned())
+        .spawn(move || listen(input, &listener))?;
+    if let Err(reason) = take_place(plan) {
+        return tell(output, &Tale::Failed(reason));
+    }
+    let mut memory = Memory::new()?;
+    tell(output, &Tale::Ready(rustix::thread::gettid().as_raw_nonzero().get()))?;
+    let mut deadline_ns = now_ns() + plan.interval_ns;
+    while !orders.over.load(Ordering::Relaxed) {
+        if orders.faults.swap(false, Ordering::Relaxed) {
+            memory.forget()?;
+            deadline_ns = now_ns() + plan.interval_ns;
+        }
+        sleep_to(deadline_ns)?;
+        memory.work();
+        let done_ns = now_ns();
+        if done_ns - deadline_ns > plan.threshold_ns && orders.armed.swap(false, Ordering::Relaxed)
+        {
+            let switch = orders.switch.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(mut switch) = switch {
+                switch.write_all(b"0")?;
+            }
+            tell(output, &Tale::Late(Late { deadline_ns, done_ns }))?;
+        }
+        if orders.new.swap(false, Ordering::Relaxed) {
+            tell(output, &Tale::Armed)?;
+        }
+        // Deadlines that have passed are not slept for.
+        let passed = now_ns().saturating_sub(deadline_ns) / plan.interval_ns + 1;
+        deadline_ns += passed * plan.interval_ns;
+    }
+    Ok(())
+}
+
+fn take_place(plan: &Watch) -> Result<(), String> {
+    pin_current_thread(plan.cpu).map_err(|error| error.to_string())?;
+    let _ = name_current_thread("ms-watched");
+    let class: Class = plan.class.parse().map_err(|error| format!("{error}"))?;
+    sched::set_current_thread(class).map_err(|error| error.to_string())
+}
+
+fn listen(input: impl BufRead, orders: &Orders) {
+    for line in input.lines().map_while(Result::ok) {
+        match serde_json::from_str(&line) {
+            Ok(Order::Arm(path)) => {
+                let switch = OpenOptions::new().write(true).open(path).ok();
+                *orders.switch.lock().unwrap_or_else(PoisonError::into_inner) = switch;
+                orders.armed.store(true, Ordering::Relaxed);
+                orders.new.store(true, Ordering::Relaxed);
+            }
+            Ok(Order::Disarm) => {
+                orders.armed.store(false, Ordering::Relaxed);
+                *orders.switch.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            }
+            Ok(Order::Faults) => orders.faults.store(true, Ordering::Relaxed),
+            Err(_) => {}
+        }
+    }
+    orders.over.store(true, Ordering::Relaxed);
+}
+
+fn tell(output: &mut impl Write, tale: &Tale) -> io::Result<()> {
+    let line = serde_json::to_string(tale)? + "\n";
+    output.write_all(line.as_bytes())?;
+    output.flush()
+}
+
+/// Memory of which pages may be missing when it is worked on.
+struct Memory {
+    start: *mut u8,
+    /// Whether there is anything to be done.
+    is_gone: bool,
+}
+
+impl Memory {
+    fn new() -> io::Result<Self> {
+        let flags = MapFlags::PRIVATE;
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping at a place that the kernel chooses.
+        let start = unsafe { mmap_anonymous(std::ptr::null_mut(), MEMORY, access, flags)? };
+        // SAFETY: the mapping made above. One fault a page is wanted, not one for all.
+        let _ = unsafe { madvise(start, MEMORY, Advice::LinuxNoHugepage) };
+        Ok(Self { start: start.cast(), is_gone: false })
+    }
+
+    fn forget(&mut self) -> io::Result<()> {
+        // SAFETY: the mapping of this value; its content matters to nobody.
+        unsafe { madvise(self.start.cast(), MEMORY, Advice::LinuxDontNeed)? };
+        self.is_gone = true;
+        Ok(())
+    }
+
+    /// Writes a byte into each page, where they have gone.
+    fn work(&mut self) {
+        if !std::mem::take(&mut self.is_gone) {
+            return;
+        }
+        for offset in (0..MEMORY).step_by(PAGE) {
+            // SAFETY: inside the mapping, which nobody else knows.
+            unsafe { self.start.add(offset).write_volatile(1) };
+        }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: the mapping of this value, which nobody uses any more.
+        let _ = unsafe { rustix::mm::munmap(self.start.cast(), MEMORY) };
+    }
+}
+
+fn sleep_to(deadline_ns: u64) -> io::Result<()> {
+    let until = Timespec {
+        tv_sec: (deadline_ns / 1_000_000_000) as _,
+        tv_nsec: (deadline_ns % 1_000_000_000) as _,
+    };
+    loop {
+        match clock_nanosleep_absolute(ClockId::Monotonic, &until) {
+            Ok(()) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufReader, PipeWriter, pipe};
+
+    fn order(input: &mut PipeWriter, order: &Order) {
+        writeln!(input, "{}", serde_json::to_string(order).unwrap()).unwrap();
+    }
+
+    /// Every answer is late by this threshold.
+    #[test]
+    fn an_outlier_stops_the_ring_and_is_told_once() {
+        let cpu = millstream_sys::thread::allowed_cpus().unwrap().iter().next().unwrap();
+        let plan = Watch { cpu, class: "other".into(), interval_ns: 1_000_000, threshold_ns: 0 };
+        let (orders, mut input) = pipe().unwrap();
+        let (output, mut tales) = pipe().unwrap();
+        let watched = std::thread::spawn(move || {
+            watch(&plan, BufReader::new(orders), &mut tales).unwrap();
+        });
+        let mut lines = BufReader::new(output).lines();
+        let mut next = || serde_json::from_str::<Tale>(&lines.next().unwrap().unwrap()).unwrap();
+        assert!(matches!(next(), Tale::Ready(_)));
+        let folder = tempfile::tempdir().unwrap();
+        let ring = folder.path().join("tracing_on");
+        std::fs::write(&ring, "1").unwrap();
+        order(&mut input, &Order::Faults);
+        order(&mut input, &Order::Arm(ring.clone()));
+        let mut tales = [next(), next()];
+        // Every answer is late here: that of the same turn may be told first.
+        tales.sort_by_key(|tale| *tale == Tale::Armed);
+        let [Tale::Late(late), Tale::Armed] = tales else { panic!("{tales:?}") };
+        assert!(late.done_ns > late.deadline_ns);
+        assert_eq!(std::fs::read_to_string(&ring).unwrap(), "0");
+        drop(input);
+        watched.join().unwrap();
+        assert!(lines.next().is_none(), "it is told once");
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_had_is_told() {
+        let plan = Watch { cpu: 1023, class: "other".into(), interval_ns: 1, threshold_ns: 1 };
+        let mut output = Vec::new();
+        watch(&plan, io::empty(), &mut output).unwrap();
+        let Tale::Failed(reason) = serde_json::from_slice(&output).unwrap() else { panic!() };
+        assert!(reason.starts_with("cannot run on CPU 1023"), "{reason}");
+    }
+}

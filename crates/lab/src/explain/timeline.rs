@@ -1,0 +1,244 @@
+//! Who had a processor, and what a thread was doing meanwhile, from trace events.
+
+use millstream_sys::trace::{Event, What};
+use serde::Serialize;
+
+/// Who has a CPU.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Holder {
+    /// A thread.
+    Thread {
+        /// Its number; 0: nobody, the CPU is idle.
+        tid: i32,
+        /// Its name.
+        name: String,
+        /// Its priority as the kernel counts, where the trace tells.
+        priority: Option<i32>,
+    },
+    /// An interrupt: `irq 36 virtio1-req.0`, `local timer`.
+    Interrupt(String),
+    /// A soft interrupt: `NET_RX`.
+    Soft(String),
+}
+
+/// What the thread that was late was doing.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Doing {
+    /// It waits for its timer.
+    Sleeping,
+    /// A signal or a debugger has stopped it.
+    Stopped,
+    /// It waits for the kernel, for a page from disk as a rule, and cannot be interrupted.
+    Blocked,
+    /// It could run.
+    Ready,
+    /// It has the CPU, as far as interrupts let it.
+    Running,
+}
+
+/// A stretch of time in which neither changed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Stretch {
+    /// From, microseconds.
+    pub from_us: f64,
+    /// To, microseconds.
+    pub to_us: f64,
+    /// Who had the CPU.
+    pub holder: Holder,
+    /// What the thread was doing.
+    pub doing: Doing,
+}
+
+impl Stretch {
+    /// How long it took.
+    #[must_use]
+    pub fn us(&self) -> f64 {
+        self.to_us - self.from_us
+    }
+}
+
+/// The state of one CPU and one thread as events come.
+struct State {
+    base: Holder,
+    /// Interrupts over it, the last one on top.
+    over: Vec<Holder>,
+    doing: Doing,
+}
+
+impl State {
+    /// What it was before the first event: the thread that ran is in every line.
+    fn before(events: &[Event], cpu: usize, thread: i32) -> Option<Self> {
+        let first = events.iter().find(|event| event.cpu == cpu)?;
+        let doing = events.iter().find_map(|event| match &event.what {
+            What::Waking { thread: woken } if *woken == thread => Some(Doing::Sleeping),
+            What::Switch { next, .. } if *next == thread => Some(Doing::Ready),
+            _ if event.thread == thread => Some(Doing::Running),
+            _ => None,
+        });
+        Some(Self { base: runs(first), over: Vec::new(), doing: doing.unwrap_or(Doing::Sleeping) })
+    }
+
+    fn holder(&self) -> &Holder {
+        self.over.last().unwrap_or(&self.base)
+    }
+
+    fn take(&mut self, event: &Event, cpu: usize, thread: i32) {
+        match &event.what {
+            What::Waking { thread: woken } if *woken == thread && self.doing != Doing::Running => {
+                self.doing = Doing::Ready;
+            }
+            What::Switch { previous, state, next, .. } => {
+                if *next == thread {
+                    self.doing = Doing::Running;
+                } else if *previous == thread {
+                    self.doing = left(state);
+                }
+            }
+            _ => {}
+        }
+        if event.cpu == cpu {
+            self.turn(event);
+        }
+    }
+
+    /// An event of the CPU.
+    fn turn(&mut self, event: &Event) {
+        match &event.what {
+            What::Switch { next, next_name, next_priority, .. } => {
+                // Nobody is switched within an interrupt: an end that is missing was lost.
+                self.over.clear();
+                let (name, priority) = (next_name.clone(), Some(*next_priority));
+                self.base = Holder::Thread { tid: *next, name, priority };
+            }
+            What::InterruptEntry(name) => self.over.push(Holder::Interrupt(name.clone())),
+            What::SoftEntry(name) => self.over.push(Holder::Soft(name.clone())),
+            What::InterruptExit => self.end(|holder| matches!(holder, Holder::Interrupt(_))),
+            What::SoftExit => self.end(|holder| matches!(holder, Holder::Soft(_))),
+            _ => {}
+        }
+    }
+
+    /// The topmost of a kind ends, and what is above it, of which the end was lost.
+    fn end(&mut self, is_it: impl Fn(&Holder) -> bool) {
+        if let Some(place) = self.over.iter().rposition(is_it) {
+            self.over.truncate(place);
+        }
+    }
+}
+
+fn runs(event: &Event) -> Holder {
+    Holder::Thread { tid: event.thread, name: event.name.clone(), priority: None }
+}
+
+/// What a thread does that leaves the CPU in a state of `sched_switch`.
+fn left(state: &str) -> Doing {
+    match state.chars().next() {
+        Some('R') => Doing::Ready,
+        Some('T' | 't') => Doing::Stopped,
+        Some('D') => Doing::Blocked,
+        _ => Doing::Sleeping,
+    }
+}
+
+/// The stretches of `cpu` and `thread` between two moments, without gaps; none where the trace does
+/// not reach back to the first of them.
+#[must_use]
+pub fn stretches(
+    events: &[Event],
+    cpu: usize,
+    thread: i32,
+    (from_us, to_us): (f64, f64),
+) -> Option<Vec<Stretch>> {
+    let oldest = events.iter().find(|event| event.cpu == cpu)?;
+    if oldest.at_us > from_us {
+        return None;
+    }
+    let mut state = State::before(events, cpu, thread)?;
+    let mut found: Vec<Stretch> = Vec::new();
+    let mut begun_us = from_us;
+    let mut close = |state: &State, begun_us: f64, at_us: f64| {
+        if at_us <= begun_us {
+            return;
+        }
+        let (holder, doing) = (state.holder().clone(), state.doing);
+        match found.last_mut() {
+            Some(last) if last.holder == holder && last.doing == doing => last.to_us = at_us,
+            _ => found.push(Stretch { from_us: begun_us, to_us: at_us, holder, doing }),
+        }
+    };
+    for event in events.iter().take_while(|event| event.at_us < to_us) {
+        if event.at_us > from_us {
+            close(&state, begun_us, event.at_us);
+            begun_us = event.at_us.max(begun_us);
+        }
+        state.take(event, cpu, thread);
+    }
+    close(&state, begun_us, to_us);
+    Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_sys::trace::parse;
+
+    /// A wake-up that waits for an interrupt, its soft interrupt and a rival.
+    const TRACE: &str = "\
+  rival-8  [001] d..2. 1.000000: sched_switch: prev_comm=me prev_pid=7 prev_prio=9 prev_state=S \
+        ==> next_comm=rival next_pid=8 next_prio=120
+  rival-8  [001] d.h.. 1.000100: irq_handler_entry: irq=36 name=disk
+  rival-8  [000] d..2. 1.000150: sched_waking: comm=me pid=7 prio=9 target_cpu=001
+  rival-8  [001] d.h.. 1.000200: irq_handler_exit: irq=36 ret=handled
+  rival-8  [001] d.h.. 1.000200: softirq_entry: vec=4 [action=BLOCK]
+  rival-8  [001] d.h.. 1.000250: softirq_exit: vec=4 [action=BLOCK]
+  rival-8  [001] d..2. 1.000300: sched_switch: prev_comm=rival prev_pid=8 prev_prio=120 \
+        prev_state=R ==> next_comm=me next_pid=7 next_prio=9
+";
+
+    fn of(from_us: f64, to_us: f64) -> Option<Vec<(f64, f64, String, Doing)>> {
+        let found = stretches(&parse(TRACE), 1, 7, (from_us, to_us))?;
+        let name = |holder: &Holder| match holder {
+            Holder::Thread { name, .. } | Holder::Interrupt(name) | Holder::Soft(name) => {
+                name.clone()
+            }
+        };
+        let one =
+            |one: &Stretch| (one.from_us.round(), one.to_us.round(), name(&one.holder), one.doing);
+        Some(found.iter().map(one).collect())
+    }
+
+    #[test]
+    fn a_wake_up_is_cut_where_anything_changes() {
+        let found = of(1_000_050.0, 1_000_310.0).unwrap();
+        let expected = [
+            (1_000_050.0, 1_000_100.0, "rival", Doing::Sleeping),
+            (1_000_100.0, 1_000_150.0, "irq 36 disk", Doing::Sleeping),
+            (1_000_150.0, 1_000_200.0, "irq 36 disk", Doing::Ready),
+            (1_000_200.0, 1_000_250.0, "BLOCK", Doing::Ready),
+            (1_000_250.0, 1_000_300.0, "rival", Doing::Ready),
+            (1_000_300.0, 1_000_310.0, "me", Doing::Running),
+        ];
+        let expected = expected.map(|(from, to, name, doing)| (from, to, name.to_owned(), doing));
+        assert_eq!(found, expected);
+        let sum: f64 = found.iter().map(|one| one.1 - one.0).sum();
+        assert!((sum - 260.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_trace_that_begins_too_late_says_nothing() {
+        assert_eq!(of(999_999.0, 1_000_310.0), None);
+        assert_eq!(stretches(&[], 1, 7, (0.0, 1.0)), None);
+        assert_eq!(stretches(&parse(TRACE), 5, 7, (1e6, 2e6)), None, "another CPU");
+    }
+
+    #[test]
+    fn states_of_a_thread_are_told_apart() {
+        let states = ["R", "R+", "S", "I", "T", "t", "D", "D|K", ""].map(left);
+        use Doing::{Blocked, Ready, Sleeping, Stopped};
+        let expected =
+            [Ready, Ready, Sleeping, Sleeping, Stopped, Stopped, Blocked, Blocked, Sleeping];
+        assert_eq!(states, expected);
+    }
+}

@@ -1,0 +1,221 @@
+//! The explanation put to the test: causes that are made on purpose must be named, and nothing may
+//! be named that was not there.
+
+use super::cause::{Cause, Explanation};
+use super::flood;
+use super::helper::Helper;
+use super::lookout::{Lookout, LookoutError};
+use millstream_sys::sched::{self, Class};
+use millstream_sys::thread::{name_current_thread, pin_current_thread};
+use rustix::process::{Pid, Signal, kill_process};
+use serde::Serialize;
+use std::io;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// What is made to happen.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Injection {
+    /// Nothing.
+    Nothing,
+    /// A thread of higher priority that spins for [`HOG`].
+    Hog,
+    /// A flood of network interrupts.
+    Flood,
+    /// All pages that the thread works on are gone.
+    PageFaults,
+    /// The thread is stopped for [`STOP`].
+    Stop,
+}
+
+/// How long the hog spins.
+pub const HOG: Duration = Duration::from_millis(5);
+/// How long the thread is stopped.
+pub const STOP: Duration = Duration::from_millis(5);
+/// The name of the hog's thread.
+const HOG_NAME: &str = "ms-hog";
+/// How long a flood lasts at most, and how long an outlier is waited for.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// How long nothing is made to happen.
+const CALM: Duration = Duration::from_millis(150);
+
+impl Injection {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Nothing, Self::Hog, Self::Flood, Self::PageFaults, Self::Stop];
+
+    /// For people.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing",
+            Self::Hog => "FIFO hog, 5 ms",
+            Self::Flood => "network flood",
+            Self::PageFaults => "page-fault storm",
+            Self::Stop => "stopped, 5 ms",
+        }
+    }
+
+    /// Whether an explanation names it.
+    #[must_use]
+    pub fn is_named_by(self, found: &Explanation) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Hog => found.cause == Cause::Rival && found.who.starts_with(HOG_NAME),
+            Self::Flood => {
+                let is_network = found.who == "NET_RX" || found.who.starts_with("ksoftirqd/");
+                found.cause == Cause::SoftInterrupt && is_network
+            }
+            Self::PageFaults => found.cause == Cause::PageFault,
+            Self::Stop => found.cause == Cause::Stopped,
+        }
+    }
+}
+
+/// One trial.
+#[derive(Clone, Debug, Serialize)]
+pub struct Trial {
+    /// What was made to happen.
+    pub injected: Injection,
+    /// What was found; none: no answer was late.
+    pub found: Option<Explanation>,
+    /// Whether that is right.
+    pub right: bool,
+}
+
+impl Trial {
+    fn judge(injected: Injection, found: Option<Explanation>) -> Self {
+        let right = match (injected, &found) {
+            (Injection::Nothing, None) => true,
+            // The machine's own outliers are no invention; what we make on other days is.
+            (Injection::Nothing, Some(found)) => {
+                !Injection::ALL.iter().any(|other| other.is_named_by(found))
+            }
+            (_, None) => false,
+            (_, Some(found)) => injected.is_named_by(found),
+        };
+        Self { injected, found, right }
+    }
+}
+
+/// How a program starts a process that calls [`flood::serve`]: from a CPU onto another.
+pub type StartFlood = fn(from: usize, onto: usize) -> io::Result<Command>;
+
+/// Plays trials: each kind in turn, and again, so that a disturbance does not hit one kind alone.
+/// `progress` hears of each.
+///
+/// # Errors
+/// [`LookoutError`].
+pub fn play(
+    lookout: &mut Lookout,
+    cpu: usize,
+    rounds: u32,
+    start_flood: StartFlood,
+    mut progress: impl FnMut(&Trial) -> bool,
+) -> Result<Vec<Trial>, LookoutError> {
+    let cpus = millstream_sys::thread::allowed_cpus()?;
+    let from = cpus.iter().find(|other| *other != cpu).unwrap_or(cpu);
+    let mut flood = Helper::start(start_flood(from, cpu)?)?;
+    match flood.hear(Duration::from_secs(10))? {
+        Some(line) if line == flood::READY => {}
+        other => {
+            let text = other.unwrap_or_else(|| "it says nothing".to_owned());
+            return Err(io::Error::other(format!("no flood: {text}")).into());
+        }
+    }
+    let mut trials = Vec::new();
+    for _ in 0..rounds {
+        for injected in Injection::ALL {
+            lookout.arm()?;
+            let found = inject(injected, lookout, cpu, &mut flood)?;
+            let trial = Trial::judge(injected, found);
+            let go_on = progress(&trial);
+            trials.push(trial);
+            if !go_on {
+                return Ok(trials);
+            }
+        }
+    }
+    Ok(trials)
+}
+
+fn inject(
+    what: Injection,
+    lookout: &mut Lookout,
+    cpu: usize,
+    flood: &mut Helper,
+) -> Result<Option<Explanation>, LookoutError> {
+    match what {
+        Injection::Nothing => return lookout.wait(CALM),
+        Injection::Hog => hog(cpu)?,
+        Injection::Flood => {
+            flood.say("on")?;
+            let found = lookout.wait(PATIENCE);
+            flood.say("off")?;
+            // What is on its way is no part of the next trial.
+            std::thread::sleep(Duration::from_millis(50));
+            return found;
+        }
+        Injection::PageFaults => lookout.take_pages()?,
+        Injection::Stop => stop(lookout.pid())?,
+    }
+    lookout.wait(PATIENCE)
+}
+
+/// Spins on a CPU above everybody.
+fn hog(cpu: usize) -> io::Result<()> {
+    let spin = move || -> io::Result<()> {
+        let _ = name_current_thread(HOG_NAME);
+        pin_current_thread(cpu).map_err(io::Error::other)?;
+        sched::set_current_thread(Class::Fifo(98)).map_err(io::Error::other)?;
+        // A trace has its name and its priority from when it is put on the CPU.
+        std::thread::sleep(Duration::from_millis(1));
+        let start = Instant::now();
+        while start.elapsed() < HOG {
+            std::hint::spin_loop();
+        }
+        Ok(())
+    };
+    std::thread::spawn(spin).join().map_err(|_| io::Error::other("the hog panicked"))?
+}
+
+fn stop(pid: i32) -> io::Result<()> {
+    let pid = Pid::from_raw(pid).ok_or(io::ErrorKind::NotFound)?;
+    kill_process(pid, Signal::STOP)?;
+    std::thread::sleep(STOP);
+    Ok(kill_process(pid, Signal::CONT)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(cause: Cause, who: &str) -> Explanation {
+        let (shares, evidence) = (Vec::new(), Vec::new());
+        Explanation { late_us: 1.0, cause, who: who.to_owned(), shares, evidence }
+    }
+
+    #[test]
+    fn a_cause_is_right_only_by_its_own_name() {
+        let hog = found(Cause::Rival, "ms-hog (7), real time 98");
+        assert!(Trial::judge(Injection::Hog, Some(hog.clone())).right);
+        for other in [Injection::Flood, Injection::PageFaults, Injection::Stop] {
+            assert!(!Trial::judge(other, Some(hog.clone())).right, "{other:?}");
+        }
+        assert!(!Trial::judge(Injection::Nothing, Some(hog)).right, "an invention");
+        let rustc = found(Cause::Rival, "rustc (9)");
+        assert!(!Trial::judge(Injection::Hog, Some(rustc.clone())).right);
+        assert!(Trial::judge(Injection::Nothing, Some(rustc)).right, "the machine's own");
+        let network = found(Cause::SoftInterrupt, "NET_RX");
+        assert!(Trial::judge(Injection::Flood, Some(network)).right);
+        let timer = found(Cause::SoftInterrupt, "TIMER");
+        assert!(!Trial::judge(Injection::Flood, Some(timer)).right);
+    }
+
+    #[test]
+    fn an_outlier_that_never_came_is_right_for_nothing_only() {
+        assert!(Trial::judge(Injection::Nothing, None).right);
+        assert!(!Trial::judge(Injection::Stop, None).right);
+    }
+}

@@ -1,0 +1,55 @@
+//! Interrupts that are sent elsewhere (Documentation/core-api/irq/irq-affinity.rst).
+
+use super::{Account, Changes, Plan};
+use crate::cpu_set::CpuSet;
+use serde::Serialize;
+use std::fs;
+use std::path::Path;
+
+/// An interrupt.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Interrupt {
+    /// Its number.
+    pub number: u32,
+    /// Who it is for, as /proc/irq tells: `virtio1-req.0`.
+    pub name: String,
+}
+
+/// Sends all that may come to the shielded CPUs to the others, as far as the kernel lets us.
+pub(super) fn send_away(
+    root: &Path,
+    plan: &Plan,
+    changes: &mut Changes<'_>,
+    account: &mut Account,
+) {
+    let folder = root.join("proc/irq");
+    let names = fs::read_dir(&folder).into_iter().flatten().flatten();
+    let mut numbers: Vec<u32> =
+        names.filter_map(|name| name.file_name().to_str()?.parse().ok()).collect();
+    numbers.sort_unstable();
+    for number in numbers {
+        let file = folder.join(number.to_string()).join("smp_affinity_list");
+        let Ok(text) = fs::read_to_string(&file) else { continue };
+        let Ok(now) = text.parse::<CpuSet>() else { continue };
+        if !now.iter().any(|cpu| plan.cpus.contains(cpu)) {
+            continue;
+        }
+        let elsewhere: CpuSet = now.iter().filter(|cpu| !plan.cpus.contains(*cpu)).collect();
+        let target = if elsewhere.is_empty() { &account.rest } else { &elsewhere };
+        let interrupt = Interrupt { number, name: name(&folder, number) };
+        match changes.journal.write_file(&file, &target.to_string()) {
+            Ok(change) => {
+                changes.list.push(change);
+                account.interrupts.push(interrupt);
+            }
+            Err(_) => account.stuck.push(interrupt),
+        }
+    }
+}
+
+/// Each user of an interrupt has a folder named like it.
+fn name(folder: &Path, number: u32) -> String {
+    let entries = fs::read_dir(folder.join(number.to_string())).into_iter().flatten().flatten();
+    let mut users = entries.filter(|entry| entry.path().is_dir());
+    users.next().and_then(|user| user.file_name().into_string().ok()).unwrap_or_default()
+}

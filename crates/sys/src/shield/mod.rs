@@ -1,0 +1,214 @@
+//! A shield: CPUs that are kept for one application, until it is dropped.
+//!
+//! ```text
+//!   version 1   ROOT/millstream-rest-PID     all threads that can be moved, on the other CPUs
+//!               ROOT/millstream-PID          the application's, on the shielded ones
+//!   version 2   ROOT/millstream-PID          a partition: its CPUs are nobody else's
+//!   both        /proc/irq/N/smp_affinity_list, /dev/cpu_dma_latency
+//! ```
+//!
+//! Everything is written down first ([`crate::journal`]), so that it is as it was after this
+//! value's end, and after a `kill -9` by the next start of any `millstream`.
+
+mod hierarchy;
+mod interrupts;
+mod threads;
+
+pub use hierarchy::Hierarchy;
+pub use interrupts::Interrupt;
+
+use crate::cpu_set::CpuSet;
+use crate::journal::{Change, Journal, JournalError};
+use serde::Serialize;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What is to be shielded, and from whom.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// The CPUs to be kept free.
+    pub cpus: CpuSet,
+    /// A control group of the cpuset hierarchy, relative to its root; only threads in it are moved.
+    /// None: all threads of the machine.
+    pub under: Option<PathBuf>,
+    /// Processes that are left where they are.
+    pub leave: Vec<i32>,
+    /// Whether interrupts are sent elsewhere.
+    pub interrupts: bool,
+    /// Whether CPUs are kept from deep sleep.
+    pub awake: bool,
+}
+
+/// What was done, and what could not be.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Account {
+    /// Which cpusets there are.
+    pub hierarchy: String,
+    /// CPUs that are kept free.
+    pub cpus: CpuSet,
+    /// CPUs for all others.
+    pub rest: CpuSet,
+    /// Threads that were moved; version 2 moves none.
+    pub moved: usize,
+    /// Threads that could not be moved: those of the kernel that belong to one CPU.
+    pub kept: Vec<String>,
+    /// Interrupts that are sent elsewhere now.
+    pub interrupts: Vec<Interrupt>,
+    /// Interrupts that cannot be sent elsewhere.
+    pub stuck: Vec<Interrupt>,
+    /// Whether CPUs are kept from deep sleep.
+    pub awake: bool,
+}
+
+/// Why there is no shield.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ShieldError {
+    /// The kernel has none.
+    #[error("no cpusets here: mount them (`mount -t cgroup -o cpuset none /sys/fs/cgroup/cpuset`)")]
+    NoCpusets,
+    /// Nothing would be left.
+    #[error("CPUs {cpus} are not some of {all}, with others left for the rest of the system")]
+    Cpus {
+        /// What was asked for.
+        cpus: CpuSet,
+        /// What there is.
+        all: CpuSet,
+    },
+    /// The kernel refuses the partition.
+    #[error("the kernel does not make a partition of CPUs {cpus}: it says `{says}`")]
+    Partition {
+        /// What was asked for.
+        cpus: CpuSet,
+        /// The state of the partition.
+        says: String,
+    },
+    /// A setting could not be changed.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A file could not be used.
+    #[error("cannot use {}: {source}{}", path.display(), hint(.source))]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+fn hint(source: &io::Error) -> &'static str {
+    if source.kind() == io::ErrorKind::PermissionDenied { "; a shield needs root" } else { "" }
+}
+
+/// CPUs that are kept free as long as this lives.
+#[derive(Debug)]
+pub struct Shield {
+    account: Account,
+    /// The control group of the application, and its file that takes processes.
+    door: PathBuf,
+    /// In the order in which they were made; undone from the end.
+    changes: Vec<Change>,
+    /// A request that holds as long as it is open (Documentation/power/pm_qos_interface.rst).
+    _awake: Option<File>,
+}
+
+impl Shield {
+    /// Raises it below a root folder, `/` for this machine.
+    ///
+    /// # Errors
+    /// [`ShieldError`]; then all is as it was.
+    pub fn raise(root: &Path, plan: &Plan, journal: &Arc<Journal>) -> Result<Self, ShieldError> {
+        let hierarchy = Hierarchy::find(root).ok_or(ShieldError::NoCpusets)?;
+        let mut changes = Changes { journal, list: Vec::new() };
+        let mut account = Account {
+            hierarchy: hierarchy.name().to_owned(),
+            cpus: plan.cpus.clone(),
+            ..Account::default()
+        };
+        // An error from here on drops the changes, the last one first.
+        let door = match &hierarchy {
+            Hierarchy::V1 { root, prefix } => {
+                threads::version_1(root, prefix, plan, &mut changes, &mut account)?
+            }
+            Hierarchy::V2 { root } => threads::version_2(root, plan, &mut changes, &mut account)?,
+        };
+        if plan.interrupts {
+            interrupts::send_away(root, plan, &mut changes, &mut account);
+        }
+        let awake = if plan.awake { stay_awake(root).ok() } else { None };
+        account.awake = awake.is_some();
+        let changes = std::mem::take(&mut changes.list);
+        Ok(Self { account, door, changes, _awake: awake })
+    }
+
+    /// What was done.
+    #[must_use]
+    pub fn account(&self) -> &Account {
+        &self.account
+    }
+
+    /// Takes a process behind the shield, with what it starts from then on.
+    ///
+    /// # Errors
+    /// [`ShieldError::File`].
+    pub fn admit(&self, process: u32) -> Result<(), ShieldError> {
+        write(&self.door, &process.to_string())
+    }
+
+    /// The file that takes processes, for one that admits itself.
+    #[must_use]
+    pub fn door(&self) -> &Path {
+        &self.door
+    }
+
+    /// Puts all back, and says what could not be.
+    ///
+    /// # Errors
+    /// The system's, of the first that failed; it stays in the journal, and the next start tries
+    /// again.
+    pub fn lower(mut self) -> io::Result<()> {
+        let mut outcome = Ok(());
+        while let Some(change) = self.changes.pop() {
+            outcome = outcome.and(change.undo());
+        }
+        outcome
+    }
+}
+
+impl Drop for Shield {
+    fn drop(&mut self) {
+        while self.changes.pop().is_some() {}
+    }
+}
+
+/// Changes as they are made, undone from the end unless they are taken over.
+struct Changes<'a> {
+    journal: &'a Arc<Journal>,
+    list: Vec<Change>,
+}
+
+impl Drop for Changes<'_> {
+    fn drop(&mut self) {
+        while self.list.pop().is_some() {}
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<(), ShieldError> {
+    fs::write(path, text).map_err(|source| ShieldError::File { path: path.to_owned(), source })
+}
+
+fn read(path: &Path) -> Result<String, ShieldError> {
+    let text = fs::read_to_string(path);
+    text.map_err(|source| ShieldError::File { path: path.to_owned(), source })
+}
+
+fn stay_awake(root: &Path) -> io::Result<File> {
+    let mut file = OpenOptions::new().write(true).open(root.join("dev/cpu_dma_latency"))?;
+    file.write_all(&0i32.to_ne_bytes())?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,236 @@
+//! Lines of the file `trace` (Documentation/trace/ftrace.rst, "Output format").
+//!
+//! ```text
+//!      lto cgu.10-24394   [001] d..2. 62610.589112: sched_switch: prev_comm=lto cgu.10 prev_pid=…
+//!      who-number         [cpu] flags seconds       name          fields
+//! ```
+//!
+//! Names of threads may hold anything, spaces too; numbers and keys are looked for from both ends.
+
+/// One event.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// When, microseconds of the ring's clock.
+    pub at_us: f64,
+    /// Where.
+    pub cpu: usize,
+    /// The thread that was running there.
+    pub thread: i32,
+    /// Its name; `<...>` where the kernel has forgotten it.
+    pub name: String,
+    /// What happened.
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum What {
+    /// Another thread was put on the CPU.
+    Switch {
+        /// The one that ran.
+        previous: i32,
+        /// Why it stopped: `S` it sleeps, `T` it was stopped, `R` it could go on.
+        state: String,
+        /// The one that runs now.
+        next: i32,
+        /// Its name.
+        next_name: String,
+        /// Its priority in the kernel's numbers: below 100 real time, 99 − n for priority n.
+        next_priority: i32,
+    },
+    /// A thread is being woken.
+    Waking {
+        /// Which.
+        thread: i32,
+    },
+    /// A thread goes to another CPU.
+    Migrate {
+        /// Which.
+        thread: i32,
+        /// From.
+        from: usize,
+        /// To.
+        to: usize,
+    },
+    /// An interrupt begins: of a device, or a vector of the processor.
+    InterruptEntry(String),
+    /// It ends.
+    InterruptExit,
+    /// A soft interrupt begins: `NET_RX`.
+    SoftEntry(String),
+    /// It ends.
+    SoftExit,
+    /// A timer fires: the function that it calls.
+    Timer(String),
+    /// A page was missing.
+    PageFault,
+    /// A signal is sent.
+    Signal {
+        /// Its number.
+        number: i32,
+        /// To whom.
+        to: i32,
+    },
+    /// The clock of the CPU changed, kHz.
+    Frequency(u64),
+}
+
+/// The events of a trace in the order of its lines; what is no event that we know is left out.
+#[must_use]
+pub fn parse(text: &str) -> Vec<Event> {
+    text.lines().filter_map(line).collect()
+}
+
+fn line(line: &str) -> Option<Event> {
+    let (name, thread, cpu, rest) = split_at_cpu(line)?;
+    let (_flags, rest) = rest.trim_start().split_once(' ')?;
+    let (seconds, rest) = rest.trim_start().split_once(": ")?;
+    let (event, fields) = rest.split_once(": ").or_else(|| rest.split_once(':'))?;
+    let at_us = seconds.parse::<f64>().ok()? * 1e6;
+    Some(Event { at_us, cpu, thread, name: name.to_owned(), what: what(event, fields)? })
+}
+
+/// Splits at ` [001] `: name and number of the thread, the CPU, and what follows.
+fn split_at_cpu(line: &str) -> Option<(&str, i32, usize, &str)> {
+    line.match_indices(" [").find_map(|(place, mark)| {
+        let (cpu, rest) = line[place + mark.len()..].split_once("] ")?;
+        let (name, thread) = line[..place].trim().rsplit_once('-')?;
+        // A thread group may follow the number: `name-12 (  10)`.
+        let thread = thread.split_whitespace().next()?.parse().ok()?;
+        Some((name, thread, cpu.parse().ok()?, rest))
+    })
+}
+
+/// The value of `key=`, up to the next key or the end.
+fn field<'a>(fields: &'a str, key: &str, next: &str) -> Option<&'a str> {
+    let rest = &fields[fields.find(key)? + key.len()..];
+    Some(if next.is_empty() { rest.trim_end() } else { &rest[..rest.find(next)?] })
+}
+
+/// The number behind the last `key=`.
+fn number(fields: &str, key: &str) -> Option<i32> {
+    let rest = &fields[fields.rfind(key)? + key.len()..];
+    let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '-').unwrap_or(rest.len());
+    rest[..digits].parse().ok()
+}
+
+fn what(event: &str, fields: &str) -> Option<What> {
+    Some(match event {
+        "sched_switch" => switch(fields)?,
+        "sched_waking" => What::Waking { thread: number(fields, " pid=")? },
+        "sched_migrate_task" => What::Migrate {
+            thread: number(fields, " pid=")?,
+            from: number(fields, "orig_cpu=")?.try_into().ok()?,
+            to: number(fields, "dest_cpu=")?.try_into().ok()?,
+        },
+        "irq_handler_entry" => {
+            let irq = number(fields, "irq=")?;
+            What::InterruptEntry(format!("irq {irq} {}", field(fields, "name=", "")?))
+        }
+        "irq_handler_exit" => What::InterruptExit,
+        "softirq_entry" => What::SoftEntry(field(fields, "action=", "]")?.to_owned()),
+        "softirq_exit" => What::SoftExit,
+        "hrtimer_expire_entry" => What::Timer(field(fields, "function=", " ")?.to_owned()),
+        "page_fault_user" | "page_fault_kernel" => What::PageFault,
+        "signal_generate" => {
+            What::Signal { number: number(fields, "sig=")?, to: number(fields, " pid=")? }
+        }
+        "cpu_frequency" => What::Frequency(field(fields, "state=", " ")?.parse().ok()?),
+        // irq_vectors: `local_timer_entry: vector=236`.
+        _ if fields.trim_start().starts_with("vector=") => match event.strip_suffix("_entry") {
+            Some(name) => What::InterruptEntry(name.replace('_', " ")),
+            None => event.strip_suffix("_exit").map(|_| What::InterruptExit)?,
+        },
+        _ => return None,
+    })
+}
+
+fn switch(fields: &str) -> Option<What> {
+    // The second half first: the name in the first may hold anything.
+    let (previous, next) = fields.rsplit_once(" ==> next_comm=")?;
+    let (next_name, next) = next.rsplit_once(" next_pid=")?;
+    let (pid, priority) = next.split_once(" next_prio=")?;
+    let (_, previous) = previous.rsplit_once(" prev_pid=")?;
+    let (previous, state) = previous.split_once(' ')?;
+    Some(What::Switch {
+        previous: previous.parse().ok()?,
+        state: state.rsplit_once("prev_state=")?.1.to_owned(),
+        next: pid.parse().ok()?,
+        next_name: next_name.to_owned(),
+        next_priority: priority.trim().parse().ok()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TRACE: &str = "\
+# tracer: nop
+#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION
+CPU:1 [LOST 5 EVENTS]
+ lto cgu [1] x-12-24394   [001] d..2. 62610.589112: \
+ sched_switch: prev_comm=lto prev_pid=7 x prev_pid=24394 prev_prio=120 prev_state=R+ \
+ ==> next_comm=a b next_pid=11145 next_prio=9
+          <idle>-0       [000] dN.2. 62610.676311: \
+ sched_waking: comm=x pid=1 y pid=21068 prio=120 target_cpu=001
+           <...>-17      [001] d.h.. 62610.625557: irq_handler_entry: irq=36 name=virtio1-req.0
+           <...>-17      [001] d.h.. 62610.625561: irq_handler_exit: irq=36 ret=handled
+            bash-24436   [000] .Ns1. 62610.584069: softirq_entry: vec=3 [action=NET_RX]
+            bash-24436   [000] .Ns1. 62610.584883: softirq_exit: vec=3 [action=NET_RX]
+            bash-24436   [000] d.h1. 62610.600025: local_timer_entry: vector=236
+            bash-24436   [000] d.h1. 62610.600026: \
+ hrtimer_expire_entry: hrtimer=0000000040c355cf function=hrtimer_wakeup now=62610600025959
+            bash-24436   [000] d.h1. 62610.600027: local_timer_exit: vector=236
+            bash-24436   [000] d.... 62610.623407: \
+ page_fault_user: address=0x5 ip=0x5 error_code=0x7
+            bash-24436   [000] dN.2. 62610.676311: \
+ signal_generate: sig=19 errno=0 code=1 comm=cargo pid=21068 grp=1 res=1
+            bash-24436   [000] d..3. 62610.625306: \
+ sched_migrate_task: comm=bash pid=24455 prio=120 orig_cpu=0 dest_cpu=1
+            bash-24436   [000] d..3. 62610.700000: cpu_frequency: state=800000 cpu_id=0
+            bash-24436   [000] d..3. 62610.700001: something_else: x=1
+";
+
+    #[test]
+    fn every_kind_of_line_is_understood() {
+        let events = parse(TRACE);
+        assert_eq!(events.len(), 13);
+        let whats: Vec<_> = events.iter().map(|event| event.what.clone()).collect();
+        let switch = What::Switch {
+            previous: 24394,
+            state: "R+".into(),
+            next: 11145,
+            next_name: "a b".into(),
+            next_priority: 9,
+        };
+        assert_eq!(whats[0], switch);
+        assert_eq!(events[0].name, "lto cgu [1] x-12");
+        assert_eq!((events[0].thread, events[0].cpu), (24394, 1));
+        assert!((events[0].at_us - 62_610_589_112.0).abs() < 0.5);
+        assert_eq!(whats[2], What::InterruptEntry("irq 36 virtio1-req.0".into()));
+        assert_eq!(whats[4], What::SoftEntry("NET_RX".into()));
+        assert_eq!(whats[6], What::InterruptEntry("local timer".into()));
+        assert_eq!(whats[7], What::Timer("hrtimer_wakeup".into()));
+        assert_eq!(whats[8], What::InterruptExit);
+        assert_eq!(whats[10], What::Signal { number: 19, to: 21068 });
+        assert_eq!(whats[11], What::Migrate { thread: 24455, from: 0, to: 1 });
+    }
+
+    #[test]
+    fn a_thread_may_be_called_like_a_key() {
+        let events = parse(TRACE);
+        assert_eq!(events[1].what, What::Waking { thread: 21068 });
+    }
+
+    #[test]
+    fn no_line_is_a_reason_to_fail() {
+        for cut in 0..TRACE.len() {
+            if TRACE.is_char_boundary(cut) {
+                parse(&TRACE[..cut]);
+                parse(&TRACE[cut..]);
+            }
+        }
+        assert!(parse("x-1 [9999999999999999999] a b: c: d\n [0] \n-[1] : : :").is_empty());
+    }
+}

@@ -1,0 +1,198 @@
+//! The kernel's trace events, in a ring of our own (Documentation/trace/ftrace.rst, "Instances").
+//!
+//! Whoever else traces is not disturbed, and the ring goes with its [`Instance`]. One that a killed
+//! process left is removed by the next.
+
+mod line;
+
+pub use line::{Event, What, parse};
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Where tracefs is, on kernels since 4.1 and before.
+const MOUNTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+
+/// How names of our instances begin: `millstream-PID-NUMBER`.
+const PREFIX: &str = "millstream-";
+
+/// A trace is read up to this many bytes.
+const BYTES_MAX: u64 = 256 << 20;
+
+/// Why nothing can be traced.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TraceError {
+    /// There is no tracefs.
+    #[error("no trace events here: `mount -t tracefs none /sys/kernel/tracing` as root")]
+    NotMounted,
+    /// A file of it could not be used.
+    #[error("cannot trace: {}: {source}{}", path.display(), hint(.source))]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+fn hint(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::PermissionDenied => "; run as root",
+        _ => "",
+    }
+}
+
+/// A ring of trace events. Removed when dropped.
+#[derive(Debug)]
+pub struct Instance {
+    folder: PathBuf,
+}
+
+impl Instance {
+    /// Makes a ring of some size for each CPU, stopped, on CLOCK_MONOTONIC.
+    ///
+    /// # Errors
+    /// [`TraceError`].
+    pub fn create(kib_per_cpu: u32) -> Result<Self, TraceError> {
+        let has_instances = |mount: &&&str| Path::new(mount).join("instances").is_dir();
+        let mount = MOUNTS.iter().find(has_instances).ok_or(TraceError::NotMounted)?;
+        let instances = Path::new(mount).join("instances");
+        remove_orphans(&instances);
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let folder = instances.join(format!("{PREFIX}{}-{number}", std::process::id()));
+        fs::create_dir(&folder)
+            .map_err(|source| TraceError::File { path: folder.clone(), source })?;
+        let instance = Self { folder };
+        instance.set("tracing_on", "0")?;
+        instance.set("trace_clock", "mono")?;
+        instance.set("buffer_size_kb", &kib_per_cpu.to_string())?;
+        Ok(instance)
+    }
+
+    /// Has events recorded: `sched/sched_switch`, or a whole group, `irq_vectors`. Whether the
+    /// kernel has them.
+    ///
+    /// # Errors
+    /// [`TraceError`].
+    pub fn enable(&self, events: &str) -> Result<bool, TraceError> {
+        if !self.folder.join("events").join(events).is_dir() {
+            return Ok(false);
+        }
+        self.set(&format!("events/{events}/enable"), "1").map(|()| true)
+    }
+
+    /// Has only those events of a group recorded that suit (Documentation/trace/events.rst, 5).
+    ///
+    /// # Errors
+    /// [`TraceError`].
+    pub fn filter(&self, group: &str, condition: &str) -> Result<(), TraceError> {
+        self.set(&format!("events/{group}/filter"), condition)
+    }
+
+    /// Empties the ring and starts it.
+    ///
+    /// # Errors
+    /// [`TraceError`].
+    pub fn start(&self) -> Result<(), TraceError> {
+        let path = self.folder.join("trace");
+        // Opening it to be cut is what empties it.
+        File::create(&path).map_err(|source| TraceError::File { path, source })?;
+        self.set("tracing_on", "1")
+    }
+
+    /// The file of which `0` stops the ring, to be kept open by whoever must be quick.
+    #[must_use]
+    pub fn switch(&self) -> PathBuf {
+        self.folder.join("tracing_on")
+    }
+
+    /// Stops the ring.
+    ///
+    /// # Errors
+    /// [`TraceError`].
+    pub fn stop(&self) -> Result<(), TraceError> {
+        self.set("tracing_on", "0")
+    }
+
+    /// What stands in the ring, in the order of time. Lines that make no sense are left out.
+    ///
+    /// # Errors
+    /// [`TraceError`].
+    pub fn events(&self) -> Result<Vec<Event>, TraceError> {
+        let path = self.folder.join("trace");
+        let mut text = Vec::new();
+        let read = File::open(&path).and_then(|file| file.take(BYTES_MAX).read_to_end(&mut text));
+        read.map_err(|source| TraceError::File { path, source })?;
+        Ok(parse(&String::from_utf8_lossy(&text)))
+    }
+
+    fn set(&self, file: &str, text: &str) -> Result<(), TraceError> {
+        let path = self.folder.join(file);
+        let written = OpenOptions::new()
+            .write(true)
+            .open(&path)
+            .and_then(|mut file| file.write_all(text.as_bytes()));
+        written.map_err(|source| TraceError::File { path, source })
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        // Whoever still has a file of it open would keep it: it is removed by the next one then.
+        let _ = self.stop();
+        let _ = fs::remove_dir(&self.folder);
+    }
+}
+
+/// Removes what processes that died have left.
+fn remove_orphans(instances: &Path) {
+    for entry in fs::read_dir(instances).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
+        let owner = rest.split('-').next().and_then(|pid| pid.parse::<u32>().ok());
+        if owner.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_holds_what_happened_and_goes_with_its_owner() {
+        let instance = match Instance::create(256) {
+            Ok(instance) => instance,
+            Err(error) => {
+                eprintln!("skipped: {error}");
+                return;
+            }
+        };
+        assert!(instance.enable("sched/sched_switch").unwrap());
+        assert!(!instance.enable("sched/nonsense").unwrap());
+        instance.start().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        fs::write(instance.switch(), "0").unwrap();
+        let events = instance.events().unwrap();
+        let pid = rustix::thread::gettid().as_raw_nonzero().get();
+        let is_ours =
+            |event: &Event| matches!(event.what, What::Switch { next, .. } if next == pid);
+        assert!(events.iter().any(is_ours), "this thread slept and ran again");
+        let folder = instance.folder.clone();
+        drop(instance);
+        assert!(!folder.exists());
+    }
+
+    #[test]
+    fn what_cannot_be_traced_says_why() {
+        assert!(TraceError::NotMounted.to_string().contains("mount -t tracefs"));
+        let source = io::ErrorKind::PermissionDenied.into();
+        let error = TraceError::File { path: "/x".into(), source };
+        assert!(error.to_string().ends_with("; run as root"), "{error}");
+    }
+}
