@@ -84,5 +84,5 @@ fn what_is_not_there_is_named_with_what_there_is() {
     };
     assert!(error(&["nonsense"]).contains("there is no rule or topic `nonsense`; topics are cpu"));
     assert!(error(&["--cpus", "7"]).contains("there is no CPU 7; online are 0-3"));
-    assert!(error(&["--interface", "eth9"]).contains("there is no interface eth9; there are: "));
+    assert!(error(&["--interface", "eth9"]).contains("there is no interface eth9; there are:"));
 }

@@ -28,9 +28,14 @@ impl OfGroup {
         if partition.exists() {
             fs::write(partition, "member")?;
         }
-        // Those that start processes meanwhile are met again.
-        const ROUNDS: usize = 20;
-        for _ in 0..ROUNDS {
+        // Those that start processes meanwhile are met again, and those that are ending need a
+        // moment to be gone.
+        const ROUNDS: usize = 100;
+        const PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
+        for round in 0..ROUNDS {
+            if round > 0 {
+                std::thread::sleep(PAUSE);
+            }
             let members = Members::of(&self.path)?;
             for member in &members.tasks {
                 // One that has ended meanwhile does not matter.

@@ -36,14 +36,17 @@ const RULE_COLUMNS: usize = 24;
 /// The findings by topic, in the order of the rules.
 pub fn draw(findings: &[Finding], evidence: bool, style: Style) -> String {
     let mut text = String::new();
-    let mut topic = None;
+    let (mut topic, mut told) = (None, None);
     for finding in findings {
         if topic != Some(finding.topic) {
             topic = Some(finding.topic);
             let _ = writeln!(text, "\n{}", style.paint(finding.topic.name(), "1"));
         }
         text += &line(finding, style);
-        text += &details(finding, evidence, style);
+        // The reason of a rule once, where it finds several things.
+        let is_new = told != Some(finding.rule);
+        told = (finding.verdict == Verdict::Costs).then_some(finding.rule);
+        text += &details(finding, evidence, is_new, style);
     }
     text
 }
@@ -61,10 +64,10 @@ fn line(finding: &Finding, style: Style) -> String {
     format!("  {sign}  {:<RULE_COLUMNS$}{subject}{}\n", finding.rule, finding.says)
 }
 
-fn details(finding: &Finding, evidence: bool, style: Style) -> String {
+fn details(finding: &Finding, evidence: bool, reason: bool, style: Style) -> String {
     let stands_in_the_way = finding.verdict == Verdict::Costs;
     let mut rows: Vec<(&str, String)> = Vec::new();
-    if stands_in_the_way {
+    if stands_in_the_way && reason {
         rows.push(("why", why(finding).to_owned()));
     }
     if evidence || stands_in_the_way {
@@ -112,6 +115,12 @@ mod tests {
         assert!(lines[3].starts_with("why  a page that has gone to disk"));
         let rest = ["read  /proc/x = 1 2", "cost  2 ms", "mend  sysctl -w vm.x=0", "risk  none"];
         assert_eq!(lines[4..], rest);
+    }
+
+    #[test]
+    fn the_reason_of_a_rule_is_told_once() {
+        let text = draw(&[finding(), finding()], false, Style::Plain);
+        assert_eq!((text.matches("why").count(), text.matches("mend").count()), (1, 2), "{text}");
     }
 
     #[test]

@@ -26,13 +26,20 @@ pub fn account(account: &Account) -> String {
         }
     };
     row("threads moved", account.moved, String::new());
-    row("threads of one CPU, kept", account.kept.len(), account.kept.join(", "));
+    row("threads of one CPU, kept", account.kept.len(), few(&account.kept));
     row("interrupts sent away", account.interrupts.len(), names(&account.interrupts));
     row("interrupts that cannot be", account.stuck.len(), names(&account.stuck));
     if !account.awake {
         text += "  deep sleep of CPUs is not held off: /dev/cpu_dma_latency cannot be opened\n";
     }
     text
+}
+
+/// The first of many names.
+fn few(names: &[String]) -> String {
+    const FEW: usize = 8;
+    let more = if names.len() > FEW { ", …" } else { "" };
+    names[..names.len().min(FEW)].join(", ") + more
 }
 
 /// Both distributions and what follows; nothing where nothing was measured.

@@ -32,7 +32,6 @@ fn check(view: &View) -> Vec<Finding> {
     });
     let now = now.flatten();
     let Some(share) = since_boot else { return Vec::new() };
-    "cpu (all)".clone_into(&mut stat.value);
     stat.value = format!("steal {:.2} %", share * 1e2);
     let recent = now.map_or(String::new(), |now| {
         format!("; {:.1} % in the last {} ms", now * 1e2, measure::STEAL_WINDOW.as_millis())
