@@ -62,6 +62,7 @@ pub struct Lookout {
     steal_before: Option<u64>,
     /// An outlier that came while it was being armed.
     early: Option<Late>,
+    last: Option<Late>,
 }
 
 impl Lookout {
@@ -88,7 +89,16 @@ impl Lookout {
             flags.is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"))
         });
         let watch = watch.clone();
-        Ok(Self { watch, observer, thread, ring, guest, steal_before: None, early: None })
+        Ok(Self {
+            watch,
+            observer,
+            thread,
+            ring,
+            guest,
+            steal_before: None,
+            early: None,
+            last: None,
+        })
     }
 
     /// Number of the process that is watched.
@@ -131,6 +141,12 @@ impl Lookout {
         self.order(&Order::Faults)
     }
 
+    /// The outlier that was waited for last.
+    #[must_use]
+    pub fn last(&self) -> Option<Late> {
+        self.last
+    }
+
     /// Waits for an outlier and explains it; none in this time. Either way nothing is traced any
     /// more.
     ///
@@ -147,6 +163,7 @@ impl Lookout {
             late = self.late_within(Duration::from_millis(20))?;
         }
         self.ring.stop()?;
+        self.last = late;
         late.map(|late| self.explain(late)).transpose()
     }
 

@@ -69,6 +69,8 @@ pub struct Late {
     pub deadline_ns: u64,
     /// When it came, nanoseconds.
     pub done_ns: u64,
+    /// Whether its pages had been taken away.
+    pub pages_gone: bool,
 }
 
 /// Memory that is worked on when its pages were taken away, bytes.
@@ -113,7 +115,7 @@ pub fn watch(
             deadline_ns = now_ns() + plan.interval_ns;
         }
         sleep_to(deadline_ns)?;
-        memory.work();
+        let pages_gone = memory.work();
         let done_ns = now_ns();
         if done_ns - deadline_ns > plan.threshold_ns && orders.armed.swap(false, Ordering::Relaxed)
         {
@@ -121,7 +123,7 @@ pub fn watch(
             if let Some(mut switch) = switch {
                 switch.write_all(b"0")?;
             }
-            tell(output, &Tale::Late(Late { deadline_ns, done_ns }))?;
+            tell(output, &Tale::Late(Late { deadline_ns, done_ns, pages_gone }))?;
         }
         if orders.new.swap(false, Ordering::Relaxed) {
             tell(output, &Tale::Armed)?;
@@ -191,15 +193,16 @@ impl Memory {
         Ok(())
     }
 
-    /// Writes a byte into each page, where they have gone.
-    fn work(&mut self) {
+    /// Writes a byte into each page, where they have gone; whether they had.
+    fn work(&mut self) -> bool {
         if !std::mem::take(&mut self.is_gone) {
-            return;
+            return false;
         }
         for offset in (0..MEMORY).step_by(PAGE) {
             // SAFETY: inside the mapping, which nobody else knows.
             unsafe { self.start.add(offset).write_volatile(1) };
         }
+        true
     }
 }
 
