@@ -1,6 +1,7 @@
 //! A process that helps: takes lines, gives lines, and is gone with its owner.
 
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
@@ -15,7 +16,8 @@ pub(super) struct Helper {
 
 impl Helper {
     pub fn start(mut command: Command) -> io::Result<Self> {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        // Ctrl-C is for this process, which then ends its helpers.
+        command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
         millstream_sys::child::tie(&mut command, None);
         let mut child = command.spawn()?;
         let input = child.stdin.take();

@@ -90,6 +90,8 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
         interval_ns: args.interval_us * 1000,
         threshold_ns: args.threshold_us * 1000,
     };
+    // The ring goes with an end in order only, or with the next start.
+    interrupt::install();
     let mut lookout = Lookout::open(&watch, start_watched)?;
     if args.check { check(args, cpu, &mut lookout) } else { look_out(args, cpu, &mut lookout) }
 }
