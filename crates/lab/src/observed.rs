@@ -39,6 +39,28 @@ impl Default for BlockMaxima {
 }
 
 impl BlockMaxima {
+    /// The blocks of several samples, brought to the size of the largest, or larger, so that there
+    /// are at most 512.
+    #[must_use]
+    pub fn joined(all: &[&Self]) -> Self {
+        let mut joined = Self::default();
+        let largest = all.iter().map(|blocks| blocks.values_per_block).max();
+        joined.values_per_block = largest.unwrap_or(1);
+        loop {
+            joined.maxima_ns.clear();
+            for blocks in all {
+                // Sizes are powers of two; what does not fill a block is left out.
+                let several = (joined.values_per_block / blocks.values_per_block.max(1)) as usize;
+                let whole = blocks.maxima_ns.chunks_exact(several.max(1));
+                joined.maxima_ns.extend(whole.filter_map(|chunk| chunk.iter().max()));
+            }
+            if joined.maxima_ns.len() <= BLOCKS {
+                return joined;
+            }
+            joined.values_per_block *= 2;
+        }
+    }
+
     fn record(&mut self, value_ns: u64) {
         let (count, largest) = self.filling;
         self.filling = (count + 1, largest.max(value_ns));
@@ -122,6 +144,23 @@ mod tests {
         (0..5000).for_each(|n| observed.record(n, n));
         assert_eq!(observed.new_maxima.len(), MAXIMA_ROOM);
         assert_eq!(observed.new_maxima.last().unwrap().value_ns, 4999, "the last is the largest");
+    }
+
+    #[test]
+    fn blocks_of_several_samples_have_one_size() {
+        let sample = |count: u64| {
+            let mut blocks = BlockMaxima::default();
+            (0..count).for_each(|n| blocks.record(n));
+            blocks
+        };
+        let (short, long) = (sample(100), sample(2000));
+        let joined = BlockMaxima::joined(&[&short, &long]);
+        assert_eq!(joined.values_per_block, long.values_per_block);
+        let of_short = 100 / long.values_per_block as usize;
+        assert_eq!(joined.maxima_ns.len(), of_short + long.maxima_ns.len());
+        assert_eq!(joined.maxima_ns[0], long.values_per_block - 1);
+        assert!(BlockMaxima::joined(&[&long; 9]).maxima_ns.len() <= BLOCKS);
+        assert_eq!(BlockMaxima::joined(&[]), BlockMaxima::default());
     }
 
     #[test]

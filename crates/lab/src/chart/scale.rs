@@ -28,7 +28,7 @@ impl Scale {
     }
 
     /// From `low` to `high`, both above 0, with equal distances for equal factors and lines at the
-    /// powers of ten.
+    /// powers of ten, or, where these are few, at 1, 2 and 5 times each.
     #[must_use]
     pub fn logarithmic(low: f64, high: f64, label: &str) -> Self {
         let low = low.max(f64::MIN_POSITIVE);
@@ -65,7 +65,13 @@ impl Scale {
             Lines::Decades => {
                 let first = (self.low.log10() - 1e-9).ceil() as i32;
                 let last = (self.high.log10() + 1e-9).floor() as i32;
-                (first..=last).map(|power| 10f64.powi(power)).collect()
+                let powers = |power| 10f64.powi(power);
+                if last - first >= 2 {
+                    return (first..=last).map(powers).collect();
+                }
+                // So few of them: the steps between them, too.
+                let steps = (first - 1..=last).flat_map(|n| [1.0, 2.0, 5.0].map(|k| k * powers(n)));
+                steps.filter(|value| (self.low..=self.high).contains(value)).collect()
             }
         }
     }
@@ -87,14 +93,15 @@ fn step(about: f64) -> f64 {
     power * [5.0, 2.0].into_iter().find(|step| lead >= *step).unwrap_or(1.0)
 }
 
-/// A power of ten, as people write it.
+/// A small multiple of a power of ten, as people write it.
 fn decade(value: f64) -> String {
     match value {
         _ if value >= 0.99e9 => format!("{value:.0e}"),
         _ if value >= 0.99e6 => format!("{:.0} M", value / 1e6),
         _ if value >= 0.99e3 => format!("{:.0} k", value / 1e3),
         _ if value >= 0.99 => format!("{value:.0}"),
-        _ => format!("{value}"),
+        // The digits that a power of ten, or a multiple, needs.
+        _ => format!("{value:.*}", (-value.log10()).ceil().clamp(0.0, 12.0) as usize),
     }
 }
 
@@ -123,5 +130,6 @@ mod tests {
         let step = scale.share(10.0) - scale.share(1.0);
         assert!((scale.share(1e4) - scale.share(1e3) - step).abs() < 1e-12);
         assert_eq!((scale.share(0.0), scale.share(5e4)), (0.0, 1.0));
+        assert_eq!(Scale::logarithmic(30.0, 600.0, "").lines(), [50.0, 100.0, 200.0, 500.0]);
     }
 }

@@ -19,19 +19,28 @@ pub(super) struct Figure {
     x: Scale,
     y: Scale,
     lines: Vec<(String, Vec<(f64, f64)>)>,
+    /// Where the names of the lines stand: left or right.
+    names: Side,
+}
+
+/// A side of a figure.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Left,
+    Right,
 }
 
 /// All figures of a report.
 pub(super) fn all(view: &View<'_>) -> Vec<Figure> {
     let mut figures = Vec::new();
-    let titles = view.each(Record::title);
-    for title in &titles {
-        let groups = view.groups(title);
-        let histograms = groups.iter().map(|group| (group.label.to_owned(), group.histogram()));
-        figures.push(histogram(title, histograms.collect()));
-        figures.extend(creep(title, &groups));
+    // One set beside several loads: these are what can be compared.
+    let by_load = beside_loads(view);
+    if view.sets.len() > 1 || by_load.is_empty() {
+        for title in &view.each(Record::title) {
+            figures.extend(both(title, &view.groups(title)));
+        }
     }
-    figures.extend(beside_loads(view));
+    figures.extend(by_load);
     figures.extend(under_traffic(view));
     figures
 }
@@ -69,6 +78,7 @@ fn histogram(title: &str, histograms: Vec<(String, Histogram)>) -> Figure {
         x: Scale::logarithmic(low / factor, high * factor * factor, "latency, µs"),
         y: Scale::logarithmic(0.5, most * 2.0, "how often"),
         lines,
+        names: Side::Right,
     }
 }
 
@@ -91,6 +101,7 @@ fn creep(title: &str, groups: &[Group<'_>]) -> Option<Figure> {
         x: Scale::logarithmic((end_s / 1e4).max(1e-3), end_s, "measured time, s"),
         y: Scale::logarithmic(low * 0.9, high * 1.2, "largest latency so far, µs"),
         lines: curves,
+        names: Side::Left,
     })
 }
 
@@ -98,24 +109,32 @@ fn scaled(curve: &[(f64, f64)]) -> Vec<(f64, f64)> {
     curve.iter().map(|(at_s, max_ns)| (*at_s, max_ns / 1e3)).collect()
 }
 
-/// One distribution a load profile, for each set and series that has several.
+/// Distribution and maximum of several groups.
+fn both(title: &str, groups: &[Group<'_>]) -> Vec<Figure> {
+    let histograms = groups.iter().map(|group| (group.label.to_owned(), group.histogram()));
+    let distribution = histogram(title, histograms.collect());
+    std::iter::once(distribution).chain(creep(title, groups)).collect()
+}
+
+/// All load profiles over each other, for each set and series that has several.
 fn beside_loads(view: &View<'_>) -> Vec<Figure> {
     let mut figures = Vec::new();
     for set in view.sets {
         let one = View { sets: std::slice::from_ref(set), ..*view };
-        for name in one.each(|record| format!("{}, {}", record.name, record.measured.series)) {
-            let of_name =
-                |record: &&Record| format!("{}, {}", record.name, record.measured.series) == name;
-            let mut loads: Vec<(String, Histogram)> = Vec::new();
-            for record in set.records.iter().filter(of_name) {
-                let histogram = &record.measured.observed.histogram;
-                match loads.iter_mut().find(|(load, _)| *load == record.load) {
-                    Some((_, all)) => all.merge(histogram),
-                    None => loads.push((record.load.clone(), histogram.clone())),
+        let name_of = |record: &Record| match record.measured.series.as_str() {
+            "" => record.name.clone(),
+            series => format!("{}, {series}", record.name),
+        };
+        for name in one.each(name_of) {
+            let mut loads: Vec<Group<'_>> = Vec::new();
+            for record in set.records.iter().filter(|record| name_of(record) == name) {
+                match loads.iter_mut().find(|group| group.label == record.load) {
+                    Some(group) => group.records.push(record),
+                    None => loads.push(Group { label: &record.load, records: vec![record] }),
                 }
             }
             if loads.len() > 1 {
-                figures.push(histogram(&format!("{}: {name}, by load", set.label), loads));
+                figures.extend(both(&format!("{}: {name}, by load", set.label), &loads));
             }
         }
     }
@@ -158,6 +177,7 @@ fn under_traffic(view: &View<'_>) -> Option<Figure> {
         x: Scale::logarithmic(x_low * 0.8, x_high * 1.25, "packets of load a second"),
         y: Scale::logarithmic(y_low * 0.8, y_high * 1.25, "round trip, µs"),
         lines,
+        names: Side::Left,
     })
 }
 
@@ -171,9 +191,13 @@ impl Figure {
             panel.curve(sheet, line, colour);
         }
         for ((index, (label, _)), colour) in self.lines.iter().enumerate().zip(colours()) {
-            let (x, y) = (left + FRAME.0 as i32 - 10, frame_top + 14 + 14 * index as i32);
-            sheet.fill((x - 2, y - 8), (10, 8), colour);
-            sheet.text((x - 8, y), 1, BLACK, label);
+            let y = frame_top + 14 + 14 * index as i32;
+            let (x, anchor, gap) = match self.names {
+                Side::Left => (left + 10, -1, 14),
+                Side::Right => (left + FRAME.0 as i32 - 18, 1, -6),
+            };
+            sheet.fill((x, y - 8), (10, 8), colour);
+            sheet.text((x + gap, y), anchor, BLACK, label);
         }
     }
 }

@@ -15,7 +15,7 @@ h1 { font-size: 1.6em; } h2 { font-size: 1.25em; margin-top: 2em; }
 table { border-collapse: collapse; font-size: 0.85em; }
 th, td { text-align: left; padding: 0.25em 0.7em; border-bottom: 1px solid #ddd;
   vertical-align: top; }
-th { background: #f3f3f3; }
+th { background: #f3f3f3; } td:not(:first-child):not(:last-child) { white-space: nowrap; }
 .key { border-left: 4px solid #0b6e99; padding: 0.5em 1em; background: #f2f8fa; }
 .warn { border-left: 4px solid #c2571a; padding: 0.5em 1em; background: #fdf5f0; }
 ";

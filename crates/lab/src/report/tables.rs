@@ -8,6 +8,7 @@ use crate::chart::escape;
 use crate::compare::Comparison;
 use crate::design::{Precision, Spread};
 use crate::extreme::Estimate;
+use crate::observed::BlockMaxima;
 use crate::picture::short_time;
 use crate::record::Record;
 
@@ -59,12 +60,12 @@ pub(super) fn latencies(view: &View<'_>) -> String {
     table(&head, &rows)
 }
 
-/// The estimate of the sample with the most blocks.
+/// The estimate from all samples together.
 fn expected(records: &[&Record]) -> String {
-    let longest = records.iter().max_by_key(|record| record.measured.observed.histogram.count());
-    let Some(longest) = longest else { return String::new() };
-    let observed = &longest.measured.observed;
-    match Estimate::of(&observed.blocks, observed.histogram.count() * 10, 1) {
+    let observed = || records.iter().map(|record| &record.measured.observed);
+    let blocks = BlockMaxima::joined(&observed().map(|one| &one.blocks).collect::<Vec<_>>());
+    let values: u64 = observed().map(|one| one.histogram.count()).sum();
+    match Estimate::of(&blocks, values * 10, 1) {
         Some(found) if found.shape > 0.5 => "no bound: the tail is too heavy".to_owned(),
         Some(found) => format!(
             "{} ({} to {})",

@@ -1,6 +1,7 @@
 //! Samples of a measurement for people: a line a series, the samples of each together.
 
 use millstream_lab::extreme::{BLOCKS_MIN, Estimate};
+use millstream_lab::observed::BlockMaxima;
 use millstream_lab::picture::{draw, short_time};
 use millstream_lab::{Histogram, Measured};
 use serde_json::{Value, json};
@@ -29,11 +30,10 @@ fn together(samples: &[&Measured]) -> Histogram {
     all
 }
 
-/// The estimate of the longest sample.
+/// The estimate from all samples together.
 fn estimate(samples: &[&Measured]) -> Option<Estimate> {
-    let longest = samples.iter().max_by_key(|sample| sample.observed.histogram.count())?;
-    let observed = &longest.observed;
-    Estimate::of(&observed.blocks, observed.histogram.count() * AHEAD, SEED)
+    let blocks: Vec<_> = samples.iter().map(|sample| &sample.observed.blocks).collect();
+    Estimate::of(&BlockMaxima::joined(&blocks), together(samples).count() * AHEAD, SEED)
 }
 
 /// The table, and for one sample each what is known of the maximum.
