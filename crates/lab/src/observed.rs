@@ -153,7 +153,7 @@ mod tests {
             (0..count).for_each(|n| blocks.record(n));
             blocks
         };
-        let (short, long) = (sample(100), sample(2000));
+        let (short, long) = (sample(100), sample(1500));
         let joined = BlockMaxima::joined(&[&short, &long]);
         assert_eq!(joined.values_per_block, long.values_per_block);
         let of_short = 100 / long.values_per_block as usize;
