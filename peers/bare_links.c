@@ -7,7 +7,8 @@
  * Prints packets received per second; for a row that begins with `swap-`, those sent back to where
  * they came from; with `trip-`, the median round trip in nanoseconds. Every frame that is
  * sent gets its header and a number of its own, in a buffer of its own, as a program's data would;
- * datagrams are made once, as those of `millstream bench packets` are. Sources: sendmmsg(2),
+ * datagrams are made once, as those of `millstream bench packets` are, but have buffers of their
+ * own, too. What is answered is the packet that came. Sources: sendmmsg(2),
  * recvmmsg(2), udp(7), packet(7), packet_mmap.rst, af_xdp.rst. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -128,6 +129,12 @@ static void stamp(uint8_t *frame) {
     memcpy(frame + head_bytes, &number, sizeof number);
 }
 
+/* Has a frame go back to where it came from. */
+static void turn_round(uint8_t *frame) {
+    uint8_t mac[6];
+    memcpy(mac, frame, 6), memcpy(frame, frame + 6, 6), memcpy(frame + 6, mac, 6);
+}
+
 static void prepare_head(void) {
     uint8_t frame[HEADERS] = {0};
     write_frame(frame);
@@ -141,13 +148,13 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* `send` sends a packet with the number; `take` takes one if one came, and its number. */
-static void trip(void (*send)(void), int (*take)(void)) {
+/* `send` sends a packet with the number; `take` takes one if one came, and its number; `answer`
+ * sends one back, as it lies there, if one came. */
+static void trip(void (*send)(void), int (*take)(void), void (*answer)(void)) {
     static uint64_t trips[TRIPS];
     if (is_receiver) {
         shared->ready = 1;
-        while (!shared->over)
-            if (take()) send();
+        while (!shared->over) answer();
         return;
     }
     for (int i = -200; i < TRIPS; i++) {
@@ -197,22 +204,27 @@ static int udp_take_one(void) {
     return 1;
 }
 
+static void udp_answer(void) {
+    if (udp_take_one()) udp_send_one();
+}
+
 static void udp(void) {
     struct mmsghdr heads[BATCH] = {0};
     struct iovec vectors[BATCH];
     int gso = has("gso"), gro = has("gro");
     udp_open();
     if (has("trip")) {
-        trip(udp_send_one, udp_take_one);
+        trip(udp_send_one, udp_take_one, udp_answer);
         return;
     }
     /* A train of segments is one message; the whole of it is one IP packet. */
     int segments = !gso ? 1 : 65507 / payload_bytes < BATCH ? 65507 / payload_bytes : BATCH;
     int slot = is_receiver && !gro ? payload_bytes : is_receiver ? 65536 : segments * payload_bytes;
     int messages = gso || gro ? 8 : BATCH;
-    char *bytes = calloc(messages, slot);
+    char *bytes = malloc((size_t)messages * slot);
+    memset(bytes, 0x5a, (size_t)messages * slot); /* what was never written is one page of zeros */
     for (int i = 0; i < messages; i++) {
-        vectors[i] = (struct iovec){bytes + (is_receiver ? i * slot : 0), slot};
+        vectors[i] = (struct iovec){bytes + i * slot, slot};
         heads[i].msg_hdr.msg_iov = &vectors[i], heads[i].msg_hdr.msg_iovlen = 1;
         if (!is_receiver) heads[i].msg_hdr.msg_name = &udp_peer,
                           heads[i].msg_hdr.msg_namelen = sizeof udp_peer;
@@ -328,14 +340,33 @@ static void packet_send_one(void) {
     send(packet_fd, packet_frame, frame_bytes, 0);
 }
 
-static int packet_take_one(void) {
+static struct tpacket2_hdr *packet_look(void) {
     int each = TRIP_BLOCK / TRIP_SLOT, block = packet_next / each, slot = packet_next % each;
     struct tpacket2_hdr *from = (void *)(packet_ring + block * TRIP_BLOCK + slot * TRIP_SLOT);
-    if (!(atomic_load((_Atomic uint32_t *)&from->tp_status) & TP_STATUS_USER)) return 0;
-    memcpy(&number, (uint8_t *)from + from->tp_mac + 14, sizeof number);
-    atomic_store((_Atomic uint32_t *)&from->tp_status, TP_STATUS_KERNEL);
+    if (!(atomic_load((_Atomic uint32_t *)&from->tp_status) & TP_STATUS_USER)) return NULL;
     packet_next = (packet_next + 1) % packet_slots;
+    return from;
+}
+
+static void packet_free(struct tpacket2_hdr *slot) {
+    atomic_store_explicit((_Atomic uint32_t *)&slot->tp_status, TP_STATUS_KERNEL, memory_order_release);
+}
+
+static int packet_take_one(void) {
+    struct tpacket2_hdr *from = packet_look();
+    if (!from) return 0;
+    memcpy(&number, (uint8_t *)from + from->tp_mac + 14, sizeof number);
+    packet_free(from);
     return 1;
+}
+
+static void packet_answer(void) {
+    struct tpacket2_hdr *from = packet_look();
+    if (!from) return;
+    uint8_t *frame = (uint8_t *)from + from->tp_mac;
+    turn_round(frame);
+    send(packet_fd, frame, from->tp_snaplen, 0);
+    packet_free(from);
 }
 
 static void packet(void) {
@@ -349,7 +380,7 @@ static void packet(void) {
                                  TRIP_BLOCK * TRIP_BLOCKS);
         packet_slots = request.tp_frame_nr, packet_fd = packet_open(0);
         set(packet_fd, SOL_PACKET, PACKET_QDISC_BYPASS, 1);
-        trip(packet_send_one, packet_take_one);
+        trip(packet_send_one, packet_take_one, packet_answer);
         return;
     }
     if (is_receiver) {
@@ -492,10 +523,7 @@ static int xdp_turn(void) {
     for (int i = 0; i < BATCH && rx.at != producer; i++) {
         struct xdp_desc *d = (struct xdp_desc *)rx.entries + rx.at++ % RING;
         if (first) room = tx.at - consumer + xdp_parts <= RING;
-        if (first && room) {
-            uint8_t *frame = umem + d->addr, mac[6];
-            memcpy(mac, frame, 6), memcpy(frame, frame + 6, 6), memcpy(frame + 6, mac, 6);
-        }
+        if (first && room) turn_round(umem + d->addr);
         first = !(d->options & XDP_PKT_CONTD);
         if (room) ((struct xdp_desc *)tx.entries)[tx.at++ % RING] = *d, frames += first;
         else ((uint64_t *)fill.entries)[fill.at++ % RING] = d->addr & ~(uint64_t)(CHUNK - 1);
@@ -509,13 +537,15 @@ static int xdp_turn(void) {
 
 static void xdp_send_one(void) { xdp_send(1); }
 
+static void xdp_answer(void) { xdp_turn(); }
+
 static void xdp(void) {
     struct pollfd wait = {.events = POLLIN};
     int swaps = has("swap");
     xdp_open(is_receiver || has("trip") || swaps);
     wait.fd = xdp_fd;
     if (has("trip")) {
-        trip(xdp_send_one, xdp_take);
+        trip(xdp_send_one, xdp_take, xdp_answer);
     } else if (!is_receiver) {
         for (uint64_t end = now_ns() + 2 * MARGIN_NS + count_ns; now_ns() < end;) {
             xdp_send(BATCH);
