@@ -81,14 +81,16 @@ impl FrameEnd {
         self.link.reserve(&mut self.spare, count * self.parts);
         let whole = self.spare.len() / self.parts * self.parts;
         let memory = self.link.memory();
-        for (index, mut frame) in self.spare.drain(..whole).enumerate() {
-            let part = index % self.parts;
+        let mut part = 0;
+        for mut frame in self.spare.drain(..whole) {
             let left = self.template.frame_bytes() - part * self.part_bytes;
             frame.set_len(left.min(self.part_bytes));
-            frame.set_continues(part + 1 < self.parts);
+            let last = part + 1 == self.parts;
+            frame.set_continues(!last);
             if part == 0 {
                 self.template.write(memory.bytes_mut(&mut frame));
             }
+            part = if last { 0 } else { part + 1 };
             self.waiting.push(frame);
         }
         self.link.give_back(&mut self.spare);

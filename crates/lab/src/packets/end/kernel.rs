@@ -16,7 +16,9 @@ const QUEUE_BYTES: libc::c_int = 8 << 20;
 pub struct KernelEnd {
     socket: UdpSocket,
     local: SocketAddrV4,
+    /// Payloads to send, back to back: each packet has its own, as a program's data would.
     load: Vec<u8>,
+    payload_bytes: usize,
     peer: libc::sockaddr_in,
     arena: Vec<u8>,
     slot_bytes: usize,
@@ -54,8 +56,10 @@ impl KernelEnd {
             set(&socket, libc::SO_BUSY_POLL, us as libc::c_int)?;
         }
         let std::net::SocketAddr::V4(local) = socket.local_addr()? else { unreachable!("IPv4") };
-        let mut load = vec![0; payload_bytes];
-        load[..8].copy_from_slice(&LOAD.to_le_bytes());
+        let mut load = vec![0; BATCH * payload_bytes];
+        for payload in load.chunks_exact_mut(payload_bytes) {
+            payload[..8].copy_from_slice(&LOAD.to_le_bytes());
+        }
         // Room for one byte more shows a longer packet as one of another length.
         let slot_bytes = (payload_bytes + 1).next_multiple_of(64);
         // SAFETY: plain C structures for which all-zero bytes are a valid value.
@@ -64,6 +68,7 @@ impl KernelEnd {
             socket,
             local,
             load,
+            payload_bytes,
             peer: raw(nowhere()),
             arena: vec![0; BATCH * slot_bytes],
             slot_bytes,
@@ -178,9 +183,11 @@ impl End for KernelEnd {
     fn send(&mut self, count: usize) -> io::Result<usize> {
         let count = count.min(BATCH);
         self.used = self.used.max(count);
-        for (head, vector) in self.heads.iter_mut().zip(&mut self.vectors).take(count) {
-            vector.iov_base = self.load.as_mut_ptr().cast();
-            vector.iov_len = self.load.len();
+        let payloads = self.load.chunks_exact_mut(self.payload_bytes).take(count);
+        for ((head, vector), payload) in self.heads.iter_mut().zip(&mut self.vectors).zip(payloads)
+        {
+            vector.iov_base = payload.as_mut_ptr().cast();
+            vector.iov_len = payload.len();
             point(head, vector, &mut self.peer);
         }
         self.send_heads(0, count)
@@ -189,7 +196,7 @@ impl End for KernelEnd {
     fn send_numbered(&mut self, number: u64) -> io::Result<bool> {
         self.load[..8].copy_from_slice(&number.to_le_bytes());
         let vector =
-            libc::iovec { iov_base: self.load.as_mut_ptr().cast(), iov_len: self.load.len() };
+            libc::iovec { iov_base: self.load.as_mut_ptr().cast(), iov_len: self.payload_bytes };
         // SAFETY: the payload of this struct.
         let sent = unsafe { self.send_one(vector, self.peer) };
         self.load[..8].copy_from_slice(&LOAD.to_le_bytes());
