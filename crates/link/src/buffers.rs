@@ -50,7 +50,7 @@ impl Buffers {
     /// If the frame is not one of these buffers.
     pub fn put(&mut self, frame: Frame) {
         assert!(self.owns(&frame) && self.free.len() < self.count, "not a buffer of this link");
-        self.free.push(((frame.at() - self.first) / u64::from(self.stride)) as u32);
+        self.free.push(frame.tag());
     }
 
     /// Whether a frame is one of these buffers.

@@ -6,6 +6,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 use super::link::Sent;
+use rustix::io::Errno;
+use rustix::net::SendFlags;
+
 use crate::frame::{Frame, FrameMemory};
 
 /// Frames given to one `sendmmsg`.
@@ -55,53 +58,57 @@ impl Batch {
     pub fn flush(&mut self, sent: &mut Sent, done: &mut Vec<Frame>) -> io::Result<()> {
         while !self.queued.is_empty() {
             sent.syscalls += 1;
-            if let Ok(taken) = usize::try_from(self.send()) {
-                for head in &self.heads[..taken] {
-                    sent.frames += 1;
-                    sent.bytes += u64::from(head.msg_len);
-                }
-                let parts: usize =
-                    self.heads[..taken].iter().map(|head| head.msg_hdr.msg_iovlen).sum();
-                done.extend(self.queued.drain(..parts));
-                continue;
-            }
-            let error = io::Error::last_os_error();
-            match error.raw_os_error() {
-                Some(libc::EINTR) => {}
+            match self.send() {
+                Ok(taken) => self.account(taken, sent, done),
+                Err(Errno::INTR) => {}
                 // The kernel holds as much of this socket as it may: the next flush goes on.
-                Some(libc::EAGAIN) => return Ok(()),
-                Some(libc::ENOBUFS | libc::ENOMEM) => sent.dropped += self.forget_first(done),
-                Some(libc::EMSGSIZE | libc::EINVAL) => sent.invalid += self.forget_first(done),
-                _ => {
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(Errno::NOBUFS | Errno::NOMEM) => sent.dropped += self.forget_first(done),
+                Err(Errno::MSGSIZE | Errno::INVAL) => sent.invalid += self.forget_first(done),
+                Err(error) => {
                     // Nobody wants to see these frames when the interface is back some day.
                     while !self.queued.is_empty() {
                         sent.dropped += self.forget_first(done);
                     }
-                    return Err(super::socket::plain(error));
+                    return Err(super::socket::plain(error.into()));
                 }
             }
         }
         Ok(())
     }
 
-    /// Has the kernel send the next frames; how many it took, negative if `errno` says why none.
-    fn send(&mut self) -> libc::c_int {
-        let (fd, flags) = (self.socket.as_raw_fd(), libc::MSG_DONTWAIT);
+    /// The first `taken` frames have left.
+    fn account(&mut self, taken: usize, sent: &mut Sent, done: &mut Vec<Frame>) {
+        let mut parts = 0;
+        for head in &self.heads[..taken] {
+            sent.frames += 1;
+            sent.bytes += u64::from(head.msg_len);
+            parts += head.msg_hdr.msg_iovlen;
+        }
+        done.extend(self.queued.drain(..parts));
+    }
+
+    /// Has the kernel send the next frames; how many it took.
+    fn send(&mut self) -> rustix::io::Result<usize> {
         if let [frame] = &self.queued[..]
             && !frame.continues()
         {
+            // Described by headers, one frame would cost a twentieth more of the shortest round
+            // trip, and as a call that may end the thread (pthreads(7)), a hundredth.
             let bytes = self.memory.bytes(frame);
-            // SAFETY: the bytes are those of a frame that this struct holds. Described by headers,
-            // one frame would cost a twentieth more of the shortest round trip.
-            let count = unsafe { libc::send(fd, bytes.as_ptr().cast(), bytes.len(), flags) };
             self.heads[0].msg_len = bytes.len() as libc::c_uint;
             self.heads[0].msg_hdr.msg_iovlen = 1;
-            return if count < 0 { -1 } else { 1 };
+            return rustix::net::send(&self.socket, bytes, SendFlags::DONTWAIT).map(|_| 1);
         }
         let messages = self.prepare();
         // SAFETY: the first `messages` headers point at vectors of this struct, and those at bytes
         // of frames that this struct holds; the kernel only reads them.
-        unsafe { libc::sendmmsg(fd, self.heads.as_mut_ptr(), messages as libc::c_uint, flags) }
+        let sent = unsafe {
+            let (fd, heads) = (self.socket.as_raw_fd(), self.heads.as_mut_ptr());
+            libc::sendmmsg(fd, heads, messages as libc::c_uint, libc::MSG_DONTWAIT)
+        };
+        let error = || Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO);
+        usize::try_from(sent).map_err(|_| error())
     }
 
     /// Describes the next frames to the kernel; how many.
