@@ -138,6 +138,8 @@ pub fn throughput(workload: Workload) -> Vec<Row> {
         rows.push(Row::both(&format!("{label}, poll"), half(Frames, &link, Block)));
         let link = format!("xdp:mode={mode},io=inline");
         rows.push(Row::both(&format!("{label} port, spin"), half(Port, &link, Spin)));
+        let link = format!("{link},udp_checksum=offload");
+        rows.push(Row::both(&format!("{label} port, offload"), half(Port, &link, Spin)));
     }
     rows.push(Row::both(
         "xdp native port, thread",
@@ -182,14 +184,26 @@ pub fn round_trip(path: Path) -> Vec<Row> {
         ));
         rows.push(Row::both(&format!("{label}, spin"), half(path, &link, Spin)));
     }
-    // A ring that stays in the caches.
-    let link = format!("packet:ring=v2,slots=64{inline}");
-    rows.push(Row::both("packet V2 of 64 slots, spin", half(path, &link, Spin)));
+    // A ring that stays in the caches. It has too few frames for a port.
+    if path != Path::Port {
+        let link = "packet:ring=v2,slots=64";
+        rows.push(Row::both("packet V2 of 64 slots, spin", half(path, link, Spin)));
+    }
     let link = format!("xdp:mode=native{inline}{park}");
     rows.push(Row::both("xdp native, adaptive", half(path, &link, Adaptive)));
     let link = format!("xdp:mode=native,busy_poll_us=20{inline}");
     rows.push(Row::both("xdp native busy, spin", half(path, &link, Spin)));
     rows
+}
+
+/// Leaves those whose name contains one of `only` (all, if that is empty), and always the base.
+/// `interfaces`: whether rows that need an interface can be measured at all.
+pub fn choose(rows: &mut Vec<Row>, only: &[String], interfaces: bool) {
+    rows.retain(|row| {
+        let wanted = |only: &String| row.name.contains(only.as_str());
+        let chosen = only.is_empty() || row.name == BASE || only.iter().any(wanted);
+        chosen && (interfaces || !row.needs_interface())
+    });
 }
 
 /// Adds an interface to a link string that needs one and names none.
@@ -242,6 +256,23 @@ mod tests {
         ] {
             assert_eq!(Half::new(path, link, Wait::Spin).link_at(&place), expected);
         }
+    }
+
+    #[test]
+    fn the_base_is_always_chosen_and_interfaces_only_where_there_are_any() {
+        let names = |only: &[&str], interfaces| {
+            let only: Vec<String> = only.iter().map(|only| (*only).to_owned()).collect();
+            let mut rows = throughput(Workload::Swap);
+            choose(&mut rows, &only, interfaces);
+            rows.into_iter().map(|row| row.name).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&["warp"], true), [BASE]);
+        assert_eq!(
+            names(&["GSO", "packet port"], true),
+            [BASE, "udp port, GSO > GRO", "packet port"]
+        );
+        assert_eq!(names(&["GSO", "packet port"], false), [BASE, "udp port, GSO > GRO"]);
+        assert_eq!(names(&[], true).len(), throughput(Workload::Swap).len());
     }
 
     #[test]

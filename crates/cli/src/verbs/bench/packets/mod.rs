@@ -12,7 +12,7 @@ use crate::numbers::positive;
 use crate::output::{Report, note};
 use crate::wait::WaitArg;
 use millstream_lab::packets::measure::How;
-use millstream_lab::packets::rows::throughput;
+use millstream_lab::packets::rows::{self, throughput};
 use millstream_lab::packets::{
     Ground, Line, Path, Row, Span, Stage, StageError, Table, Workload, measure,
 };
@@ -207,7 +207,6 @@ fn measure_all(
 
 impl Args {
     fn rows(&self, workload: Workload) -> Vec<Row> {
-        let base = Row::base();
         let mut rows = if self.link.is_empty() {
             throughput(workload)
         } else {
@@ -224,14 +223,11 @@ impl Args {
                     paths.iter().filter(fits).map(|path| Row::of_links(link, link, *path, wait));
                 rows.collect::<Vec<_>>()
             };
-            std::iter::once(base.clone()).chain(self.link.iter().flat_map(row)).collect()
+            std::iter::once(Row::base()).chain(self.link.iter().flat_map(row)).collect()
         };
-        let loopback = self.ground.ground() == Ground::Loopback;
-        rows.retain(|row| {
-            let wanted = |only: &String| row.name.contains(only.as_str());
-            let chosen = self.only.is_empty() || *row == base || self.only.iter().any(wanted);
-            chosen && !(loopback && row.needs_interface())
-        });
+        // A link that was named says itself why it cannot be had there.
+        let interfaces = self.ground.ground() != Ground::Loopback || !self.link.is_empty();
+        rows::choose(&mut rows, &self.only, interfaces);
         rows
     }
 

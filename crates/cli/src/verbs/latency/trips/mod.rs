@@ -11,7 +11,7 @@ use crate::output::{Report, note, now};
 use crate::verbs::bench::places;
 use crate::wait::WaitArg;
 use millstream_lab::Measured;
-use millstream_lab::packets::rows::round_trip;
+use millstream_lab::packets::rows::{self, round_trip};
 use millstream_lab::packets::trips::trip;
 use millstream_lab::packets::{Ground, Path, Round, Row, Stage, StageError, TripTable};
 use serde_json::json;
@@ -156,21 +156,16 @@ impl TripArgs {
     }
 
     fn rows(&self, path: Path) -> anyhow::Result<Vec<Row>> {
-        let base = Row::base();
-        let mut rows = if self.link.is_empty() { round_trip(path) } else { vec![base.clone()] };
+        let mut rows = if self.link.is_empty() { round_trip(path) } else { vec![Row::base()] };
         for link in &self.link {
             let frames_of_udp = path == Path::Frames && link.starts_with("udp");
             anyhow::ensure!(!frames_of_udp, "--link {link}: it has no frames; use `latency udp`");
             let peer = self.peer_link.as_deref().unwrap_or(link);
             rows.push(Row::of_links(link, peer, path, self.wait.into()));
         }
-        let loopback = self.ground.ground() == Ground::Loopback;
-        rows.retain(|row| {
-            let wanted = |only: &String| row.name.contains(only.as_str());
-            let chosen = self.only.is_empty() || *row == base || self.only.iter().any(wanted);
-            // A link that was named says itself why it cannot be had there.
-            chosen && !(loopback && self.link.is_empty() && row.needs_interface())
-        });
+        // A link that was named says itself why it cannot be had there.
+        let interfaces = self.ground.ground() != Ground::Loopback || !self.link.is_empty();
+        rows::choose(&mut rows, &self.only, interfaces);
         Ok(rows)
     }
 }
