@@ -53,6 +53,15 @@ pub struct Recommended {
 /// The links in the order of their safety.
 pub const LINKS: [&str; 4] = ["udp", "packet", "xdp:mode=generic", "xdp:mode=native"];
 
+/// The same for those whom a wake-up takes too long: the only user of the link spins on a core of
+/// his own.
+pub const SPINNING: [&str; 4] = [
+    "udp:wait=spin",
+    "packet:io=inline,user_wait=spin",
+    "xdp:mode=generic,io=inline,user_wait=spin",
+    "xdp:mode=native,io=inline,user_wait=spin",
+];
+
 /// Chooses among candidates that stand in the order of their safety. `None` when none was measured.
 #[must_use]
 pub fn recommend(need: &Need, candidates: &[Candidate]) -> Option<Recommended> {
@@ -149,8 +158,12 @@ fn row(link: &str) -> Row {
         wait: Wait::Block,
         busy_poll_us: None,
     };
-    let sender = if link == "udp" { "udp:gso=off" } else { link };
-    Row { name: link.to_owned(), active: half(sender), passive: half(link) }
+    let sender = match link.strip_prefix("udp") {
+        Some("") => "udp:gso=off".to_owned(),
+        Some(rest) => format!("udp:gso=off,{}", rest.trim_start_matches(':')),
+        None => link.to_owned(),
+    };
+    Row { name: link.to_owned(), active: half(&sender), passive: half(link) }
 }
 
 #[cfg(test)]
@@ -204,6 +217,18 @@ mod tests {
         assert_eq!(reason, expected);
         let need = Need { rate_pps: Some(1e9), ..need };
         assert!(recommend(&need, &candidates()).unwrap().reason.starts_with("NO link is good"));
+    }
+
+    #[test]
+    fn kernel_sockets_send_single_datagrams() {
+        for (link, sender) in [
+            ("udp", "udp:gso=off"),
+            ("udp:wait=spin", "udp:gso=off,wait=spin"),
+            ("xdp:mode=native", "xdp:mode=native"),
+        ] {
+            let row = row(link);
+            assert_eq!((&*row.active.link, &*row.passive.link), (sender, link));
+        }
     }
 
     #[test]
