@@ -1,13 +1,15 @@
 //! What the receiver tells about itself while it runs.
 
+mod log;
 pub(crate) mod taps;
 
 use crate::params::DATA_POWER;
 pub use taps::EqualizerTaps;
 
+use log::Log;
 use millstream_flow::{Counter, Gauge, Metric};
 use serde::Serialize;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use taps::TapBoard;
 
 /// How far the receiver has got.
@@ -58,12 +60,6 @@ impl std::fmt::Display for LockState {
     }
 }
 
-/// Events kept for readers that come late.
-const EVENTS: usize = 64;
-
-/// Bits of an event that hold its sample.
-const SAMPLE_MASK: u64 = u64::MAX >> 8;
-
 /// Shared numbers of one receiver: written by its stages without locks, read by anyone.
 #[derive(Debug)]
 pub struct Monitor {
@@ -82,9 +78,10 @@ pub struct Monitor {
     corrected_bytes: Counter,
     corrected_packets: Counter,
     uncorrected_packets: Counter,
-    /// State in the upper byte, sample in the rest.
-    events: [AtomicU64; EVENTS],
-    event_count: AtomicU64,
+    /// State, and samples taken by then.
+    events: Log,
+    /// Samples taken before it, and samples missing.
+    gaps: Log,
 }
 
 /// A change of state.
@@ -92,8 +89,17 @@ pub struct Monitor {
 pub struct Event {
     /// The state entered.
     pub state: LockState,
-    /// Samples taken by then, modulo 2^56.
+    /// Samples taken by then.
     pub at_sample: u64,
+}
+
+/// Samples that are known to be missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Gap {
+    /// Samples taken before.
+    pub at_sample: u64,
+    /// How many are missing.
+    pub missing: u64,
 }
 
 /// The numbers of a [`Monitor`] at one time.
@@ -157,8 +163,8 @@ impl Monitor {
             corrected_bytes: Counter::new(),
             corrected_packets: Counter::new(),
             uncorrected_packets: Counter::new(),
-            events: [const { AtomicU64::new(0) }; EVENTS],
-            event_count: AtomicU64::new(0),
+            events: Log::new(),
+            gaps: Log::new(),
         }
     }
 
@@ -193,15 +199,18 @@ impl Monitor {
     /// State changes from number `first` on (counting from 0), as far as they are still kept.
     #[must_use]
     pub fn events_since(&self, first: u64) -> Vec<Event> {
-        let count = self.event_count.load(Ordering::Acquire);
-        let oldest = count.saturating_sub(EVENTS as u64);
-        (first.max(oldest)..count)
-            .map(|n| {
-                let packed = self.events[n as usize % EVENTS].load(Ordering::Relaxed);
-                let state = LockState::ALL[(packed >> 56) as usize % LockState::ALL.len()];
-                Event { state, at_sample: packed & SAMPLE_MASK }
-            })
-            .collect()
+        let event = |[state, at_sample]: [u64; 2]| Event {
+            state: LockState::ALL[state as usize % LockState::ALL.len()],
+            at_sample,
+        };
+        self.events.since(first).into_iter().map(event).collect()
+    }
+
+    /// Gaps in the samples from number `first` on (counting from 0), as far as they are still kept.
+    #[must_use]
+    pub fn gaps_since(&self, first: u64) -> Vec<Gap> {
+        let gap = |[at_sample, missing]: [u64; 2]| Gap { at_sample, missing };
+        self.gaps.since(first).into_iter().map(gap).collect()
     }
 
     /// The equaliser's taps as of the last field sync.
@@ -246,10 +255,7 @@ impl Monitor {
         if self.state.swap(state as u8, Ordering::Relaxed) == state as u8 {
             return;
         }
-        let count = self.event_count.load(Ordering::Relaxed);
-        let packed = (state as u64) << 56 | (self.samples.get() & SAMPLE_MASK);
-        self.events[count as usize % EVENTS].store(packed, Ordering::Relaxed);
-        self.event_count.store(count + 1, Ordering::Release);
+        self.events.push([state as u64, self.samples.get()]);
         if state == LockState::Locked {
             self.locks.add(1);
         }
@@ -260,6 +266,7 @@ impl Monitor {
     }
 
     pub(crate) fn add_gap(&self, missing: u64) {
+        self.gaps.push([self.samples.get(), missing]);
         self.missing_samples.add(missing);
     }
 
@@ -328,9 +335,12 @@ mod tests {
             monitor.enter(state);
         }
         let events = monitor.events_since(0);
-        assert_eq!(events.len(), EVENTS);
-        assert_eq!(events[EVENTS - 1], Event { state: LockState::Pilot, at_sample: 1000 });
+        assert_eq!(events.len(), log::KEPT);
+        assert_eq!(events[log::KEPT - 1], Event { state: LockState::Pilot, at_sample: 1000 });
         assert_eq!(monitor.events_since(99).len(), 1);
         assert_eq!(monitor.status().relocks, 0);
+        monitor.add_gap(7);
+        assert_eq!(monitor.gaps_since(0), [Gap { at_sample: 1000, missing: 7 }]);
+        assert_eq!(monitor.status().missing_samples, 7);
     }
 }
