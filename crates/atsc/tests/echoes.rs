@@ -2,10 +2,9 @@
 
 mod common;
 
-use common::{Channel, Random, check_numbered, receive, receiver, signal};
+use common::{Channel, Random, check_numbered, drawn_seed, receive, receiver, signal};
 use millstream_atsc::Sample;
 use millstream_atsc::monitor::LockState;
-use std::hash::{BuildHasher, RandomState};
 
 /// Adds an echo that is `delay` samples late.
 fn echo(samples: &mut [Sample], delay: usize, gain: Sample) {
@@ -35,9 +34,7 @@ fn packets_behind(seed: u64, cn_db: f64, delay: usize, gain: Sample) -> (usize, 
 
 #[test]
 fn an_echo_of_a_seed_drawn_now_is_removed() {
-    let seed = std::env::var("MILLSTREAM_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = seed.unwrap_or_else(|| RandomState::new().hash_one(()));
-    println!("seed {seed} (set MILLSTREAM_SEED to use it again)");
+    let seed = drawn_seed();
     let mut random = Random(seed);
     let delay = 3 + random.next() as usize % 60;
     let gain = Sample::from_polar(0.5, (random.uniform() * std::f64::consts::TAU) as f32);

@@ -5,6 +5,7 @@
 use millstream_atsc::Sample;
 use millstream_atsc::rx::{Receiver, RxConfig};
 use millstream_atsc::tx::{Impairments, Numbered, TestSignal, TxConfig};
+use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 
 pub type Packet = [u8; 188];
@@ -30,6 +31,14 @@ impl Random {
         let radius = (-(1.0 - self.uniform()).ln()).sqrt();
         Sample::from_polar(radius as f32, (self.uniform() * std::f64::consts::TAU) as f32)
     }
+}
+
+/// A seed that nobody has chosen, printed so that a failure can be had again.
+pub fn drawn_seed() -> u64 {
+    let seed = std::env::var("MILLSTREAM_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = seed.unwrap_or_else(|| RandomState::new().hash_one(()));
+    println!("seed {seed} (set MILLSTREAM_SEED to use it again)");
+    seed
 }
 
 /// Packet `n` of the endless stream of a seed: its number, then random bytes.
