@@ -5,6 +5,7 @@ mod frame;
 mod impairments;
 mod numbered;
 mod pcr;
+pub mod quality;
 mod restamp;
 mod shaper;
 mod test_signal;

@@ -8,6 +8,7 @@
 
 pub mod angle;
 pub mod arbitrary;
+pub mod band_power;
 pub mod design;
 pub mod fir;
 mod history;
