@@ -1,5 +1,6 @@
 //! The signals that receivers are tried on.
 
+use super::ensemble::Ensemble;
 use millstream_atsc::tx::{Echo, Impairments};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -16,6 +17,10 @@ pub enum Axis {
     Noise,
     /// One echo: delay and level.
     Echo,
+    /// One echo whose phase turns: how fast, and level.
+    Doppler,
+    /// Published sets of echoes.
+    Ensemble,
     /// Carrier offset.
     Carrier,
     /// Sample clock error.
@@ -24,7 +29,8 @@ pub enum Axis {
 
 impl Axis {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Noise, Self::Echo, Self::Carrier, Self::Clock];
+    pub const ALL: [Self; 6] =
+        [Self::Noise, Self::Echo, Self::Doppler, Self::Ensemble, Self::Carrier, Self::Clock];
 
     /// Its word.
     #[must_use]
@@ -32,6 +38,8 @@ impl Axis {
         match self {
             Self::Noise => "noise",
             Self::Echo => "echo",
+            Self::Doppler => "doppler",
+            Self::Ensemble => "ensemble",
             Self::Carrier => "carrier",
             Self::Clock => "clock",
         }
@@ -43,7 +51,8 @@ impl FromStr for Axis {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|axis| axis.name() == text);
-        found.ok_or_else(|| format!("`{text}` is no axis; there are: noise, echo, carrier, clock"))
+        let names = || Self::ALL.map(Self::name).join(", ");
+        found.ok_or_else(|| format!("`{text}` is no axis; there are: {}", names()))
     }
 }
 
@@ -62,6 +71,18 @@ pub enum Point {
         delay_us: f64,
         /// Its power over the signal's.
         level_db: f64,
+    },
+    /// One echo, [`DOPPLER_DELAY_US`] late, that turns.
+    Doppler {
+        /// By so much.
+        doppler_hz: f64,
+        /// Its power over the signal's.
+        level_db: f64,
+    },
+    /// A published set of echoes.
+    Ensemble {
+        /// Which.
+        name: Ensemble,
     },
     /// A carrier off its place.
     Carrier {
@@ -88,6 +109,8 @@ impl Point {
         match self {
             Self::Noise { .. } => Axis::Noise,
             Self::Echo { .. } => Axis::Echo,
+            Self::Doppler { .. } => Axis::Doppler,
+            Self::Ensemble { .. } => Axis::Ensemble,
             Self::Carrier { .. } => Axis::Carrier,
             Self::Clock { .. } => Axis::Clock,
         }
@@ -100,15 +123,22 @@ impl Point {
         match *self {
             Self::Noise { cn_db } => Impairments { cn_db: Some(cn_db), ..base },
             Self::Echo { delay_us, level_db } => {
-                let delay_s = delay_us * 1e-6;
-                // Neither in phase nor against it.
-                let echo = Echo { delay_s, level_db, phase_deg: 72.0, doppler_hz: 0.0 };
-                Impairments { echoes: vec![echo], ..base }
+                Impairments { echoes: vec![echo(delay_us, level_db, 0.0)], ..base }
             }
+            Self::Doppler { doppler_hz, level_db } => {
+                let echoes = vec![echo(DOPPLER_DELAY_US, level_db, doppler_hz)];
+                Impairments { echoes, ..base }
+            }
+            Self::Ensemble { name } => Impairments { echoes: name.echoes(), ..base },
             Self::Carrier { offset_hz } => Impairments { offset_hz, ..base },
             Self::Clock { ppm } => Impairments { clock_ppm: ppm, ..base },
         }
     }
+}
+
+fn echo(delay_us: f64, level_db: f64, doppler_hz: f64) -> Echo {
+    // Neither in phase nor against it.
+    Echo { delay_s: delay_us * 1e-6, level_db, phase_deg: 72.0, doppler_hz }
 }
 
 impl fmt::Display for Point {
@@ -116,16 +146,29 @@ impl fmt::Display for Point {
         f.pad(&match self {
             Self::Noise { cn_db } => format!("C/N {cn_db} dB"),
             Self::Echo { delay_us, level_db } => format!("echo {delay_us:+} µs {level_db} dB"),
+            Self::Doppler { doppler_hz, level_db } => {
+                format!("echo {level_db} dB, {doppler_hz} Hz")
+            }
+            Self::Ensemble { name } => name.name().to_owned(),
             Self::Carrier { offset_hz } => format!("carrier {:+} kHz", offset_hz / 1e3),
             Self::Clock { ppm } => format!("clock {ppm:+} ppm"),
         })
     }
 }
 
-/// Echoes: microseconds, and dB.
-pub const DELAYS_US: [f64; 8] = [-5.6, -2.8, -1.0, 0.3, 1.0, 2.8, 5.6, 18.6];
+/// Echoes: microseconds, from before what our equaliser spans (-11.9 to 41.6 µs) to its end, and
+/// dB.
+pub const DELAYS_US: [f64; 16] =
+    [-20.0, -11.5, -8.0, -5.6, -2.8, -1.0, 0.1, 0.3, 1.0, 2.8, 5.6, 10.0, 18.6, 30.0, 40.0, 45.0];
 /// See [`DELAYS_US`].
 pub const LEVELS_DB: [f64; 6] = [-20.0, -15.0, -10.0, -6.0, -3.0, -1.0];
+
+/// Turning echoes: microseconds, Hz, and dB.
+pub const DOPPLER_DELAY_US: f64 = 2.8;
+/// See [`DOPPLER_DELAY_US`].
+pub const DOPPLERS_HZ: [f64; 6] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0];
+/// See [`DOPPLER_DELAY_US`].
+pub const DOPPLER_LEVELS_DB: [f64; 4] = [-15.0, -10.0, -6.0, -3.0];
 
 /// The signals of an axis.
 #[must_use]
@@ -140,6 +183,13 @@ pub fn grid(axis: Axis) -> Vec<Point> {
             .into_iter()
             .flat_map(|delay_us| LEVELS_DB.map(|level_db| Point::Echo { delay_us, level_db }))
             .collect(),
+        Axis::Doppler => {
+            let levels = |doppler_hz| {
+                DOPPLER_LEVELS_DB.map(|level_db| Point::Doppler { doppler_hz, level_db })
+            };
+            DOPPLERS_HZ.into_iter().flat_map(levels).collect()
+        }
+        Axis::Ensemble => Ensemble::ALL.map(|name| Point::Ensemble { name }).to_vec(),
         Axis::Carrier => {
             [-50e3, -20e3, 0.0, 20e3, 50e3].map(|offset_hz| Point::Carrier { offset_hz }).to_vec()
         }
@@ -160,7 +210,9 @@ mod tests {
             let points = grid(axis);
             assert!(points.len() >= 5 && points.iter().all(|point| point.axis() == axis));
         }
-        assert!("rain".parse::<Axis>().unwrap_err().contains("there are: noise, echo"));
+        assert!(
+            "rain".parse::<Axis>().unwrap_err().contains("there are: noise, echo, doppler, ens")
+        );
         let point = Point::Echo { delay_us: -1.0, level_db: -3.0 };
         assert_eq!(point.to_string(), "echo -1 µs -3 dB");
         let text = serde_json::to_string(&point).unwrap();

@@ -4,6 +4,8 @@
 //! judged packet by packet, by one rule for ours and for GNU Radio's.
 
 mod bench;
+mod emission;
+mod ensemble;
 mod gnuradio;
 mod grid;
 mod ours;
@@ -13,16 +15,22 @@ mod score;
 mod store;
 mod survey;
 mod sweep;
+mod table;
+mod tableau;
 
 pub use bench::{Bench, Contender, Entry, Outcome, Stage, bench};
+pub use emission::Emission;
+pub use ensemble::Ensemble;
 pub use gnuradio::Peer;
-pub use grid::{Axis, BACKGROUND_CN_DB, DELAYS_US, LEVELS_DB, Point, grid};
+pub use grid::{Axis, BACKGROUND_CN_DB, Point, grid};
 pub use portrait::portrait;
 pub use recording::{Recorded, Recording, record};
 pub use score::Score;
 pub use store::{Line, Store};
 pub use survey::{Moment, Survey, SurveyError};
 pub use sweep::{OURS, SETTLE_S, SPARE_S, Sweep, peer_name, sweep};
+pub use table::{Table, rate_word};
+pub use tableau::tableau;
 
 use crate::gnuradio::PeerError;
 use millstream_atsc::tx::ImpairmentError;

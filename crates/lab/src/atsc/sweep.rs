@@ -5,6 +5,8 @@ use super::ours::Receiver;
 use super::{AtscError, Line, Point, Recording, Score, Store};
 use millstream_sys::CpuSet;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver as Inbox, Sender, channel};
 
 /// Our receiver's name in results.
 pub const OURS: &str = "millstream";
@@ -38,8 +40,43 @@ pub fn peer_name(samples_per_symbol: f64) -> String {
     format!("gnuradio-{samples_per_symbol}")
 }
 
-/// Tries what is not in the store yet. `progress` is told before each signal: how many are done,
-/// and what comes; it says whether to go on.
+/// A signal, and who has not decoded it yet: a name, and a setting of GNU Radio's.
+#[derive(Clone, Debug)]
+struct Task {
+    point: Point,
+    open: Vec<(String, Option<f64>)>,
+}
+
+/// What a worker says.
+enum Said {
+    Begins(Point),
+    Has(Line),
+    Failed(AtscError),
+}
+
+impl Sweep {
+    fn recording(&self, point: &Point) -> Recording {
+        let Self { rate_hz, seconds, seed, .. } = *self;
+        Recording { rate_hz, seconds, seed, impairments: point.impairments() }
+    }
+
+    /// What the store does not know yet.
+    fn tasks(&self, store: &Store, has_peer: bool) -> Vec<Task> {
+        let mut receivers = vec![(OURS.to_owned(), None)];
+        let settings = self.samples_per_symbol.iter().filter(|_| has_peer);
+        receivers.extend(settings.map(|setting| (peer_name(*setting), Some(*setting))));
+        let task = |point: &Point| {
+            let missing = |name: &str| store.find(point, name, self.seconds, self.seed).is_none();
+            let open = receivers.iter().filter(|(name, _)| missing(name)).cloned().collect();
+            Task { point: *point, open }
+        };
+        self.points.iter().map(task).filter(|task| !task.open.is_empty()).collect()
+    }
+}
+
+/// Tries what is not in the store yet, on as many signals at once as there are `peers`; where one
+/// of them is none, only our receiver. `progress` is told before each signal: how many have been
+/// begun, and what comes; it says whether to go on.
 ///
 /// # Errors
 /// [`AtscError`] when a file or a receiver breaks off.
@@ -47,45 +84,107 @@ pub fn sweep(
     sweep: &Sweep,
     store: &mut Store,
     folder: &Path,
-    mut peer: Option<&mut Peer>,
+    peers: &mut [Option<Peer>],
+    progress: impl FnMut(usize, &Point) -> bool,
+) -> Result<(), AtscError> {
+    let tasks = sweep.tasks(store, peers.iter().all(Option::is_some));
+    let next = AtomicUsize::new(0);
+    let known = sweep.points.len() - tasks.len();
+    std::thread::scope(|scope| {
+        let (said, inbox) = channel();
+        for (n, peer) in peers.iter_mut().enumerate() {
+            let (said, next, tasks) = (said.clone(), &next, &tasks);
+            scope.spawn(move || {
+                let mut worker = Worker { sweep, folder, peer: peer.as_mut(), n };
+                while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if worker.work(task, &said).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(said);
+        let outcome = collect(&inbox, store, known, progress);
+        // Nobody begins another.
+        next.store(tasks.len(), Ordering::Relaxed);
+        outcome
+    })
+}
+
+/// Stores what comes, until there is no more, something fails or `progress` wants no more.
+fn collect(
+    inbox: &Inbox<Said>,
+    store: &mut Store,
+    mut done: usize,
     mut progress: impl FnMut(usize, &Point) -> bool,
 ) -> Result<(), AtscError> {
-    let mut receivers = vec![(OURS.to_owned(), None)];
-    if peer.is_some() {
-        let settings = sweep.samples_per_symbol.iter();
-        receivers.extend(settings.map(|setting| (peer_name(*setting), Some(*setting))));
-    }
-    let (input, output) = (folder.join("signal.sc16"), folder.join("out.ts"));
-    let cpus: Vec<usize> = sweep.cpus.iter().collect();
-    for (done, point) in sweep.points.iter().enumerate() {
-        let Sweep { rate_hz, seconds, seed, .. } = *sweep;
-        let missing = |name: &str| store.find(point, name, seconds, seed).is_none();
-        let open: Vec<_> = receivers.iter().filter(|(name, _)| missing(name)).collect();
-        if open.is_empty() {
-            continue;
-        }
-        if !progress(done, point) {
-            return Ok(());
-        }
-        let recording = Recording { rate_hz, seconds, seed, impairments: point.impairments() };
-        recording.write(&input)?;
-        for (name, setting) in open {
-            // What another run wrote is not this one's.
-            let _ = std::fs::remove_file(&output);
-            match (setting, peer.as_deref_mut()) {
-                (Some(setting), Some(peer)) => {
-                    peer.receive(&input, rate_hz, &output, *setting, &cpus)?;
-                }
-                _ => {
-                    let ours = Receiver::new(&input, rate_hz, &output)?;
-                    ours.run(&ours.single(cpus.first().copied().unwrap_or(0))?)?;
-                }
-            }
-            let score = Score::of_file(&output, &recording, SETTLE_S, SPARE_S)?;
-            store.add(Line { point: *point, receiver: name.clone(), seconds, seed, score })?;
+    for said in inbox {
+        match said {
+            Said::Begins(point) if progress(done, &point) => done += 1,
+            Said::Begins(_) => return Ok(()),
+            Said::Has(line) => store.add(line)?,
+            Said::Failed(error) => return Err(error),
         }
     }
     Ok(())
+}
+
+/// Nobody listens any more, or there is nothing to go on with.
+struct Over;
+
+/// Makes signals and has them decoded, one after the other.
+struct Worker<'a> {
+    sweep: &'a Sweep,
+    folder: &'a Path,
+    peer: Option<&'a mut Peer>,
+    n: usize,
+}
+
+impl Worker<'_> {
+    fn work(&mut self, task: &Task, said: &Sender<Said>) -> Result<(), Over> {
+        let say = |what| said.send(what).map_err(|_| Over);
+        say(Said::Begins(task.point))?;
+        self.lines(task, &mut |line| {
+            // An end that nobody hears comes to light with the next signal.
+            let _ = said.send(Said::Has(line));
+        })
+        .or_else(|error| say(Said::Failed(error)).and(Err(Over)))
+    }
+
+    fn lines(&mut self, task: &Task, has: &mut dyn FnMut(Line)) -> Result<(), AtscError> {
+        let recording = self.sweep.recording(&task.point);
+        let input = self.folder.join(format!("signal-{}.sc16", self.n));
+        recording.write(&input)?;
+        for (name, setting) in &task.open {
+            let score = self.decode(&input, &recording, *setting)?;
+            let Sweep { seconds, seed, .. } = *self.sweep;
+            has(Line { point: task.point, receiver: name.clone(), seconds, seed, score });
+        }
+        Ok(())
+    }
+
+    fn decode(
+        &mut self,
+        input: &Path,
+        recording: &Recording,
+        setting: Option<f64>,
+    ) -> Result<Score, AtscError> {
+        let output = self.folder.join(format!("out-{}.ts", self.n));
+        // What another run wrote is not this one's.
+        let _ = std::fs::remove_file(&output);
+        let cpus: Vec<usize> = self.sweep.cpus.iter().collect();
+        match (setting, self.peer.as_deref_mut()) {
+            (Some(setting), Some(peer)) => {
+                peer.receive(input, recording.rate_hz, &output, setting, &cpus)?;
+            }
+            _ => {
+                let ours = Receiver::new(input, recording.rate_hz, &output)?;
+                let cpu = cpus.get(self.n % cpus.len().max(1)).copied().unwrap_or(0);
+                ours.run(&ours.single(cpu)?)?;
+            }
+        }
+        Score::of_file(&output, recording, SETTLE_S, SPARE_S)
+    }
 }
 
 #[cfg(test)]
@@ -99,14 +198,15 @@ mod tests {
             rate_hz: 6.25e6,
             seconds: 0.7,
             seed: 4,
-            samples_per_symbol: Vec::new(),
+            samples_per_symbol: vec![1.1],
             cpus: millstream_sys::thread::allowed_cpus().unwrap(),
         };
         let folder = tempfile::tempdir().unwrap();
         let mut store = Store::open(None, |_| false).unwrap();
         let mut told = Vec::new();
-        for stop_after in [1, 9, 9] {
-            sweep(&plan, &mut store, folder.path(), None, |done, _| {
+        for (stop_after, workers) in [(1, 1), (9, 2), (9, 1)] {
+            let mut peers: Vec<_> = (0..workers).map(|_| None).collect();
+            sweep(&plan, &mut store, folder.path(), &mut peers, |done, _| {
                 told.push(done);
                 told.len() <= stop_after
             })
@@ -115,5 +215,22 @@ mod tests {
         assert_eq!(told, [0, 1, 1], "stopped before the second, which is tried then, once");
         let rate = |n: usize| store.lines[n].score.error_rate();
         assert_eq!((store.lines.len(), rate(0), rate(1)), (2, 0.0, 1.0));
+    }
+
+    #[test]
+    fn what_fails_ends_it_with_the_reason() {
+        let plan = Sweep {
+            points: vec![Point::noise(25.0), Point::noise(24.0)],
+            rate_hz: 1e6,
+            seconds: 0.7,
+            seed: 4,
+            samples_per_symbol: Vec::new(),
+            cpus: millstream_sys::thread::allowed_cpus().unwrap(),
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::open(None, |_| false).unwrap();
+        let ended = sweep(&plan, &mut store, folder.path(), &mut [None, None], |_, _| true);
+        assert!(ended.unwrap_err().to_string().contains("cannot carry 8-VSB"));
+        assert!(store.lines.is_empty());
     }
 }

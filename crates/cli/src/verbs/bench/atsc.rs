@@ -2,6 +2,7 @@
 //! Radio's.
 
 mod cost;
+mod emission;
 mod limits;
 
 use crate::output::Report;
@@ -13,7 +14,7 @@ use millstream_lab::atsc::{SETTLE_S, SPARE_S};
 ///
 /// A recording is generated; our receiver decodes it on one thread and by the plans for all CPUs,
 /// GNU Radio's does so with a thread per block, and all take turns. `table` tries both on weak and
-/// spoilt signals instead.
+/// spoilt signals instead; `tx` measures the transmitter.
 #[derive(clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -21,7 +22,9 @@ use millstream_lab::atsc::{SETTLE_S, SPARE_S};
   millstream bench atsc
   millstream bench atsc --duration 4 --repeats 7 --samples-per-symbol 1.1 --json
   millstream bench atsc table --store limits.jsonl
-  millstream bench atsc table --only noise --duration 20 --no-peer"
+  millstream bench atsc table --only echo,doppler --store limits.jsonl --picture limits.png
+  millstream bench atsc table --only noise --duration 20 --no-peer
+  millstream bench atsc tx --rate 6.25e6,25e6"
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -34,12 +37,14 @@ pub struct Args {
 #[derive(Subcommand)]
 enum What {
     Table(limits::Args),
+    Tx(emission::Args),
 }
 
 /// Runs the measurement.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     match args.what {
         Some(What::Table(args)) => limits::run(args),
+        Some(What::Tx(args)) => emission::run(&args),
         None => cost::run(args.cost),
     }
 }

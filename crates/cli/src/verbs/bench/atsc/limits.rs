@@ -5,23 +5,25 @@ use crate::interrupt;
 use crate::live::Live;
 use crate::numbers::positive;
 use crate::output::Report;
+use anyhow::Context;
 use millstream_lab::atsc::{
-    Axis, BACKGROUND_CN_DB, DELAYS_US, LEVELS_DB, Line, OURS, Peer, Point, SETTLE_S, Store, Sweep,
-    grid, peer_name, sweep,
+    Axis, BACKGROUND_CN_DB, Line, OURS, Peer, Point, SETTLE_S, Store, Sweep, Table, grid,
+    peer_name, sweep, tableau,
 };
 use serde_json::json;
 use std::fmt::Write;
+use std::fs::File;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Packet error rates against C/N, echo, carrier offset and clock error, on the same recordings.
+/// Packet error rates against C/N, echoes, carrier offset and clock error, on the same recordings.
 ///
 /// Noise is white; the other signals have a C/N of 30 dB. A packet counts as wrong when it does not
 /// come out as it was sent; those sent in the first half second, in which receivers look for the
 /// signal, do not count.
 #[derive(clap::Args)]
 pub struct Args {
-    /// What to vary: noise, echo, carrier, clock; everything by default.
+    /// What to vary: noise, echo, doppler, ensemble, carrier, clock; everything by default.
     #[arg(long, value_name = "AXIS,…", value_delimiter = ',')]
     only: Vec<Axis>,
 
@@ -30,7 +32,7 @@ pub struct Args {
     cn: Vec<f64>,
 
     /// Seconds of signal each.
-    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = positive,
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = positive,
           allow_negative_numbers = true)]
     duration: f64,
 
@@ -46,6 +48,14 @@ pub struct Args {
     /// Keeps results as they come, and goes on where they end.
     #[arg(long, value_name = "FILE.jsonl")]
     store: Option<PathBuf>,
+
+    /// Signals at a time; as many as there are CPUs by default.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=64))]
+    jobs: Option<u64>,
+
+    /// Draws what is known.
+    #[arg(long, value_name = "FILE.png")]
+    picture: Option<PathBuf>,
 
     /// Forgets our own results in --store, for a receiver that has changed.
     #[arg(long, requires = "store")]
@@ -72,26 +82,37 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         cpus: millstream_sys::thread::allowed_cpus()?,
     };
     let mut store = Store::open(args.store.as_deref(), |name| args.again && name == OURS)?;
-    let mut peer = args.peer.start(Peer::start)?;
+    let jobs = args.jobs.map_or(plan.cpus.len(), |jobs| jobs as usize);
+    let jobs = jobs.min(plan.points.len()).max(1);
+    let mut peers: Vec<Option<Peer>> = vec![args.peer.start(Peer::start)?];
+    while peers.len() < jobs {
+        let another = if peers[0].is_some() { args.peer.start(Peer::start)? } else { None };
+        peers.push(another);
+    }
+    let picture = args
+        .picture
+        .as_ref()
+        .map(|path| File::create(path).with_context(|| format!("cannot write {}", path.display())));
+    let picture = picture.transpose()?;
     let folder = tempfile::tempdir()?;
     interrupt::install();
     let mut live = Live::new();
     let total = plan.points.len();
-    sweep(&plan, &mut store, folder.path(), peer.as_mut(), |done, point| {
+    sweep(&plan, &mut store, folder.path(), &mut peers, |done, point| {
         live.show(Instant::now(), || format!("{done} of {total}: {point}"));
         !interrupt::asked()
     })?;
     live.end();
     let lines: Vec<&Line> = store.lines.iter().filter(|line| line.is_part_of(&plan)).collect();
-    let mut text = String::new();
     let mut receivers = vec![OURS.to_owned()];
     receivers.extend(plan.samples_per_symbol.iter().map(|setting| peer_name(*setting)));
     receivers.retain(|name| lines.iter().any(|line| line.receiver == *name));
-    for axis in Axis::ALL {
-        text += &match axis {
-            Axis::Echo => echoes(&lines, &receivers),
-            _ => list(&lines, &receivers, axis),
-        };
+    let mut text = String::new();
+    for table in Axis::ALL.into_iter().flat_map(|axis| Table::of(axis, &lines, &receivers)) {
+        let _ = writeln!(text, "{table}");
+    }
+    if let Some(file) = picture {
+        tableau(&lines, &receivers, "What ATSC receivers hear").write_png(file)?;
     }
     let _ = writeln!(
         text,
@@ -103,7 +124,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         "rate_hz": plan.rate_hz,
         "seconds": plan.seconds,
         "seed": plan.seed,
-        "gnuradio": peer.as_ref().map(|peer| peer.version()),
+        "gnuradio": peers[0].as_ref().map(Peer::version),
         "lines": lines,
     });
     let failure = interrupt::asked().then(|| "interrupted before its end".to_owned());
@@ -116,64 +137,4 @@ fn points(args: &Args) -> Vec<Point> {
     }
     let axes = if args.only.is_empty() { Axis::ALL.to_vec() } else { args.only.clone() };
     axes.into_iter().flat_map(grid).collect()
-}
-
-/// A rate for people: `0` where no packet was wrong.
-fn rate(line: Option<&&Line>) -> String {
-    let Some(line) = line else { return "-".to_owned() };
-    match line.score.error_rate() {
-        0.0 => "0".to_owned(),
-        1.0 => "1".to_owned(),
-        rate if rate >= 0.01 => format!("{rate:.2}"),
-        rate => format!("{rate:.0e}"),
-    }
-}
-
-/// A line for each signal of an axis.
-fn list(lines: &[&Line], receivers: &[String], axis: Axis) -> String {
-    let mut points: Vec<Point> = Vec::new();
-    for line in lines.iter().filter(|line| line.point.axis() == axis) {
-        if !points.contains(&line.point) {
-            points.push(line.point);
-        }
-    }
-    if points.is_empty() {
-        return String::new();
-    }
-    let mut text = format!("{:<20}", "packet error rate");
-    for receiver in receivers {
-        let _ = write!(text, "{receiver:>16}");
-    }
-    for point in points {
-        let _ = write!(text, "\n{point:<20}");
-        for receiver in receivers {
-            let found = lines.iter().find(|l| l.point == point && l.receiver == *receiver);
-            let _ = write!(text, "{:>16}", rate(found));
-        }
-    }
-    text + "\n\n"
-}
-
-/// A square of delays and levels for each receiver.
-fn echoes(lines: &[&Line], receivers: &[String]) -> String {
-    let mut text = String::new();
-    if !lines.iter().any(|line| line.point.axis() == Axis::Echo) {
-        return text;
-    }
-    for receiver in receivers {
-        let _ = write!(text, "{:<20}", format!("echo, {receiver}"));
-        for level in LEVELS_DB {
-            let _ = write!(text, "{:>9}", format!("{level} dB"));
-        }
-        for delay_us in DELAYS_US {
-            let _ = write!(text, "\n{:<20}", format!("{delay_us:+} µs"));
-            for level_db in LEVELS_DB {
-                let point = Point::Echo { delay_us, level_db };
-                let found = lines.iter().find(|l| l.point == point && l.receiver == *receiver);
-                let _ = write!(text, "{:>9}", rate(found));
-            }
-        }
-        text += "\n\n";
-    }
-    text
 }

@@ -1,0 +1,65 @@
+//! The transmitter.
+
+use crate::numbers::positive;
+use crate::output::Report;
+use millstream_lab::Summary;
+use millstream_lab::atsc::Emission;
+use serde_json::json;
+use std::fmt::Write;
+
+/// What the transmitter costs, and how good its signal is.
+///
+/// One thread makes the signal of random packets. Its symbols are received by the standard's filter
+/// at four times the transmitter's length; its spectrum is held against the mask of 47 CFR
+/// 73.622(h), as far as the sample rate shows it (25 MS/s: to 9 MHz beyond the channel).
+#[derive(clap::Args)]
+pub struct Args {
+    /// Sample rates, Hz.
+    #[arg(long, value_name = "HZ,…", value_delimiter = ',', default_value = "6.25e6,12.5e6,25e6",
+          value_parser = positive, allow_negative_numbers = true)]
+    rate: Vec<f64>,
+
+    /// Seconds of signal.
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = positive,
+          allow_negative_numbers = true)]
+    duration: f64,
+
+    /// Turns.
+    #[arg(long, value_name = "N", default_value_t = 3,
+          value_parser = clap::value_parser!(u64).range(1..=1000))]
+    repeats: u64,
+}
+
+/// Measures, and shows a table.
+pub fn run(args: &Args) -> anyhow::Result<Report> {
+    let of = |rate: &f64| Emission::of(*rate, args.duration, args.repeats as usize);
+    let found: Vec<Emission> = args.rate.iter().map(of).collect::<Result<_, _>>()?;
+    let mut text = format!(
+        "{:>8}{:>22}{:>22}{:>12}{:>14}\n{:>8}{:>22}{:>22}{:>12}{:>14}\n",
+        "rate",
+        "× real time",
+        "CPU s/signal s",
+        "own MER",
+        "below mask",
+        "MS/s",
+        "min/median/max",
+        "min/median/max",
+        "dB",
+        "dB, least"
+    );
+    let three = |Summary { min, median, max, .. }: Summary, digits: usize| {
+        format!("{min:.digits$}/{median:.digits$}/{max:.digits$}")
+    };
+    for emission in &found {
+        let _ = writeln!(
+            text,
+            "{:>8.2}{:>22}{:>22}{:>12.1}{:>14}",
+            emission.rate_hz / 1e6,
+            three(emission.real_time, 2),
+            three(emission.cpu_s_per_signal_s, 3),
+            emission.mer_db,
+            emission.mask_room_db.map_or("-".to_owned(), |room| format!("{room:.1}"))
+        );
+    }
+    Ok(Report::done(text, json!({ "signal_s": args.duration, "rates": found })))
+}

@@ -1,0 +1,148 @@
+//! Error rates in rows and columns.
+
+use super::grid::{
+    DELAYS_US, DOPPLER_DELAY_US, DOPPLER_LEVELS_DB, DOPPLERS_HZ, LEVELS_DB, Point, grid,
+};
+use super::{Axis, Line};
+use std::fmt;
+
+/// Packet error rates of one axis. Where an echo's level is a second one, levels are the columns
+/// and there is a table for each receiver; otherwise receivers are the columns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// What it shows.
+    pub title: String,
+    /// Heads of the columns.
+    pub columns: Vec<String>,
+    /// Heads of the rows, and for each column the error rate, where it is known.
+    pub rows: Vec<(String, Vec<Option<f64>>)>,
+}
+
+impl Table {
+    /// The tables of an axis, out of what is known; none where nothing is.
+    #[must_use]
+    pub fn of(axis: Axis, lines: &[&Line], receivers: &[String]) -> Vec<Self> {
+        let lines: Vec<&Line> = lines.iter().filter(|l| l.point.axis() == axis).copied().collect();
+        if lines.is_empty() {
+            return Vec::new();
+        }
+        let rate = |point: Point, receiver: &str| {
+            let found = lines.iter().find(|l| l.point == point && l.receiver == receiver);
+            found.map(|line| line.score.error_rate())
+        };
+        let square = |title: String, rows: &[f64], unit: &str, levels: &[f64], point: PointOf| {
+            let table = |receiver: &String| {
+                let row = |value: &f64| {
+                    let cells = levels.iter().map(|level| rate(point(*value, *level), receiver));
+                    (format!("{value:+} {unit}"), cells.collect())
+                };
+                let columns = levels.iter().map(|level| format!("{level} dB")).collect();
+                Self {
+                    title: format!("{title}, {receiver}"),
+                    columns,
+                    rows: rows.iter().map(row).collect(),
+                }
+            };
+            receivers.iter().map(table).collect()
+        };
+        match axis {
+            Axis::Echo => square("echo".to_owned(), &DELAYS_US, "µs", &LEVELS_DB, &|x, y| {
+                Point::Echo { delay_us: x, level_db: y }
+            }),
+            Axis::Doppler => square(
+                format!("turning echo at {DOPPLER_DELAY_US} µs"),
+                &DOPPLERS_HZ,
+                "Hz",
+                &DOPPLER_LEVELS_DB,
+                &|x, y| Point::Doppler { doppler_hz: x, level_db: y },
+            ),
+            _ => {
+                let mut points: Vec<Point> = grid(axis);
+                points.retain(|point| lines.iter().any(|line| line.point == *point));
+                let other = lines.iter().map(|line| line.point);
+                let other: Vec<_> = other.filter(|point| !points.contains(point)).collect();
+                points.extend(other);
+                points.dedup();
+                let row = |point: &Point| {
+                    let cells = receivers.iter().map(|receiver| rate(*point, receiver)).collect();
+                    (point.to_string(), cells)
+                };
+                vec![Self {
+                    title: axis.name().to_owned(),
+                    columns: receivers.to_vec(),
+                    rows: points.iter().map(row).collect(),
+                }]
+            }
+        }
+    }
+}
+
+type PointOf<'a> = &'a dyn Fn(f64, f64) -> Point;
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let first = self.rows.iter().map(|(head, _)| head.chars().count()).max().unwrap_or(0);
+        let first = first.max(self.title.chars().count()) + 2;
+        let width = |column: &String| column.chars().count().max(6) + 2;
+        write!(f, "{:<first$}", self.title)?;
+        for column in &self.columns {
+            write!(f, "{column:>0$}", width(column))?;
+        }
+        for (head, cells) in &self.rows {
+            write!(f, "\n{head:<first$}")?;
+            for (cell, column) in cells.iter().zip(&self.columns) {
+                let word = cell.map_or("-".to_owned(), rate_word);
+                write!(f, "{word:>0$}", width(column))?;
+            }
+        }
+        writeln!(f)
+    }
+}
+
+/// A rate for people: `0` where no packet was wrong.
+#[must_use]
+pub fn rate_word(rate: f64) -> String {
+    match rate {
+        0.0 => "0".to_owned(),
+        1.0 => "1".to_owned(),
+        rate if rate >= 0.995 => ">.99".to_owned(),
+        rate if rate >= 0.01 => format!("{rate:.2}"),
+        rate => format!("{rate:.0e}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::atsc::Score;
+
+    fn line(point: Point, receiver: &str, right: u64) -> Line {
+        let score = Score { expected: 10_000, right, ..Score::default() };
+        Line { point, receiver: receiver.to_owned(), seconds: 1.0, seed: 1, score }
+    }
+
+    #[test]
+    fn levels_are_columns_where_they_are_varied_and_receivers_elsewhere() {
+        let lines = [
+            line(Point::Echo { delay_us: 0.3, level_db: -3.0 }, "a", 5000),
+            line(Point::noise(15.0), "a", 9_999),
+            line(Point::noise(15.0), "b", 10),
+            line(Point::noise(13.1), "a", 0),
+        ];
+        let lines: Vec<&Line> = lines.iter().collect();
+        let receivers = ["a".to_owned(), "b".to_owned()];
+        let echo = Table::of(Axis::Echo, &lines, &receivers);
+        assert_eq!(echo.len(), 2);
+        assert_eq!((echo[0].title.as_str(), echo[0].rows.len()), ("echo, a", DELAYS_US.len()));
+        let row = echo[0].rows.iter().find(|row| row.0 == "+0.3 µs").unwrap();
+        assert_eq!(row.1.iter().filter_map(|rate| *rate).collect::<Vec<_>>(), [0.5]);
+        let noise = Table::of(Axis::Noise, &lines, &receivers);
+        assert_eq!(
+            noise[0].to_string(),
+            "noise               a       b\n\
+             C/N 15 dB        1e-4    >.99\n\
+             C/N 13.1 dB         1       -\n"
+        );
+        assert_eq!(Table::of(Axis::Clock, &lines, &receivers), []);
+    }
+}
