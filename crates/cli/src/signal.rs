@@ -1,7 +1,7 @@
 //! What an ATSC receiver says about the signal, for people and for JSON.
 
 use millstream_atsc::blocks::Monitors;
-use millstream_atsc::monitor::{Event, LockState, Status};
+use millstream_atsc::monitor::{Event, Gap, LockState, Status};
 use serde::Serialize;
 
 /// One receiver's figures.
@@ -14,6 +14,8 @@ pub struct SignalReport {
     pub status: Status,
     /// Its last changes of state.
     pub events: Vec<Event>,
+    /// The last gaps in its samples that it was told of.
+    pub gaps: Vec<Gap>,
 }
 
 impl SignalReport {
@@ -21,7 +23,12 @@ impl SignalReport {
     pub fn all(monitors: &Monitors) -> Vec<Self> {
         let report = |(receiver, monitor): (String, std::sync::Arc<_>)| {
             let monitor: &millstream_atsc::monitor::Monitor = &monitor;
-            Self { receiver, status: monitor.status(), events: monitor.events_since(0) }
+            Self {
+                receiver,
+                status: monitor.status(),
+                events: monitor.events_since(0),
+                gaps: monitor.gaps_since(0),
+            }
         };
         monitors.all().into_iter().map(report).collect()
     }
@@ -71,7 +78,7 @@ mod tests {
     fn report(change: impl FnOnce(&mut Status)) -> SignalReport {
         let mut status = Monitor::new().status();
         change(&mut status);
-        SignalReport { receiver: "atsc".to_owned(), status, events: Vec::new() }
+        SignalReport { receiver: "atsc".to_owned(), status, events: Vec::new(), gaps: Vec::new() }
     }
 
     fn failure(change: impl FnOnce(&mut Status)) -> String {

@@ -16,7 +16,8 @@ use crate::field::{KNOWN_SYMBOLS, PRECODE_SYMBOLS, Parity, SEGMENT_SYNC, field_s
 use crate::monitor::Monitor;
 use crate::params::{DATA_POWER, SEGMENT_SYMBOLS, SYNC_LEVEL, SYNC_SYMBOLS};
 use crate::segment::{Segment, SegmentKind};
-use channel::{Channel, EARLY, Estimator, NEAR};
+use channel::NEAR;
+pub use channel::{Channel, EARLY, Estimator, LATE};
 use design::{Designer, FEEDBACK, feedback_taps};
 use feedback::Feedback;
 use forward::Forward;

@@ -66,7 +66,7 @@ fn spectrum(canvas: &mut Canvas, survey: &Survey, corner: (i32, i32)) {
 fn echoes(canvas: &mut Canvas, survey: &Survey, corner: (i32, i32)) {
     let (low, high) = bounds(survey.echoes.iter().map(|point| point.0));
     let x = Scale::new(low, high, 8.0, "µs after the strongest");
-    let y = Scale::new(-40.0, 0.0, 5.0, "dB");
+    let y = Scale::new(-60.0, 0.0, 6.0, "dB");
     let panel = Panel::new(corner, PANEL, x, y);
     panel.frame(canvas, "Echoes, before equalising");
     panel.curve(canvas, &survey.echoes, BLUE);

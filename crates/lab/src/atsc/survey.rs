@@ -2,22 +2,23 @@
 
 use super::{AtscError, file};
 use millstream_atsc::Sample;
-use millstream_atsc::field::{PN511, PN511_LEVELS, PN511_START};
+use millstream_atsc::field::Parity;
 use millstream_atsc::monitor::{Event, LockState, Monitor, Status};
-use millstream_atsc::params::{SEGMENT_SYMBOLS, SYMBOL_RATE_HZ};
-use millstream_atsc::rx::equalizer::Equalizer;
+use millstream_atsc::params::SYMBOL_RATE_HZ;
+use millstream_atsc::rx::equalizer::{Channel, EARLY, Equalizer, Estimator, LATE};
 use millstream_atsc::rx::outer::{BlockDeinterleaver, correct, packet};
 use millstream_atsc::rx::trellis_decoder::TrellisDecoder;
 use millstream_atsc::rx::{FrontEnd, RxConfig, RxError};
 use millstream_atsc::segment::{Segment, SegmentKind};
 use millstream_blocks::Process;
 use millstream_blocks::power_spectrum::PowerSpectrum;
+use millstream_blocks::sigmf::{Capture, Source};
 use millstream_dsp::window::Window;
 use millstream_flow::blocks::SampleFormat;
 use serde::Serialize;
+use std::f64::consts::FRAC_2_PI;
 use std::fs::File;
 use std::io::{BufReader, Read};
-use std::path::Path;
 use std::sync::Arc;
 
 /// Samples of a spectrum, and spectra that are averaged for one row; the rows are averaged, too.
@@ -35,9 +36,8 @@ pub const ROWS: usize = 160;
 /// Levels from -`SPAN` to `SPAN`.
 pub const SPAN: f32 = 10.0;
 
-/// Lags of the picture of echoes, in symbols, before and after.
-const LAGS_BEFORE: usize = 64;
-const LAGS_AFTER: usize = SEGMENT_SYMBOLS - PN511_START - PN511;
+/// The lowest level of an echo that is told.
+const LEAST_ECHO_DB: f64 = -100.0;
 
 /// What there is to see.
 #[derive(Clone, Debug, Serialize)]
@@ -50,7 +50,8 @@ pub struct Survey {
     pub events: Vec<Event>,
     /// Frequency in Hz and power of a bin in dB of full scale.
     pub spectrum: Vec<(f64, f64)>,
-    /// Delay in µs and level in dB of the strongest, before equalising; mean over the field syncs.
+    /// Delay in µs and level in dB of the strongest, before equalising; the least-squares estimate
+    /// at the field syncs, averaged. Far echoes that do not stand out are left out: -100 dB.
     pub echoes: Vec<(f64, f64)>,
     /// Counts of equalised symbols: a row for each level from below, a column for each stretch of
     /// time.
@@ -88,31 +89,29 @@ pub enum SurveyError {
     /// The rate.
     #[error(transparent)]
     Rate(#[from] RxError),
-    /// No samples.
-    #[error("{0} holds no sample")]
-    Empty(String),
 }
 
 impl Survey {
-    /// Receives a recording of raw samples.
+    /// Receives a recording. Where its metadata tells of missing samples, the receiver is told.
     ///
     /// # Errors
     /// [`SurveyError`] when it cannot be read, or the rate cannot carry the signal.
-    pub fn of(path: &Path, format: SampleFormat, rate_hz: f64) -> Result<Self, SurveyError> {
+    pub fn of(recording: &Source, rate_hz: f64) -> Result<Self, SurveyError> {
+        let Source { data: path, format, samples, .. } = recording;
         let source = File::open(path).map_err(file(path))?;
-        let bytes = source.metadata().map_err(file(path))?.len();
-        let samples = bytes / format.sample_bytes() as u64;
-        if samples == 0 {
-            return Err(SurveyError::Empty(path.display().to_string()));
-        }
-        let mut scope = Scope::new(rate_hz, samples)?;
+        let mut scope = Scope::new(rate_hz, *samples)?;
+        let mut gaps = gaps(recording).into_iter().peekable();
         let mut source = BufReader::with_capacity(BLOCK * 8, source);
         let (mut bytes, mut block) = (Vec::new(), Vec::with_capacity(BLOCK));
         loop {
+            if let Some((_, missing)) = gaps.next_if(|(at, _)| *at == scope.taken) {
+                scope.miss(missing);
+            }
+            let until_gap = gaps.peek().map_or(u64::MAX, |(at, _)| at - scope.taken);
             bytes.clear();
-            let limit = (BLOCK * format.sample_bytes()) as u64;
+            let limit = until_gap.min(BLOCK as u64) * format.sample_bytes() as u64;
             source.by_ref().take(limit).read_to_end(&mut bytes).map_err(file(path))?;
-            if bytes.is_empty() {
+            if bytes.len() < format.sample_bytes() {
                 return Ok(scope.finish());
             }
             block.clear();
@@ -123,6 +122,18 @@ impl Survey {
             scope.take(&block);
         }
     }
+}
+
+/// Places in the file in front of which samples are missing, and how many.
+fn gaps(recording: &Source) -> Vec<(u64, u64)> {
+    let pairs = recording.captures.windows(2);
+    let gap = |pair: &[Capture]| {
+        let [before, after] = [pair[0], pair[1]];
+        let passed = after.global_index?.checked_sub(before.global_index?)?;
+        let missing = passed.checked_sub(after.first_sample.checked_sub(before.first_sample)?)?;
+        (missing > 0 && after.first_sample > 0).then_some((after.first_sample, missing))
+    };
+    pairs.filter_map(gap).collect()
 }
 
 fn sc16([a, b, c, d]: &[u8; 4]) -> Sample {
@@ -159,10 +170,10 @@ struct View {
     levels: Vec<Vec<u32>>,
     histogram: Vec<u32>,
     column: usize,
-    /// Sums of real and imaginary parts by lag.
-    echoes: Vec<[f64; 2]>,
-    /// The end of the segment before.
-    before: [[f32; LAGS_BEFORE]; 2],
+    /// The sum of the impulse responses found.
+    echoes: Vec<f64>,
+    estimator: Estimator,
+    channel: Channel,
 }
 
 impl Scope {
@@ -183,8 +194,9 @@ impl Scope {
                 levels: vec![vec![0; COLUMNS]; ROWS],
                 histogram: vec![0; ROWS],
                 column: 0,
-                echoes: vec![[0.0; 2]; LAGS_BEFORE + LAGS_AFTER],
-                before: [[0.0; LAGS_BEFORE]; 2],
+                echoes: vec![0.0; EARLY + LATE],
+                estimator: Estimator::new(),
+                channel: Channel::new(),
             },
             spectrum: PowerSpectrum::new(window, AVERAGE),
             rows: vec![0.0; BINS],
@@ -217,17 +229,22 @@ impl Scope {
         self.last = now;
     }
 
+    fn miss(&mut self, samples: u64) {
+        let Self { front_end, view, monitor, .. } = self;
+        front_end.gap(samples, &mut |segment| view.see(segment, monitor));
+    }
+
     fn finish(self) -> Survey {
         let db = |power: f64| 10.0 * power.max(1e-20).log10();
         let spectra = f64::from(self.spectra.max(1));
         let hz = |bin: usize| (bin as f64 - (BINS / 2) as f64) * self.rate_hz / BINS as f64;
         let spectrum = self.sums.iter().enumerate().map(|(bin, sum)| (hz(bin), db(sum / spectra)));
         let View { levels, histogram, echoes, .. } = self.view;
-        let echoes = narrowed(&echoes);
-        let power = |[re, im]: &[f64; 2]| re * re + im * im;
-        let most = echoes.iter().map(power).fold(f64::MIN_POSITIVE, f64::max);
-        let delay_us = |lag: usize| (lag as f64 - LAGS_BEFORE as f64) / SYMBOL_RATE_HZ * 1e6;
-        let echoes = echoes.iter().enumerate().map(|(lag, x)| (delay_us(lag), db(power(x) / most)));
+        let echoes = powers(&echoes);
+        let most = echoes.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+        let delay_us = |lag: usize| (lag as f64 - EARLY as f64) / SYMBOL_RATE_HZ * 1e6;
+        let level = |power: f64| db(power / most).max(LEAST_ECHO_DB);
+        let echoes = echoes.iter().enumerate().map(|(lag, x)| (delay_us(lag), level(*x)));
         Survey {
             seconds: self.taken as f64 / self.rate_hz,
             status: self.monitor.status(),
@@ -242,15 +259,26 @@ impl Scope {
     }
 }
 
-/// One sideband makes every echo ring, as 1 over every odd number of symbols. A raised cosine over
-/// the band leaves a peak of some three symbols to either side and hardly anything beyond.
-fn narrowed(echoes: &[[f64; 2]]) -> Vec<[f64; 2]> {
-    let at = |lag: usize, part: usize| echoes.get(lag).map_or(0.0, |sums| sums[part]);
-    let part = |lag: usize, part: usize| {
-        let before = lag.checked_sub(2).map_or(0.0, |lag| at(lag, part));
-        0.5 * at(lag, part) - 0.25 * (before + at(lag + 2, part))
+/// Powers by lag of a response that was measured on the real parts of a single sideband.
+///
+/// That sideband makes every echo ring, as 1 over every odd number of symbols, in the real part by
+/// as much as its phase is off. The analytic signal of the response has the whole echo in any
+/// phase; a raised cosine over the band leaves a peak of some three symbols to either side and
+/// hardly anything beyond.
+fn powers(response: &[f64]) -> Vec<f64> {
+    let quadrature = |n: usize| -> f64 {
+        let odd = (n + 1) % 2;
+        let places = response.iter().enumerate().skip(odd).step_by(2);
+        places.map(|(k, x)| x / (n as f64 - k as f64)).sum::<f64>() * FRAC_2_PI
     };
-    (0..echoes.len()).map(|lag| [part(lag, 0), part(lag, 1)]).collect()
+    let turned: Vec<f64> = (0..response.len()).map(quadrature).collect();
+    let at = |row: &[f64], lag: usize| row.get(lag).copied().unwrap_or(0.0);
+    let narrowed = |row: &[f64], lag: usize| {
+        let before = lag.checked_sub(2).map_or(0.0, |lag| at(row, lag));
+        0.5 * at(row, lag) - 0.25 * (before + at(row, lag + 2))
+    };
+    let power = |lag| narrowed(response, lag).powi(2) + narrowed(&turned, lag).powi(2);
+    (0..response.len()).map(power).collect()
 }
 
 /// The taps that are there, by their place in symbols; what feedback takes off comes later.
@@ -266,11 +294,11 @@ fn taps(monitor: &Monitor) -> [Vec<(f64, f64)>; 2] {
 
 impl View {
     fn see(&mut self, segment: &Segment, monitor: &Monitor) {
-        if let SegmentKind::FieldSync(_) = segment.kind() {
-            self.find_echoes(segment);
+        if let SegmentKind::FieldSync(parity) = segment.kind()
+            && !segment.held()
+        {
+            self.find_echoes(segment, parity);
         }
-        let ends = [&segment.symbols, &segment.quadrature];
-        self.before = ends.map(|part| *part.last_chunk().expect("a segment is longer"));
         let Some(equalized) = self.equalizer.process(segment) else { return };
         self.equalizer.report(monitor);
         let is_late = self.column >= COLUMNS / 2;
@@ -292,15 +320,54 @@ impl View {
         });
     }
 
-    /// Correlates with the long known sequence, which tells echoes down to about -25 dB.
-    fn find_echoes(&mut self, segment: &Segment) {
-        let parts = [(&self.before[0], &segment.symbols), (&self.before[1], &segment.quadrature)];
-        let lines = parts.map(|(before, now)| [&before[..], &now[..]].concat());
-        for (lag, sums) in self.echoes.iter_mut().enumerate() {
-            for (sum, line) in sums.iter_mut().zip(&lines) {
-                let seen = &line[PN511_START + lag..];
-                *sum += seen.iter().zip(&*PN511_LEVELS).map(|(x, k)| f64::from(x * k)).sum::<f64>();
-            }
+    fn find_echoes(&mut self, segment: &Segment, parity: Parity) {
+        let Self { estimator, channel, echoes, .. } = self;
+        if estimator.near(&segment.symbols, parity, channel)
+            && estimator.far(&segment.symbols, parity, channel)
+        {
+            let taps = channel.taps().iter().map(|tap| f64::from(*tap));
+            echoes.iter_mut().zip(taps).for_each(|(sum, tap)| *sum += tap);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::f64::consts::FRAC_PI_2;
+
+    #[test]
+    fn an_echo_has_its_power_whatever_its_phase_and_rings_no_more() {
+        // What a single sideband's real part sees of an echo of this phase at lag 300.
+        for phase in [0.0f64, 1.0, FRAC_PI_2] {
+            let ringing = |lag: usize| match lag as f64 - 300.0 {
+                0.0 => phase.cos(),
+                n if n % 2.0 != 0.0 => -phase.sin() * FRAC_2_PI / n,
+                _ => 0.0,
+            };
+            let response: Vec<f64> = (0..EARLY + LATE).map(ringing).collect();
+            let powers = powers(&response);
+            assert!((powers[300] - 0.25).abs() < 0.01, "{phase}: {}", powers[300]);
+            assert!(powers[320] < 0.25e-4 && powers[250] < 0.25e-4, "{phase}");
+        }
+    }
+
+    #[test]
+    fn gaps_are_where_time_goes_on_faster_than_the_file() {
+        let capture = |first_sample, global_index| Capture { first_sample, global_index };
+        let recording = Source {
+            data: "x".into(),
+            format: SampleFormat::Sc16,
+            rate_hz: None,
+            samples: 1000,
+            captures: vec![
+                capture(0, Some(70)),
+                capture(100, Some(170)),
+                capture(200, Some(300)),
+                capture(300, None),
+            ],
+            annotations: Vec::new(),
+        };
+        assert_eq!(gaps(&recording), [(200, 30)]);
     }
 }

@@ -12,8 +12,9 @@ use millstream_dsp::linear::solve_positive;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-/// Symbols by which echoes may be early (12 µs) and late (41 µs).
+/// Symbols by which echoes may be early (12 µs).
 pub const EARLY: usize = FORWARD_BEFORE;
+/// Symbols by which echoes may be late (41 µs).
 pub const LATE: usize = FORWARD_BEHIND;
 const SPAN: usize = EARLY + LATE;
 
@@ -61,6 +62,12 @@ impl Channel {
         if (0..SPAN as isize).contains(&index) { self.taps[index as usize] } else { 0.0 }
     }
 
+    /// All taps, from a delay of -[`EARLY`] symbols on.
+    #[must_use]
+    pub fn taps(&self) -> &[f32] {
+        &self.taps
+    }
+
     fn set(&mut self, k: isize, value: f32) {
         self.taps[(k + EARLY as isize) as usize] = value;
     }
@@ -92,6 +99,12 @@ impl Channel {
             self.taps[i] += weight * (other.taps[i] - self.taps[i]);
         }
         self.noise_power += f64::from(weight) * (other.noise_power - self.noise_power);
+    }
+}
+
+impl Default for Channel {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
@@ -280,6 +293,12 @@ impl Estimator {
             }
         }
         self.delays.len() > before
+    }
+}
+
+impl Default for Estimator {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

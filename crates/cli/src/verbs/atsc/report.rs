@@ -3,8 +3,9 @@
 use crate::numbers::positive;
 use crate::output::Report;
 use crate::signal::SignalReport;
-use anyhow::Context;
+use anyhow::{Context, bail};
 use millstream_atsc::monitor::Status;
+use millstream_blocks::sigmf::Source;
 use millstream_flow::blocks::SampleFormat;
 use millstream_lab::atsc::{Survey, portrait};
 use serde_json::json;
@@ -13,6 +14,9 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::PathBuf;
 
+/// The rate of recordings that do not tell theirs.
+const USUAL_RATE_HZ: f64 = 6.25e6;
+
 /// Receives a recording and draws what the receiver sees.
 ///
 /// One picture: spectrum, echoes, the symbols over time and their eight levels as a histogram,
@@ -20,9 +24,11 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   millstream generate tv.sc16 --cn 22 --echo 5.6us:-10dB
-  millstream atsc report tv.sc16 --out tv.png")]
+  millstream atsc report tv.sc16 --out tv.png
+  millstream rx --rate 6.25e6 --duration 2 tv && millstream atsc report tv.sigmf-meta")]
 pub struct Args {
-    /// The recording: raw samples, the middle of the channel at 0 Hz; its format by its name.
+    /// The recording, the middle of the channel at 0 Hz: either file of a SigMF recording, or raw
+    /// samples, the format by the name.
     #[arg(value_name = "RECORDING")]
     recording: PathBuf,
 
@@ -30,10 +36,9 @@ pub struct Args {
     #[arg(long, value_name = "FORMAT")]
     format: Option<String>,
 
-    /// Sample rate, Hz.
-    #[arg(long, value_name = "HZ", default_value_t = 6.25e6, value_parser = positive,
-          allow_negative_numbers = true)]
-    rate: f64,
+    /// Sample rate, Hz; where no metadata tells it, 6.25e6 unless given.
+    #[arg(long, value_name = "HZ", value_parser = positive, allow_negative_numbers = true)]
+    rate: Option<f64>,
 
     /// The picture to write; RECORDING.png unless given.
     #[arg(long, value_name = "FILE.png")]
@@ -43,13 +48,18 @@ pub struct Args {
 /// Receives, draws, and says in words what is drawn.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let name = args.recording.display();
-    let said = args.format.as_deref();
-    let format = said.or_else(|| args.recording.extension()?.to_str());
-    let format = format.and_then(SampleFormat::from_name).with_context(|| match said {
-        Some(said) => format!("--format {said}: there are: sc16, cf32"),
-        None => format!("{name}: give --format sc16 or cf32, or a name that ends so"),
-    })?;
-    let survey = Survey::of(&args.recording, format, args.rate)?;
+    let format = args.format.as_deref().map(|said| {
+        let format = SampleFormat::from_name(said);
+        format.with_context(|| format!("--format {said}: there are: sc16, cf32"))
+    });
+    let source = Source::open(&args.recording, format.transpose()?)?;
+    let rate_hz = match (args.rate, source.rate_hz) {
+        (Some(said), Some(found)) if said != found => {
+            bail!("{name}: its metadata says {found} samples a second: leave --rate out")
+        }
+        (said, found) => said.or(found).unwrap_or(USUAL_RATE_HZ),
+    };
+    let survey = Survey::of(&source, rate_hz)?;
     let out = args.out.unwrap_or_else(|| {
         let mut name = args.recording.clone().into_os_string();
         name.push(".png");
@@ -63,8 +73,9 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         receiver: "atsc".to_owned(),
         status: survey.status,
         events: survey.events.clone(),
+        gaps: Vec::new(),
     };
-    let mut text = words(&survey, args.rate);
+    let mut text = words(&survey, rate_hz);
     let _ = writeln!(text, "picture {shown}");
     let results = json!({ "picture": out.display().to_string(), "survey": survey });
     Ok(Report { text, results, failure: signal.failure() })
