@@ -37,8 +37,8 @@ fn a_capture_of_a_seed_drawn_now_is_bit_exact() {
         let first = check_numbered(seed, &packets);
         assert_eq!(first % FIELD_DATA_SEGMENTS as u64, 0, "the first of a field comes first");
         assert!(first <= 2 * FIELD_DATA_SEGMENTS as u64, "locked after {first} packets");
-        // All that follow, but for the 52 that the interleaver keeps and what is on the way: a chunk
-        // of 2048 samples, and two segments.
+        // All that follow, but for the 52 that the interleaver keeps and what is on the way: a
+        // chunk of 2048 samples, and two segments.
         let sent = SECONDS * TS_RATE_BPS / (8 * PACKET_BYTES) as f64;
         let expected = sent as usize - first as usize - 62;
         assert!(packets.len() >= expected, "{} of {expected} packets", packets.len());
