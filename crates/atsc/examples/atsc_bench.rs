@@ -5,10 +5,10 @@
 use millstream_atsc::Sample;
 use millstream_atsc::monitor::Monitor;
 use millstream_atsc::params::SEGMENT_SYMBOLS;
-use millstream_atsc::rx::carrier::SymbolBlock;
 use millstream_atsc::rx::demodulator::Demodulator;
 use millstream_atsc::rx::equalizer::Equalizer;
 use millstream_atsc::rx::outer::{BlockDeinterleaver, correct, packet};
+use millstream_atsc::rx::symbol_block::{BlockOrder, SymbolBlock};
 use millstream_atsc::rx::trellis_decoder::TrellisDecoder;
 use millstream_atsc::rx::{FrontEnd, Receiver, RxConfig};
 use millstream_atsc::tx::{FrameBuilder, Transmitter, TxConfig};
@@ -72,7 +72,12 @@ fn receiver(
         fastest(|| {
             equalized.clear();
             let mut equalizer = Equalizer::new();
-            equalized.extend(segments.iter().filter_map(|segment| equalizer.process(segment)));
+            for segment in &segments {
+                let mut out = *segment;
+                if equalizer.process(segment, &mut out) {
+                    equalized.push(out);
+                }
+            }
         }),
     );
     let mut blocks = Vec::with_capacity(segments.len());
@@ -124,8 +129,8 @@ fn demodulate(sample_rate_hz: f64, samples: &[Sample]) {
     let mut demodulator = Demodulator::new(sample_rate_hz, 0.0);
     let mut block = SymbolBlock::default();
     for chunk in samples.chunks(2048) {
-        demodulator.push(chunk);
-        while demodulator.next_block(&mut block, false) {}
+        demodulator.push(chunk, false);
+        while demodulator.next_block(&mut block, BlockOrder::default()) {}
     }
     black_box(block);
 }

@@ -23,13 +23,28 @@ pub struct Segment {
     /// Symbol levels (-7 to 7 for data, sync at -5 and 5, pilot removed): the real part of the
     /// signal at the symbol times, in phase with the pilot.
     pub symbols: [f32; SEGMENT_SYMBOLS],
-    /// The imaginary part at the same times, with the same gain and phase. Both together are a
-    /// vestigial-sideband signal at twice the rate that it needs, so a filter of two rows corrects
-    /// timing and phase as well as echoes. After equalising it means nothing.
-    pub quadrature: [f32; SEGMENT_SYMBOLS],
+    header: Header,
+}
+
+/// What is known of a segment beside its symbols.
+#[derive(Clone, Copy, Debug, Zeroable)]
+#[repr(C)]
+pub struct Header {
     place: u16,
     restart: bool,
     held: bool,
+    presumed: bool,
+}
+
+/// A segment with the imaginary part of the signal at the same times, with the same gain and phase.
+#[derive(Clone, Copy, Debug, Zeroable)]
+#[repr(C)]
+pub struct WholeSegment {
+    /// The segment.
+    pub segment: Segment,
+    /// The imaginary part. It is there around segment and field syncs and while one is looked for,
+    /// and zero elsewhere.
+    pub quadrature: [f32; SEGMENT_SYMBOLS],
 }
 
 /// `place` of a field sync of the first and the second kind.
@@ -47,33 +62,61 @@ fn place(kind: SegmentKind) -> u16 {
 }
 
 impl Segment {
-    /// A segment of its kind, without quadrature; `restart` when it does not follow the one before.
+    /// A segment of its kind; `restart` when it does not follow the one before.
     #[must_use]
     pub fn new(kind: SegmentKind, restart: bool, symbols: &[f32; SEGMENT_SYMBOLS]) -> Self {
-        let place = place(kind);
-        Self { symbols: *symbols, quadrature: [0.0; SEGMENT_SYMBOLS], place, restart, held: false }
-    }
-
-    /// The same segment with this imaginary part.
-    #[must_use]
-    pub fn with_quadrature(self, quadrature: &[f32; SEGMENT_SYMBOLS]) -> Self {
-        Self { quadrature: *quadrature, ..self }
+        let header = Header { place: place(kind), restart, held: false, presumed: false };
+        Self { symbols: *symbols, header }
     }
 
     /// The same segment, marked as one of a break.
     #[must_use]
     pub fn with_held(self, held: bool) -> Self {
-        Self { held, ..self }
+        Self { header: Header { held, ..self.header }, ..self }
     }
 
     pub(crate) fn set_held(&mut self, held: bool) {
-        self.held = held;
+        self.header.held = held;
     }
 
     pub(crate) fn set_place(&mut self, kind: SegmentKind, restart: bool) {
-        (self.place, self.restart) = (place(kind), restart);
+        (self.header.place, self.header.restart) = (place(kind), restart);
     }
 
+    pub(crate) fn set_presumed(&mut self, presumed: bool) {
+        self.header.presumed = presumed;
+    }
+
+    /// What is known beside the symbols.
+    #[must_use]
+    pub fn header(&self) -> Header {
+        self.header
+    }
+
+    pub(crate) fn set_header(&mut self, header: Header) {
+        self.header = header;
+    }
+
+    /// [`Header::held`].
+    #[must_use]
+    pub fn held(&self) -> bool {
+        self.header.held()
+    }
+
+    /// [`Header::kind`].
+    #[must_use]
+    pub fn kind(&self) -> SegmentKind {
+        self.header.kind()
+    }
+
+    /// [`Header::restart`].
+    #[must_use]
+    pub fn restart(&self) -> bool {
+        self.header.restart()
+    }
+}
+
+impl Header {
     /// Whether the signal was away (a fade, samples lost on the way): the segment only keeps the
     /// place, and there is nothing to be learnt from its symbols.
     #[must_use]
@@ -95,6 +138,12 @@ impl Segment {
     #[must_use]
     pub fn restart(&self) -> bool {
         self.restart
+    }
+
+    /// Whether this is a field sync only because there should be one: none was seen.
+    #[must_use]
+    pub fn presumed(&self) -> bool {
+        self.presumed
     }
 }
 

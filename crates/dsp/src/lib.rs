@@ -17,7 +17,6 @@ pub mod linear;
 pub mod loop_filter;
 pub mod nco;
 pub mod noise;
-pub mod planar;
 pub mod polyphase;
 pub mod pulse;
 pub mod resample;
@@ -26,6 +25,8 @@ pub mod sampler;
 pub mod scale;
 pub mod simd;
 pub mod spectrum;
+pub mod trim;
+pub mod turn;
 pub mod window;
 
 pub use num_complex::Complex;

@@ -65,6 +65,12 @@ impl Rotator {
         Self { cos: first(cos), sin: first(sin), step_cos, step_sin }
     }
 
+    /// The turn of eight values.
+    #[must_use]
+    pub fn step(&self) -> crate::Sample {
+        crate::Sample::new(self.step_cos, self.step_sin)
+    }
+
     /// Moves on by eight values.
     #[inline(always)]
     pub fn advance(&mut self) {
@@ -99,7 +105,8 @@ fn exponentials_body<const FMA: bool>(
 /// A phase brought into -pi..=pi.
 #[must_use]
 pub fn wrap_rad(phase: f64) -> f64 {
-    phase - TAU * (phase / TAU).round()
+    // Rounding by `round` is a call into the mathematical library.
+    phase - TAU * (phase / TAU + 0.5f64.copysign(phase)) as i64 as f64
 }
 
 #[cfg(test)]

@@ -41,17 +41,13 @@ impl Block for AtscEqualizer {
         let count = segments.len().min(room.len());
         let mut made = 0;
         for segment in &segments[..count] {
-            if let Some(equalized) = self.equalizer.process(segment) {
-                room[made] = equalized;
-                made += 1;
-            }
+            made += usize::from(self.equalizer.process(segment, &mut room[made]));
         }
         if self.input.is_ended()
             && made < room.len()
             && count == segments.len()
-            && let Some(last) = self.equalizer.finish()
+            && self.equalizer.finish(&mut room[made])
         {
-            room[made] = last;
             made += 1;
         }
         if made > 0 {

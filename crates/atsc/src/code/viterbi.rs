@@ -103,7 +103,7 @@ impl Decoders {
             return;
         }
         let mut decisions = [[0; LANES]; PENDING_TURNS];
-        trace(&self.memory[..self.pending], self.best(), &mut decisions[..count]);
+        follow(&self.memory[..self.pending], self.best(), &mut decisions[..count]);
         for turns in decisions[..count].as_chunks::<BYTE_SYMBOLS>().0 {
             on_bytes(join(turns, &mut self.last_z2));
         }
@@ -233,6 +233,16 @@ fn step(y: &Row, m: &mut [Row; STATES]) -> [u8; LANES] {
         }
     }
     turn.map(|bits| bits as u8)
+}
+
+/// [`trace`], where a vector holds the states of all lanes.
+fn follow(memory: &[[u8; LANES]], state: [u32; LANES], decisions: &mut [[u8; LANES]]) {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vl") {
+        // SAFETY: the processor has the features that this is compiled for.
+        return unsafe { wide::trace(memory, state, decisions) };
+    }
+    trace(memory, state, decisions);
 }
 
 multiversion! {

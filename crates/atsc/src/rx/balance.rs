@@ -5,12 +5,12 @@
 //! strong and uncorrelated. The second part is made so again (Gram and Schmidt).
 
 use crate::Sample;
-use millstream_dsp::planar::{Moments, Trim, moments};
+use millstream_dsp::trim::{Moments, Trim, moments};
 
 /// Chunks that the averages span, of which beyond the first so many one in [`EVERY`] is looked at:
 /// an image is then left at -50 dB.
 const SPAN: u32 = 64;
-const EVERY: u32 = 4;
+const EVERY: u32 = 8;
 
 /// The largest correlation and the largest ratio of gains that are corrected.
 const CROSS_MAX: f64 = 0.3;

@@ -1,14 +1,14 @@
 //! Blocks of symbols to segments.
 
-use super::carrier::{BLOCK_SYMBOLS, SymbolBlock};
-use crate::params::SEGMENT_SYMBOLS;
-use crate::segment::Segment;
+use super::symbol_block::{BLOCK_SYMBOLS, SymbolBlock};
+use crate::params::{SEGMENT_SYMBOLS, SYNC_SYMBOLS};
+use crate::segment::WholeSegment;
 use bytemuck::Zeroable;
 
 /// Puts blocks together and cuts them into segments.
 #[derive(Clone, Debug)]
 pub struct Cutter {
-    segment: Box<Segment>,
+    segment: Box<WholeSegment>,
     /// Symbols of the segment so far.
     filled: usize,
     /// The last block, which from `rest_from` on belongs to the next segment.
@@ -23,7 +23,7 @@ impl Cutter {
     #[must_use]
     pub fn new(skip: usize) -> Self {
         Self {
-            segment: Box::new(Segment::zeroed()),
+            segment: Box::new(WholeSegment::zeroed()),
             filled: 0,
             rest: SymbolBlock::default(),
             rest_from: BLOCK_SYMBOLS,
@@ -56,14 +56,14 @@ impl Cutter {
     fn fill(&mut self, block: &SymbolBlock, from: usize) -> usize {
         let count = (SEGMENT_SYMBOLS - self.filled).min(BLOCK_SYMBOLS - from);
         let (to, from) = (self.filled..self.filled + count, from..from + count);
-        self.segment.symbols[to.clone()].copy_from_slice(&block.re[from.clone()]);
+        self.segment.segment.symbols[to.clone()].copy_from_slice(&block.re[from.clone()]);
         self.segment.quadrature[to].copy_from_slice(&block.im[from.clone()]);
         self.filled += count;
         from.end
     }
 
     /// The segment that was completed last, until the next block.
-    pub fn segment(&mut self) -> &mut Segment {
+    pub fn segment(&mut self) -> &mut WholeSegment {
         &mut self.segment
     }
 
@@ -75,6 +75,13 @@ impl Cutter {
             filled => filled,
         };
         self.skip + SEGMENT_SYMBOLS - begun
+    }
+
+    /// Whether symbols of a segment sync are in the next block.
+    #[must_use]
+    pub fn is_at_sync(&self) -> bool {
+        let ahead = self.ahead() % SEGMENT_SYMBOLS;
+        !(BLOCK_SYMBOLS..=SEGMENT_SYMBOLS - SYNC_SYMBOLS).contains(&ahead)
     }
 }
 
@@ -89,12 +96,17 @@ mod tests {
             let mut next = skip;
             for n in 0..50 {
                 let re = std::array::from_fn(|k| (n * BLOCK_SYMBOLS + k) as f32);
+                // Symbols of the sync that comes: in this block, or not.
+                let first = (n * BLOCK_SYMBOLS) as isize - skip as isize;
+                let last = first + BLOCK_SYMBOLS as isize - 1;
+                let in_sync = |at: isize| at.rem_euclid(SEGMENT_SYMBOLS as isize) < 4;
+                assert_eq!(cutter.is_at_sync(), (first..=last).any(in_sync), "{skip} {n}");
                 let whole = cutter.push(&SymbolBlock { re, im: re.map(|x| -x) });
                 let end = (n + 1) * BLOCK_SYMBOLS;
                 if whole {
                     let segment = cutter.segment();
                     let exact: [f32; SEGMENT_SYMBOLS] = std::array::from_fn(|k| (next + k) as f32);
-                    assert_eq!(segment.symbols, exact);
+                    assert_eq!(segment.segment.symbols, exact);
                     assert_eq!(segment.quadrature, exact.map(|x| -x));
                     next += SEGMENT_SYMBOLS;
                     assert_eq!((end + cutter.ahead()) % SEGMENT_SYMBOLS, next % SEGMENT_SYMBOLS);

@@ -1,17 +1,21 @@
-//! Samples to symbols: matched filter, timing interpolation, VSB demodulation, carrier, level.
+//! Samples to symbols: carrier, matched filter, timing interpolation, VSB demodulation, level.
 //!
 //! The signal is `sum of a_k (-j)^k p(t - k T)` with the channel's middle at 0 Hz (see the
 //! transmitter's shaper). Filtering with the real pulse `p` at the symbol times and turning the
 //! result by the pilot's phase, which advances by `-pi / 2` per symbol, makes its real part `a_k`.
+//! Here samples are turned first, so that the pilot stands still, and the pulse is turned along:
+//! then a real part costs half of a complex output, and imaginary parts are made only where
+//! something is to be learnt from them.
 
-use super::balance::Balance;
-use super::carrier::{BLOCK_SYMBOLS, Carrier, SymbolBlock};
+use super::carrier::Carrier;
 use super::level::Level;
+use super::packer::Packer;
+use super::symbol_block::{BLOCK_SYMBOLS, BlockOrder, SymbolBlock};
 use crate::Sample;
 use crate::params::{PILOT_OFFSET_HZ, ROLL_OFF, SYMBOL_RATE_HZ};
-use millstream_dsp::planar::Mixer;
+use millstream_dsp::Complex;
 use millstream_dsp::pulse::windowed_rrc;
-use millstream_dsp::sampler::{Sampler, Times};
+use millstream_dsp::sampler::{Part, Sampler, Times};
 use std::f64::consts::TAU;
 
 /// Pulse length on either side, in pairs of symbols, and its Kaiser window: intersymbol
@@ -20,10 +24,10 @@ use std::f64::consts::TAU;
 const HALF_SPAN: f64 = 19.5;
 const KAISER_BETA: f64 = 1.5;
 
-/// Phases of the interpolation at 6.25 MS/s: the error is -49 dB, and twice as many would not fit
-/// into a first-level cache. Faster rates need fewer.
-const PHASES_TIMES_RATE: f64 = 128.0 * 6.25e6;
-const LEAST_PHASES: f64 = 32.0;
+/// Phases of the interpolation at 6.25 MS/s: the error is -46 dB, and more would not fit into a
+/// first-level cache. Faster rates need fewer.
+const PHASES_TIMES_RATE: f64 = 192.0 * 6.25e6;
+const LEAST_PHASES: f64 = 48.0;
 
 /// The narrowest roll-off of the filter.
 const LEAST_ROLL_OFF: f64 = 0.01;
@@ -36,16 +40,12 @@ const RATE_MAX: f64 = 1e-3;
 pub struct Demodulator {
     sample_rate_hz: f64,
     offset_hz: f64,
-    balance: Balance,
-    mixer: Mixer,
+    packer: Packer,
     filter: Sampler,
-    re: Vec<f32>,
-    im: Vec<f32>,
-    /// Time of the next symbol in samples from the start of the rows.
+    /// Time of the next symbol in samples from the first one kept.
     at: f64,
     /// Samples per symbol now.
     step: f64,
-    carrier: Carrier,
     level: Level,
 }
 
@@ -57,46 +57,51 @@ impl Demodulator {
         let pair = 2.0 * step;
         let phases = (PHASES_TIMES_RATE / sample_rate_hz).max(LEAST_PHASES).ceil() as u32;
         let step_max = step * (1.0 + RATE_MAX);
+        let turn_rad = |hz: f64| TAU * hz / sample_rate_hz;
         let filter = Sampler::new(phases, HALF_SPAN * pair, step_max, |t| {
-            windowed_rrc(t / pair, roll_off(sample_rate_hz), HALF_SPAN, KAISER_BETA) / pair
+            let pulse = windowed_rrc(t / pair, roll_off(sample_rate_hz), HALF_SPAN, KAISER_BETA);
+            Complex::from_polar(pulse / pair, -turn_rad(PILOT_OFFSET_HZ) * t)
         });
+        let carrier = Carrier::new(turn_rad(PILOT_OFFSET_HZ + offset_hz), sample_rate_hz);
         Self {
             sample_rate_hz,
             offset_hz,
-            balance: Balance::new(),
-            mixer: Mixer::new(-TAU * offset_hz / sample_rate_hz),
+            packer: Packer::new(carrier),
             at: filter.before() as f64,
             filter,
-            re: Vec::new(),
-            im: Vec::new(),
             step,
-            carrier: Carrier::new(TAU * PILOT_OFFSET_HZ / SYMBOL_RATE_HZ, SYMBOL_RATE_HZ),
             level: Level::new(),
         }
     }
 
-    /// Takes samples; returns how many were not finite numbers and became zero.
-    pub fn push(&mut self, samples: &[Sample]) -> usize {
-        let spent = (self.at as usize).saturating_sub(self.filter.before()).min(self.re.len());
-        self.re.drain(..spent);
-        self.im.drain(..spent);
+    /// Takes samples, with a signal to follow unless `held`; returns how many were not finite
+    /// numbers and became zero.
+    pub fn push(&mut self, samples: &[Sample], held: bool) -> usize {
+        let kept = self.packer.row().0.len();
+        let spent = (self.at as usize).saturating_sub(self.filter.before()).min(kept);
+        self.packer.drop_first(spent);
         self.at -= spent as f64;
-        self.mixer.set_trim(self.balance.measure(samples));
-        self.mixer.mix(samples, &mut self.re, &mut self.im)
+        self.packer.push(samples, held)
     }
 
     /// Makes the next block of symbols; false if there are not enough samples for it yet. Without
-    /// a signal to follow (`held`), carrier and level stay as they are.
-    pub fn next_block(&mut self, block: &mut SymbolBlock, held: bool) -> bool {
+    /// a signal to follow (`held`) the level stays as it is.
+    pub fn next_block(&mut self, block: &mut SymbolBlock, order: BlockOrder) -> bool {
         let end = self.at + self.step * BLOCK_SYMBOLS as f64;
-        if end as usize + self.filter.after() > self.re.len() {
+        let (row, one) = self.packer.row();
+        if end as usize + self.filter.after() > row.len() {
             return false;
         }
         let times = Times { start: self.at, step: self.step };
-        self.filter.sample(times, [&self.re, &self.im], [&mut block.re, &mut block.im]);
+        let one = one.max(f64::MIN_POSITIVE);
+        self.filter.sample(Part::Real, times, row, one, &mut block.re);
+        if order.whole {
+            self.filter.sample(Part::Imaginary, times, row, one, &mut block.im);
+        } else {
+            block.im.fill(0.0);
+        }
         self.at = end;
-        let (mean, _) = self.carrier.process(block, held);
-        self.level.process(block, mean, held);
+        self.level.process(block, order);
         true
     }
 
@@ -104,22 +109,18 @@ impl Demodulator {
     pub fn adjust(&mut self, shift: f64, rate: f64) {
         self.step = self.sample_rate_hz / SYMBOL_RATE_HZ * (1.0 + rate.clamp(-RATE_MAX, RATE_MAX));
         self.at = (self.at + shift * self.step).max(self.filter.before() as f64);
-        self.carrier.set_interval(1.0 + rate);
-        self.carrier.skip(shift);
     }
 
     /// Lets carrier and level follow quickly again after a break in the signal.
     pub fn reacquire(&mut self) {
-        self.carrier.reacquire();
+        self.packer.reacquire();
         self.level.reacquire();
     }
 
     /// The pilot's offset from its place.
     #[must_use]
     pub fn pilot_offset_hz(&self) -> f64 {
-        let symbol_rate_hz = self.sample_rate_hz / self.step;
-        let pilot_hz = self.carrier.turn_rad() / TAU * symbol_rate_hz;
-        self.offset_hz + pilot_hz - PILOT_OFFSET_HZ
+        self.offset_hz + self.packer.carrier().offset_hz()
     }
 
     /// Pilot amplitude over the data's root mean square; nominally 1.25 / 4.58 = 0.27.
@@ -144,11 +145,11 @@ mod tests {
     fn blocks_come_only_when_all_their_samples_are_there() {
         let mut demodulator = Demodulator::new(6.25e6, 0.0);
         let mut block = SymbolBlock::default();
-        assert!(!demodulator.next_block(&mut block, false));
+        assert!(!demodulator.next_block(&mut block, BlockOrder::default()));
         let mut blocks = 0;
         for _ in 0..100 {
-            demodulator.push(&[Sample::new(0.1, 0.0); 61]);
-            blocks += usize::from(demodulator.next_block(&mut block, false));
+            demodulator.push(&[Sample::new(0.1, 0.0); 61], false);
+            blocks += usize::from(demodulator.next_block(&mut block, BlockOrder::default()));
         }
         let expected = 6100.0 / 6.25e6 * SYMBOL_RATE_HZ / BLOCK_SYMBOLS as f64;
         assert!((expected - 2.0..=expected).contains(&(blocks as f64)), "{blocks} of {expected}");

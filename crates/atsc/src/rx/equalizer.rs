@@ -11,11 +11,10 @@ mod design;
 mod feedback;
 mod forward;
 
-use super::field_tracker;
 use crate::field::{KNOWN_SYMBOLS, PRECODE_SYMBOLS, Parity, SEGMENT_SYNC, field_sync};
 use crate::monitor::Monitor;
 use crate::params::{DATA_POWER, SEGMENT_SYMBOLS, SYNC_LEVEL, SYNC_SYMBOLS};
-use crate::segment::{Segment, SegmentKind};
+use crate::segment::{Header, Segment, SegmentKind};
 use channel::NEAR;
 pub use channel::{Channel, EARLY, Estimator, LATE};
 use design::{Designer, FEEDBACK, feedback_taps};
@@ -61,8 +60,8 @@ pub struct Equalizer {
     feedback: Box<Feedback>,
     /// Symbols: `EARLY` before the segment in hand, that segment, then the one just taken.
     symbols: Vec<f32>,
-    /// The segment in hand.
-    current: Option<Segment>,
+    /// What the segment in hand is.
+    current: Option<Header>,
     estimator: Estimator,
     designer: Designer,
     /// The channel as of the last field sync, and as remembered.
@@ -124,17 +123,19 @@ impl Equalizer {
         }
     }
 
-    /// At the end of a stream: gives the last segment, equalised as if silence followed.
-    pub fn finish(&mut self) -> Option<Segment> {
-        let mut current = self.current.take()?;
+    /// At the end of a stream: writes the last segment, equalised as if silence followed; false if
+    /// there is none.
+    pub fn finish(&mut self, out: &mut Segment) -> bool {
+        let Some(header) = self.current.take() else { return false };
         self.symbols.resize(EARLY + 2 * SEGMENT_SYMBOLS, 0.0);
         self.feedback.next_segment();
-        self.equalize(&mut current);
-        Some(current)
+        out.set_header(header);
+        self.equalize(out);
+        true
     }
 
-    /// Takes a segment; gives the one before it, equalised.
-    pub fn process(&mut self, segment: &Segment) -> Option<Segment> {
+    /// Takes a segment; writes the one before it, equalised; false if there is none.
+    pub fn process(&mut self, segment: &Segment, out: &mut Segment) -> bool {
         if segment.restart() {
             self.current = None;
             self.symbols.clear();
@@ -145,25 +146,23 @@ impl Equalizer {
             self.feedback.restart();
         }
         self.symbols.extend_from_slice(&segment.symbols);
-        let mut current = self.current.replace(*segment)?;
-        let kind = current.kind();
-        // A field sync that is only presumed, because the lock bridges a missed one, teaches
-        // nothing.
-        let is_there =
-            |s: &Segment| s.restart() || (!s.held() && field_tracker::detect(s).is_some());
+        let Some(header) = self.current.replace(segment.header()) else { return false };
+        out.set_header(header);
         if self.has_feedback {
             self.feedback.next_segment();
         }
-        if let SegmentKind::FieldSync(parity) = kind
-            && is_there(&current)
+        // A field sync that is only presumed, because the lock bridges a missed one, teaches
+        // nothing.
+        if let SegmentKind::FieldSync(parity) = header.kind()
+            && !header.presumed()
         {
-            self.train(parity, &current);
+            self.train(parity);
             self.has_news = true;
         }
-        self.equalize(&mut current);
+        self.equalize(out);
         self.symbols.drain(..SEGMENT_SYMBOLS);
-        self.measure(&current);
-        Some(current)
+        self.measure(out);
+        true
     }
 
     fn equalize(&mut self, segment: &mut Segment) {
@@ -231,8 +230,8 @@ impl Equalizer {
     }
 
     /// Takes what the field sync in hand shows.
-    fn train(&mut self, parity: Parity, segment: &Segment) {
-        if self.has_feedback && !self.is_lost(parity, segment) {
+    fn train(&mut self, parity: Parity) {
+        if self.has_feedback && !self.is_lost(parity) {
             return;
         }
         let received = &self.symbols[EARLY..EARLY + SEGMENT_SYMBOLS];
@@ -260,8 +259,8 @@ impl Equalizer {
     }
 
     /// Whether the taps are no longer those of the channel, or no longer needed.
-    fn is_lost(&mut self, parity: Parity, segment: &Segment) -> bool {
-        let mut symbols = segment.symbols;
+    fn is_lost(&mut self, parity: Parity) -> bool {
+        let mut symbols = [0.0; SEGMENT_SYMBOLS];
         self.forward.filter(&self.symbols, &mut symbols);
         let known = field_sync(parity);
         self.feedback.plain(&mut symbols, &|n, y| if n < KNOWN_SYMBOLS { known[n] } else { y });

@@ -3,7 +3,7 @@
 use crate::Sample;
 use crate::field::{MIDDLE_PN63_START, PN63, PN511, PN511_LEVELS, PN511_START, Parity, field_sync};
 use crate::params::{FIELD_DATA_SEGMENTS, SYNC_LEVEL};
-use crate::segment::{Segment, SegmentKind};
+use crate::segment::{SegmentKind, WholeSegment};
 use millstream_dsp::rotator::LANES;
 use millstream_dsp::{multiversion, simd::madd};
 use std::ops::Range;
@@ -57,9 +57,21 @@ impl FieldTracker {
         self.lock.is_some()
     }
 
+    /// Whether the segment that is being filled must have its quadrature: while field syncs may be
+    /// anywhere, and around where one should be. Elsewhere one that is in phase is found without.
+    #[must_use]
+    pub fn wants_whole(&self) -> bool {
+        self.lock.is_none_or(|lock| lock.misses > 0 || lock.since + 1 >= FIELD_DATA_SEGMENTS)
+    }
+
+    /// Whether the segment just placed is a field sync only because it should be one.
+    fn is_presumed(&self) -> bool {
+        self.lock.is_some_and(|lock| lock.since == 0 && lock.misses > 0)
+    }
+
     /// Takes the next segment.
-    pub fn step(&mut self, segment: &Segment) -> FieldStep {
-        let seen = if segment.held() { None } else { detect(segment) };
+    pub fn step(&mut self, whole: &WholeSegment) -> FieldStep {
+        let seen = if whole.segment.held() { None } else { detect(whole) };
         match (&mut self.lock, seen) {
             (None, None) => FieldStep::Unlocked,
             (Some(lock), None) if lock.since < FIELD_DATA_SEGMENTS => {
@@ -87,14 +99,15 @@ impl FieldTracker {
     }
 
     /// The same, and writes the place into the segment; whether it is to be passed on.
-    pub fn place(&mut self, segment: &mut Segment) -> (FieldStep, bool) {
-        let step = self.step(segment);
+    pub fn place(&mut self, whole: &mut WholeSegment) -> (FieldStep, bool) {
+        let step = self.step(whole);
         let (kind, restart) = match step {
             FieldStep::Placed(kind) => (kind, false),
             FieldStep::Locked(parity) => (SegmentKind::FieldSync(parity), true),
             FieldStep::Unlocked | FieldStep::Lost => return (step, false),
         };
-        segment.set_place(kind, restart);
+        whole.segment.set_place(kind, restart);
+        whole.segment.set_presumed(self.is_presumed());
         (step, true)
     }
 }
@@ -107,22 +120,22 @@ impl Lock {
 }
 
 /// The parity of a field sync, if the segment is one.
-pub(super) fn detect(segment: &Segment) -> Option<Parity> {
+fn detect(whole: &WholeSegment) -> Option<Parity> {
     let long = PN511_START..PN511_START + PN511;
-    let (sum, power) = correlate(segment, long.clone(), &*PN511_LEVELS);
+    let (sum, power) = correlate(whole, long.clone(), &*PN511_LEVELS);
     let level = (power / PN511 as f32).sqrt().max(SYNC_LEVEL);
     if sum.norm() < THRESHOLD * SYNC_LEVEL * level * PN511 as f32 {
         return None;
     }
     let middle = MIDDLE_PN63_START..MIDDLE_PN63_START + PN63;
     let levels = &field_sync(Parity::First)[middle.clone()];
-    let (upright, _) = correlate(segment, middle, levels);
+    let (upright, _) = correlate(whole, middle, levels);
     let in_phase = (upright * sum.conj()).re;
     Some(if in_phase > 0.0 { Parity::First } else { Parity::Second })
 }
 
-fn correlate(segment: &Segment, place: Range<usize>, levels: &[f32]) -> (Sample, f32) {
-    let rows = [&segment.symbols[place.clone()], &segment.quadrature[place]];
+fn correlate(whole: &WholeSegment, place: Range<usize>, levels: &[f32]) -> (Sample, f32) {
+    let rows = [&whole.segment.symbols[place.clone()], &whole.quadrature[place]];
     let [re, im, power] = sums(rows, levels);
     (Sample::new(re, im), power)
 }
@@ -154,11 +167,13 @@ fn sums_body<const FMA: bool>([re, im]: [&[f32]; 2], levels: &[f32]) -> [f32; 3]
 mod tests {
     use super::*;
     use crate::params::{DATA_POWER, SEGMENT_SYMBOLS};
+    use crate::segment::Segment;
 
     /// A segment of these levels through a path that turns them.
-    fn turned(levels: [f32; SEGMENT_SYMBOLS]) -> Segment {
+    fn turned(levels: [f32; SEGMENT_SYMBOLS]) -> WholeSegment {
         let [re, im] = [-0.3, 0.8].map(|part| levels.map(|x| part * x));
-        Segment::new(SegmentKind::Data(0), false, &re).with_quadrature(&im)
+        let segment = Segment::new(SegmentKind::Data(0), false, &re);
+        WholeSegment { segment, quadrature: im }
     }
 
     fn levels(n: usize) -> [f32; SEGMENT_SYMBOLS] {
@@ -168,11 +183,11 @@ mod tests {
         })
     }
 
-    fn data(n: usize) -> Segment {
+    fn data(n: usize) -> WholeSegment {
         turned(levels(n))
     }
 
-    fn sync(parity: Parity) -> Segment {
+    fn sync(parity: Parity) -> WholeSegment {
         turned(*field_sync(parity))
     }
 
@@ -227,7 +242,8 @@ mod tests {
     #[test]
     fn a_held_segment_is_no_field_sync() {
         let mut tracker = FieldTracker::new();
-        let held = sync(Parity::First).with_held(true);
+        let mut held = sync(Parity::First);
+        held.segment.set_held(true);
         assert_eq!(tracker.step(&held), FieldStep::Unlocked);
     }
 

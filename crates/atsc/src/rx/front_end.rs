@@ -4,11 +4,11 @@
 //! most [`MAX_BRIDGED_S`], leave carrier, timing and the place in the field as they were: segments
 //! go on, marked as held.
 
-use super::carrier::SymbolBlock;
 use super::demodulator::Demodulator;
 use super::field_tracker::{FieldStep, FieldTracker};
 use super::pilot::{PilotFinder, PilotSearch};
 use super::segment_sync::{SegmentSync, SyncOutput};
+use super::symbol_block::{BlockOrder, SymbolBlock};
 use crate::Sample;
 use crate::monitor::{LockState, Monitor};
 use crate::params::{FIELD_SEGMENTS, MIN_SAMPLE_RATE_HZ};
@@ -110,6 +110,14 @@ impl FrontEnd {
     pub fn process(&mut self, samples: &[Sample], on_segment: &mut dyn FnMut(&Segment)) {
         let mut rest = samples;
         while !rest.is_empty() {
+            if self.chunk.is_empty()
+                && let Some((now, later)) = rest.split_at_checked(CHUNK_SAMPLES)
+            {
+                self.monitor.add_samples(CHUNK_SAMPLES as u64);
+                self.process_chunk(now, on_segment);
+                rest = later;
+                continue;
+            }
             let room = CHUNK_SAMPLES - self.chunk.len();
             let (now, later) = rest.split_at(room.min(rest.len()));
             self.chunk.extend_from_slice(now);
@@ -212,9 +220,10 @@ impl Receiving {
         monitor: &Monitor,
         on_segment: &mut dyn FnMut(&Segment),
     ) -> Result<(), Ended> {
-        monitor.add_bad_samples(self.demodulator.push(chunk) as u64);
+        let bad = self.demodulator.push(chunk, gap || self.sync.is_held());
+        monitor.add_bad_samples(bad as u64);
         let mut block = SymbolBlock::default();
-        while self.demodulator.next_block(&mut block, gap || self.sync.is_held()) {
+        while self.demodulator.next_block(&mut block, self.order(gap)) {
             match self.sync.push(&block, gap) {
                 None => {}
                 Some(SyncOutput::Found(change)) => {
@@ -228,7 +237,7 @@ impl Receiving {
                     self.demodulator.adjust(change.shift, change.rate);
                     let (step, placed) = self.fields.place(segment);
                     if placed {
-                        on_segment(segment);
+                        on_segment(&segment.segment);
                     }
                     self.report(step, monitor)?;
                     self.report_hold(monitor);
@@ -237,6 +246,14 @@ impl Receiving {
             }
         }
         Ok(())
+    }
+
+    /// What the next block is to have.
+    fn order(&self, gap: bool) -> BlockOrder {
+        BlockOrder {
+            held: gap || self.sync.is_held(),
+            whole: self.sync.wants_whole() || self.fields.wants_whole(),
+        }
     }
 
     /// Says when the signal goes away and when it is back.

@@ -1,6 +1,6 @@
 //! Removal of the pilot's direct component, and automatic gain.
 
-use super::carrier::{BLOCK_SYMBOLS, SymbolBlock};
+use super::symbol_block::{BLOCK_SYMBOLS, BlockOrder, SymbolBlock};
 use crate::params::DATA_POWER;
 use millstream_dsp::rotator::LANES;
 use millstream_dsp::{multiversion, simd::madd};
@@ -28,6 +28,8 @@ const LEAST_POWER: f32 = 1e-24;
 pub struct Level {
     mean: f32,
     power: f32,
+    /// Mean of the block before.
+    seen: f32,
     blocks: u32,
 }
 
@@ -55,21 +57,28 @@ impl Level {
         self.power.sqrt()
     }
 
-    /// Levels one block, whose real mean the carrier recovery has measured; without a signal
-    /// (`held`) the gain stays. The imaginary part has no pilot and gets the same gain.
-    pub fn process(&mut self, block: &mut SymbolBlock, block_mean: f32, held: bool) {
-        let [mean_weight, power_weight] = if held { [0.0; 2] } else { self.weights() };
+    /// Levels one block; without a signal (`held`) the gain stays. The imaginary part, if there is
+    /// one, has no pilot and gets the same gain.
+    pub fn process(&mut self, block: &mut SymbolBlock, order: BlockOrder) {
+        let [mean_weight, power_weight] = if order.held { [0.0; 2] } else { self.weights() };
         let limit = self.limit();
-        self.mean += mean_weight * (block_mean - self.mean).clamp(-limit, limit);
+        if self.blocks == 0 {
+            self.seen = block.re.iter().sum::<f32>() / BLOCK_SYMBOLS as f32;
+        }
+        self.mean += mean_weight * (self.seen - self.mean).clamp(-limit, limit);
         let gain = self.gain();
-        let power = scale(block, self.mean, gain, limit);
+        let [mean, power] = scale(&mut block.re, self.mean, gain, limit);
+        self.seen = self.mean + mean;
         self.power += power_weight * (power - self.power);
+        if order.whole {
+            scale(&mut block.im, 0.0, gain, limit);
+        }
         if self.blocks == 0 {
             // The first block has to set its own gain.
             let gain = self.gain() / gain;
             block.re.iter_mut().chain(&mut block.im).for_each(|x| *x *= gain);
         }
-        if !held {
+        if !order.held {
             self.blocks = self.blocks.saturating_add(1);
         }
     }
@@ -98,29 +107,35 @@ impl Level {
 }
 
 multiversion! {
-    /// Takes the mean away, limits, multiplies by the gain; gives the real part's mean square
-    /// before the gain.
-    fn scale(block: &mut SymbolBlock, mean: f32, gain: f32, limit: f32) -> f32 = scale_body;
+    /// Takes the mean away, limits, multiplies by the gain; gives mean and mean square of what is
+    /// there before the gain.
+    fn scale(
+        x: &mut [f32; BLOCK_SYMBOLS],
+        mean: f32,
+        gain: f32,
+        limit: f32,
+    ) -> [f32; 2] = scale_body;
 }
 
 #[inline(always)]
 fn scale_body<const FMA: bool>(
-    SymbolBlock { re, im }: &mut SymbolBlock,
+    x: &mut [f32; BLOCK_SYMBOLS],
     mean: f32,
     gain: f32,
     limit: f32,
-) -> f32 {
-    let mut sums = [0.0; LANES];
-    for (re, im) in re.as_chunks_mut::<LANES>().0.iter_mut().zip(im.as_chunks_mut::<LANES>().0) {
+) -> [f32; 2] {
+    let mut sums = [[0.0; LANES]; 2];
+    for x in x.as_chunks_mut::<LANES>().0 {
         for lane in 0..LANES {
-            let x = between(re[lane] - mean, limit);
-            sums[lane] = madd::<FMA>(x, x, sums[lane]);
-            re[lane] = x * gain;
-            im[lane] = between(im[lane], limit) * gain;
+            let y = between(x[lane] - mean, limit);
+            sums[0][lane] += y;
+            sums[1][lane] = madd::<FMA>(y, y, sums[1][lane]);
+            x[lane] = y * gain;
         }
     }
-    // In order: sums across lanes would tempt the compiler to work across them above.
-    sums.iter().sum::<f32>() / BLOCK_SYMBOLS as f32
+    sums.map(|[a, b, c, d, e, f, g, h]| {
+        (((a + b) + (c + d)) + ((e + f) + (g + h))) / BLOCK_SYMBOLS as f32
+    })
 }
 
 /// `x` cut to `limit` on both sides, as two instructions do it.
@@ -134,6 +149,8 @@ fn between(x: f32, limit: f32) -> f32 {
 mod tests {
     use super::*;
 
+    const WHOLE: BlockOrder = BlockOrder { held: false, whole: true };
+
     #[test]
     fn levels_become_nominal_whatever_the_input() {
         for gain in [1e-4, 1.0, 3e4] {
@@ -143,8 +160,7 @@ mod tests {
                 let data = |k: usize| ((k * 7 + n * 3) % 8) as f32 * 2.0 - 7.0;
                 block.re = std::array::from_fn(|k| gain * (data(k) + 1.25));
                 block.im = std::array::from_fn(|k| -gain * data(k));
-                let mean = block.re.iter().sum::<f32>() / BLOCK_SYMBOLS as f32;
-                level.process(&mut block, mean, false);
+                level.process(&mut block, WHOLE);
                 let loudest = block.re.iter().fold(0.0, |a: f32, x| a.max(x.abs()));
                 assert!((4.0..12.0).contains(&loudest), "gain {gain}, block {n}: {loudest}");
             }
@@ -159,9 +175,10 @@ mod tests {
     fn the_gain_stays_while_there_is_no_signal() {
         let mut level = Level::new();
         let loud = SymbolBlock { re: [3.0; BLOCK_SYMBOLS], im: [1.0; BLOCK_SYMBOLS] };
-        (0..400).for_each(|_| level.process(&mut loud.clone(), 0.5, false));
+        (0..400).for_each(|_| level.process(&mut loud.clone(), WHOLE));
         let before = (level.pilot(), level.data_rms());
-        (0..400).for_each(|_| level.process(&mut SymbolBlock::default(), 0.0, true));
+        let held = BlockOrder { held: true, ..WHOLE };
+        (0..400).for_each(|_| level.process(&mut SymbolBlock::default(), held));
         assert_eq!((level.pilot(), level.data_rms()), before);
     }
 
@@ -169,7 +186,7 @@ mod tests {
     fn silence_stays_silent() {
         let mut level = Level::new();
         let mut block = SymbolBlock::default();
-        level.process(&mut block, 0.0, false);
+        level.process(&mut block, WHOLE);
         assert_eq!([block.re, block.im], [[0.0; BLOCK_SYMBOLS]; 2]);
     }
 }

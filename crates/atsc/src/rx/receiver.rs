@@ -8,6 +8,7 @@ use crate::Sample;
 use crate::monitor::Monitor;
 use crate::params::PACKET_BYTES;
 use crate::segment::{CodeBlock, Segment};
+use bytemuck::Zeroable;
 use std::sync::Arc;
 
 /// Samples in, packets out.
@@ -21,6 +22,7 @@ pub struct Receiver {
 #[derive(Debug)]
 struct Decoder {
     equalizer: Equalizer,
+    equalized: Box<Segment>,
     trellis: TrellisDecoder,
     deinterleaver: BlockDeinterleaver,
     monitor: Arc<Monitor>,
@@ -37,6 +39,7 @@ impl Receiver {
             front_end: FrontEnd::new(config, monitor.clone())?,
             decoder: Decoder {
                 equalizer: Equalizer::new(),
+                equalized: Box::new(Segment::zeroed()),
                 trellis: TrellisDecoder::new(),
                 deinterleaver: BlockDeinterleaver::new(),
                 monitor,
@@ -68,7 +71,7 @@ impl Receiver {
     /// bytes have come. (The interleaver spreads a packet over 4 ms, so that most of what is on its
     /// way never becomes whole.)
     pub fn finish(&mut self, on_packet: &mut dyn FnMut(&[u8; PACKET_BYTES])) {
-        let Decoder { equalizer, trellis, deinterleaver, monitor } = &mut self.decoder;
+        let Decoder { equalizer, equalized, trellis, deinterleaver, monitor } = &mut self.decoder;
         let mut on_codeword = |codeword: &CodeBlock| {
             let mut codeword = *codeword;
             correct(&mut codeword, monitor);
@@ -79,8 +82,8 @@ impl Receiver {
                 on_codeword(&codeword);
             }
         };
-        if let Some(last) = equalizer.finish() {
-            trellis.process(&last, &mut on_block);
+        if equalizer.finish(equalized) {
+            trellis.process(equalized, &mut on_block);
         }
         trellis.finish(&mut on_block);
         deinterleaver.finish(&mut on_codeword);
@@ -89,10 +92,12 @@ impl Receiver {
 
 impl Decoder {
     fn process(&mut self, segment: &Segment, on_packet: &mut dyn FnMut(&[u8; PACKET_BYTES])) {
-        let Self { equalizer, trellis, deinterleaver, monitor } = self;
-        let Some(equalized) = equalizer.process(segment) else { return };
+        let Self { equalizer, equalized, trellis, deinterleaver, monitor } = self;
+        if !equalizer.process(segment, equalized) {
+            return;
+        }
         equalizer.report(monitor);
-        trellis.process(&equalized, &mut |block| {
+        trellis.process(equalized, &mut |block| {
             if let Some(mut codeword) = deinterleaver.process(block) {
                 correct(&mut codeword, monitor);
                 on_packet(&packet(&codeword, monitor));

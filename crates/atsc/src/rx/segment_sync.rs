@@ -1,12 +1,12 @@
 //! Segments out of symbols: search, then track, and hold on through breaks.
 
-use super::carrier::SymbolBlock;
 use super::cutter::Cutter;
+use super::symbol_block::SymbolBlock;
 use super::sync_search::{SyncPlace, SyncSearch, wrap};
 use super::timing::{Timing, TimingChange};
 use crate::Sample;
 use crate::params::SEGMENT_SYMBOLS;
-use crate::segment::Segment;
+use crate::segment::WholeSegment;
 
 /// Weight of one segment in the smoothed sync correlation.
 const QUALITY_WEIGHT: f32 = 1.0 / 16.0;
@@ -37,7 +37,7 @@ pub enum SyncOutput<'a> {
     /// The sync was found: take the following symbols so.
     Found(TimingChange),
     /// A segment whose place is to be found out, and how to take the following symbols.
-    Segment(&'a mut Segment, TimingChange),
+    Segment(&'a mut WholeSegment, TimingChange),
     /// The search found nothing for long; it goes on.
     Absent,
 }
@@ -78,6 +78,12 @@ impl SegmentSync {
     #[must_use]
     pub fn is_held(&self) -> bool {
         matches!(&self.state, State::Tracking(track) if track.search.is_some())
+    }
+
+    /// Whether the next block must have imaginary parts: to search, and where a sync is.
+    #[must_use]
+    pub fn wants_whole(&self) -> bool {
+        !self.is_tracking() || self.is_held() || self.cutter.is_at_sync()
     }
 
     /// The symbol clock's error: positive if the sender's symbols are longer than nominal.
@@ -167,7 +173,7 @@ struct Track {
     slip: f64,
     /// Segments for which it is still trusted.
     settling: u32,
-    /// The phase in which timing is measured, while settling the strongest path's own.
+    /// The phase in which timing is measured.
     quadrant: Sample,
 }
 
@@ -188,9 +194,6 @@ impl Track {
     /// to the pilot's, or a quarter or half turn away when echoes have moved the two apart.
     fn reference(&mut self) -> Sample {
         let path = self.quality / self.quality.norm().max(f32::MIN_POSITIVE);
-        if self.quadrant == Sample::ZERO && self.settling > 0 {
-            return path;
-        }
         if (path * self.quadrant.conj()).re < QUADRANT_LEFT {
             self.quadrant = if path.re.abs() > path.im.abs() {
                 Sample::new(path.re.signum(), 0.0)
@@ -206,9 +209,9 @@ impl Track {
     }
 
     /// Takes a segment: follows its timing, or marks it as held.
-    fn follow(&mut self, segment: &mut Segment, gap: bool) -> TimingChange {
+    fn follow(&mut self, whole: &mut WholeSegment, gap: bool) -> TimingChange {
         if !gap {
-            self.quality += (correlate(segment) - self.quality) * QUALITY_WEIGHT;
+            self.quality += (correlate(whole) - self.quality) * QUALITY_WEIGHT;
             let quality = self.quality.norm();
             self.settling = self.settling.saturating_sub(1);
             if self.search.is_some() && quality > QUALITY_BACK {
@@ -218,12 +221,12 @@ impl Track {
             }
         }
         let held = gap || self.search.is_some();
-        segment.set_held(held);
+        whole.segment.set_held(held);
         let mut change = if held {
             TimingChange { shift: 0.0, rate: self.timing.rate() }
         } else {
             let reference = self.reference();
-            self.timing.update(segment, reference)
+            self.timing.update(whole, reference)
         };
         change.shift += std::mem::take(&mut self.slip);
         change
@@ -231,15 +234,15 @@ impl Track {
 }
 
 /// The correlation of a segment's beginning with the sync; 1 for a clean signal.
-fn correlate(segment: &Segment) -> Sample {
+fn correlate(whole: &WholeSegment) -> Sample {
     let [a, b, c, d] =
-        std::array::from_fn(|k| Sample::new(segment.symbols[k], segment.quadrature[k]));
+        std::array::from_fn(|k| Sample::new(whole.segment.symbols[k], whole.quadrature[k]));
     (a - b - c + d) / 20.0
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::carrier::BLOCK_SYMBOLS;
+    use super::super::symbol_block::BLOCK_SYMBOLS;
     use super::*;
     use crate::field::SEGMENT_SYNC;
 
@@ -266,7 +269,7 @@ mod tests {
             match sync.push(&block(n, &symbol), false) {
                 Some(SyncOutput::Segment(segment, change)) => {
                     counts.0 += 1;
-                    counts.1 += usize::from(segment.held());
+                    counts.1 += usize::from(segment.segment.held());
                     assert!(change.rate.abs() < 1e-4);
                 }
                 Some(SyncOutput::Found(_)) | None => {}
@@ -281,7 +284,7 @@ mod tests {
         let mut sync = SegmentSync::new();
         let (segments, held) = run(&mut sync, 0..2000, symbol);
         assert!(segments > 195 && held == 0, "{segments} {held}");
-        assert_eq!(sync.cutter.segment().symbols[..4], [2.5, -2.5, -2.5, 2.5]);
+        assert_eq!(sync.cutter.segment().segment.symbols[..4], [2.5, -2.5, -2.5, 2.5]);
     }
 
     #[test]
@@ -310,7 +313,7 @@ mod tests {
         for _ in 2000..2800 {
             if let Some(SyncOutput::Segment(segment, _)) = sync.push(&SymbolBlock::default(), true)
             {
-                assert!(segment.held());
+                assert!(segment.segment.held());
             }
         }
         let (segments, held) = run(&mut sync, 2800..3200, symbol);

@@ -6,7 +6,7 @@
 //! echo may turn the strongest path away from the pilot, and so may a carrier loop that is still
 //! pulling in.
 
-use super::carrier::SymbolBlock;
+use super::symbol_block::SymbolBlock;
 use crate::Sample;
 use crate::params::{DATA_POWER, SEGMENT_SYMBOLS};
 
@@ -171,7 +171,7 @@ fn interpolate(at: &impl Fn(isize) -> f32, i: isize, fraction: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::carrier::BLOCK_SYMBOLS;
+    use super::super::symbol_block::BLOCK_SYMBOLS;
     use super::*;
     use crate::field::SEGMENT_SYNC;
 

@@ -6,7 +6,7 @@
 
 use crate::Sample;
 use crate::params::{SEGMENT_SYMBOLS, SYMBOL_RATE_HZ, SYNC_SYMBOLS};
-use crate::segment::Segment;
+use crate::segment::WholeSegment;
 use millstream_dsp::loop_filter::{LoopFilter, LoopGains};
 
 /// Segments per second: the update rate of the loop.
@@ -59,16 +59,16 @@ impl Timing {
     /// How late the symbols of a segment were taken, from its sync in the phase `reference` (of
     /// magnitude 1).
     #[must_use]
-    pub fn detect(segment: &Segment, reference: Sample) -> f64 {
+    pub fn detect(whole: &WholeSegment, reference: Sample) -> f64 {
         let in_phase = |(x, y): (&f32, &f32)| f64::from(x * reference.re + y * reference.im);
-        let symbols = segment.symbols.iter().zip(&segment.quadrature).map(in_phase);
+        let symbols = whole.segment.symbols.iter().zip(&whole.quadrature).map(in_phase);
         let late: f64 = SLOPES.iter().zip(symbols).map(|(slope, y)| slope * y).sum();
         late.clamp(-ERROR_LIMIT, ERROR_LIMIT)
     }
 
     /// Takes one segment.
-    pub fn update(&mut self, segment: &Segment, reference: Sample) -> TimingChange {
-        let advance = self.filter.update(-Self::detect(segment, reference));
+    pub fn update(&mut self, whole: &WholeSegment, reference: Sample) -> TimingChange {
+        let advance = self.filter.update(-Self::detect(whole, reference));
         self.updates = self.updates.saturating_add(1);
         if let Some((_, bandwidth_hz)) = GEARS.iter().find(|(from, _)| *from == self.updates) {
             self.filter.set_gains(LoopGains::new(*bandwidth_hz, UPDATE_RATE_HZ));
@@ -93,14 +93,14 @@ mod tests {
     const REFERENCE: Sample = Sample::new(0.6, -0.8);
 
     /// A segment of random data taken `late` symbols late, by sinc interpolation.
-    fn segment(late: f64, seed: usize) -> Segment {
+    fn segment(late: f64, seed: usize) -> WholeSegment {
         let level = |n: isize| {
             let hash = (n + 5000 * seed as isize).cast_unsigned() as u64;
             let hash = hash.wrapping_mul(0x9E37_79B9_7F4A_7C15);
             let sync = SEGMENT_SYNC.get(n.cast_unsigned()).copied();
             f64::from(sync.unwrap_or((hash >> 61) as f32 * 2.0 - 7.0))
         };
-        let mut segment = Segment::zeroed();
+        let mut whole = WholeSegment::zeroed();
         for k in 0..SYNC_SYMBOLS {
             let sum: f64 = (-60..60)
                 .map(|m| {
@@ -108,10 +108,10 @@ mod tests {
                     level(m) * if t.abs() < 1e-9 { 1.0 } else { t.sin() / t }
                 })
                 .sum();
-            segment.symbols[k] = sum as f32 * REFERENCE.re;
-            segment.quadrature[k] = sum as f32 * REFERENCE.im;
+            whole.segment.symbols[k] = sum as f32 * REFERENCE.re;
+            whole.quadrature[k] = sum as f32 * REFERENCE.im;
         }
-        segment
+        whole
     }
 
     #[test]

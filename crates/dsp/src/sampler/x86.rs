@@ -1,110 +1,210 @@
-//! The sampler in vectors, by hand: the compiler, left to itself, vectorises across the sums.
+//! The sampler in vectors.
 
-use super::{GROUP, Group, LANES, Sampler, Times};
+use super::{GROUP, Pair, Run, SHARE};
 use std::arch::x86_64::*;
 
-/// Values of an AVX-512 vector.
-const WIDE_LANES: usize = 16;
+/// Pairs of an AVX-512 and of an AVX2 vector.
+const WIDE: usize = 16;
+const NARROW: usize = 8;
 
 /// Whether this processor runs [`sample_512`].
-pub(super) fn has_avx512() -> bool {
-    is_x86_feature_detected!("avx512f")
+pub(super) fn has_vnni() -> bool {
+    is_x86_feature_detected!("avx512vnni") && is_x86_feature_detected!("avx512bw")
 }
 
-/// Four sums of eight lanes, side by side.
+/// As [`super::sample_plain`], bit for bit.
+///
+/// # Safety
+/// The run [fits](Run::fits).
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+pub(super) unsafe fn sample_512(run: &Run<'_>, out: &mut [[f32; GROUP]]) {
+    // SAFETY: as the caller says.
+    unsafe {
+        match run.sampler.window / WIDE {
+            // With a number that is known when compiling no loop remains.
+            3 => vectors_512::<3>(run, out),
+            _ => vectors_512::<0>(run, out),
+        }
+    }
+}
+
+/// For windows of `VECTORS` vectors, or if that is zero, of any number.
+///
+/// # Safety
+/// The run [fits](Run::fits).
 #[inline]
-#[target_feature(enable = "avx2,fma")]
-fn add_across([a, b, c, d]: [__m256; GROUP]) -> [f32; GROUP] {
-    let sums = _mm256_hadd_ps(_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, d));
-    let sums = _mm_add_ps(_mm256_castps256_ps128(sums), _mm256_extractf128_ps::<1>(sums));
-    let mut out = [0.0; GROUP];
-    // SAFETY: the array has room for the four values.
-    unsafe { _mm_storeu_ps(out.as_mut_ptr(), sums) };
-    out
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+unsafe fn vectors_512<const VECTORS: usize>(run: &Run<'_>, out: &mut [[f32; GROUP]]) {
+    let vectors = if VECTORS > 0 { VECTORS } else { run.sampler.window / WIDE };
+    let scale = _mm256_set1_ps(run.scale);
+    let mut places = Places::new(run);
+    for out in out.chunks_mut(TOGETHER) {
+        let mut rows = [[0; GROUP]; TOGETHER];
+        let mut windows = rows;
+        for (windows, rows) in windows.iter_mut().zip(&mut rows).take(out.len()) {
+            places.next(windows, rows);
+        }
+        for ((out, windows), rows) in out.iter_mut().zip(&windows).zip(&rows) {
+            let mut sums = [_mm512_setzero_si512(); GROUP];
+            for half in 0..GROUP / SHARE {
+                // SAFETY: the run fits, so the window lies in the row.
+                let samples = unsafe { run.row.as_ptr().add(windows[half * SHARE]) };
+                for v in 0..vectors {
+                    // SAFETY: within the window.
+                    let x = unsafe { load_512(samples.add(v * WIDE)) };
+                    for i in half * SHARE..(half + 1) * SHARE {
+                        // SAFETY: a phase is less than `phases` and a time at most `lead` late, so
+                        // that a whole window follows in the rows.
+                        unsafe {
+                            multiply_add(&mut sums[i], x, run.rows.as_ptr().add(rows[i] + v * WIDE))
+                        };
+                    }
+                }
+            }
+            let sums = _mm256_mul_ps(_mm256_cvtepi32_ps(add_across_512(sums)), scale);
+            // SAFETY: a group has room for eight values.
+            unsafe { _mm256_storeu_ps(out.as_mut_ptr(), sums) };
+        }
+    }
 }
 
+/// Adds the products of sixteen pairs, each pair's two together. The compiler makes two
+/// instructions of the intrinsic where it thinks that sums wait for each other.
+///
+/// # Safety
+/// Sixteen pairs of taps are there.
 #[inline]
-#[target_feature(enable = "avx2,fma")]
-fn load(x: &[f32; LANES]) -> __m256 {
-    // SAFETY: eight values are there.
-    unsafe { _mm256_loadu_ps(x.as_ptr()) }
+#[target_feature(enable = "avx512f,avx512vnni")]
+unsafe fn multiply_add(sum: &mut __m512i, x: __m512i, taps: *const Pair) {
+    // SAFETY: the processor has the instruction, and the memory is there.
+    unsafe {
+        std::arch::asm!(
+            "vpdpwssd {sum}, {x}, [{taps}]",
+            sum = inout(zmm_reg) *sum,
+            x = in(zmm_reg) x,
+            taps = in(reg) taps,
+            options(pure, readonly, nostack, preserves_flags),
+        );
+    }
 }
 
+/// Groups whose places are worked out together: kept in memory, from where they are needed.
+const TOGETHER: usize = 16;
+
+/// Windows and taps of eight outputs at a time: [`Run::window`] and [`Run::taps`].
+struct Places {
+    at: __m512i,
+    step: __m512i,
+    phases: __m512i,
+    stride: __m512i,
+    lead: __m512i,
+    before: __m512i,
+}
+
+impl Places {
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn new(run: &Run<'_>) -> Self {
+        let all = |x: u64| _mm512_set1_epi64(x.cast_signed());
+        let times: [u64; GROUP] = std::array::from_fn(|i| run.at + i as u64 * run.step);
+        Self {
+            // SAFETY: eight values are there.
+            at: unsafe { _mm512_loadu_si512(times.as_ptr().cast()) },
+            step: all(run.step * GROUP as u64),
+            phases: all(run.sampler.phases.into()),
+            stride: all(run.sampler.stride as u64),
+            lead: all(run.sampler.lead as u64),
+            before: all(run.sampler.half as u64 - 1),
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn next(&mut self, windows: &mut [usize; GROUP], taps: &mut [usize; GROUP]) {
+        let whole = _mm512_srli_epi64::<32>(self.at);
+        // The multiplication takes the low halves.
+        let phase = _mm512_srli_epi64::<32>(_mm512_mul_epu32(self.at, self.phases));
+        let late = _mm512_sub_epi64(whole, _mm512_permutex_epi64::<0>(whole));
+        let place = _mm512_mul_epu32(phase, self.stride);
+        let place = _mm512_add_epi64(place, _mm512_sub_epi64(self.lead, late));
+        // SAFETY: the arrays have room for eight values.
+        unsafe {
+            _mm512_storeu_si512(windows.as_mut_ptr().cast(), _mm512_sub_epi64(whole, self.before));
+            _mm512_storeu_si512(taps.as_mut_ptr().cast(), place);
+        }
+        self.at = _mm512_add_epi64(self.at, self.step);
+    }
+}
+
+/// As [`super::sample_plain`], bit for bit.
+///
+/// # Safety
+/// The run [fits](Run::fits).
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn sample_256(run: &Run<'_>, out: &mut [[f32; GROUP]]) {
+    let vectors = run.sampler.window / NARROW;
+    let scale = _mm_set1_ps(run.scale);
+    let mut at = run.at;
+    for out in out.as_flattened_mut().as_chunks_mut::<SHARE>().0 {
+        let first = at;
+        // SAFETY: the run fits, so the window lies in the row.
+        let samples = unsafe { run.row.as_ptr().add(run.window(first)) };
+        let taps = [0, 1, 2, 3].map(|i| {
+            // SAFETY: a phase is less than `phases` and a time at most `lead` late, so that a whole
+            // window follows in the rows.
+            unsafe { run.rows.as_ptr().add(run.taps(first + i * run.step, first)) }
+        });
+        at += SHARE as u64 * run.step;
+        let mut sums = [_mm256_setzero_si256(); SHARE];
+        for v in 0..vectors {
+            // SAFETY: within the window.
+            let x = unsafe { load_256(samples.add(v * NARROW)) };
+            for (sum, taps) in sums.iter_mut().zip(taps) {
+                // SAFETY: within the window.
+                let taps = unsafe { load_256(taps.add(v * NARROW)) };
+                *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(taps, x));
+            }
+        }
+        let [a, b, c, d] = sums;
+        let sums = _mm256_hadd_epi32(_mm256_hadd_epi32(a, b), _mm256_hadd_epi32(c, d));
+        let (low, high) = (_mm256_castsi256_si128(sums), _mm256_extracti128_si256::<1>(sums));
+        let sums = _mm_mul_ps(_mm_cvtepi32_ps(_mm_add_epi32(low, high)), scale);
+        // SAFETY: four outputs have room for four values.
+        unsafe { _mm_storeu_ps(out.as_mut_ptr(), sums) };
+    }
+}
+
+/// # Safety
+/// Sixteen pairs are there.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn load_wide(x: &[f32; WIDE_LANES]) -> __m512 {
-    // SAFETY: sixteen values are there.
-    unsafe { _mm512_loadu_ps(x.as_ptr()) }
+unsafe fn load_512(from: *const Pair) -> __m512i {
+    // SAFETY: the caller says so.
+    unsafe { _mm512_loadu_si512(from.cast()) }
 }
 
-/// [`super::sample_body`] with AVX2 and fused multiply-add.
-#[target_feature(enable = "avx2,fma")]
-pub(super) fn sample_256(
-    sampler: &Sampler,
-    times: Times,
-    rows: [&[f32]; 2],
-    out_re: &mut [[f32; GROUP]],
-    out_im: &mut [[f32; GROUP]],
-) {
-    let (mut at, step) = sampler.fixed(times);
-    for (out_re, out_im) in out_re.iter_mut().zip(out_im) {
-        let Group { re, im, taps: [a, b, c, d] } = sampler.group(at, step, rows);
-        at += step * GROUP as u64;
-        let (a, b) = (a.as_chunks::<LANES>().0, b.as_chunks::<LANES>().0);
-        let (c, d) = (c.as_chunks::<LANES>().0, d.as_chunks::<LANES>().0);
-        let (re, im) = (re.as_chunks::<LANES>().0, im.as_chunks::<LANES>().0);
-        let mut sums_re = [_mm256_setzero_ps(); GROUP];
-        let mut sums_im = sums_re;
-        for (((((re, im), a), b), c), d) in re.iter().zip(im).zip(a).zip(b).zip(c).zip(d) {
-            let (re, im) = (load(re), load(im));
-            let taps = [load(a), load(b), load(c), load(d)];
-            for i in 0..GROUP {
-                sums_re[i] = _mm256_fmadd_ps(taps[i], re, sums_re[i]);
-                sums_im[i] = _mm256_fmadd_ps(taps[i], im, sums_im[i]);
-            }
-        }
-        (*out_re, *out_im) = (add_across(sums_re), add_across(sums_im));
-    }
-}
-
-/// [`super::sample_body`] with AVX-512.
-#[target_feature(enable = "avx512f,avx2,fma")]
-pub(super) fn sample_512(
-    sampler: &Sampler,
-    times: Times,
-    rows: [&[f32]; 2],
-    out_re: &mut [[f32; GROUP]],
-    out_im: &mut [[f32; GROUP]],
-) {
-    let (mut at, step) = sampler.fixed(times);
-    for (out_re, out_im) in out_re.iter_mut().zip(out_im) {
-        let Group { re, im, taps: [a, b, c, d] } = sampler.group(at, step, rows);
-        at += step * GROUP as u64;
-        let (a, b) = (a.as_chunks::<WIDE_LANES>().0, b.as_chunks::<WIDE_LANES>().0);
-        let (c, d) = (c.as_chunks::<WIDE_LANES>().0, d.as_chunks::<WIDE_LANES>().0);
-        let (re, im) = (re.as_chunks::<WIDE_LANES>().0, im.as_chunks::<WIDE_LANES>().0);
-        let mut sums_re = [_mm512_setzero_ps(); GROUP];
-        let mut sums_im = sums_re;
-        for (((((re, im), a), b), c), d) in re.iter().zip(im).zip(a).zip(b).zip(c).zip(d) {
-            let (re, im) = (load_wide(re), load_wide(im));
-            let taps = [load_wide(a), load_wide(b), load_wide(c), load_wide(d)];
-            for i in 0..GROUP {
-                sums_re[i] = _mm512_fmadd_ps(taps[i], re, sums_re[i]);
-                sums_im[i] = _mm512_fmadd_ps(taps[i], im, sums_im[i]);
-            }
-        }
-        (*out_re, *out_im) = (add_across(halve(sums_re)), add_across(halve(sums_im)));
-    }
-}
-
-/// The upper halves added to the lower ones.
+/// # Safety
+/// Eight pairs are there.
 #[inline]
-#[target_feature(enable = "avx512f,avx2,fma")]
-fn halve(sums: [__m512; GROUP]) -> [__m256; GROUP] {
-    let mut halves = [_mm256_setzero_ps(); GROUP];
-    for (half, sum) in halves.iter_mut().zip(sums) {
-        let upper = _mm256_castpd_ps(_mm512_extractf64x4_pd::<1>(_mm512_castps_pd(sum)));
-        *half = _mm256_add_ps(_mm512_castps512_ps256(sum), upper);
-    }
-    halves
+#[target_feature(enable = "avx2")]
+unsafe fn load_256(from: *const Pair) -> __m256i {
+    // SAFETY: the caller says so.
+    unsafe { _mm256_loadu_si256(from.cast()) }
+}
+
+/// The sums of each vector's sixteen lanes, side by side.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn add_across_512([a, b, c, d, e, f, g, h]: [__m512i; GROUP]) -> __m256i {
+    let [ab, cd, ef, gh] = [[a, b], [c, d], [e, f], [g, h]]
+        .map(|[a, b]| _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b)));
+    // Each quarter then holds a sum for each of four vectors.
+    let [abcd, efgh] = [[ab, cd], [ef, gh]]
+        .map(|[a, b]| _mm512_add_epi32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b)));
+    let even = _mm512_shuffle_i32x4::<0b10_00_10_00>(abcd, efgh);
+    let odd = _mm512_shuffle_i32x4::<0b11_01_11_01>(abcd, efgh);
+    let sums = _mm512_add_epi32(even, odd);
+    let even = _mm512_shuffle_i32x4::<0b10_00_10_00>(sums, sums);
+    let odd = _mm512_shuffle_i32x4::<0b11_01_11_01>(sums, sums);
+    _mm256_add_epi32(_mm512_castsi512_si256(even), _mm512_castsi512_si256(odd))
 }

@@ -216,11 +216,14 @@ impl Block for FileSource {
         let output = &mut self.output.slice_mut()[..samples];
         match self.format {
             SampleFormat::Sc16 => convert_sc16(&self.buffer[..whole], output),
-            SampleFormat::Cf32 => convert_cf32(&self.buffer[..whole], output),
-        }
-        if let Some(index) = output.iter().position(|x| !(x.re + x.im).is_finite()) {
-            let index = self.samples + index as u64;
-            return Err(FileSourceError::NotFinite { path: self.path.clone(), index }.into());
+            SampleFormat::Cf32 => {
+                convert_cf32(&self.buffer[..whole], output);
+                if let Some(index) = output.iter().position(|x| !(x.re + x.im).is_finite()) {
+                    let index = self.samples + index as u64;
+                    let path = self.path.clone();
+                    return Err(FileSourceError::NotFinite { path, index }.into());
+                }
+            }
         }
         self.output.produce(samples);
         self.samples += samples as u64;

@@ -4,7 +4,7 @@ use super::{AtscError, file};
 use millstream_atsc::Sample;
 use millstream_atsc::field::Parity;
 use millstream_atsc::monitor::{Event, LockState, Monitor, Status};
-use millstream_atsc::params::SYMBOL_RATE_HZ;
+use millstream_atsc::params::{SEGMENT_SYMBOLS, SYMBOL_RATE_HZ};
 use millstream_atsc::rx::equalizer::{Channel, EARLY, Equalizer, Estimator, LATE};
 use millstream_atsc::rx::outer::{BlockDeinterleaver, correct, packet};
 use millstream_atsc::rx::trellis_decoder::TrellisDecoder;
@@ -165,6 +165,7 @@ struct Scope {
 /// Everything behind the front end.
 struct View {
     equalizer: Equalizer,
+    equalized: Segment,
     trellis: TrellisDecoder,
     deinterleaver: BlockDeinterleaver,
     levels: Vec<Vec<u32>>,
@@ -189,6 +190,7 @@ impl Scope {
             monitor,
             view: View {
                 equalizer: Equalizer::new(),
+                equalized: Segment::new(SegmentKind::Data(0), false, &[0.0; SEGMENT_SYMBOLS]),
                 trellis: TrellisDecoder::new(),
                 deinterleaver: BlockDeinterleaver::new(),
                 levels: vec![vec![0; COLUMNS]; ROWS],
@@ -299,10 +301,13 @@ impl View {
         {
             self.find_echoes(segment, parity);
         }
-        let Some(equalized) = self.equalizer.process(segment) else { return };
+        let Self { equalizer, equalized, .. } = self;
+        if !equalizer.process(segment, equalized) {
+            return;
+        }
         self.equalizer.report(monitor);
         let is_late = self.column >= COLUMNS / 2;
-        for symbol in equalized.symbols {
+        for symbol in self.equalized.symbols {
             let row = ((symbol + SPAN) / (2.0 * SPAN) * ROWS as f32) as i32;
             if let Some(cells) = self.levels.get_mut(row.max(0) as usize) {
                 cells[self.column.min(COLUMNS - 1)] += 1;
@@ -311,8 +316,8 @@ impl View {
                 }
             }
         }
-        let Self { trellis, deinterleaver, .. } = self;
-        trellis.process(&equalized, &mut |block| {
+        let Self { equalized, trellis, deinterleaver, .. } = self;
+        trellis.process(equalized, &mut |block| {
             if let Some(mut codeword) = deinterleaver.process(block) {
                 correct(&mut codeword, monitor);
                 let _ = packet(&codeword, monitor);

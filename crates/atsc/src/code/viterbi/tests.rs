@@ -135,3 +135,20 @@ fn lanes_decide_as_a_decoder_of_unlimited_precision() {
         }
     }
 }
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn the_wider_way_back_gives_the_same_bits() {
+    if !(is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vl")) {
+        return println!("this processor has no such vectors");
+    }
+    let byte = |n: usize| ((n as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8;
+    let memory: Vec<[u8; LANES]> =
+        (0..90).map(|turn| std::array::from_fn(|lane| byte(turn * LANES + lane))).collect();
+    let state = std::array::from_fn(|lane| lane as u32 % 4);
+    let (mut plain, mut fast) = ([[0; LANES]; 60], [[0; LANES]; 60]);
+    trace_body::<false>(&memory, state, &mut plain);
+    // SAFETY: the processor has the features.
+    unsafe { wide::trace(&memory, state, &mut fast) };
+    assert_eq!(fast, plain);
+}

@@ -1,4 +1,5 @@
-//! The decoders' recursion with AVX2: a vector holds a state of all lanes.
+//! The decoders' recursion with AVX2, and the way back with AVX-512: a vector holds a state of all
+//! lanes.
 
 use super::{LANES, RENORMAL_TURNS, Row, SCALE, SHIFT, STATES};
 use std::arch::x86_64::{
@@ -20,6 +21,12 @@ pub(super) fn run(metrics: &mut [Row; STATES], rows: &[Row], memory: &mut [[u8; 
         m = [0, 1, 2, 3].map(|state| _mm256_sub_epi16(m[state], least));
     }
     *metrics = bytemuck::cast(m);
+}
+
+/// As [`trace_body`](super::trace_body), bit for bit, compiled for wider vectors.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx2,fma")]
+pub(super) fn trace(memory: &[[u8; LANES]], state: [u32; LANES], decisions: &mut [[u8; LANES]]) {
+    super::trace_body::<true>(memory, state, decisions);
 }
 
 /// As [`step`](super::step).
