@@ -19,6 +19,7 @@ mod axis;
 mod cpus;
 pub mod drift;
 mod duel;
+mod grid;
 mod layout;
 mod log;
 mod machine;
@@ -29,6 +30,7 @@ mod search;
 mod session;
 mod shape;
 mod shuffle;
+mod sift;
 #[cfg(test)]
 mod simulated;
 mod space;

@@ -41,6 +41,13 @@ pub fn source_items(snapshot: &Snapshot) -> u64 {
     sources.map(|block| block.items_out).sum()
 }
 
+/// Items that went into blocks without output.
+#[must_use]
+pub(super) fn sink_items(snapshot: &Snapshot) -> u64 {
+    let sinks = snapshot.blocks.iter().filter(|block| block.items_out == 0);
+    sinks.map(|block| block.items_in).sum()
+}
+
 /// A change beyond tolerance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drift {

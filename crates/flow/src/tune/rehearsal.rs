@@ -1,6 +1,6 @@
 //! The trial that runs a graph file. The only part of the tuner with a clock.
 
-use super::drift::{Cost, source_items};
+use super::drift::{Cost, sink_items, source_items};
 use super::session::{Measured, Trial, TrialError};
 use crate::file::{GraphFile, GraphFileError};
 use crate::graph::GraphError;
@@ -16,9 +16,13 @@ use std::time::{Duration, Instant};
 /// How often a run is looked at.
 const TICK: Duration = Duration::from_millis(2);
 /// Measurements that a budget should be good for.
-const MEASUREMENTS: u32 = 300;
+const MEASUREMENTS: u32 = 600;
 /// A slice of an endless run is no shorter and no longer.
 const SLICE: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
+/// Nor is a glance at one.
+const GLANCE_MIN: Duration = Duration::from_millis(10);
+/// Sinks are what is counted by where so many items reach them in a slice.
+const SINK_ITEMS_MIN: u64 = 1000;
 /// So many runs without an item are repeated.
 const SILENT_RUNS_MAX: usize = 3;
 /// A plan that takes so many times as long as the default is given up.
@@ -91,6 +95,8 @@ pub struct Rehearsal<'a> {
     length: Length,
     /// What the default does, in items per second.
     rate: f64,
+    /// Items of the sources for each of the sinks; `None` where sinks see too few to count by.
+    per_sink_item: Option<f64>,
     /// What the default's blocks cost.
     profile: Profile,
     took: Duration,
@@ -134,17 +140,21 @@ impl<'a> Rehearsal<'a> {
             objective: objective.unwrap_or(Objective::Throughput),
             length: Length::Slice(2 * slice),
             rate: 0.0,
+            per_sink_item: None,
             profile: Profile::default(),
             took: Duration::ZERO,
             paced: file.paced(registry),
             costs: Vec::new(),
         };
-        this.run_patiently(default)?;
+        this.run_patiently(default, this.length)?;
         let started = Instant::now();
-        let sample = this.run_patiently(default)?;
+        let sample = this.run_patiently(default, this.length)?;
         this.took = started.elapsed();
         this.length = if sample.has_ended { Length::Whole } else { Length::Slice(slice) };
         this.rate = sample.items as f64 / sample.elapsed.as_secs_f64();
+        let sinks = sink_items(&sample.snapshot);
+        this.per_sink_item = (sinks >= 2 * SINK_ITEMS_MIN)
+            .then(|| source_items(&sample.snapshot) as f64 / sinks as f64);
         this.objective = objective.unwrap_or(match this.paced.is_empty() {
             true => Objective::Throughput,
             false => Objective::Cpu,
@@ -188,11 +198,11 @@ impl<'a> Rehearsal<'a> {
         self.costs.iter().filter(move |(of, _)| of == plan).map(|(_, cost)| *cost)
     }
 
-    fn run(&self, plan: &Plan) -> Result<Sample, RehearsalError> {
+    fn run(&self, plan: &Plan, length: Length) -> Result<Sample, RehearsalError> {
         let graph = self.file.build_rehearsal(self.registry, self.overrides)?;
         let (started, cpu) = (Instant::now(), process_cpu_time());
         let running = graph.start(plan)?;
-        let sample = match self.length {
+        let sample = match length {
             Length::Whole => self.run_whole(running, started, cpu)?,
             Length::Slice(slice) => self.run_slice(running, started, cpu, slice)?,
         };
@@ -206,14 +216,14 @@ impl<'a> Rehearsal<'a> {
     }
 
     /// On a crowded machine a whole slice may pass before a thread gets its turn.
-    fn run_patiently(&self, plan: &Plan) -> Result<Sample, RehearsalError> {
+    fn run_patiently(&self, plan: &Plan, length: Length) -> Result<Sample, RehearsalError> {
         for _ in 0..SILENT_RUNS_MAX {
-            match self.run(plan) {
+            match self.run(plan, length) {
                 Err(RehearsalError::Silence(_)) => {}
                 result => return result,
             }
         }
-        self.run(plan)
+        self.run(plan, length)
     }
 
     /// Blocks until the end, so that nothing disturbs the run; a guard ends one that goes on.
@@ -250,6 +260,15 @@ impl<'a> Rehearsal<'a> {
         Ok(Sample { items, elapsed, cpu, has_ended: true, snapshot, profile: Profile::default() })
     }
 
+    /// Items that have passed. By the sinks, where they see enough: a source that runs ahead into
+    /// large rings has done less than it seems.
+    fn passed(&self, snapshot: &Snapshot) -> u64 {
+        match self.per_sink_item {
+            Some(factor) => (sink_items(snapshot) as f64 * factor) as u64,
+            None => source_items(snapshot),
+        }
+    }
+
     /// Items between two moments of a run; all of it if it ends before.
     fn run_slice(
         &self,
@@ -262,12 +281,12 @@ impl<'a> Rehearsal<'a> {
         let mut from = begin;
         self.sleep(&running, slice / 4);
         if !running.is_finished() {
-            from = (Instant::now(), process_cpu_time(), source_items(&running.snapshot()));
+            from = (Instant::now(), process_cpu_time(), self.passed(&running.snapshot()));
             self.sleep(&running, slice);
         }
         let has_ended = running.is_finished();
         let (now, cpu, items) =
-            (Instant::now(), process_cpu_time(), source_items(&running.snapshot()));
+            (Instant::now(), process_cpu_time(), self.passed(&running.snapshot()));
         let profile = running.profile();
         running.stopper().stop();
         let snapshot = running.wait()?;
@@ -288,11 +307,12 @@ impl<'a> Rehearsal<'a> {
     }
 }
 
-impl Trial for Rehearsal<'_> {
-    fn measure(&mut self, plan: &Plan) -> Result<Measured, TrialError> {
+impl Rehearsal<'_> {
+    fn figure(&mut self, plan: &Plan, length: Length) -> Result<Measured, TrialError> {
         let started = Instant::now();
-        let sample = self.run_patiently(plan)?;
-        if let Some(cost) = Cost::of(&sample.snapshot, &self.rehearsed) {
+        let sample = self.run_patiently(plan, length)?;
+        let is_whole = length == self.length;
+        if let Some(cost) = Cost::of(&sample.snapshot, &self.rehearsed).filter(|_| is_whole) {
             self.costs.push((plan.clone(), cost));
         }
         let rate = sample.items as f64 / sample.elapsed.as_secs_f64();
@@ -304,5 +324,20 @@ impl Trial for Rehearsal<'_> {
             }
         };
         Ok(Measured { figure, spent: started.elapsed() })
+    }
+}
+
+impl Trial for Rehearsal<'_> {
+    fn measure(&mut self, plan: &Plan) -> Result<Measured, TrialError> {
+        self.figure(plan, self.length)
+    }
+
+    /// Of a graph that ends soon by itself the beginning says little: it is run as a whole.
+    fn glance(&mut self, plan: &Plan, share: f64) -> Result<Measured, TrialError> {
+        let length = match self.length {
+            Length::Whole => Length::Whole,
+            Length::Slice(slice) => Length::Slice(slice.mul_f64(share).max(GLANCE_MIN)),
+        };
+        self.figure(plan, length)
     }
 }

@@ -15,6 +15,14 @@ pub(super) const STAGES: [Stage; 6] =
     [Stage::Layout, Stage::Batch, Stage::Inside, Stage::Between, Stage::Wait, Stage::Cpus];
 /// Times through the stages at most; from the second on, sizes are refined.
 const PASSES_MAX: usize = 3;
+/// Of the search's time, for choices that are made together.
+const TOGETHER: f64 = 0.45;
+/// A glance at one of these takes this share of a measurement.
+const GLANCE: f64 = 0.25;
+/// So many of a sifted field race.
+const RACERS: usize = 6;
+/// A field of things without order is sifted before it races when it is so large.
+const CROWD: usize = 10;
 
 /// What came out.
 #[derive(Clone, Debug)]
@@ -34,6 +42,8 @@ pub struct Tuned {
     pub figure: f64,
     /// Everything that was tried.
     pub attempts: Vec<Attempt>,
+    /// Combinations of all choices that were looked at together, and how many there are.
+    pub together: (usize, usize),
     /// Measurements.
     pub measured: usize,
     /// Time they took.
@@ -63,6 +73,7 @@ pub fn tune<'a>(
         plan: default.clone(),
         words: Vec::new(),
         tried: Vec::new(),
+        together: (0, 0),
     };
     let first = search.session.measure_default(default);
     let first = match first.and_then(|figure| search.check_budget().map(|()| figure)) {
@@ -88,6 +99,7 @@ struct Search<'a, 'b> {
     words: Vec<String>,
     /// Plans that have clearly lost.
     tried: Vec<Plan>,
+    together: (usize, usize),
 }
 
 impl Search<'_, '_> {
@@ -108,6 +120,7 @@ impl Search<'_, '_> {
             let candidate = Candidate { what, plan: plan.clone(), size_bytes: None };
             self.stage(Stage::Start, vec![candidate])?;
         }
+        self.together()?;
         for pass in 0..PASSES_MAX {
             let before = self.plan.clone();
             for stage in STAGES {
@@ -129,12 +142,48 @@ impl Search<'_, '_> {
         Ok(())
     }
 
-    /// Lets candidates race, and the winner fight what is kept.
+    /// Choices that depend on each other are not found one by one: a way to wait pays with some
+    /// sizes of rings, and a size of batches with some partitions. So as many combinations as there
+    /// is time for, of the coarse space, all of them or a sample, are sifted first.
+    fn together(&mut self) -> Result<(), Halt> {
+        self.session.stage = Stage::Together;
+        let coarse = Space { cpu_orders: self.space.cpu_orders.clone(), ..self.space.coarse() };
+        let axes = coarse.axes(self.default);
+        let mut all = coarse.combinations(self.default);
+        all.retain(|candidate| candidate.plan != self.plan && candidate.plan != *self.default);
+        let time = self.session.left().mul_f64(TOGETHER);
+        if axes < 2 || all.len() <= RACERS {
+            return Ok(());
+        }
+        let affordable = self.session.plans_for(time, GLANCE, self.default)?;
+        if affordable <= RACERS {
+            return Ok(());
+        }
+        let there = all.len();
+        self.session.random.shuffle(&mut all);
+        all.truncate(affordable);
+        self.together = (all.len(), there);
+        let best = self.session.sift(all, self.default, GLANCE, RACERS)?;
+        self.race(Stage::Together, best)
+    }
+
+    /// Lets candidates race, those of a crowd that glances leave, and the winner fight what is
+    /// kept.
     fn stage(&mut self, stage: Stage, candidates: Vec<Candidate>) -> Result<(), Halt> {
+        self.session.stage = stage;
+        let is_ordered = candidates.iter().all(|candidate| candidate.size_bytes.is_some());
+        let candidates = match candidates.len() >= CROWD && !is_ordered {
+            true => self.session.sift(candidates, self.default, GLANCE, RACERS)?,
+            false => candidates,
+        };
+        self.race(stage, candidates)
+    }
+
+    /// Lets candidates race, and the winner fight what is kept.
+    fn race(&mut self, stage: Stage, candidates: Vec<Candidate>) -> Result<(), Halt> {
         if candidates.is_empty() {
             return Ok(());
         }
-        self.session.stage = stage;
         let kept = Candidate {
             what: self.in_words(),
             plan: self.plan.clone(),
@@ -177,7 +226,11 @@ impl Search<'_, '_> {
         let reason = format!("{what} is faster");
         field[kept].out = Some(Verdict::Dropped { reason });
         self.session.gain = field[best].estimate().exp();
-        self.words.push(format!("{}: {what}", self.session.stage));
+        // Combinations are of the default, and say all that they change.
+        match self.session.stage {
+            Stage::Together => self.words = vec![what],
+            stage => self.words.push(format!("{stage}: {what}")),
+        }
         self.plan = plan;
         self.session.kept = self.in_words();
         Ok(())
@@ -254,6 +307,7 @@ impl Search<'_, '_> {
             is_interrupted: false,
             figure: figure.exp(),
             attempts: self.session.log,
+            together: self.together,
             measured: self.session.measured,
             spent: self.session.spent,
         }

@@ -16,6 +16,16 @@ pub trait Trial {
     /// # Errors
     /// The plan cannot be run. The search goes on without it, unless it is the default.
     fn measure(&mut self, plan: &Plan) -> Result<Measured, TrialError>;
+
+    /// The same in a `share` of the time, above 0 and up to 1, if a shorter run says anything of
+    /// the plan. By default it does not, and this is [`Self::measure`].
+    ///
+    /// # Errors
+    /// As [`Self::measure`].
+    fn glance(&mut self, plan: &Plan, share: f64) -> Result<Measured, TrialError> {
+        let _ = share;
+        self.measure(plan)
+    }
 }
 
 /// A measurement.
@@ -118,6 +128,8 @@ pub(super) struct Session<'a> {
     pub(super) gain: f64,
     pub(super) spent: Duration,
     pub(super) measured: usize,
+    /// Time and number of the measurements that were no glances.
+    whole: (Duration, u32),
     /// Whether the time that the verdict needs may be used.
     pub(super) is_final: bool,
 }
@@ -139,6 +151,7 @@ impl<'a> Session<'a> {
             gain: 1.0,
             spent: Duration::ZERO,
             measured: 0,
+            whole: (Duration::ZERO, 0),
             is_final: false,
         }
     }
@@ -148,6 +161,16 @@ impl<'a> Session<'a> {
         &mut self,
         what: &str,
         plan: &Plan,
+    ) -> Result<Result<f64, TrialError>, Halt> {
+        self.look(what, plan, None)
+    }
+
+    /// The same by a glance, where a share is given.
+    pub(super) fn look(
+        &mut self,
+        what: &str,
+        plan: &Plan,
+        share: Option<f64>,
     ) -> Result<Result<f64, TrialError>, Halt> {
         if !self.is_final && self.spent + self.reserve() > self.settings.budget {
             return Err(Halt::Budget);
@@ -164,12 +187,21 @@ impl<'a> Session<'a> {
         if !(self.watch)(&progress) {
             return Err(Halt::Asked);
         }
-        let result = match self.trial.measure(plan) {
+        let result = match share {
+            Some(share) => self.trial.glance(plan, share),
+            None => self.trial.measure(plan),
+        };
+        let result = match result {
             Ok(result) => result,
+            // Whoever asks for an end in the middle of a run makes it fail.
+            Err(_) if !(self.watch)(&progress) => return Err(Halt::Asked),
             Err(error) => return Ok(Err(error)),
         };
         self.spent += result.spent;
         self.measured += 1;
+        if share.is_none() {
+            self.whole = (self.whole.0 + result.spent, self.whole.1 + 1);
+        }
         if !(result.figure.is_finite() && result.figure > 0.0) {
             return Err(Halt::Error(TuneError::Figure(result.figure)));
         }
@@ -178,15 +210,25 @@ impl<'a> Session<'a> {
 
     /// The same for the plan that others are compared with.
     pub(super) fn measure_default(&mut self, plan: &Plan) -> Result<f64, Halt> {
-        match self.measure("the default", plan)? {
+        self.look_at_default(plan, None)
+    }
+
+    /// Likewise by a glance, where a share is given.
+    pub(super) fn look_at_default(&mut self, plan: &Plan, share: Option<f64>) -> Result<f64, Halt> {
+        match self.look("the default", plan, share)? {
             Ok(logarithm) => Ok(logarithm),
             Err(error) => Err(Halt::Error(TuneError::Default(error))),
         }
     }
 
-    /// Mean time of a measurement.
+    /// Mean time of a measurement that is no glance.
     pub(super) fn each(&self) -> Duration {
-        self.spent / u32::try_from(self.measured.max(1)).unwrap_or(u32::MAX)
+        self.whole.0 / self.whole.1.max(1)
+    }
+
+    /// Time for the search that is not used yet.
+    pub(super) fn left(&self) -> Duration {
+        self.settings.budget.saturating_sub(self.spent + self.reserve())
     }
 
     /// Measurements of the verdict.

@@ -1,7 +1,7 @@
 //! What the tuner has to know of a graph.
 
 use crate::graph::{Graph, GraphError};
-use crate::plan::Plan;
+use crate::plan::{Plan, default_batch_bytes};
 use millstream_sys::CpuSet;
 
 /// Blocks and connections, without the blocks' insides.
@@ -48,7 +48,8 @@ impl Shape {
     }
 }
 
-/// The plan with every block in a partition of it, as the runtime would place them.
+/// The plan with every block in a partition of it and the size of batches, as the runtime would
+/// have them.
 ///
 /// # Errors
 /// The plan does not fit the graph or the machine.
@@ -58,7 +59,9 @@ pub(super) fn spelled_out(
     allowed: &CpuSet,
 ) -> Result<Plan, GraphError> {
     let partitions = plan.place(graph, allowed)?.partitions;
-    Ok(Plan { partitions, ..plan.clone() })
+    let mut plan = Plan { partitions, ..plan.clone() };
+    plan.buffers.batch_bytes.get_or_insert_with(default_batch_bytes);
+    Ok(plan)
 }
 
 /// A topological order that goes on with a reader of the block before, where there is one: two

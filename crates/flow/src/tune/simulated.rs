@@ -103,7 +103,7 @@ fn space(shape: &Shape, pins: Pins) -> Space {
 
 /// The best of all plans of the space, by brute force.
 fn optimum(machine: &Simulated, space: &Space, default: &Plan) -> f64 {
-    let all = sweep::everything(space, default);
+    let all = space.combinations(default);
     all.iter().map(|candidate| machine.truth(&candidate.plan)).fold(0.0, f64::max)
 }
 
@@ -267,4 +267,48 @@ fn a_sweep_of_everything_finds_the_optimum_and_how_far_the_tuner_is_from_it() {
     let truth = machine.truth(&tuned) / machine.truth(&found.best);
     let Interval { low, high, .. } = found.tuned_to_best;
     assert!(truth >= 0.97 && (low..=high).contains(&truth), "{truth}: {:?}", found.tuned_to_best);
+}
+
+/// Larger rings between partitions and waiting by spinning pay only together.
+#[derive(Default)]
+struct Joint {
+    measured: std::collections::HashSet<String>,
+}
+
+impl Trial for Joint {
+    fn measure(&mut self, plan: &Plan) -> Result<Measured, TrialError> {
+        self.measured.insert(plan.to_toml());
+        let is_large = plan.buffers.between_bytes == 512 << 10;
+        let spins = plan.partitions.iter().all(|one| one.wait == WaitMode::Adaptive);
+        let figure = match (is_large, spins) {
+            (true, true) => 1.1,
+            (false, false) => 1.0,
+            _ => 0.95,
+        };
+        Ok(Measured { figure, spent: Duration::from_millis(100) })
+    }
+}
+
+#[test]
+fn changes_that_pay_only_together_are_found() {
+    let (shape, default) = chain(4);
+    let space = space(&shape, Pins::default());
+    let (mut trial, settings) = (Joint::default(), Settings::default());
+    let tuned = tune(&mut trial, &space, &default, None, settings, &mut |_| true).unwrap();
+    assert!((tuned.gain.estimate - 1.1).abs() < 1e-9 && tuned.is_better, "{}", tuned.what);
+    let (looked, there) = tuned.together;
+    assert!(looked > 0 && looked < there, "{looked} of {there}: a sample was enough");
+}
+
+#[test]
+fn a_sweep_leaves_no_plan_out() {
+    let (shape, default) = chain(4);
+    let space = space(&shape, Pins::default());
+    let (mut trial, settings) = (Joint::default(), Settings::default());
+    let plans = (&default, &default);
+    let found = sweep(&mut trial, &space, plans, settings, &mut |_| true).unwrap().unwrap();
+    assert_eq!(trial.measured.len(), found.plans);
+    assert!(found.plans > 100 && found.measured < 4 * found.plans, "{found:?}");
+    assert!((found.to_default.estimate - 1.1).abs() < 1e-9, "{}", found.what);
+    assert_eq!(found.tuned_to_default, Interval::SAME);
 }

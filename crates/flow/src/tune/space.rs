@@ -18,6 +18,8 @@ use std::fmt;
 pub enum Stage {
     /// The plan that the search starts from, when that is not the default.
     Start,
+    /// Everything at once, coarsely.
+    Together,
     /// Which blocks share a partition.
     Layout,
     /// How much a call sees.
@@ -38,6 +40,7 @@ impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Start => "start",
+            Self::Together => "together",
             Self::Layout => "partitions",
             Self::Batch => "batches",
             Self::Inside => "rings inside",
@@ -135,21 +138,6 @@ impl Space {
         }
     }
 
-    /// A space of fewer sizes, a factor of eight apart, without CPUs: what a sweep of everything
-    /// has time for.
-    #[must_use]
-    pub fn coarse(&self) -> Self {
-        let few = |sizes: &[usize]| sizes.iter().copied().step_by(3).collect();
-        Self {
-            batch_bytes: few(&self.batch_bytes),
-            inside_bytes: few(&self.inside_bytes),
-            between_bytes: few(&self.between_bytes),
-            cpu_orders: Vec::new(),
-            refine: false,
-            ..self.clone()
-        }
-    }
-
     /// Adds the partitions of a plan to the layouts, for what nobody placed by hand.
     pub fn suggest(&mut self, what: &str, plan: &Plan) {
         let is_free = |one: &&Partition| !self.pins.has_partition(&one.name);
@@ -168,7 +156,8 @@ impl Space {
         }
     }
 
-    /// `plan` with every block in a partition of it, as the runtime would place them.
+    /// `plan` with every block in a partition of it and the size of batches, as the runtime would
+    /// have them.
     ///
     /// # Errors
     /// The plan does not fit the graph or the CPUs.

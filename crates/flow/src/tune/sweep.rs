@@ -1,19 +1,18 @@
 //! The long way round: every plan of a space, to judge the tuner by.
 
-use super::duel::Duel;
 use super::race::Runner;
-use super::search::STAGES;
 use super::session::{Halt, Session, Settings, Trial, TuneError, Watch};
 use super::space::{Candidate, Space, Stage};
-use super::statistics::Interval;
+use super::statistics::{Interval, paired};
 use crate::plan::Plan;
 use std::time::Duration;
 
-/// So many of the fastest are measured again.
-const FINALISTS: usize = 16;
-
-/// The default is measured again after so many plans.
-const PLANS_PER_BASE: usize = 4;
+/// So many of the fastest race.
+const FINALISTS: usize = 8;
+/// Rounds of the last meeting, in repeats of a duel.
+const MEETINGS: usize = 3;
+/// Measurements of the default before anything else, to know how long one takes.
+const FIRST: usize = 2;
 
 /// What an exhaustive sweep found.
 #[derive(Clone, Debug)]
@@ -26,9 +25,9 @@ pub struct Sweep {
     pub what: String,
     /// The best over the default.
     pub to_default: Interval,
-    /// The tuner's plan over the best, by pairs that had no part in choosing it.
+    /// The tuner's plan over the best.
     pub tuned_to_best: Interval,
-    /// The tuner's plan over the default, likewise.
+    /// The tuner's plan over the default.
     pub tuned_to_default: Interval,
     /// Measurements.
     pub measured: usize,
@@ -36,9 +35,14 @@ pub struct Sweep {
     pub spent: Duration,
 }
 
-/// Measures every combination of the choices of the [coarse](Space::coarse) space once, the fastest
-/// of them again in a race, and the best against `tuned`. The budget does not count; `watch` may
-/// end it, which gives `None`.
+/// Measures every combination of the choices of the [coarse](Space::coarse) space at least once,
+/// by successive halving, and lets the best meet `tuned` and `default`. The lengths of first looks
+/// are chosen so that halving ends in the budget, as far as that can be; the race and the meeting
+/// after it take their own time. `watch` may end it, which gives `None`.
+///
+/// Who looks best among a thousand has also been lucky: the figures by which the best was chosen
+/// would make it better than it is. So the three intervals come from rounds after the choice, in
+/// which each of the three plans is measured once, in random order.
 ///
 /// # Errors
 /// [`TuneError`]: the default or the tuner's plan cannot be measured.
@@ -59,89 +63,64 @@ pub fn sweep<'a>(
 }
 
 fn walk(session: &mut Session, space: &Space, default: &Plan, tuned: &Plan) -> Result<Sweep, Halt> {
-    let mut all = everything(&space.coarse(), default);
+    session.stage = Stage::Together;
+    let all = space.coarse().combinations(default);
     let plans = all.len();
-    session.random.shuffle(&mut all);
-    let (mut figures, mut base) = (Vec::new(), 0.0);
-    for (at, candidate) in all.into_iter().enumerate() {
-        // A machine's speed wanders in the time that a sweep takes.
-        if at % PLANS_PER_BASE == 0 {
-            base = session.measure_default(default)?;
-        }
-        // A plan that fails is out of the sweep as it would be out of a race.
-        if let Ok(figure) = session.measure(&candidate.what, &candidate.plan)? {
-            figures.push((figure - base, candidate));
-        }
+    for _ in 0..FIRST {
+        session.measure_default(default)?;
     }
-    figures.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let share = session.share_for(plans, session.settings.budget);
+    let finalists = session.sift(all, default, share, FINALISTS)?;
     session.stage = Stage::Final;
-    let finalists = figures.into_iter().take(FINALISTS);
     let mut field: Vec<Runner> =
-        finalists.map(|(_, candidate)| Runner::new(candidate, false, default)).collect();
+        finalists.into_iter().map(|candidate| Runner::new(candidate, false, default)).collect();
     session.race(&mut field, default)?;
     let best = field
         .into_iter()
         .filter(|runner| runner.out.is_none())
         .max_by(|a, b| a.estimate().total_cmp(&b.estimate()));
-    let Candidate { what, plan, .. } = match best {
+    let Candidate { what, plan: best, .. } = match best {
         Some(best) => best.candidate,
-        None => Candidate { what: "the default".into(), plan: default.clone(), size_bytes: None },
+        None => Candidate { what: String::new(), plan: default.clone(), size_bytes: None },
     };
-    let mut meet = |one: (&str, &Plan), other: (&str, &Plan)| -> Result<Interval, Halt> {
-        if one.1 == other.1 {
-            return Ok(Interval::SAME);
-        }
-        let mut duel = Duel::default();
-        for _ in 0..2 * session.settings.repeats {
-            if let Err(error) = session.pair(one, other, &mut duel)? {
-                return Err(Halt::Error(TuneError::Default(error)));
-            }
-        }
-        Ok(duel.interval(session.settings.confidence))
-    };
-    let (ours, theirs, base) =
-        (("the tuner's plan", tuned), (what.as_str(), &plan), ("the default", default));
-    let tuned_to_best = meet(ours, theirs)?;
-    let tuned_to_default = meet(ours, base)?;
-    let to_default = meet(theirs, base)?;
+    let what = if best == *default { "the default".to_owned() } else { what };
+    let [to_default, tuned_to_best, tuned_to_default] = meet(session, default, &best, tuned)?;
     let (measured, spent) = (session.measured, session.spent);
-    Ok(Sweep {
-        plans,
-        best: plan,
-        what,
-        to_default,
-        tuned_to_best,
-        tuned_to_default,
-        measured,
-        spent,
-    })
+    Ok(Sweep { plans, best, what, to_default, tuned_to_best, tuned_to_default, measured, spent })
 }
 
-/// The default and all that can be made of it with one choice of each stage.
-pub(super) fn everything(space: &Space, default: &Plan) -> Vec<Candidate> {
-    let (what, plan) = (String::new(), default.clone());
-    let mut all = vec![Candidate { what, plan, size_bytes: None }];
-    for stage in STAGES {
-        let more: Vec<Candidate> = all
-            .iter()
-            .flat_map(|base| {
-                let made = space.candidates(stage, &base.plan, false).into_iter();
-                made.map(|one| Candidate {
-                    what: format!("{}{stage}: {}, ", base.what, one.what),
-                    ..one
-                })
-            })
-            .collect();
-        all.extend(more);
-    }
-    let mut seen: Vec<Plan> = Vec::new();
-    all.retain_mut(|candidate| {
-        candidate.what.truncate(candidate.what.len().saturating_sub(2));
-        let is_new = !seen.contains(&candidate.plan);
-        if is_new {
-            seen.push(candidate.plan.clone());
+/// Best over default, tuned over best, tuned over default.
+fn meet(
+    session: &mut Session,
+    default: &Plan,
+    best: &Plan,
+    tuned: &Plan,
+) -> Result<[Interval; 3], Halt> {
+    let mut plans: Vec<(&str, &Plan)> = vec![("the default", default)];
+    for one in [("the best of the sweep", best), ("the tuner's plan", tuned)] {
+        if plans.iter().all(|(_, plan)| *plan != one.1) {
+            plans.push(one);
         }
-        is_new
-    });
-    all
+    }
+    let mut figures = vec![Vec::new(); plans.len()];
+    if plans.len() > 1 {
+        for _ in 0..MEETINGS * session.settings.repeats {
+            let mut order: Vec<usize> = (0..plans.len()).collect();
+            session.random.shuffle(&mut order);
+            for at in order {
+                let figure = session.measure(plans[at].0, plans[at].1)?;
+                figures[at].push(figure.map_err(|error| Halt::Error(TuneError::Default(error)))?);
+            }
+        }
+    }
+    let of = |plan: &Plan| plans.iter().position(|(_, other)| *other == plan).expect("it met");
+    let ratio = |one: &Plan, other: &Plan| {
+        if one == other {
+            return Interval::SAME;
+        }
+        let pairs = figures[of(one)].iter().zip(&figures[of(other)]);
+        let ratios: Vec<f64> = pairs.map(|(one, other)| one - other).collect();
+        paired(&ratios, session.settings.confidence)
+    };
+    Ok([ratio(best, default), ratio(tuned, best), ratio(tuned, default)])
 }

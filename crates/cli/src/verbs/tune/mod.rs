@@ -60,9 +60,15 @@ pub struct Args {
     #[arg(long, value_name = "FILE.svg")]
     svg: Option<PathBuf>,
 
-    /// Measure every plan afterwards, which takes long, and fail if one of them is clearly better.
+    /// Measure every combination of coarse choices afterwards, and fail if the best of them is
+    /// better than what was found by more than 3 %.
     #[arg(long)]
     check: bool,
+
+    /// Time to use for that, about: the less there is, the shorter are the first looks.
+    #[arg(long, value_name = "TIME", default_value = "75s", requires = "check")]
+    #[arg(value_parser = humantime::parse_duration)]
+    check_budget: Duration,
 
     /// Leave the store alone: start from nothing, and keep the result to yourself.
     #[arg(long)]

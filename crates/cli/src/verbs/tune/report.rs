@@ -87,6 +87,12 @@ impl Outcome {
     pub fn report(self) -> Report {
         let mut text = String::new();
         table(&mut text, &self.tuned.attempts);
+        if let (looked @ 1.., there) = self.tuned.together {
+            let _ = writeln!(
+                text,
+                "\n{looked} of {there} coarse combinations were looked at together; the best raced"
+            );
+        }
         let Tuned { what, gain, is_better, figure, measured, plan, .. } = &self.tuned;
         let unit = self.setting.unit;
         let verdict = match is_better {
@@ -116,6 +122,7 @@ impl Outcome {
             "figure": figure,
             "plan": plan,
             "attempts": self.tuned.attempts,
+            "together": { "looked_at": self.tuned.together.0, "there": self.tuned.together.1 },
             "runs": measured,
             "used_s": self.took.as_secs_f64(),
             "store": self.stored,

@@ -74,6 +74,7 @@ pub fn run(
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
     if args.check {
+        let settings = Settings { budget: args.check_budget, ..settings };
         outcome.check = Some(check::run(&mut trial, &space, &default, &outcome.tuned, settings)?);
     }
     Ok(outcome.report())
