@@ -61,6 +61,7 @@ mod taps;
 pub mod through;
 pub mod udp;
 pub mod vector;
+pub mod wav_sink;
 
 pub use through::{Process, Through};
 
@@ -108,6 +109,7 @@ pub fn register(registry: &mut Registry) {
         tag_probe::register,
         udp::register,
         vector::register,
+        wav_sink::register,
     ] {
         register(registry);
     }
