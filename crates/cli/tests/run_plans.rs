@@ -37,6 +37,11 @@ fn plans_by_a_word_are_obeyed_and_what_they_cost_is_in_the_document() {
     }
     let run = ["run", "graph.toml", "--plan", "auto", "--adapt"];
     millstream(folder.path(), &run).succeeds();
+    let run = ["run", "graph.toml", "--json", "--plan", "measured"];
+    let outcome = millstream(folder.path(), &run);
+    let document = outcome.succeeds().json();
+    assert!(!document["results"]["run"]["plan"]["partition"].as_array().unwrap().is_empty());
+    assert!(outcome.stderr.contains("running the graph for 0.5 s to measure it"), "{outcome:?}");
 }
 
 #[test]
@@ -45,7 +50,7 @@ fn what_is_neither_a_word_nor_a_file_is_told() {
     graph(folder.path(), 1e9, 10);
     let run = |plan: &str| millstream(folder.path(), &["run", "graph.toml", "--plan", plan]);
     run("fast").fails(1, "cannot read the plan fast: No such file or directory");
-    run("fast").fails(1, "plans by a word are single, per-block, auto");
+    run("fast").fails(1, "plans by a word are single, per-block, auto, measured");
     let stall = ["run", "graph.toml", "--stall-limit", "0"];
     millstream(folder.path(), &stall).fails(2, "give a number above 0");
 }

@@ -15,6 +15,9 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+/// How long a graph runs before the run that is asked for.
+const SURVEY: Duration = Duration::from_millis(500);
+
 /// Finds the best plan for a graph by what its blocks cost, and says why.
 ///
 /// Without --profile it measures: the graph runs on one thread and for a short time. It reads its
@@ -109,6 +112,20 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
             "prediction": placed.prediction,
         }),
     ))
+}
+
+/// The partitioner's plan for what the blocks cost in a short run. Of the graph's own plan it
+/// keeps all but the partitions.
+pub fn surveyed(file: &GraphFile, set: &[String]) -> anyhow::Result<Plan> {
+    let machine = Machine::read(None)?;
+    let (shape, profile) = measured(file, set, SURVEY)?;
+    let hints = Hints {
+        plan: Plan { partitions: Vec::new(), ..file.plan().clone() },
+        allowed: machine.allowed.clone(),
+        unpinned: true,
+        ..Hints::default()
+    };
+    Ok(place::plan(&shape, &profile, &machine.topology, &hints)?.plan)
 }
 
 fn hints(args: &Args, file: &GraphFile, machine: &Machine) -> anyhow::Result<Hints> {

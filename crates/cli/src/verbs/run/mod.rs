@@ -38,7 +38,11 @@ pub struct Args {
     set: Vec<String>,
 
     /// A plan to obey instead of the stored one of `millstream tune`, or the graph's own: single,
-    /// per-block, auto, or a file.
+    /// per-block, auto, measured, or a file.
+    ///
+    /// measured: the graph runs for half a second first, with nothing written, and the partitioner
+    /// places blocks by what they cost. Do not use it where reading takes something away, as from
+    /// a pipe.
     #[arg(long, value_name = "PLAN")]
     plan: Option<PlanArg>,
 
@@ -73,7 +77,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let (registry, monitors) = graph_run::registry();
     // Before the blocks, which may open radios and files.
     let (wanted, tuned) = match &args.plan {
-        Some(said) => (Wanted::read(said, file.plan())?, None),
+        Some(said) => (Wanted::read(said, &file, &args.set)?, None),
         None if args.no_stored_plan => (Wanted::Given(file.plan().clone()), None),
         None => {
             let (plan, tuned) = stored::plan_for(&file, &registry, &args.set);

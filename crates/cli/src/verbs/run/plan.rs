@@ -3,17 +3,22 @@
 use anyhow::{Context, anyhow};
 use millstream_flow::adapt::{Adapter, Partitioner, Policy};
 use millstream_flow::place::Shape;
-use millstream_flow::{Graph, Plan, Preset, WaitMode};
+use millstream_flow::{Graph, GraphFile, Plan, Preset, WaitMode};
 use millstream_sys::Topology;
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+
+/// The word that is no preset, because it takes a run.
+const MEASURED: &str = "measured";
 
 /// A plan as the command line says it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PlanArg {
     /// By a word.
     Word(Preset),
+    /// The partitioner's, after a short run.
+    Measured,
     /// From a file.
     File(PathBuf),
 }
@@ -22,7 +27,10 @@ impl FromStr for PlanArg {
     type Err = Infallible;
 
     fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(text.parse().map_or_else(|_| Self::File(text.into()), Self::Word))
+        Ok(match text {
+            MEASURED => Self::Measured,
+            _ => text.parse().map_or_else(|_| Self::File(text.into()), Self::Word),
+        })
     }
 }
 
@@ -35,10 +43,11 @@ pub enum Wanted {
 }
 
 impl Wanted {
-    /// Reads what the command line names; `own` is the graph's plan.
-    pub fn read(said: &PlanArg, own: &Plan) -> anyhow::Result<Self> {
+    /// Reads what the command line names, or has the graph measured.
+    pub fn read(said: &PlanArg, file: &GraphFile, set: &[String]) -> anyhow::Result<Self> {
         Ok(match said {
-            PlanArg::Word(preset) => Self::Word(*preset, own.clone()),
+            PlanArg::Word(preset) => Self::Word(*preset, file.plan().clone()),
+            PlanArg::Measured => Self::Given(crate::verbs::plan::surveyed(file, set)?),
             PlanArg::File(path) => Self::Given(read(path)?),
         })
     }
@@ -48,7 +57,8 @@ impl Wanted {
         let blind = matches!(self, Self::Word(Preset::Auto, _)) && !adapts;
         blind.then_some(
             "--plan auto takes every block to cost the same, because nothing was measured; \
-             --adapt moves blocks by what they cost, `millstream tune` finds and stores a plan",
+             --plan measured runs the graph for a moment first, --adapt moves blocks by what they \
+             cost, `millstream tune` finds and stores a plan",
         )
     }
 
@@ -66,7 +76,8 @@ impl Wanted {
 
 fn read(path: &Path) -> anyhow::Result<Plan> {
     let text = millstream_flow::file::read_text(path).map_err(|error| {
-        let words: Vec<_> = Preset::ALL.iter().map(|preset| preset.name()).collect();
+        let presets = Preset::ALL.iter().map(|preset| preset.name());
+        let words: Vec<_> = presets.chain([MEASURED]).collect();
         let (path, words) = (path.display(), words.join(", "));
         anyhow!("cannot read the plan {path}: {error}; plans by a word are {words}")
     })?;
@@ -96,6 +107,7 @@ mod tests {
     fn a_word_is_a_preset_and_all_else_a_file() {
         let parse = |text: &str| text.parse::<PlanArg>().unwrap();
         assert_eq!(parse("per-block"), PlanArg::Word(Preset::PerBlock));
+        assert_eq!(parse("measured"), PlanArg::Measured);
         assert_eq!(parse("./single"), PlanArg::File("./single".into()));
         assert_eq!(parse("plan.toml"), PlanArg::File("plan.toml".into()));
     }
