@@ -20,6 +20,7 @@ pub mod capture;
 mod coarse;
 pub mod count;
 mod device;
+pub mod dpdk;
 mod error;
 pub mod fault;
 pub mod frame;

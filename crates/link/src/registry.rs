@@ -9,7 +9,7 @@ use crate::LinkError;
 use crate::frame::{FrameLink, FrameOptions};
 use crate::port::{Port, PortOptions};
 use crate::spec::{Spec, split_name};
-use crate::{capture, fault, loopback, null, packet, replay, udp, xdp};
+use crate::{capture, dpdk, fault, loopback, null, packet, replay, udp, xdp};
 
 /// Opens a port of one link: options, address to bind, sizes.
 pub type Factory = fn(&Spec, SocketAddrV4, &PortOptions) -> Result<Port, LinkError>;
@@ -43,6 +43,7 @@ pub struct FrameEntry {
 pub const FRAME_LINKS: &[FrameEntry] = &[
     FrameEntry { name: "xdp", options_help: xdp::OPTIONS_HELP, factory: xdp::open },
     FrameEntry { name: "packet", options_help: packet::OPTIONS_HELP, factory: packet::open },
+    FrameEntry { name: "dpdk", options_help: dpdk::OPTIONS_HELP, factory: dpdk::open },
     FrameEntry { name: "null", options_help: null::OPTIONS_HELP, factory: null::open },
     FrameEntry { name: "replay", options_help: replay::OPTIONS_HELP, factory: replay::open },
     FrameEntry { name: "loop", options_help: loopback::OPTIONS_HELP, factory: loopback::open },
@@ -116,6 +117,7 @@ pub fn check_options(link: &str) -> Result<(), LinkError> {
     match name {
         "xdp" => xdp::check(&spec),
         "packet" => packet::check(&spec),
+        "dpdk" => dpdk::check(&spec),
         _ => Ok(()),
     }
 }

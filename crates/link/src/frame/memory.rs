@@ -12,6 +12,8 @@ pub struct FrameMemory {
     base: NonNull<u8>,
     bytes: usize,
     id: u32,
+    /// Mapped here, and to be unmapped.
+    own: bool,
 }
 
 // SAFETY: the memory is only reached through frames, and a frame has one owner at a time
@@ -24,14 +26,22 @@ impl FrameMemory {
     /// Fresh zeroed memory; `flags` may ask for huge pages. Other mappings may be laid over parts
     /// of it (`MAP_FIXED`); all go when it is dropped.
     pub(crate) fn anonymous(bytes: usize, flags: MapFlags) -> io::Result<Self> {
-        static NEXT: AtomicU32 = AtomicU32::new(1);
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
         let base = unsafe {
             mmap_anonymous(std::ptr::null_mut(), bytes, access, MapFlags::PRIVATE | flags)?
         };
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { base, bytes, id: NEXT.fetch_add(1, Ordering::Relaxed) })
+        Ok(Self { base, bytes, id: next_id(), own: true })
+    }
+
+    /// Memory of somebody else's, from `base` on.
+    ///
+    /// # Safety
+    /// As long as a frame of it exists, the bytes of that frame stay where they are.
+    #[cfg(feature = "dpdk")]
+    pub(crate) unsafe fn borrowed(base: NonNull<u8>, bytes: usize) -> Self {
+        Self { base, bytes, id: next_id(), own: false }
     }
 
     /// Asks for large pages, which the machine may or may not have: whoever goes through thousands
@@ -117,8 +127,17 @@ impl FrameMemory {
     }
 }
 
+/// A number that no memory had before.
+fn next_id() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 impl Drop for FrameMemory {
     fn drop(&mut self) {
+        if !self.own {
+            return;
+        }
         // SAFETY: the range was mapped in `anonymous`; frames cannot be read without this struct.
         let _ = unsafe { munmap(self.base.as_ptr().cast(), self.bytes) };
     }

@@ -62,6 +62,8 @@ use link::{PacketLink, Ring, Sent, Transmit};
 use options::{PacketOptions, RingKind, TransmitKind};
 
 pub use options::OPTIONS_HELP;
+#[cfg(feature = "dpdk")]
+pub(crate) use socket::check_interface;
 
 /// Buffers that trains are taken apart into.
 const SEGMENTS: usize = 512;

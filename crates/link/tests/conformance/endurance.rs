@@ -17,7 +17,8 @@ const SHARE: Duration = Duration::from_secs(2);
 pub fn no_frame_is_lost_from_the_pool(wire: &mut Wire) {
     let asked = std::env::var("MILLSTREAM_FRAMES").ok().and_then(|text| text.parse().ok());
     let most = asked.unwrap_or(FRAMES_IN_MEMORY);
-    let share = if asked.is_some() || wire.pair().is_none() { Duration::MAX } else { SHARE };
+    let in_memory = wire.pair().is_none() && wire.has_cable();
+    let share = if asked.is_some() || in_memory { Duration::MAX } else { SHARE };
     let (mut sent, mut received, mut expected) = (0u64, 0u64, 0u64);
     let (mut frames, mut moved) = (Vec::new(), Instant::now());
     let started = Instant::now();
@@ -51,7 +52,7 @@ pub fn no_frame_is_lost_from_the_pool(wire: &mut Wire) {
         assert_eq!(received + lost, sent);
     }
     // What the kernel sends of its own may be among those lost.
-    assert!(received + lost >= sent, "{} lost unheard", sent - received - lost);
+    assert!(received + lost >= sent || !wire.counts, "{} lost unheard", sent - received - lost);
 }
 
 /// A batch of the shortest frames, numbered from `first`; how many.

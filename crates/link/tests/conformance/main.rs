@@ -9,6 +9,7 @@
 mod delivery;
 mod endurance;
 mod faults;
+mod huge;
 mod interface;
 mod ownership;
 mod pressure;
@@ -73,4 +74,15 @@ links! {
     packet: Wire::veth(Shape::new("packet:IF"));
     packet_blocks: Wire::veth(Shape::new("packet:IF,ring=v3,block_bytes=131072,blocks=32,tx=ring"));
     packet_jumbo: Wire::veth(Shape::new("packet:IF,ring=v2,qdisc_bypass=off").mtu(9000));
+    dpdk_memif: Wire::dpdk(&[
+        "dpdk:memif0NN,role=server,socket=PP,ring=4096",
+        "dpdk:memif1NN,socket=PP,ring=4096",
+    ]);
+    dpdk_vhost: Wire::dpdk(&[
+        "dpdk:vhost0NN,iface=PP,mtu=1500",
+        "dpdk:virtio_user0NN,path=PP,mtu=1500",
+    ]);
+    dpdk_ring: Wire::dpdk(&["dpdk:ring0NN,mtu=1500"]);
+    dpdk_af_packet: Wire::dpdk_veth(Shape::new("dpdk:af_packet0NN,iface=IF"));
+    dpdk_af_xdp: Wire::dpdk_veth(Shape::new("dpdk:af_xdp0NN,iface=IF"));
 }

@@ -51,6 +51,8 @@ impl Shape {
 enum Joint {
     Memory(Cable),
     Veth(Pair, &'static str),
+    /// Ports of DPDK's in memory, as they were opened.
+    Dpdk(Vec<String>),
 }
 
 /// What is transmitted at the first end is received at the last; a loop has only one.
@@ -60,6 +62,8 @@ pub struct Wire {
     totals: Vec<usize>,
     /// Every frame that is lost is counted where it should have come.
     pub exact: bool,
+    /// What is lost is counted at all: DPDK's af_packet and af_xdp do not ask the kernel.
+    pub counts: bool,
 }
 
 impl Wire {
@@ -86,8 +90,57 @@ impl Wire {
         Some(Self::new(ends.into(), Joint::Veth(pair, link), false))
     }
 
+    /// Ports of DPDK's in memory, each by a link string: with `NN` for the number of the wire, and
+    /// `PP` for a path of its own. `None` where this build has no DPDK.
+    pub fn dpdk(links: &[&str]) -> Option<Self> {
+        let number = unique();
+        let path = std::env::temp_dir().join(format!("ms-{}-{number}", std::process::id()));
+        let fill = |link: &&str| {
+            let link = link.replace("NN", &number.to_string());
+            with_dpdk(&link.replace("PP", &path.to_string_lossy()))
+        };
+        let links: Vec<String> = links.iter().map(fill).collect::<Option<_>>()?;
+        let ends = links.iter().map(|link| {
+            open_frames(link, &FrameOptions::default()).unwrap_or_else(|error| panic!("{error}"))
+        });
+        let mut wire = Self::new(ends.collect(), Joint::Dpdk(links), false);
+        wire.wait_for_peers();
+        Some(wire)
+    }
+
+    /// Two ports of DPDK's on a veth pair.
+    pub fn dpdk_veth(shape: Shape) -> Option<Self> {
+        with_dpdk(shape.link)?;
+        Some(Self { counts: false, ..Self::veth(shape)? })
+    }
+
+    /// Until both ends have found each other.
+    fn wait_for_peers(&mut self) {
+        let until = Instant::now() + PATIENCE;
+        let mut frames = Vec::new();
+        let mut is_down = |end: &mut Box<dyn FrameLink>| {
+            let received = end.receive(&mut frames);
+            end.give_back(&mut frames);
+            received.is_err()
+        };
+        while self.ends.iter_mut().any(&mut is_down) {
+            assert!(Instant::now() < until, "the ends do not find each other");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // A receiver in memory offers buffers when it looks. What has come is the kernel's.
+        for end in &mut self.ends {
+            end.receive(&mut frames).expect("it is up");
+            end.give_back(&mut frames);
+        }
+    }
+
+    /// Whether something joins the ends that can be pulled or taken away.
+    pub fn has_cable(&self) -> bool {
+        !matches!(self.joint, Joint::Dpdk(_))
+    }
+
     fn new(ends: Vec<Box<dyn FrameLink>>, joint: Joint, exact: bool) -> Self {
-        let mut wire = Self { ends, joint, totals: Vec::new(), exact };
+        let mut wire = Self { ends, joint, totals: Vec::new(), exact, counts: true };
         wire.totals = wire.ends.iter().map(|end| end.census().total()).collect();
         let wanted = Steer { ethertypes: vec![ETHERTYPE], ..Steer::default() };
         wire.ends.iter_mut().for_each(|end| end.steer(&wanted).expect("the link steers"));
@@ -128,7 +181,7 @@ impl Wire {
     /// The namespaces, where there are some.
     pub fn pair(&self) -> Option<&Pair> {
         match &self.joint {
-            Joint::Memory(_) => None,
+            Joint::Memory(_) | Joint::Dpdk(_) => None,
             Joint::Veth(pair, _) => Some(pair),
         }
     }
@@ -141,6 +194,7 @@ impl Wire {
                 let state = if up { "up" } else { "down" };
                 pair.right.sh(&format!("ip link set {INTERFACE} {state}"));
             }
+            Joint::Dpdk(_) => unreachable!("asked before (`has_cable`)"),
         }
     }
 
@@ -149,15 +203,23 @@ impl Wire {
         match &self.joint {
             Joint::Memory(cable) => cable.set(CableState::Gone),
             Joint::Veth(pair, _) => drop(pair.right.sh(&format!("ip link del {INTERFACE}"))),
+            Joint::Dpdk(_) => unreachable!("asked before (`has_cable`)"),
         }
     }
 
     /// Closes the receiving end and opens it again; false where that is not possible.
     pub fn reopen(&mut self) -> bool {
-        let Joint::Veth(pair, link) = &self.joint else { return false };
+        if matches!(self.joint, Joint::Memory(_)) {
+            return false;
+        }
         drop(self.ends.pop());
-        let again = pair.right.run(|| open(link)).unwrap_or_else(|error| panic!("{error}"));
-        self.ends.push(again);
+        let again = match &self.joint {
+            Joint::Veth(pair, link) => pair.right.run(|| open(link)),
+            Joint::Dpdk(links) => open_frames(&links[links.len() - 1], &FrameOptions::default()),
+            Joint::Memory(_) => unreachable!("returned above"),
+        };
+        self.ends.push(again.unwrap_or_else(|error| panic!("{error}")));
+        self.wait_for_peers();
         let wanted = Steer { ethertypes: vec![ETHERTYPE], ..Steer::default() };
         self.rx().steer(&wanted).expect("the link steers");
         true
@@ -263,7 +325,27 @@ impl Wire {
 
 /// Opens a link on the interface of this namespace.
 fn open(link: &str) -> Result<Box<dyn FrameLink>, LinkError> {
-    open_frames(&link.replace("IF", INTERFACE), &FrameOptions::default())
+    let link = link.replace("IF", INTERFACE).replace("NN", &unique().to_string());
+    open_frames(&with_dpdk(&link).unwrap_or(link), &FrameOptions::default())
+}
+
+/// A number that no port of this process had before.
+fn unique() -> u32 {
+    static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
+}
+
+/// A link of DPDK's with the pages that this run is about; `None` where this build has none.
+fn with_dpdk(link: &str) -> Option<String> {
+    if !link.starts_with("dpdk:") {
+        return None;
+    }
+    if !millstream_link::dpdk::AVAILABLE {
+        eprintln!("skipped: this build is without DPDK");
+        return None;
+    }
+    let huge = std::env::var_os(crate::huge::HUGE).is_some();
+    Some(format!("{link},huge={}", if huge { "on" } else { "off" }))
 }
 
 /// Whole Ethernet frames out of their parts.

@@ -1,0 +1,78 @@
+/* What DPDK has to say goes into a small ring of bytes: an error shows its end, and nothing is
+ * written to the caller's standard error. */
+
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+
+#include <rte_log.h>
+
+#include "shim.h"
+
+#define KEPT 2048
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static char kept[KEPT];
+static size_t written;
+
+static ssize_t keep(void *cookie, const char *text, size_t bytes)
+{
+	pthread_mutex_lock(&lock);
+	for (size_t at = 0; at < bytes; at++)
+		kept[written++ % KEPT] = text[at];
+	pthread_mutex_unlock(&lock);
+	return (ssize_t)bytes;
+}
+
+/* Two libraries below the AF_XDP driver have a word to say about every program that they load. */
+void ms_log_hush(void)
+{
+	static const char *const names[][2] = {
+		{ "libbpf.so.1", "libbpf_set_print" },
+		{ "libxdp.so.1", "libxdp_set_print" },
+	};
+
+	for (int at = 0; at < 2; at++) {
+		void *library = dlopen(names[at][0], RTLD_NOW | RTLD_NOLOAD);
+		void *(*set_print)(void *) = NULL;
+
+		if (library == NULL)
+			continue;
+		*(void **)&set_print = dlsym(library, names[at][1]);
+		if (set_print != NULL)
+			set_print(NULL);
+		dlclose(library);
+	}
+}
+
+void ms_log_keep(void)
+{
+	cookie_io_functions_t functions = { .write = keep };
+	FILE *stream = fopencookie(NULL, "w", functions);
+
+	if (stream == NULL)
+		return;
+	setvbuf(stream, NULL, _IOLBF, 512);
+	rte_openlog_stream(stream);
+}
+
+size_t ms_log_take(char *out, size_t bytes)
+{
+	FILE *stream = rte_log_get_stream();
+	size_t count = 0;
+
+	if (stream != NULL)
+		fflush(stream);
+	pthread_mutex_lock(&lock);
+	size_t from = written > KEPT ? written - KEPT : 0;
+	if (written - from > bytes)
+		from = written - bytes;
+	while (from + count < written) {
+		out[count] = kept[(from + count) % KEPT];
+		count++;
+	}
+	written = 0;
+	pthread_mutex_unlock(&lock);
+	return count;
+}

@@ -1,0 +1,52 @@
+//! What DPDK refuses.
+
+use std::io;
+
+use crate::raw;
+
+/// Why EAL or a port could not be started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DpdkError {
+    /// EAL did not start, or did not before: it can be tried once in a process.
+    #[error("DPDK does not start: {source}{}", said(.log))]
+    Eal {
+        /// The system's error.
+        source: io::Error,
+        /// What DPDK logged last.
+        log: String,
+    },
+    /// A port could not be opened.
+    #[error("{step}: {source}{}", said(.log))]
+    Port {
+        /// The step that failed.
+        step: String,
+        /// The system's error.
+        source: io::Error,
+        /// What DPDK logged last.
+        log: String,
+    },
+}
+
+fn said(log: &str) -> String {
+    if log.is_empty() { String::new() } else { format!(" (DPDK says: {log})") }
+}
+
+/// The last lines of DPDK's log, as one.
+pub(crate) fn log() -> String {
+    let mut bytes = [0u8; 2048];
+    // SAFETY: the shim writes at most as many bytes as there are.
+    let count = unsafe { raw::ms_log_take(bytes.as_mut_ptr().cast(), bytes.len()) };
+    let text = String::from_utf8_lossy(&bytes[..count]).into_owned();
+    let lines: Vec<_> = text.lines().map(str::trim).filter(|line| is_news(line)).collect();
+    let last = lines.len().saturating_sub(4);
+    lines[last..].join("; ")
+}
+
+/// Whether a line says something of what went wrong.
+fn is_news(line: &str) -> bool {
+    !line.is_empty()
+        && !["Detected", "Selected IOVA", "VFIO support", "TELEMETRY", "DPDK is running"]
+            .iter()
+            .any(|dull| line.contains(dull))
+}

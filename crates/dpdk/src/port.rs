@@ -1,0 +1,370 @@
+//! One port of DPDK's: what it lends and takes.
+
+use std::ffi::{CStr, CString, c_char, c_uint, c_void};
+use std::io;
+
+use crate::error::{DpdkError, log};
+use crate::quiet::Quiet;
+use crate::raw;
+
+/// How to open a port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PortWanted {
+    /// As EAL takes it: a PCI address, or a virtual device with its arguments.
+    pub devargs: String,
+    /// Queues each way.
+    pub queues: u16,
+    /// Descriptors of each queue; 0: as many as the driver suggests.
+    pub ring: u16,
+    /// Buffers to receive into beyond those that wait in rings.
+    pub receive_frames: u32,
+    /// Buffers to transmit from, beyond those too.
+    pub transmit_frames: u32,
+    /// Bytes of data that a buffer holds.
+    pub frame_bytes: u16,
+    /// Largest IP packet, bytes; 0: as the device has it.
+    pub mtu: u16,
+    /// Its driver's interrupts must not run while it is polled (memif).
+    pub guarded: bool,
+    /// Has the device check and complete UDP checksums, where it can.
+    pub checksums: bool,
+}
+
+/// Whether frames can pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Carrier {
+    /// They can.
+    Up,
+    /// Not now.
+    Down,
+    /// Not any more: the device was removed.
+    Gone,
+}
+
+/// One buffer of a frame: the shim's own form. Whoever holds it owns its bytes.
+#[derive(Debug, Clone, Copy)]
+#[repr(transparent)]
+pub struct Part(raw::Part);
+
+impl Part {
+    /// A part to hand back: which buffer, where its data begin and how many bytes they are.
+    #[must_use]
+    pub fn new(mbuf: usize, data: usize, bytes: u32) -> Self {
+        Self(raw::Part {
+            mbuf: mbuf as *mut c_void,
+            data: data as *mut u8,
+            bytes,
+            room: bytes,
+            checksum_start: 0,
+            vlan: 0,
+            continues: false,
+            trusted: false,
+            tagged: false,
+        })
+    }
+
+    /// The address of the buffer, a multiple of 64.
+    #[must_use]
+    pub fn mbuf(&self) -> usize {
+        self.0.mbuf as usize
+    }
+
+    /// The address of its data.
+    #[must_use]
+    pub fn data(&self) -> usize {
+        self.0.data as usize
+    }
+
+    /// Bytes of data.
+    #[must_use]
+    pub fn bytes(&self) -> u32 {
+        self.0.bytes
+    }
+
+    /// Bytes that the data can grow to.
+    #[must_use]
+    pub fn room(&self) -> u32 {
+        self.0.room
+    }
+
+    /// The tag that the device took out.
+    #[must_use]
+    pub fn vlan(&self) -> Option<u16> {
+        self.0.tagged.then_some(self.0.vlan)
+    }
+
+    /// The device vouches for the UDP checksum.
+    #[must_use]
+    pub fn checksum_trusted(&self) -> bool {
+        self.0.trusted
+    }
+
+    /// The next part belongs to the same frame.
+    #[must_use]
+    pub fn continues(&self) -> bool {
+        self.0.continues
+    }
+
+    /// Says whether the next part belongs to the same frame.
+    pub fn set_continues(&mut self, continues: bool) {
+        self.0.continues = continues;
+    }
+
+    /// Has the device complete the UDP checksum that is summed from this byte of the frame on.
+    pub fn complete_checksum(&mut self, start: u16) {
+        self.0.checksum_start = start;
+    }
+}
+
+// SAFETY: addresses alone; whoever is promised the bytes may be any thread.
+unsafe impl Send for Part {}
+
+/// What the device counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Received frames lost because the ring was full.
+    pub missed: u64,
+    /// Times that there was no buffer to receive into.
+    pub without_buffer: u64,
+    /// Received frames lost for other reasons.
+    pub receive_errors: u64,
+    /// Frames that were not transmitted.
+    pub transmit_errors: u64,
+}
+
+/// A rule of the device; gone with its port.
+#[derive(Debug)]
+pub struct FlowRule(*mut c_void);
+
+// SAFETY: the rule is a handle that only its port's calls look into, one at a time.
+unsafe impl Send for FlowRule {}
+
+/// An open port.
+#[derive(Debug)]
+pub struct Port {
+    raw: raw::Port,
+    scratch: Vec<*mut c_void>,
+}
+
+// SAFETY: DPDK binds a port to no thread: one that polls a queue must be the only one at a time,
+// which `&mut self` sees to.
+unsafe impl Send for Port {}
+
+impl Port {
+    /// Opens a port. EAL must have been [started](crate::start()).
+    ///
+    /// # Errors
+    /// [`DpdkError::Port`], with what DPDK logged.
+    pub fn open(wanted: &PortWanted) -> Result<Self, DpdkError> {
+        let failed =
+            |step: &str, source| DpdkError::Port { step: step.to_owned(), source, log: log() };
+        let devargs = CString::new(wanted.devargs.as_str())
+            .map_err(|_| failed("device", io::ErrorKind::InvalidInput.into()))?;
+        let given = raw::Wanted {
+            devargs: devargs.as_ptr(),
+            queues: wanted.queues,
+            receive_ring: wanted.ring,
+            transmit_ring: wanted.ring,
+            receive_frames: wanted.receive_frames,
+            transmit_frames: wanted.transmit_frames,
+            frame_bytes: wanted.frame_bytes,
+            mtu: wanted.mtu,
+            guarded: wanted.guarded,
+            checksums: wanted.checksums,
+        };
+        let _quiet = Quiet::new();
+        log();
+        // SAFETY: plain data, and all zeros is one.
+        let mut port: raw::Port = unsafe { std::mem::zeroed() };
+        let mut step: *const c_char = std::ptr::null();
+        // SAFETY: the devargs and both structs outlive the call, which keeps none of them.
+        let done = unsafe { raw::ms_port_open(&raw const given, &raw mut port, &raw mut step) };
+        if done == 0 {
+            return Ok(Self { raw: port, scratch: Vec::with_capacity(256) });
+        }
+        // SAFETY: the shim leaves a string literal there.
+        let step = unsafe { CStr::from_ptr(step) }.to_string_lossy();
+        Err(failed(&step, io::Error::from_raw_os_error(-done)))
+    }
+
+    /// The range of addresses that its buffers lie in: the first one, and how many bytes.
+    #[must_use]
+    pub fn memory(&self) -> (usize, usize) {
+        (self.raw.base, self.raw.bytes as usize)
+    }
+
+    /// Its Ethernet address.
+    #[must_use]
+    pub fn mac(&self) -> [u8; 6] {
+        self.raw.mac
+    }
+
+    /// The driver's name.
+    #[must_use]
+    pub fn driver(&self) -> String {
+        let name = self.raw.driver.map(|byte| byte as u8);
+        let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+        String::from_utf8_lossy(&name[..end]).into_owned()
+    }
+
+    /// Largest IP packet, bytes, as the device says.
+    #[must_use]
+    pub fn mtu(&self) -> usize {
+        self.raw.mtu.into()
+    }
+
+    /// Descriptors of each queue: to receive, to transmit.
+    #[must_use]
+    pub fn rings(&self) -> (usize, usize) {
+        (self.raw.receive_ring.into(), self.raw.transmit_ring.into())
+    }
+
+    /// Whether the device checks UDP checksums, completes them, and transmits frames in parts.
+    #[must_use]
+    pub fn offloads(&self) -> (bool, bool, bool) {
+        (self.raw.checks, self.raw.completes, self.raw.gathers)
+    }
+
+    /// The memory node that it is next to; none where it is next to none.
+    #[must_use]
+    pub fn numa_node(&self) -> Option<usize> {
+        usize::try_from(self.raw.numa_node).ok()
+    }
+
+    /// Whether it was started; one that needs a peer to start is not until there is one.
+    #[must_use]
+    pub fn is_started(&self) -> bool {
+        self.raw.started
+    }
+
+    /// Starts it again, after it lost its peer.
+    ///
+    /// # Errors
+    /// [`DpdkError::Port`].
+    pub fn restart(&mut self) -> Result<(), DpdkError> {
+        let _quiet = Quiet::new();
+        // SAFETY: an open port, of which no queue is polled meanwhile.
+        match unsafe { raw::ms_port_restart(&raw mut self.raw) } {
+            0 => Ok(()),
+            code => Err(DpdkError::Port {
+                step: "start the port".to_owned(),
+                source: io::Error::from_raw_os_error(-code),
+                log: log(),
+            }),
+        }
+    }
+
+    /// Whether frames can pass.
+    #[must_use]
+    pub fn carrier(&self) -> Carrier {
+        // SAFETY: an open port.
+        match unsafe { raw::ms_port_link(&raw const self.raw) } {
+            0 => Carrier::Up,
+            1 => Carrier::Down,
+            _ => Carrier::Gone,
+        }
+    }
+
+    /// What the device counted since it was opened.
+    #[must_use]
+    pub fn counted(&self) -> Counted {
+        let mut counted = raw::Counted::default();
+        // SAFETY: an open port.
+        unsafe { raw::ms_port_counted(&raw const self.raw, &raw mut counted) };
+        let raw::Counted { missed, without_buffer, receive_errors, transmit_errors } = counted;
+        Counted { missed, without_buffer, receive_errors, transmit_errors }
+    }
+
+    /// Buffers that are free: to receive into, to transmit from.
+    #[must_use]
+    pub fn free(&self) -> (usize, usize) {
+        let (mut receive, mut transmit): (c_uint, c_uint) = (0, 0);
+        // SAFETY: an open port.
+        unsafe { raw::ms_port_free(&raw const self.raw, &raw mut receive, &raw mut transmit) };
+        (receive as usize, transmit as usize)
+    }
+
+    /// Lets the drivers' interrupts run, where polls keep them waiting.
+    pub fn let_interrupts_run(&self) {
+        if self.raw.guarded {
+            // SAFETY: it posts a semaphore that the open port has had made.
+            unsafe { raw::ms_gate_turn() }
+        }
+    }
+
+    /// Receives from one queue into `parts`, whose length is what it may take at most; how many
+    /// parts. `lost` grows by the frames that had more parts than there was room.
+    pub fn receive(&mut self, queue: u16, parts: &mut [Part], lost: &mut u64) -> usize {
+        debug_assert!(queue < self.raw.queues);
+        let room = parts.len() as c_uint;
+        let first = parts.as_mut_ptr().cast();
+        // SAFETY: `Part` is the shim's struct, there is room for as many as is said, and nobody
+        // else polls the port.
+        let count =
+            unsafe { raw::ms_receive(&raw const self.raw, queue, first, room, &raw mut *lost) };
+        count as usize
+    }
+
+    /// Transmits whole frames, or none, which reminds the device of earlier ones; how many parts
+    /// the device took. `None` while the driver's
+    /// interrupts run: then it was not asked.
+    ///
+    /// # Safety
+    /// The parts are of this port and the caller's own; those taken are not any more.
+    pub unsafe fn transmit(&mut self, queue: u16, parts: &[Part]) -> Option<usize> {
+        debug_assert!(parts.last().is_none_or(|last| !last.continues()));
+        let (first, count) = (parts.as_ptr().cast(), parts.len() as c_uint);
+        let mut busy = false;
+        // SAFETY: the caller's promise, and whole frames.
+        let taken =
+            unsafe { raw::ms_transmit(&raw const self.raw, queue, first, count, &raw mut busy) };
+        (!busy).then_some(taken as usize)
+    }
+
+    /// Has the device give back what it has sent.
+    pub fn clean(&mut self, queue: u16) {
+        // SAFETY: an open port.
+        unsafe { raw::ms_clean(&raw const self.raw, queue) }
+    }
+
+    /// Takes free buffers to write frames into, as many as `parts` has room for; how many.
+    pub fn reserve(&mut self, parts: &mut [Part]) -> usize {
+        let (first, count) = (parts.as_mut_ptr().cast(), parts.len() as c_uint);
+        // SAFETY: room for as many as is said.
+        unsafe { raw::ms_reserve(&raw const self.raw, first, count) as usize }
+    }
+
+    /// Frees buffers, by their addresses.
+    ///
+    /// # Safety
+    /// They are of this port and the caller's own, and are not any more.
+    pub unsafe fn release(&mut self, mbufs: impl Iterator<Item = usize>) {
+        self.scratch.extend(mbufs.map(|mbuf| mbuf as *mut c_void));
+        // SAFETY: the caller's promise.
+        unsafe { raw::ms_release(self.scratch.as_mut_ptr(), self.scratch.len() as c_uint) };
+        self.scratch.clear();
+    }
+
+    /// Has the device take datagrams for a UDP port to a queue; `None` where it has no such rules.
+    pub fn steer(&mut self, udp_port: u16, queue: u16) -> Option<FlowRule> {
+        let _quiet = Quiet::new();
+        // SAFETY: an open port.
+        let rule = unsafe { raw::ms_flow_add(&raw const self.raw, udp_port, queue) };
+        (!rule.is_null()).then_some(FlowRule(rule))
+    }
+
+    /// Takes a rule away.
+    pub fn unsteer(&mut self, rule: FlowRule) {
+        let _quiet = Quiet::new();
+        // SAFETY: a rule of this port, which ends here.
+        unsafe { raw::ms_flow_remove(&raw const self.raw, rule.0) };
+    }
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        let _quiet = Quiet::new();
+        // SAFETY: the port is not used again. Buffers that are still out keep their pool.
+        unsafe { raw::ms_port_close(&raw mut self.raw) };
+    }
+}

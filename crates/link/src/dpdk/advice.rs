@@ -1,0 +1,142 @@
+//! What to do where a port does not open.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use millstream_dpdk::DpdkError;
+
+use super::device::{Device, Driver};
+use super::options::DpdkOptions;
+use crate::LinkError;
+
+/// An error about the device.
+pub(super) fn failed(device: &Device, step: &str, source: io::Error, hint: String) -> LinkError {
+    let (step, interface) = (step.to_owned(), device.to_string());
+    LinkError::Interface { link: "dpdk", interface, step, source, hint }
+}
+
+/// EAL did not start.
+pub(super) fn eal(options: &DpdkOptions, error: DpdkError) -> LinkError {
+    let hint = match options.huge {
+        Some(true) => {
+            "it wants huge pages: `sysctl vm.nr_hugepages=512` reserves some, huge=off does without"
+        }
+        _ => {
+            "it can be tried once in a process: mend it and start again; `millstream doctor dpdk` \
+              says what is in the way"
+        }
+    };
+    refused(&options.device, error, hint.to_owned())
+}
+
+/// The port did not open.
+pub(super) fn port(options: &DpdkOptions, error: DpdkError) -> LinkError {
+    let hint = match options.device.driver() {
+        None => pci(&options.device.to_string()),
+        Some(Driver::VirtioUser) => {
+            "the vhost end, which listens at path=, is to be started before it".to_owned()
+        }
+        Some(Driver::Memif) => {
+            "role=server or role=client, and at either end the same socket= and id=, of which each \
+             is taken once"
+                .to_owned()
+        }
+        Some(Driver::AfXdp) => {
+            "name the interface with iface=, of this network namespace; AF_XDP needs root, and an \
+             MTU of at most 3542 bytes"
+                .to_owned()
+        }
+        Some(Driver::AfPacket) => {
+            "name the interface with iface=, of this network namespace; packet sockets need \
+             CAP_NET_RAW"
+                .to_owned()
+        }
+        Some(_) => "its arguments are those of DPDK's driver, in its Network Interface Controller \
+                    guide"
+            .to_owned(),
+    };
+    refused(&options.device, error, hint)
+}
+
+fn refused(device: &Device, error: DpdkError, hint: String) -> LinkError {
+    let (step, source, log) = match error {
+        DpdkError::Port { step, source, log } => (step, source, log),
+        DpdkError::Eal { source, log } => ("start DPDK".to_owned(), source, log),
+        other => ("start DPDK".to_owned(), io::Error::other(other.to_string()), String::new()),
+    };
+    let said = if log.is_empty() { String::new() } else { format!("; DPDK says: {log}") };
+    failed(device, &step, source, format!("{hint}{said}"))
+}
+
+/// What a device on the PCI bus needs.
+fn pci(address: &str) -> String {
+    format!(
+        "bind it to vfio-pci (`dpdk-devbind.py -b vfio-pci {address}`), with an IOMMU that is on; \
+         `millstream doctor dpdk` says what is missing"
+    )
+}
+
+/// Refuses a device that is not DPDK's to take, or that nothing would keep from writing anywhere.
+pub(super) fn check_pci(options: &DpdkOptions) -> Result<(), LinkError> {
+    let Device::Pci(address) = &options.device else { return Ok(()) };
+    let folder = Path::new("/sys/bus/pci/devices").join(address);
+    if !folder.exists() {
+        let hint = "`lspci -D` lists the devices of this machine".to_owned();
+        return Err(failed(
+            &options.device,
+            "look at the device",
+            io::ErrorKind::NotFound.into(),
+            hint,
+        ));
+    }
+    let driver = driver_of(&folder);
+    judge(address, driver.as_deref(), options.unsafe_uio)
+        .map_err(|(kind, hint)| failed(&options.device, "look at the device", kind.into(), hint))
+}
+
+/// Whether a device with this driver can be taken; what to do if not.
+fn judge(
+    address: &str,
+    driver: Option<&str>,
+    unsafe_uio: bool,
+) -> Result<(), (io::ErrorKind, String)> {
+    let bind = pci(address);
+    match driver {
+        Some("vfio-pci" | "mlx4_core" | "mlx5_core") => Ok(()),
+        Some("uio_pci_generic" | "igb_uio") if unsafe_uio => Ok(()),
+        Some(uio @ ("uio_pci_generic" | "igb_uio")) => Err((
+            io::ErrorKind::PermissionDenied,
+            format!(
+                "it is bound to {uio}, with which the device can write to any memory of this \
+                 machine: {bind}; unsafe_uio=on takes it all the same"
+            ),
+        )),
+        Some(name) => {
+            Err((io::ErrorKind::ResourceBusy, format!("the kernel's {name} has it: {bind}")))
+        }
+        None => Err((io::ErrorKind::ResourceBusy, format!("no driver has it: {bind}"))),
+    }
+}
+
+/// The kernel's driver of a device.
+fn driver_of(folder: &Path) -> Option<String> {
+    let link: PathBuf = std::fs::read_link(folder.join("driver")).ok()?;
+    Some(link.file_name()?.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_is_taken_from_vfio_and_from_uio_only_where_that_is_said() {
+        let judged = |driver, uio| judge("0000:03:00.0", driver, uio).map_err(|(_, hint)| hint);
+        assert_eq!(judged(Some("vfio-pci"), false), Ok(()));
+        let error = judged(Some("uio_pci_generic"), false).unwrap_err();
+        assert!(error.contains("any memory") && error.contains("unsafe_uio=on"), "{error}");
+        assert_eq!(judged(Some("uio_pci_generic"), true), Ok(()));
+        let error = judged(Some("e1000e"), true).unwrap_err();
+        assert!(error.contains("dpdk-devbind.py -b vfio-pci 0000:03:00.0"), "{error}");
+        assert!(judged(None, false).unwrap_err().starts_with("no driver has it"));
+    }
+}

@@ -1,0 +1,92 @@
+//! DPDK: the driver in this process, and frames lent out of its buffers.
+//!
+//! ```text
+//!   dpdk:0000:03:00.0                            a device on the PCI bus, bound to vfio-pci
+//!   dpdk:memif0,role=server,socket=/run/radio.sock       shared memory with another process
+//!   dpdk:af_xdp0,iface=eth1   dpdk:ring0   dpdk:tap0     … and DPDK's other ports in software
+//! ```
+//!
+//! The memory pools of a port are the frame memory, so nothing is copied but what the driver itself
+//! copies. A link that is closed takes its device along; EAL stays until the process ends, is
+//! started by a thread of its own and leaves nothing in the file system (`millstream-dpdk`).
+//!
+//! It is there when the feature `dpdk` is on (libdpdk 22.11 or newer); otherwise `dpdk:` says so.
+
+#[cfg(feature = "dpdk")]
+mod advice;
+#[cfg_attr(not(feature = "dpdk"), allow(dead_code, reason = "what opens a port reads it"))]
+mod device;
+#[cfg(feature = "dpdk")]
+mod link;
+#[cfg(feature = "dpdk")]
+mod open;
+#[cfg_attr(not(feature = "dpdk"), allow(dead_code, reason = "what opens a port reads it"))]
+mod options;
+#[cfg(feature = "dpdk")]
+mod seam;
+
+use crate::frame::{FrameLink, FrameOptions};
+use crate::{LinkError, Spec};
+
+pub use options::OPTIONS_HELP;
+
+/// Whether this build has DPDK.
+pub const AVAILABLE: bool = cfg!(feature = "dpdk");
+
+/// Whether the options can be understood, as far as they are ours and not the driver's.
+pub(crate) fn check(spec: &Spec) -> Result<(), LinkError> {
+    options::DpdkOptions::from_spec(spec).map(drop)
+}
+
+/// Opens a link; the factory behind the name `dpdk`.
+///
+/// # Errors
+/// [`LinkError`], which says what to do.
+#[cfg(feature = "dpdk")]
+pub fn open(spec: &Spec, sizes: &FrameOptions) -> Result<Box<dyn FrameLink>, LinkError> {
+    Ok(Box::new(open::open(spec, sizes)?))
+}
+
+/// Says that this build has no DPDK.
+///
+/// # Errors
+/// [`LinkError`], always.
+#[cfg(not(feature = "dpdk"))]
+pub fn open(spec: &Spec, _: &FrameOptions) -> Result<Box<dyn FrameLink>, LinkError> {
+    let options = options::DpdkOptions::from_spec(spec)?;
+    Err(LinkError::Interface {
+        link: "dpdk",
+        interface: options.device.to_string(),
+        step: "look for DPDK".to_owned(),
+        source: std::io::ErrorKind::Unsupported.into(),
+        hint: "this build is without it: install libdpdk-dev and pkg-config, then build with \
+               `--features dpdk`"
+            .to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::frame::FrameOptions;
+    use crate::open_frames;
+
+    #[test]
+    fn a_device_is_checked_before_anything_is_started() {
+        for (text, reason) in [
+            ("dpdk", "names no device: write dpdk:DEVICE"),
+            ("dpdk:warp9", "is neither a PCI address"),
+            ("dpdk:memif0,queues=0", "wants queues from 1 to 16"),
+        ] {
+            let error = open_frames(text, &FrameOptions::default()).err().unwrap().to_string();
+            assert!(error.contains(reason), "{error}");
+        }
+    }
+
+    #[cfg(not(feature = "dpdk"))]
+    #[test]
+    fn a_build_without_it_says_what_to_do() {
+        let error = open_frames("dpdk:ring0", &FrameOptions::default()).err().unwrap().to_string();
+        let start = "cannot open dpdk on ring0 (look for DPDK):";
+        assert!(error.starts_with(start) && error.contains("install libdpdk-dev"), "{error}");
+    }
+}

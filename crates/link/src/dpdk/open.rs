@@ -1,0 +1,298 @@
+//! Opening: from options to a port, and what is known of it.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use millstream_dpdk::{Eal, EalOptions, Part, Port, PortWanted};
+
+use super::advice;
+use super::device::{Device, Driver};
+use super::link::{CONNECT, DpdkLink, LOOK};
+use super::options::DpdkOptions;
+use crate::coarse;
+use crate::device::Device as Interface;
+use crate::frame::{ETHERNET_BYTES_MAX, FrameMemory, FrameOptions, LinkInfo, Mode};
+use crate::{LinkError, Spec};
+
+const NAME: &str = "dpdk";
+
+/// Largest IP packet in memory, where nobody says otherwise.
+const MEMORY_MTU: u16 = 9000;
+
+/// Room for data in a buffer, at least; some drivers refuse less (2048 and their headroom).
+const FRAME_BYTES_MIN: usize = 2048;
+
+/// Free huge pages below which DPDK does without them, bytes.
+const HUGE_MIN: u64 = 256 << 20;
+
+/// Opens the link that `spec` names.
+pub(super) fn open(spec: &Spec, sizes: &FrameOptions) -> Result<DpdkLink, LinkError> {
+    let options = DpdkOptions::from_spec(spec)?;
+    advice::check_pci(&options)?;
+    let below = below(&options)?;
+    unlink_stale(&options);
+    once_without_copies(&options)?;
+    let eal = start(&options)?;
+    let wanted = wanted(&options, below.as_ref(), sizes);
+    let port = Port::open(&wanted).map_err(|error| advice::port(&options, error))?;
+    let (base, bytes) = port.memory();
+    let base = NonNull::new(base as *mut u8).ok_or(LinkError::Setup {
+        what: "DPDK's buffers",
+        source: io::ErrorKind::OutOfMemory.into(),
+    })?;
+    // SAFETY: the pools lie there, and stay as long as one of their buffers is out (`Port`).
+    let memory = Arc::new(unsafe { FrameMemory::borrowed(base, bytes) });
+    let info = info(&options, &wanted, &port, &eal, below.as_ref());
+    let socket = below.as_ref().map(|_| namespace_socket()).transpose();
+    let socket = socket.map_err(|source| LinkError::Setup { what: "socket", source })?;
+    let in_rings = |ring: usize| ring * usize::from(wanted.queues);
+    let (receive, transmit) = (in_rings(port.rings().0), in_rings(port.rings().1));
+    let (driver, started) = (options.device.driver(), port.is_started());
+    Ok(DpdkLink {
+        info,
+        memory,
+        port,
+        buffers: (
+            wanted.receive_frames as usize + receive,
+            wanted.transmit_frames as usize + transmit,
+        ),
+        lent: (0, 0),
+        drops: driver.is_some_and(Driver::is_memory) && !options.wait,
+        full_since: None,
+        burst_max: if driver == Some(Driver::AfXdp) { 32 } else { 64 },
+        reminds: driver == Some(Driver::AfXdp),
+        reconnects: driver == Some(Driver::Memif)
+            && options.argument("role") != Some("server")
+            && !is_without_copies(&options),
+        below: socket.zip(below.map(|interface| interface.index)),
+        turn: 0,
+        parts: vec![Part::new(0, 0, 0); 64],
+        counters: Default::default(),
+        rules: Vec::new(),
+        unsteered: 0,
+        down: None,
+        next_ask: Duration::ZERO,
+        next_restart: coarse::now() + if started { CONNECT } else { LOOK },
+    })
+}
+
+fn start(options: &DpdkOptions) -> Result<Eal, LinkError> {
+    let huge = options.huge.unwrap_or_else(|| free_huge_bytes() >= HUGE_MIN);
+    let wanted = EalOptions { huge, memory_mib: options.memory_mib, physical: options.unsafe_uio };
+    let eal = millstream_dpdk::start(&wanted).map_err(|error| advice::eal(options, error))?;
+    match options.huge {
+        Some(asked) if asked != eal.huge && !eal.shared => {
+            let (there, word) = if eal.huge { ("with", "on") } else { ("without", "off") };
+            let hint = format!(
+                "DPDK runs {there} huge pages in this process, as its first link wanted: leave \
+                 huge= out, or say huge={word} everywhere"
+            );
+            let source = io::ErrorKind::InvalidInput.into();
+            Err(advice::failed(&options.device, "start DPDK", source, hint))
+        }
+        _ => Ok(eal),
+    }
+}
+
+/// Bytes in free huge pages of the usual size.
+fn free_huge_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let value = |name: &str| -> u64 {
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        let word = line.and_then(|rest| rest.trim_start_matches(':').split_whitespace().next());
+        word.and_then(|number| number.parse().ok()).unwrap_or(0)
+    };
+    value("HugePages_Free") * (value("Hugepagesize") << 10)
+}
+
+/// The kernel's interface that a driver works on.
+fn below(options: &DpdkOptions) -> Result<Option<Interface>, LinkError> {
+    let argument = options.device.driver().and_then(Driver::interface_argument);
+    let Some(name) = argument.and_then(|argument| options.argument(argument)) else {
+        return Ok(None);
+    };
+    Interface::look(NAME, name).map(Some)
+}
+
+/// A memif client that copies nothing gives its peer EAL's own descriptor of its memory, and closes
+/// that with the connection: DPDK 22.11 would close whatever has the number by then with the next.
+fn once_without_copies(options: &DpdkOptions) -> Result<(), LinkError> {
+    static USED: AtomicBool = AtomicBool::new(false);
+    if !is_without_copies(options) || !USED.swap(true, Ordering::Relaxed) {
+        return Ok(());
+    }
+    let hint = "DPDK's memif does that once in a process: leave zero-copy= out".to_owned();
+    let source = io::ErrorKind::Unsupported.into();
+    Err(advice::failed(&options.device, "look at zero-copy=yes", source, hint))
+}
+
+fn is_without_copies(options: &DpdkOptions) -> bool {
+    options.device.driver() == Some(Driver::Memif) && options.argument("zero-copy") == Some("yes")
+}
+
+/// A socket that nobody listens at any more is in the way of the next one that is bound there.
+fn unlink_stale(options: &DpdkOptions) {
+    let is = |name: &str, value: &str| options.argument(name) == Some(value);
+    let (argument, kind) = match options.device.driver() {
+        Some(Driver::Vhost) if !is("client", "1") => ("iface", socket2::Type::STREAM),
+        // Otherwise memif's have names that end with their process.
+        Some(Driver::Memif) if is("role", "server") && is("socket-abstract", "no") => {
+            ("socket", socket2::Type::from(libc::SOCK_SEQPACKET))
+        }
+        _ => return,
+    };
+    let Some(path) = options.argument(argument).map(Path::new) else { return };
+    let connected = socket2::SockAddr::unix(path).and_then(|address| {
+        socket2::Socket::new(socket2::Domain::UNIX, kind, None)?.connect(&address)
+    });
+    if connected.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+/// What the port has to be.
+fn wanted(options: &DpdkOptions, below: Option<&Interface>, sizes: &FrameOptions) -> PortWanted {
+    let driver = options.device.driver();
+    let fixed = match driver {
+        Some(driver) if driver.is_memory() || driver == Driver::Null => Some(MEMORY_MTU),
+        Some(_) => Some(1500),
+        None => None,
+    };
+    let there = below.map(|interface| interface.mtu.min(usize::from(u16::MAX)) as u16);
+    let mtu = options.mtu.or(there).or(fixed).unwrap_or(0);
+    // A device that is not asked about its MTU has frames of the usual length.
+    let frame = usize::from(if mtu == 0 { 1500 } else { mtu }) + ETHERNET_BYTES_MAX;
+    let frame_bytes = match driver {
+        Some(Driver::AfPacket) => packet_slot(mtu),
+        _ => frame.next_multiple_of(64).max(FRAME_BYTES_MIN),
+    };
+    let frame_bytes = frame_bytes as u16;
+    PortWanted {
+        devargs: devargs(options, mtu, frame_bytes),
+        queues: options.queues,
+        ring: options.ring.unwrap_or(0),
+        receive_frames: sizes.receive_frames as u32,
+        transmit_frames: sizes.transmit_frames as u32,
+        frame_bytes,
+        mtu,
+        guarded: driver == Some(Driver::Memif),
+        checksums: options.checksums,
+    }
+}
+
+/// A slot of a packet socket's ring holds a frame behind the kernel's header, and whole slots fill
+/// whole pages. The driver wants buffers for as much.
+fn packet_slot(mtu: u16) -> usize {
+    (usize::from(mtu) + 256).next_power_of_two().max(FRAME_BYTES_MIN)
+}
+
+/// How many there are each way.
+fn packet_slots(mtu: u16) -> usize {
+    if packet_slot(mtu) > 4096 { 2560 } else { 4096 }
+}
+
+/// The device as EAL takes it: what was written, and what follows from the other options.
+fn devargs(options: &DpdkOptions, mtu: u16, frame_bytes: u16) -> String {
+    let mut words = vec![options.device.eal_name()];
+    words.extend(options.driver.iter().map(|(name, value)| format!("{name}={value}")));
+    let mut add = |name: &str, value: String| {
+        if options.argument(name).is_none() {
+            words.push(format!("{name}={value}"));
+        }
+    };
+    match options.device.driver() {
+        Some(Driver::Memif) => {
+            add("bsize", frame_bytes.to_string());
+            if let Some(ring) = options.ring {
+                add("rsize", ring.ilog2().min(14).to_string());
+            }
+            if options.argument("role") != Some("server") {
+                add("role", "client".to_owned());
+            }
+        }
+        Some(Driver::Vhost | Driver::VirtioUser) => {
+            add("queues", options.queues.to_string());
+            if options.device.driver() == Some(Driver::VirtioUser) {
+                add("queue_size", options.ring.unwrap_or(1024).to_string());
+            }
+        }
+        Some(Driver::AfPacket) => {
+            let slot = packet_slot(mtu);
+            add("framesz", slot.to_string());
+            add("blocksz", slot.max(4096).to_string());
+            add("framecnt", packet_slots(mtu).to_string());
+            add("qpairs", options.queues.to_string());
+        }
+        Some(Driver::AfXdp) => add("queue_count", options.queues.to_string()),
+        _ => {}
+    }
+    words.join(",")
+}
+
+fn info(
+    options: &DpdkOptions,
+    wanted: &PortWanted,
+    port: &Port,
+    eal: &Eal,
+    below: Option<&Interface>,
+) -> LinkInfo {
+    let driver = options.device.driver();
+    let mtu = if wanted.mtu == 0 { port.mtu() } else { wanted.mtu.into() };
+    let (checks, completes, _) = port.offloads();
+    let mut detail = format!("driver {}, {} descriptors", port.driver(), port.rings().0);
+    detail += if eal.huge { ", huge pages" } else { ", no huge pages" };
+    if eal.shared {
+        detail += ", the application's EAL";
+    }
+    if let Some(node) = port.numa_node() {
+        detail += &format!(", memory node {node}");
+    }
+    let sums = [(checks, "checked"), (completes, "completed")];
+    let sums: Vec<_> = sums.iter().filter(|(does, _)| *does).map(|(_, what)| *what).collect();
+    if !sums.is_empty() {
+        detail += &format!(", checksums {} by the device", sums.join(" and "));
+    }
+    if options.unsafe_uio {
+        detail += "; UNSAFE: without an IOMMU the device can write to any memory";
+    }
+    let ring = port.rings().0 * usize::from(wanted.queues);
+    let mut info = LinkInfo::new(NAME, port.mac(), mtu);
+    // What AF_XDP takes the kernel does not see; AF_PACKET shares the interface with it.
+    let shares = driver == Some(Driver::AfPacket);
+    info.interface = below.filter(|_| shares).map(|interface| interface.name.clone());
+    info.mode = mode(options);
+    info.detail = detail;
+    info.queues = wanted.queues.into();
+    info.receive_frames = if shares { packet_slots(wanted.mtu) } else { ring };
+    info.receive_parts = wanted.receive_frames as usize + ring;
+    info.forwards = true;
+    info.partial_checksums =
+        below.is_some_and(|interface| matches!(interface.driver.as_str(), "veth" | "tun" | ""));
+    info.completes_checksums = completes;
+    info
+}
+
+fn mode(options: &DpdkOptions) -> Mode {
+    match &options.device {
+        Device::Pci(_) => Mode::ZeroCopy,
+        Device::Software(Driver::AfXdp, _) => Mode::NativeCopy,
+        Device::Software(Driver::AfPacket | Driver::Tap | Driver::Pcap, _) => Mode::Generic,
+        Device::Software(..) => Mode::Memory,
+    }
+}
+
+/// A socket of the network namespace that the interface is in, to ask about it later.
+fn namespace_socket() -> io::Result<OwnedFd> {
+    let flags = rustix::net::SocketFlags::CLOEXEC;
+    Ok(rustix::net::socket_with(
+        rustix::net::AddressFamily::INET,
+        rustix::net::SocketType::DGRAM,
+        flags,
+        None,
+    )?)
+}

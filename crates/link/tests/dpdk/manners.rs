@@ -1,0 +1,72 @@
+//! A caller keeps what is its own.
+
+use rustix::thread::{CpuSet, sched_getaffinity};
+
+use crate::role::{exchange, open};
+
+#[test]
+fn affinity_and_signals_of_the_caller_stay_as_they_were() {
+    crate::run("manners", "");
+}
+
+/// What a process says of itself, as far as DPDK likes to change it.
+#[derive(Debug, PartialEq)]
+struct Own {
+    affinity: Vec<usize>,
+    /// `SigBlk`, `SigIgn` and `SigCgt` of this thread (proc(5)).
+    signals: Vec<String>,
+}
+
+impl Own {
+    fn now() -> Self {
+        let set: CpuSet = sched_getaffinity(None).expect("it can be asked");
+        let affinity = (0..1024).filter(|cpu| set.is_set(*cpu)).collect();
+        let status = std::fs::read_to_string("/proc/thread-self/status").expect("proc is there");
+        let signals = status.lines().filter(|line| line.starts_with("Sig"));
+        let signals = signals.filter(|line| !line.starts_with("SigQ")).map(str::to_owned).collect();
+        Self { affinity, signals }
+    }
+}
+
+/// Pinned to a CPU, as whoever opens a link often is; two links at once, in one process.
+pub fn play() {
+    let first = *Own::now().affinity.last().expect("there is a CPU");
+    let mut one = CpuSet::new();
+    one.set(first);
+    rustix::thread::sched_setaffinity(None, &one).expect("it is allowed");
+    let before = Own::now();
+    let mut links = ["dpdk:ring0", "dpdk:ring1"]
+        .map(|link| open(link).unwrap_or_else(|error| panic!("{error}")));
+    assert_eq!(Own::now(), before, "after the start");
+    for link in &mut links {
+        exchange(&mut **link);
+        exchange(&mut **link);
+        assert!(link.counters().rx_frames > 0, "{:?}", link.counters());
+    }
+    assert_eq!(Own::now(), before, "after frames have passed");
+    drop(links);
+    let again = open("dpdk:ring0").unwrap_or_else(|error| panic!("{error}"));
+    drop(again);
+    assert_eq!(Own::now(), before, "after links were closed and opened");
+    threads_take_no_signals();
+}
+
+/// Threads that DPDK started leave signals to the application's.
+fn threads_take_no_signals() {
+    let tasks = std::fs::read_dir("/proc/self/task").expect("proc is there");
+    let mut seen = 0;
+    for task in tasks.flatten() {
+        let read = |file| std::fs::read_to_string(task.path().join(file)).unwrap_or_default();
+        if !read("comm").starts_with("eal-") {
+            continue;
+        }
+        let status = read("status");
+        let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap_or("0");
+        let blocked = u64::from_str_radix(blocked.trim(), 16).expect("a mask");
+        for signal in [libc::SIGPIPE, libc::SIGINT, libc::SIGTERM, libc::SIGUSR1] {
+            assert!(blocked >> (signal - 1) & 1 == 1, "{} takes {signal}", read("comm"));
+        }
+        seen += 1;
+    }
+    assert!(seen > 0, "EAL has threads of its own");
+}
