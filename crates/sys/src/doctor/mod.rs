@@ -101,6 +101,12 @@ pub const RULES: &[&Rule] = &[
     &rules::offloads::RULE,
     &rules::coalescing::RULE,
     &rules::clock_source::RULE,
+    &rules::dpdk::pages::RULE,
+    &rules::dpdk::iommu::RULE,
+    &rules::dpdk::vfio::RULE,
+    &rules::dpdk::driver::RULE,
+    &rules::dpdk::link::RULE,
+    &rules::dpdk::node::RULE,
 ];
 
 /// What `rules` find. Where a rule finds nothing to look at, it says so as [`Verdict::Absent`].

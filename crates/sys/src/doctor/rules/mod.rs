@@ -4,6 +4,7 @@ pub(super) mod backlog;
 pub(super) mod budget;
 pub(super) mod clock_source;
 pub(super) mod coalescing;
+pub(super) mod dpdk;
 pub(super) mod governor;
 pub(super) mod huge_pages;
 pub(super) mod idle_states;

@@ -1,0 +1,66 @@
+//! Who has the device: DPDK takes one from vfio-pci.
+
+use super::{Device, devices};
+use crate::doctor::{Finding, Rule, Topic, View};
+
+/// See the file's head.
+pub const RULE: Rule = Rule {
+    id: "dpdk-driver",
+    topic: Topic::Dpdk,
+    why: "DPDK drives a device itself, so the kernel has to let it go",
+    check,
+};
+
+fn check(view: &View) -> Vec<Finding> {
+    devices(view).iter().map(|device| of(view, device)).collect()
+}
+
+fn of(view: &View, device: &Device) -> Finding {
+    let Device { address, driver, interface } = device;
+    let bind = format!("dpdk-devbind.py --bind=vfio-pci {address}");
+    let up = interface.as_ref().is_some_and(|name| {
+        let state = view.read(&format!("sys/class/net/{name}/operstate"));
+        state.is_some_and(|state| state.value == "up")
+    });
+    let finding = match (driver.as_deref(), interface) {
+        (Some("vfio-pci"), _) => Finding::good("vfio-pci has it: DPDK can take it"),
+        (Some(own @ ("mlx4_core" | "mlx5_core")), _) => {
+            Finding::good(format!("{own} shares it with DPDK"))
+        }
+        (Some(uio @ ("uio_pci_generic" | "igb_uio")), _) => {
+            Finding::costs(format!("{uio} has it: it can write to any memory of the machine"))
+                .mend_by_hand(bind)
+        }
+        (Some(kernel), Some(name)) if up => {
+            Finding::unknown(format!("the kernel's {kernel} has it, and uses it as {name}"))
+                .mend_by_hand(format!("ip link set {name} down; {bind}"))
+                .at_risk("whoever reaches this machine over that interface does not any more")
+        }
+        (Some(kernel), _) => {
+            Finding::costs(format!("the kernel's {kernel} has it")).mend_by_hand(bind)
+        }
+        (None, _) => Finding::costs("no driver has it").mend_by_hand(bind),
+    };
+    finding.about(address.clone()).seen([device.seen()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::machine;
+    use super::RULE;
+    use crate::doctor::Verdict::{Absent, Costs, Good, Unknown};
+    use crate::doctor::machine::Machine;
+
+    #[test]
+    fn a_device_is_to_be_with_vfio() {
+        assert_eq!(machine("vfio-pci", None).verdict(&RULE), Good);
+        let idle = machine("e1000e", Some("eth0")).one(&RULE);
+        assert_eq!((idle.verdict, idle.subject.as_deref()), (Costs, Some("0000:03:00.0")));
+        let command = idle.mend.unwrap().command;
+        assert_eq!(command, "dpdk-devbind.py --bind=vfio-pci 0000:03:00.0");
+        let used = machine("e1000e", Some("eth0")).with_eth0().one(&RULE);
+        assert!(used.verdict == Unknown && used.mend.unwrap().risk.is_some());
+        assert_eq!(machine("igb_uio", None).verdict(&RULE), Costs);
+        assert_eq!(Machine::new().verdict(&RULE), Absent);
+    }
+}

@@ -1,0 +1,52 @@
+//! Whether devices are kept to the memory that is theirs (Documentation/driver-api/vfio.rst).
+
+use super::devices;
+use crate::doctor::{Evidence, Finding, Rule, Topic, View};
+
+/// See the file's head.
+pub const RULE: Rule = Rule {
+    id: "dpdk-iommu",
+    topic: Topic::Dpdk,
+    why: "vfio-pci hands a device out only where an IOMMU keeps it from other memory",
+    check,
+};
+
+const FOLDER: &str = "sys/class/iommu";
+
+fn check(view: &View) -> Vec<Finding> {
+    if devices(view).is_empty() {
+        return Vec::new();
+    }
+    let units = view.names(FOLDER);
+    let seen = Evidence { path: format!("/{FOLDER}"), value: units.join(" ") };
+    if !units.is_empty() {
+        return vec![Finding::good("an IOMMU is on").seen([seen])];
+    }
+    let intel = view.read("proc/cpuinfo").is_some_and(|info| info.value.contains("GenuineIntel"));
+    let words = if intel { "intel_iommu=on iommu=pt" } else { "iommu=pt" };
+    let edit = format!("sed -i 's/^GRUB_CMDLINE_LINUX=\"/&{words} /' /etc/default/grub");
+    vec![
+        Finding::costs("no IOMMU is on: in the firmware's settings (VT-d, AMD-Vi), or here")
+            .seen([seen])
+            .mend_by_hand(format!("{edit} && update-grub && reboot"))
+            .at_risk("the machine starts again"),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::machine;
+    use super::RULE;
+    use crate::doctor::Verdict::{Absent, Costs, Good};
+    use crate::doctor::machine::Machine;
+
+    #[test]
+    fn an_iommu_has_to_be_on() {
+        let found = machine("vfio-pci", None).with("proc/cpuinfo", "GenuineIntel").one(&RULE);
+        assert_eq!(found.verdict, Costs);
+        assert!(found.mend.unwrap().command.contains("intel_iommu=on"));
+        let on = machine("vfio-pci", None).with("sys/class/iommu/dmar0/x", "");
+        assert_eq!(on.verdict(&RULE), Good);
+        assert_eq!(Machine::new().verdict(&RULE), Absent, "nothing to be kept apart");
+    }
+}

@@ -1,0 +1,46 @@
+//! Whether a cable is plugged in, as far as the kernel still sees the device.
+
+use super::{DEVICES, devices};
+use crate::doctor::{Finding, Rule, Topic, View};
+
+/// See the file's head.
+pub const RULE: Rule = Rule {
+    id: "dpdk-link",
+    topic: Topic::Dpdk,
+    why: "a port without a link neither sends nor receives, and DPDK waits for it",
+    check,
+};
+
+fn check(view: &View) -> Vec<Finding> {
+    let of = |device: super::Device| {
+        let name = device.interface.as_ref()?;
+        // Of an interface that is down the kernel says nothing.
+        let file = format!("{DEVICES}/{}/net/{name}/carrier", device.address);
+        let finding = match view.read(&file) {
+            Some(seen) if seen.value == "1" => Finding::good("the link is up").seen([seen]),
+            Some(seen) if seen.value == "0" => Finding::costs("no link: look at the cable")
+                .seen([seen])
+                .mend_by_hand(format!("ip link set {name} up; ethtool {name}")),
+            _ => Finding::unknown(format!("{name} is down, so nobody knows"))
+                .mend_by_hand(format!("ip link set {name} up; ethtool {name}")),
+        };
+        Some(finding.about(device.address))
+    };
+    devices(view).into_iter().filter_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::machine;
+    use super::{DEVICES, RULE};
+    use crate::doctor::Verdict::{Absent, Costs, Good};
+
+    #[test]
+    fn a_cable_has_to_be_plugged_in() {
+        let there = machine("e1000e", Some("eth0"));
+        assert_eq!(there.verdict(&RULE), Good);
+        let carrier = format!("{DEVICES}/0000:03:00.0/net/eth0/carrier");
+        assert_eq!(there.with(&carrier, "0\n").verdict(&RULE), Costs);
+        assert_eq!(machine("vfio-pci", None).verdict(&RULE), Absent, "the kernel sees it no more");
+    }
+}

@@ -1,0 +1,44 @@
+//! Whether the kernel can hand devices out.
+
+use super::{DRIVERS, devices};
+use crate::doctor::{Evidence, Finding, Rule, Topic, View};
+
+/// See the file's head.
+pub const RULE: Rule = Rule {
+    id: "dpdk-vfio",
+    topic: Topic::Dpdk,
+    why: "vfio-pci is the driver that hands a device to a process",
+    check,
+};
+
+fn check(view: &View) -> Vec<Finding> {
+    if devices(view).is_empty() {
+        return Vec::new();
+    }
+    let path = format!("{DRIVERS}/vfio-pci");
+    let there = view.has(&path);
+    let value = if there { "there" } else { "missing" }.to_owned();
+    let seen = Evidence { path: format!("/{path}"), value };
+    let finding = match there {
+        true => Finding::good("vfio-pci is loaded"),
+        false => Finding::costs("vfio-pci is not loaded").mend_by_hand("modprobe vfio-pci"),
+    };
+    vec![finding.seen([seen])]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::machine;
+    use super::RULE;
+    use crate::doctor::Verdict::{Absent, Costs, Good};
+    use crate::doctor::machine::Machine;
+
+    #[test]
+    fn the_driver_has_to_be_there() {
+        assert_eq!(machine("vfio-pci", None).verdict(&RULE), Good);
+        let found = machine("e1000e", None).one(&RULE);
+        assert_eq!(found.verdict, Costs);
+        assert_eq!(found.mend.unwrap().command, "modprobe vfio-pci");
+        assert_eq!(Machine::new().verdict(&RULE), Absent);
+    }
+}
