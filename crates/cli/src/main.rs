@@ -50,6 +50,7 @@ enum Verb {
     Find(verbs::find::Args),
     Generate(verbs::generate::Args),
     Grant(verbs::grant::Args),
+    Guest(verbs::guest::Args),
     Lab(verbs::lab::Args),
     Latency(verbs::latency::Args),
     Net(verbs::net::Args),
@@ -68,7 +69,7 @@ impl Verb {
         match self {
             Self::Blocks(_) | Self::Fault(_) | Self::Find(_) | Self::Grant(_) => false,
             Self::Atsc(_) | Self::Doctor(_) | Self::Generate(_) => false,
-            Self::Lab(_) | Self::Shield(_) => false,
+            Self::Guest(_) | Self::Lab(_) | Self::Shield(_) => false,
             Self::Net(args) => args.opens_links(),
             _ => true,
         }
@@ -76,6 +77,9 @@ impl Verb {
 }
 
 fn main() -> ExitCode {
+    if millstream_guest::init::is_first_process() {
+        millstream_guest::init::run();
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return output::refuse(&error),
@@ -101,6 +105,7 @@ fn run(verb: Verb) -> anyhow::Result<output::Report> {
         Verb::Find(args) => verbs::find::run(args),
         Verb::Generate(args) => verbs::generate::run(args),
         Verb::Grant(args) => verbs::grant::run(args),
+        Verb::Guest(args) => verbs::guest::run(args),
         Verb::Lab(args) => verbs::lab::run(args),
         Verb::Latency(args) => verbs::latency::run(args),
         Verb::Net(args) => verbs::net::run(args),

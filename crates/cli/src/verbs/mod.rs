@@ -9,6 +9,7 @@ pub mod fault;
 pub mod find;
 pub mod generate;
 pub mod grant;
+pub mod guest;
 pub mod lab;
 pub mod latency;
 pub mod net;

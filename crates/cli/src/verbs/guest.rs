@@ -1,0 +1,187 @@
+//! `millstream guest`: any `millstream` command under other kernels.
+
+use crate::output::{self, Report};
+use anyhow::Context;
+use millstream_guest::{Job, Kernel, Machine, Outcome, image};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Where modules lie in a guest.
+const MODULES: &str = "/modules";
+
+/// Runs a millstream command in a guest that QEMU emulates, under each of the kernels given.
+///
+/// The guest's first process is this very program: it loads the modules, writes the settings, runs
+/// the command and powers the guest off. Nothing is installed and nothing on this machine changes;
+/// QEMU (Debian: qemu-system-x86) must be there. Emulation in software shows that something works
+/// and how kernels differ in kind; its times say nothing about silicon.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    pub guest: Options,
+
+    /// The command, as one would give it to millstream.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  millstream guest --kernel linux-image-6.12-rt-amd64 -- find
+  millstream guest --kernel /boot/vmlinuz-6.1.0 --append mitigations=off -- --json bench convert";
+
+/// What the guests have. Shared by the commands that start guests.
+#[derive(clap::Args)]
+pub struct Options {
+    /// A kernel: a vmlinuz file, a Debian linux-image package (.deb), or the name of one, which
+    /// apt-get fetches. May be given several times.
+    #[arg(long = "kernel", required = true, value_name = "KERNEL")]
+    pub kernels: Vec<String>,
+
+    /// A module to load first, with what it needs. May be given several times.
+    #[arg(long = "module", value_name = "NAME")]
+    pub modules: Vec<String>,
+
+    /// A setting to write in the guest before the command runs. May be given several times.
+    #[arg(long = "set", value_name = "PATH=VALUE", value_parser = setting)]
+    pub settings: Vec<(String, String)>,
+
+    /// A file to take along, as the same path in the guest. May be given several times.
+    #[arg(long = "file", value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+
+    /// A word for the kernel's command line. May be given several times.
+    #[arg(long = "append", value_name = "WORD")]
+    pub command_line: Vec<String>,
+
+    /// A device: what QEMU's -device takes. May be given several times.
+    #[arg(long = "device", value_name = "DEVICE")]
+    pub devices: Vec<String>,
+
+    /// CPUs of a guest.
+    #[arg(long, default_value_t = 2, value_name = "N")]
+    pub cpus: usize,
+
+    /// Memory of a guest, MiB.
+    #[arg(long, default_value_t = 512, value_name = "MIB")]
+    pub memory: usize,
+
+    /// `tcg` emulates in software; `kvm` needs a machine whose guests work.
+    #[arg(long, default_value = "tcg", value_name = "NAME")]
+    pub accel: String,
+
+    /// Seconds that a guest may take.
+    #[arg(long, default_value_t = 300, value_name = "S")]
+    pub limit: u64,
+
+    /// Where fetched kernels are kept; otherwise $XDG_CACHE_HOME/millstream/kernels.
+    #[arg(long, value_name = "DIR")]
+    pub cache: Option<PathBuf>,
+
+    /// Show the guests' consoles.
+    #[arg(long)]
+    pub console: bool,
+}
+
+/// Runs the command under every kernel.
+pub fn run(args: Args) -> anyhow::Result<Report> {
+    let (mut text, mut results, mut failed) = (String::new(), Vec::new(), Vec::new());
+    for kernel in args.guest.kernels()? {
+        let outcome = args.guest.run(&kernel, args.command.clone())?;
+        let (name, seconds) = (&kernel.name, outcome.took.as_secs_f64());
+        output::note(format_args!("{name}: status {} after {seconds:.1} s", outcome.status));
+        if outcome.status != 0 {
+            failed.push(name.clone());
+        }
+        text.push_str(&format!("== {name}\n{}", outcome.output.trim_start()));
+        results.push(document(&kernel, &outcome));
+    }
+    let failure = (!failed.is_empty())
+        .then(|| format!("the command failed under {}; --console shows more", failed.join(", ")));
+    Ok(Report { text, results: json!({ "guests": results }), failure })
+}
+
+impl Options {
+    /// The kernels, found or fetched.
+    ///
+    /// # Errors
+    /// When one cannot be had.
+    pub fn kernels(&self) -> anyhow::Result<Vec<Kernel>> {
+        let cache = match &self.cache {
+            Some(cache) => cache.clone(),
+            None => cache().context("no home directory for the cache: give --cache DIR")?,
+        };
+        std::fs::create_dir_all(&cache).with_context(|| cache.display().to_string())?;
+        let find = |wanted: &String| Ok(Kernel::find(wanted, &cache)?);
+        self.kernels.iter().map(find).collect()
+    }
+
+    /// Runs one command under one kernel.
+    ///
+    /// # Errors
+    /// When the guest cannot be made or does not come to its end.
+    pub fn run(&self, kernel: &Kernel, arguments: Vec<String>) -> anyhow::Result<Outcome> {
+        let mut files = image::Files::new();
+        for path in &self.files {
+            let content = std::fs::read(path).with_context(|| path.display().to_string())?;
+            let place = std::path::absolute(path)?;
+            files.push((place.to_string_lossy().into_owned(), content));
+        }
+        let mut modules = Vec::new();
+        for (name, content) in kernel.modules(&self.modules)? {
+            modules.push(format!("{MODULES}/{name}.ko"));
+            files.push((format!("{MODULES}/{name}.ko"), content));
+        }
+        let settings = self.settings.clone();
+        let job = Job { modules, settings, arguments, environment: Vec::new() };
+        let image = image::build(Path::new("/proc/self/exe"), &job, &files)?;
+        let show = self.console;
+        let watch = |line: &str| {
+            if show {
+                output::note(format_args!("  {}| {line}", kernel.name));
+            }
+        };
+        Ok(self.machine().run(kernel, &image, watch)?)
+    }
+
+    fn machine(&self) -> Machine {
+        let devices = self.devices.iter().flat_map(|device| ["-device".into(), device.clone()]);
+        Machine {
+            cpus: self.cpus,
+            memory_mib: self.memory,
+            accelerator: self.accel.clone(),
+            command_line: self.command_line.clone(),
+            devices: devices.collect(),
+            chipset: String::new(),
+            limit: Duration::from_secs(self.limit),
+        }
+    }
+}
+
+/// A command's own document where it wrote one, its text otherwise.
+fn document(kernel: &Kernel, outcome: &Outcome) -> Value {
+    let output = serde_json::from_str(&outcome.output)
+        .unwrap_or_else(|_| Value::String(outcome.output.clone()));
+    json!({
+        "kernel": kernel.name,
+        "status": outcome.status,
+        "seconds": outcome.took.as_secs_f64(),
+        "output": output,
+    })
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((path, value)) if path.starts_with('/') => Ok((path.to_owned(), value.to_owned())),
+        _ => Err("a setting is PATH=VALUE with a path from /".to_owned()),
+    }
+}
+
+fn cache() -> Option<PathBuf> {
+    let base = std::env::var_os("XDG_CACHE_HOME").filter(|path| !path.is_empty());
+    let base = base.map(PathBuf::from);
+    let home = || Some(Path::new(&std::env::var_os("HOME")?).join(".cache"));
+    Some(base.or_else(home)?.join("millstream/kernels"))
+}

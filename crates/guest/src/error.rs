@@ -1,0 +1,83 @@
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Why a guest did not do its work. Each says what to do about it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file that a guest needs cannot be used.
+    #[error("{path}: {source}")]
+    File {
+        /// Which one.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A program that does a part of the work is not there.
+    #[error("{program} cannot be started ({source}): install the Debian package {package}")]
+    Missing {
+        /// Its name.
+        program: String,
+        /// The package that holds it.
+        package: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A program ended with a failure.
+    #[error("{program} failed: {said}")]
+    Failed {
+        /// Its name.
+        program: String,
+        /// Its last words.
+        said: String,
+    },
+    /// A file is not a kernel package, or holds no kernel.
+    #[error("{0} holds no boot/vmlinuz-*: name a Debian linux-image package or a vmlinuz file")]
+    NoKernel(PathBuf),
+    /// Modules were asked of a kernel that came as a single file.
+    #[error("kernel {kernel} came without modules, but {module} is needed: name its package")]
+    NoModules {
+        /// The kernel.
+        kernel: String,
+        /// The module.
+        module: String,
+    },
+    /// A kernel has no module of this name.
+    #[error("kernel {kernel} has no module {module}: it may be built in, or not shipped")]
+    NoSuchModule {
+        /// The kernel.
+        kernel: String,
+        /// The module.
+        module: String,
+    },
+    /// The guest ended without saying what came of the job.
+    #[error(
+        "the guest with kernel {kernel} said nothing of its job; its console ended:\n{console}"
+    )]
+    Silent {
+        /// The kernel.
+        kernel: String,
+        /// The end of the console.
+        console: String,
+    },
+    /// The guest did not end in time and was stopped.
+    #[error(
+        "the guest with kernel {kernel} was stopped after {limit:?}: allow more time; its console \
+         ended:\n{console}"
+    )]
+    TimedOut {
+        /// The kernel.
+        kernel: String,
+        /// How long it was given.
+        limit: Duration,
+        /// The end of the console.
+        console: String,
+    },
+}
+
+/// Names the file in an error of its use.
+pub(crate) fn at(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
+    let path = path.into();
+    move |source| Error::File { path, source }
+}

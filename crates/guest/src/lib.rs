@@ -1,0 +1,38 @@
+//! A `millstream` command under another kernel: a guest that QEMU emulates, whose first process is
+//! this very program.
+//!
+//! ```text
+//! host                                       guest
+//! kernel (file or Debian package) ──────────▶ boots
+//! image: this program + job + modules ──────▶ /init reads /millstream-job.json
+//!                                             loads modules, writes settings
+//!                                             runs `millstream ARGUMENTS...`
+//! outcome: console, output, status ◀───────── ttyS0, ttyS1; power off
+//! ```
+//!
+//! Emulation is software (TCG) as a rule: what is measured in it shows that something works and how
+//! kernels differ in kind, never what silicon does.
+//!
+//! | module | idea |
+//! | --- | --- |
+//! | [`archive`] | the initial file system's format |
+//! | [`image`] | what goes into it |
+//! | [`job`] | what the guest is to do, and how it says what came of it |
+//! | [`kernel`] | kernels as files and as Debian packages |
+//! | [`modules`] | modules and what they depend on |
+//! | [`machine`] | the emulated machine: started, watched, ended |
+//! | [`init`] | the guest's first process |
+
+pub mod archive;
+mod error;
+pub mod image;
+pub mod init;
+pub mod job;
+pub mod kernel;
+pub mod machine;
+pub mod modules;
+
+pub use error::Error;
+pub use job::Job;
+pub use kernel::Kernel;
+pub use machine::{Machine, Outcome};

@@ -1,0 +1,207 @@
+//! The emulated machine: started, watched line by line, ended.
+
+use crate::error::{Error, at};
+use crate::job;
+use crate::kernel::Kernel;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The emulator's program.
+pub const PROGRAM: &str = "qemu-system-x86_64";
+
+/// How much of a console an error shows, lines.
+const SHOWN: usize = 12;
+
+/// What the machine has.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// CPUs.
+    pub cpus: usize,
+    /// Memory, MiB.
+    pub memory_mib: usize,
+    /// `tcg` (software), or `kvm` where the host's guests work.
+    pub accelerator: String,
+    /// Words for the kernel's command line beside the console's.
+    pub command_line: Vec<String>,
+    /// Arguments for QEMU: devices, their back ends.
+    pub devices: Vec<String>,
+    /// The machine's own options behind `q35` (`kernel-irqchip=split` for an IOMMU).
+    pub chipset: String,
+    /// How long it may run.
+    pub limit: Duration,
+}
+
+impl Default for Machine {
+    fn default() -> Self {
+        Self {
+            cpus: 2,
+            memory_mib: 512,
+            accelerator: "tcg".to_owned(),
+            command_line: Vec::new(),
+            devices: Vec::new(),
+            chipset: String::new(),
+            limit: Duration::from_secs(300),
+        }
+    }
+}
+
+/// What came of a guest.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Exit status of its command.
+    pub status: i32,
+    /// What the command wrote.
+    pub output: String,
+    /// What kernel and command said on the console.
+    pub console: String,
+    /// From start to power-off.
+    pub took: Duration,
+}
+
+impl Machine {
+    /// Boots `kernel` with the initial file system `image`, hands every line of the console to
+    /// `watch`, and waits for the power-off.
+    ///
+    /// # Errors
+    /// When QEMU is missing or fails, the guest takes too long, or ends without a result.
+    pub fn run(
+        &self,
+        kernel: &Kernel,
+        image: &[u8],
+        watch: impl FnMut(&str) + Send,
+    ) -> Result<Outcome, Error> {
+        let directory = tempfile::tempdir().map_err(at(std::env::temp_dir()))?;
+        let [initrd, output] = ["initrd", "output"].map(|name| directory.path().join(name));
+        std::fs::write(&initrd, image).map_err(at(&initrd))?;
+        let started = Instant::now();
+        let mut child = self.spawn(kernel, &initrd, &output)?;
+        let (console, in_time) = self.follow(&mut child, watch);
+        let mut said = String::new();
+        if let Some(mut stderr) = child.stderr.take() {
+            let _ = stderr.read_to_string(&mut said);
+        }
+        let ended = child.wait().map_err(at(PROGRAM))?;
+        let took = started.elapsed();
+        let raw = std::fs::read(&output).unwrap_or_default();
+        let raw = String::from_utf8_lossy(&raw);
+        if let (output, Some(status)) = job::split(&raw) {
+            return Ok(Outcome { status, output: output.to_owned(), console, took });
+        }
+        let (kernel, console) = (kernel.name.clone(), last_lines(&console));
+        if !in_time {
+            return Err(Error::TimedOut { kernel, limit: self.limit, console });
+        }
+        if !ended.success() {
+            return Err(Error::Failed { program: PROGRAM.to_owned(), said: last_lines(&said) });
+        }
+        Err(Error::Silent { kernel, console })
+    }
+
+    fn spawn(&self, kernel: &Kernel, initrd: &Path, output: &Path) -> Result<Child, Error> {
+        let mut command = Command::new(PROGRAM);
+        command.args(self.arguments());
+        command.arg("-kernel").arg(&kernel.image).arg("-initrd").arg(initrd);
+        command.args(["-serial", "stdio"]);
+        command.arg("-serial").arg(format!("file:{}", output.display()));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // A guest does not outlive whoever waits for it.
+        millstream_sys::child::tie(&mut command, None);
+        let missing = |source| Error::Missing {
+            program: PROGRAM.to_owned(),
+            package: "qemu-system-x86",
+            source,
+        };
+        command.spawn().map_err(missing)
+    }
+
+    fn arguments(&self) -> Vec<String> {
+        let mut chipset = "q35".to_owned();
+        if !self.chipset.is_empty() {
+            chipset = format!("{chipset},{}", self.chipset);
+        }
+        let mut line = vec!["console=ttyS0", "panic=-1", "loglevel=4"];
+        line.extend(self.command_line.iter().map(String::as_str));
+        let fixed = [
+            ["-machine", &chipset],
+            ["-accel", &self.accelerator],
+            ["-cpu", "max"],
+            ["-smp", &self.cpus.to_string()],
+            ["-m", &self.memory_mib.to_string()],
+            ["-append", &line.join(" ")],
+            ["-display", "none"],
+            ["-monitor", "none"],
+            ["-vga", "none"],
+            ["-nic", "none"],
+        ];
+        let mut arguments: Vec<String> = fixed.iter().flatten().map(|&s| s.to_owned()).collect();
+        arguments.extend(["-nodefaults", "-no-user-config", "-no-reboot"].map(str::to_owned));
+        arguments.extend(self.devices.iter().cloned());
+        arguments
+    }
+
+    /// Reads the console to its end, or ends the machine. True when it ended by itself.
+    fn follow(&self, child: &mut Child, mut watch: impl FnMut(&str) + Send) -> (String, bool) {
+        let stdout = child.stdout.take().expect("piped");
+        let (lines, arrivals) = std::sync::mpsc::channel();
+        let deadline = Instant::now() + self.limit;
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let mut reader = BufReader::new(stdout);
+                let mut line = Vec::new();
+                while reader.read_until(b'\n', &mut line).is_ok_and(|count| count > 0) {
+                    let text = String::from_utf8_lossy(&line).trim_end().to_owned();
+                    line.clear();
+                    if lines.send(text).is_err() {
+                        break;
+                    }
+                }
+            });
+            let (mut console, mut in_time) = (String::new(), true);
+            loop {
+                let left = deadline.saturating_duration_since(Instant::now());
+                match arrivals.recv_timeout(left) {
+                    Ok(line) => {
+                        watch(&line);
+                        console.push_str(&line);
+                        console.push('\n');
+                    }
+                    Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => break,
+                    Err(std::sync::mpsc::RecvTimeoutError::Timeout) if in_time => {
+                        in_time = false;
+                        // The console ends with the machine, and so does this loop.
+                        let _ = child.kill();
+                    }
+                    Err(_) => std::thread::sleep(Duration::from_millis(10)),
+                }
+            }
+            (console, in_time)
+        })
+    }
+}
+
+fn last_lines(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(SHOWN)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_shows_the_end_of_a_console() {
+        let text: String = (0..40).map(|n| format!("line {n}\n\n")).collect();
+        let shown = last_lines(&text);
+        assert!(shown.starts_with("line 28\n") && shown.ends_with("line 39"), "{shown}");
+    }
+
+    #[test]
+    fn words_for_the_kernel_follow_the_console() {
+        let machine =
+            Machine { command_line: vec!["mitigations=off".into()], ..Machine::default() };
+        let arguments = machine.arguments();
+        assert!(arguments.iter().any(|argument| argument.ends_with("loglevel=4 mitigations=off")));
+    }
+}

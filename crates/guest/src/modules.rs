@@ -1,0 +1,126 @@
+//! Kernel modules and what they depend on, told from the modules themselves: a package brings no
+//! index, `depmod` would make it.
+
+use crate::error::{Error, at};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The modules below a directory, by name.
+pub struct Modules {
+    kernel: String,
+    files: BTreeMap<String, PathBuf>,
+}
+
+impl Modules {
+    /// Finds them (`*.ko`, `*.ko.xz`). `kernel` is for errors.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
+    pub fn below(kernel: &str, directory: &Path) -> Result<Self, Error> {
+        let mut files = BTreeMap::new();
+        let mut open = vec![directory.to_owned()];
+        while let Some(directory) = open.pop() {
+            for entry in std::fs::read_dir(&directory).map_err(at(&directory))? {
+                let path = entry.map_err(at(&directory))?.path();
+                if path.is_dir() && !path.is_symlink() {
+                    open.push(path);
+                } else if let Some(name) = module_name(&path) {
+                    files.insert(name, path);
+                }
+            }
+        }
+        Ok(Self { kernel: kernel.to_owned(), files })
+    }
+
+    /// The contents of `wanted` and of all that they depend on, each once, in loading order.
+    ///
+    /// # Errors
+    /// When one is not there or cannot be unpacked.
+    pub fn closure(&self, wanted: &[String]) -> Result<Vec<(String, Vec<u8>)>, Error> {
+        let mut order = Vec::new();
+        for name in wanted {
+            self.add(&plain(name), &mut order)?;
+        }
+        Ok(order)
+    }
+
+    fn add(&self, name: &str, order: &mut Vec<(String, Vec<u8>)>) -> Result<(), Error> {
+        if order.iter().any(|(known, _)| known == name) {
+            return Ok(());
+        }
+        let missing =
+            || Error::NoSuchModule { kernel: self.kernel.clone(), module: name.to_owned() };
+        let path = self.files.get(name).ok_or_else(missing)?;
+        let content = read(path)?;
+        // Modules do not depend on one another in circles: the kernel could not load them.
+        for needed in dependencies(&content) {
+            self.add(&needed, order)?;
+        }
+        order.push((name.to_owned(), content));
+        Ok(())
+    }
+}
+
+/// Module names are the same with `-` and with `_`.
+fn plain(name: &str) -> String {
+    name.replace('-', "_")
+}
+
+fn module_name(path: &Path) -> Option<String> {
+    let name = path.file_name()?.to_str()?;
+    name.strip_suffix(".xz").unwrap_or(name).strip_suffix(".ko").map(plain)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    if path.extension().is_none_or(|extension| extension != "xz") {
+        return std::fs::read(path).map_err(at(path));
+    }
+    let mut command = Command::new("xz");
+    crate::kernel::output(command.args(["-dc"]).arg(path), "xz-utils")
+}
+
+/// What stands behind `depends=` in the module's information: strings that end with a zero byte.
+fn dependencies(module: &[u8]) -> Vec<String> {
+    const KEY: &[u8] = b"\0depends=";
+    let Some(at) = module.windows(KEY.len()).position(|window| window == KEY) else {
+        return Vec::new();
+    };
+    let list = module[at + KEY.len()..].split(|&byte| byte == 0).next().unwrap_or_default();
+    let names = String::from_utf8_lossy(list);
+    names.split(',').filter(|name| !name.is_empty()).map(plain).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree() -> tempfile::TempDir {
+        let directory = tempfile::tempdir().unwrap();
+        let net = directory.path().join("drivers/net");
+        std::fs::create_dir_all(&net).unwrap();
+        let module = |depends: &str| format!("ELF\0license=GPL\0depends={depends}\0x");
+        std::fs::write(net.join("vfio-pci.ko"), module("vfio-core,vfio")).unwrap();
+        std::fs::write(net.join("vfio-core.ko"), module("vfio")).unwrap();
+        std::fs::write(net.join("vfio.ko"), module("")).unwrap();
+        std::fs::write(net.join("notes.txt"), "nothing").unwrap();
+        directory
+    }
+
+    #[test]
+    fn what_is_needed_comes_first_and_once() {
+        let tree = tree();
+        let modules = Modules::below("k", tree.path()).unwrap();
+        let order = modules.closure(&["vfio-pci".into(), "vfio".into()]).unwrap();
+        let names: Vec<&str> = order.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["vfio", "vfio_core", "vfio_pci"]);
+    }
+
+    #[test]
+    fn a_module_that_is_not_there_is_named() {
+        let tree = tree();
+        let modules = Modules::below("6.1-test", tree.path()).unwrap();
+        let error = modules.closure(&["igb".into()]).unwrap_err().to_string();
+        assert!(error.contains("kernel 6.1-test has no module igb"), "{error}");
+    }
+}
