@@ -60,6 +60,14 @@ pub struct Options {
     #[arg(long = "device", value_name = "DEVICE")]
     pub devices: Vec<String>,
 
+    /// The back end of a network device: what QEMU's -netdev takes. May be given several times.
+    #[arg(long = "netdev", value_name = "BACK-END")]
+    pub backs: Vec<String>,
+
+    /// Options of the machine (q35), as `kernel-irqchip=split`, which an IOMMU needs.
+    #[arg(long, default_value = "", hide_default_value = true, value_name = "OPTIONS")]
+    pub chipset: String,
+
     /// CPUs of a guest.
     #[arg(long, default_value_t = 2, value_name = "N")]
     pub cpus: usize,
@@ -88,8 +96,9 @@ pub struct Options {
 /// Runs the command under every kernel.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let (mut text, mut results, mut failed) = (String::new(), Vec::new(), Vec::new());
-    for kernel in args.guest.kernels()? {
-        let outcome = args.guest.run(&kernel, args.command.clone())?;
+    for wanted in &args.guest.kernels {
+        let kernel = args.guest.kernel(wanted)?;
+        let outcome = args.guest.run(&kernel, &[], args.command.clone(), image::Files::new())?;
         let (name, seconds) = (&kernel.name, outcome.took.as_secs_f64());
         output::note(format_args!("{name}: status {} after {seconds:.1} s", outcome.status));
         if outcome.status != 0 {
@@ -104,26 +113,30 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
 }
 
 impl Options {
-    /// The kernels, found or fetched.
+    /// A kernel, found or fetched.
     ///
     /// # Errors
-    /// When one cannot be had.
-    pub fn kernels(&self) -> anyhow::Result<Vec<Kernel>> {
+    /// When it cannot be had.
+    pub fn kernel(&self, wanted: &str) -> anyhow::Result<Kernel> {
         let cache = match &self.cache {
             Some(cache) => cache.clone(),
             None => cache().context("no home directory for the cache: give --cache DIR")?,
         };
         std::fs::create_dir_all(&cache).with_context(|| cache.display().to_string())?;
-        let find = |wanted: &String| Ok(Kernel::find(wanted, &cache)?);
-        self.kernels.iter().map(find).collect()
+        Ok(Kernel::find(wanted, &cache)?)
     }
 
-    /// Runs one command under one kernel.
+    /// Runs one command under one kernel, with more words for its command line and more files.
     ///
     /// # Errors
     /// When the guest cannot be made or does not come to its end.
-    pub fn run(&self, kernel: &Kernel, arguments: Vec<String>) -> anyhow::Result<Outcome> {
-        let mut files = image::Files::new();
+    pub fn run(
+        &self,
+        kernel: &Kernel,
+        words: &[String],
+        arguments: Vec<String>,
+        mut files: image::Files,
+    ) -> anyhow::Result<Outcome> {
         for path in &self.files {
             let content = std::fs::read(path).with_context(|| path.display().to_string())?;
             let place = std::path::absolute(path)?;
@@ -143,18 +156,19 @@ impl Options {
                 output::note(format_args!("  {}| {line}", kernel.name));
             }
         };
-        Ok(self.machine().run(kernel, &image, watch)?)
+        Ok(self.machine(words).run(kernel, &image, watch)?)
     }
 
-    fn machine(&self) -> Machine {
+    fn machine(&self, words: &[String]) -> Machine {
+        let backs = self.backs.iter().flat_map(|back| ["-netdev".into(), back.clone()]);
         let devices = self.devices.iter().flat_map(|device| ["-device".into(), device.clone()]);
         Machine {
             cpus: self.cpus,
             memory_mib: self.memory,
             accelerator: self.accel.clone(),
-            command_line: self.command_line.clone(),
-            devices: devices.collect(),
-            chipset: String::new(),
+            command_line: [&self.command_line[..], words].concat(),
+            devices: backs.chain(devices).collect(),
+            chipset: self.chipset.clone(),
             limit: Duration::from_secs(self.limit),
         }
     }

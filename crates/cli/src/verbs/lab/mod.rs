@@ -3,6 +3,7 @@
 mod adc;
 mod compare;
 mod import;
+mod kernels;
 mod list;
 mod load;
 mod place;
@@ -29,6 +30,7 @@ enum What {
     Compare(compare::Args),
     Report(report::Args),
     Import(import::Args),
+    Kernels(kernels::Args),
     Load(load::Args),
     #[command(hide = true)]
     Adc(adc::Args),
@@ -44,6 +46,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         What::Compare(args) => compare::run(&args),
         What::Report(args) => report::run(&args),
         What::Import(args) => import::run(&args),
+        What::Kernels(args) => kernels::run(args),
         What::Load(args) => load::run(&args),
         What::Adc(args) => adc::run(args),
         What::Worker(args) => worker::run(args),
