@@ -30,7 +30,7 @@ enum What {
     Compare(compare::Args),
     Report(report::Args),
     Import(import::Args),
-    Kernels(kernels::Args),
+    Kernels(Box<kernels::Args>),
     Load(load::Args),
     #[command(hide = true)]
     Adc(adc::Args),
@@ -46,7 +46,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         What::Compare(args) => compare::run(&args),
         What::Report(args) => report::run(&args),
         What::Import(args) => import::run(&args),
-        What::Kernels(args) => kernels::run(args),
+        What::Kernels(args) => kernels::run(*args),
         What::Load(args) => load::run(&args),
         What::Adc(args) => adc::run(args),
         What::Worker(args) => worker::run(args),
