@@ -311,7 +311,7 @@ mod tests {
     fn a_folder_that_is_not_there_is_told() {
         let path = Path::new("/not/there/out.wav");
         let mut mock = Mock::new(WavSink::<f32>::new(path, 8000, WavFormat::Int16));
-        mock.feed("in", &[0.0]);
+        mock.feed("in", &[0.0_f32]);
         let error = mock.run().unwrap_err().to_string();
         assert!(error.contains("cannot write /not/there/out.wav: No such file"), "{error}");
     }

@@ -20,7 +20,8 @@ multiversion! {
     ///
     /// # Panics
     /// If `x` is shorter than `out.len() + taps.len() - 1`.
-    pub fn correlate_complex(taps: &[f32], x: &[Sample], out: &mut [Sample]) = correlate_pairs, avx512;
+    pub fn correlate_complex(taps: &[f32], x: &[Sample], out: &mut [Sample])
+        = correlate_pairs, avx512;
 }
 
 #[inline(always)]
