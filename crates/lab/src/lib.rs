@@ -22,7 +22,7 @@
 //! | [`packets`] | packets a second over any link, what each costs, round trips |
 //! | [`observed`], [`record`] | latencies in the order of time; the one format of results |
 //! | [`rate`] | what a host sustains with a radio |
-//! | [`reference`], [`report`] | figures of others; a page for somebody who was not there |
+//! | [`mod@reference`], [`report`] | figures of others; a page for somebody who was not there |
 //! | [`store`] | where results stay |
 //! | [`timer`] | how late a thread runs after its timer |
 //! | [`trial`] | the buffer law put to the test on a scaled clock |

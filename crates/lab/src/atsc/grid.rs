@@ -72,7 +72,7 @@ pub enum Point {
         /// Its power over the signal's.
         level_db: f64,
     },
-    /// One echo, [`DOPPLER_DELAY_US`] late, that turns.
+    /// One echo, `DOPPLER_DELAY_US` late, that turns.
     Doppler {
         /// By so much.
         doppler_hz: f64,

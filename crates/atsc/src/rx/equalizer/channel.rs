@@ -78,7 +78,7 @@ impl Channel {
         power * f64::from(DATA_POWER) / self.noise_power
     }
 
-    /// Power of the taps further than [`NEAR`] from the middle.
+    /// Power of the taps further than `NEAR` from the middle.
     pub fn far_power(&self) -> f64 {
         let near = EARLY - NEAR..EARLY + NEAR + 1;
         let far = self.taps.iter().enumerate().filter(|(i, _)| !near.contains(i));
