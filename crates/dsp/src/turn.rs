@@ -89,11 +89,6 @@ impl Turn<'_> {
         sums: &mut Lanes,
     ) -> u32 {
         let (trim, one) = (self.trim, self.one);
-        #[cfg(target_arch = "x86_64")]
-        if has_avx512() {
-            // SAFETY: the processor has the features.
-            return unsafe { wide(trim, one, oscillator, samples, weights, out, sums) };
-        }
         turn(trim, one, oscillator, samples, weights, out, sums)
     }
 }
@@ -119,27 +114,6 @@ impl Oscillator {
     }
 }
 
-/// Whether this processor runs [`wide`].
-#[cfg(target_arch = "x86_64")]
-fn has_avx512() -> bool {
-    is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq")
-}
-
-/// As [`turn`] with AVX2, bit for bit.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512dq,avx2,fma")]
-fn wide(
-    trim: Trim,
-    one: f32,
-    oscillator: &mut Oscillator,
-    samples: &[[Sample; LANES]],
-    weights: &[[f32; LANES]],
-    out: &mut [[Pair; LANES]],
-    sums: &mut Lanes,
-) -> u32 {
-    turn_body::<true>(trim, one, oscillator, samples, weights, out, sums)
-}
-
 crate::multiversion! {
     fn turn(
         trim: Trim,
@@ -149,7 +123,7 @@ crate::multiversion! {
         weights: &[[f32; LANES]],
         out: &mut [[Pair; LANES]],
         sums: &mut Lanes,
-    ) -> u32 = turn_body;
+    ) -> u32 = turn_body, avx512;
 }
 
 #[inline(always)]
@@ -213,6 +187,19 @@ mod tests {
         }
         weights
     };
+
+    crate::multiversion! {
+        /// As the kernel, without its AVX-512 copy.
+        fn narrow(
+            trim: Trim,
+            one: f32,
+            oscillator: &mut Oscillator,
+            samples: &[[Sample; LANES]],
+            weights: &[[f32; LANES]],
+            out: &mut [[Pair; LANES]],
+            sums: &mut Lanes,
+        ) -> u32 = turn_body;
+    }
 
     fn turn(rate_rad: f64) -> Turn<'static> {
         let (trim, weights) = (Trim::default(), &WEIGHTS);
@@ -281,11 +268,7 @@ mod tests {
         let parts = plain.0.as_flattened().as_flattened().iter();
         let worst = parts.zip(fast.0.as_flattened().as_flattened()).map(|(a, b)| (a - b).abs());
         assert!(worst.max().unwrap() <= 1, "rounded another way, by one at most");
-        #[cfg(target_arch = "x86_64")]
-        if has_avx512() {
-            // SAFETY: the processor has the features.
-            let wide = run(|a, b, c, d, e, f, g| unsafe { wide(a, b, c, d, e, f, g) });
-            assert_eq!(wide, fast);
-        }
+        let narrow = run(|a, b, c, d, e, f, g| narrow(a, b, c, d, e, f, g));
+        assert_eq!(narrow, fast, "AVX2 and AVX-512 to the bit");
     }
 }
