@@ -70,8 +70,7 @@ fn work() -> io::Result<i32> {
         std::fs::write(path, value).map_err(|error| named(path, &error))?;
     }
     let mut command = Command::new("/init");
-    command.args(&job.arguments).envs(job.environment.iter().cloned());
-    command.env("HOME", "/root").current_dir("/tmp");
+    command.args(&job.arguments).env("HOME", "/root").current_dir("/tmp");
     command.stdin(Stdio::null()).stdout(output()?);
     let mut child = command.spawn()?;
     // Orphans of the command stay behind; the power-off takes them.

@@ -17,8 +17,6 @@ pub struct Job {
     pub settings: Vec<(String, String)>,
     /// Arguments of the `millstream` that is run.
     pub arguments: Vec<String>,
-    /// Its environment.
-    pub environment: Vec<(String, String)>,
 }
 
 /// Parts what came over the output line into the command's output and its exit status. The status

@@ -3,6 +3,7 @@
 use crate::output::{self, Report};
 use anyhow::Context;
 use millstream_guest::{Job, Kernel, Machine, Outcome, image};
+use millstream_sys::folders;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -120,7 +121,9 @@ impl Options {
     pub fn kernel(&self, wanted: &str) -> anyhow::Result<Kernel> {
         let cache = match &self.cache {
             Some(cache) => cache.clone(),
-            None => cache().context("no home directory for the cache: give --cache DIR")?,
+            None => folders::cache(folders::variable)
+                .context("no home directory for the cache: give --cache DIR")?
+                .join("millstream/kernels"),
         };
         std::fs::create_dir_all(&cache).with_context(|| cache.display().to_string())?;
         Ok(Kernel::find(wanted, &cache)?)
@@ -148,7 +151,7 @@ impl Options {
             files.push((format!("{MODULES}/{name}.ko"), content));
         }
         let settings = self.settings.clone();
-        let job = Job { modules, settings, arguments, environment: Vec::new() };
+        let job = Job { modules, settings, arguments };
         let image = image::build(Path::new("/proc/self/exe"), &job, &files)?;
         let show = self.console;
         let watch = |line: &str| {
@@ -191,11 +194,4 @@ fn setting(text: &str) -> Result<(String, String), String> {
         Some((path, value)) if path.starts_with('/') => Ok((path.to_owned(), value.to_owned())),
         _ => Err("a setting is PATH=VALUE with a path from /".to_owned()),
     }
-}
-
-fn cache() -> Option<PathBuf> {
-    let base = std::env::var_os("XDG_CACHE_HOME").filter(|path| !path.is_empty());
-    let base = base.map(PathBuf::from);
-    let home = || Some(Path::new(&std::env::var_os("HOME")?).join(".cache"));
-    Some(base.or_else(home)?.join("millstream/kernels"))
 }
