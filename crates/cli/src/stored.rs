@@ -5,8 +5,8 @@ use anyhow::Context;
 use millstream_flow::tune::drift::{self, Cost};
 use millstream_flow::tune::{Interval, Key, Machine, Percent, Pins, Record, Store};
 use millstream_flow::{GraphFile, Plan, Registry, Snapshot};
-use millstream_sys::{Environment, Topology};
-use std::path::{Path, PathBuf};
+use millstream_sys::{Environment, Topology, folders};
+use std::path::Path;
 
 /// The place of one graph's plan on this machine.
 pub struct Place {
@@ -17,7 +17,7 @@ pub struct Place {
 
 /// The user's store.
 pub fn store() -> anyhow::Result<Store> {
-    Ok(Store::of_user(|name| std::env::var_os(name).map(PathBuf::from))?)
+    Ok(Store::of_user(folders::variable)?)
 }
 
 impl Place {

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use millstream_sys::folders;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Serialize;
 
@@ -108,9 +109,8 @@ impl Store {
     /// # Errors
     /// [`StoreError::NoPlace`].
     pub fn path_of_user(variable: impl Fn(&str) -> Option<PathBuf>) -> Result<PathBuf, StoreError> {
-        let set = |name: &str| variable(name).filter(|path| path.is_absolute());
-        let state = set("XDG_STATE_HOME").or_else(|| Some(set("HOME")?.join(".local/state")));
-        Ok(state.ok_or(StoreError::NoPlace)?.join("millstream/lab.sqlite"))
+        let state = folders::state(variable).ok_or(StoreError::NoPlace)?;
+        Ok(state.join("millstream/lab.sqlite"))
     }
 
     /// Opens a store, made if it is not there.

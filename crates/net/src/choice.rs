@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 
 use millstream_link::interfaces;
-use millstream_sys::Environment;
+use millstream_sys::{Environment, folders};
 use serde::{Deserialize, Serialize};
 
 /// The link string that follows the stored choice.
@@ -144,7 +144,8 @@ pub fn decide(interface: &str, stored: &[Stored], machine: &Machine, rights: boo
 /// The file, and what the system says about it.
 pub fn store(choice: Stored) -> Result<PathBuf, (PathBuf, io::Error)> {
     let mut places = places();
-    if rustix::process::geteuid().is_root() && own_folder("XDG_STATE_HOME").is_none() {
+    let named = folders::variable("XDG_STATE_HOME").is_some_and(|path| path.is_absolute());
+    if rustix::process::geteuid().is_root() && !named {
         places.reverse();
     }
     let path = places.swap_remove(0);
@@ -169,14 +170,9 @@ fn write(path: &Path, choice: Stored) -> io::Result<()> {
 
 /// The user's own file below `$XDG_STATE_HOME`, usually `~/.local/state`, and that of the machine.
 fn places() -> Vec<PathBuf> {
-    let own = own_folder("XDG_STATE_HOME");
-    let own = own.or_else(|| Some(own_folder("HOME")?.join(".local/state")));
-    let folders = own.into_iter().chain([PathBuf::from("/var/lib")]);
-    folders.map(|folder| folder.join("millstream/links.json")).collect()
-}
-
-fn own_folder(variable: &str) -> Option<PathBuf> {
-    std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
+    let own = folders::state(folders::variable);
+    let both = own.into_iter().chain([PathBuf::from("/var/lib")]);
+    both.map(|folder| folder.join("millstream/links.json")).collect()
 }
 
 /// A file that is not there or not ours holds no choices.

@@ -8,6 +8,7 @@ mod cpu_set;
 pub mod doctor;
 mod environment;
 pub mod ethtool;
+pub mod folders;
 pub mod journal;
 pub mod netlink;
 mod ntuple;

@@ -3,6 +3,7 @@
 use super::machine::Machine;
 use crate::file::read_text;
 use crate::plan::Plan;
+use millstream_sys::folders;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::{self, Write};
@@ -113,10 +114,8 @@ impl Store {
     /// # Errors
     /// [`StoreError::NoFolder`]: neither is set.
     pub fn of_user(variable: impl Fn(&str) -> Option<PathBuf>) -> Result<Self, StoreError> {
-        let state = variable("XDG_STATE_HOME").filter(|path| path.is_absolute());
-        let home = || variable("HOME").filter(|path| path.is_absolute());
-        let state = state.or_else(|| Some(home()?.join(".local/state")));
-        let folder = state.ok_or(StoreError::NoFolder)?.join("millstream/plans");
+        let state = folders::state(variable).ok_or(StoreError::NoFolder)?;
+        let folder = state.join("millstream/plans");
         Ok(Self { folder })
     }
 

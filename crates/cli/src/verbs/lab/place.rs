@@ -1,6 +1,7 @@
 //! The store, as the command line says it.
 
 use millstream_lab::store::Store;
+use millstream_sys::folders;
 use std::path::PathBuf;
 
 /// Where results are.
@@ -16,7 +17,7 @@ impl StoreArgs {
     pub fn open(&self) -> anyhow::Result<Store> {
         let path = match &self.store {
             Some(path) => path.clone(),
-            None => Store::path_of_user(|name| std::env::var_os(name).map(PathBuf::from))?,
+            None => Store::path_of_user(folders::variable)?,
         };
         Ok(Store::open(&path)?)
     }

@@ -1,0 +1,46 @@
+//! Folders of the user's, by the XDG Base Directory Specification 0.8.
+
+use std::path::PathBuf;
+
+/// What outlives a process but is no configuration: `$XDG_STATE_HOME`, else `$HOME/.local/state`.
+/// `variable` reads an environment; paths in it that are not absolute are ignored.
+#[must_use]
+pub fn state(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
+    of_user(variable, "XDG_STATE_HOME", ".local/state")
+}
+
+/// What can be had again: `$XDG_CACHE_HOME`, else `$HOME/.cache`.
+#[must_use]
+pub fn cache(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
+    of_user(variable, "XDG_CACHE_HOME", ".cache")
+}
+
+/// A variable of this process's environment, as [`state`] and [`cache`] take them.
+#[must_use]
+pub fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).map(PathBuf::from)
+}
+
+fn of_user(
+    variable: impl Fn(&str) -> Option<PathBuf>,
+    name: &str,
+    below_home: &str,
+) -> Option<PathBuf> {
+    let set = |name: &str| variable(name).filter(|path| path.is_absolute());
+    set(name).or_else(|| Some(set("HOME")?.join(below_home)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_comes_before_the_home_folder_unless_it_is_relative() {
+        let of = |own: Option<&str>, home: Option<&str>| {
+            cache(|name| if name == "HOME" { home } else { own }.map(PathBuf::from))
+        };
+        assert_eq!(of(Some("/c"), Some("/h")), Some("/c".into()));
+        assert_eq!(of(Some("c"), Some("/h")), Some("/h/.cache".into()));
+        assert_eq!(of(None, Some("h")), None);
+    }
+}
