@@ -1,6 +1,6 @@
 //! Where a measurement between two processes takes place, as the command line says it.
 
-use crate::interrupt;
+use crate::{interrupt, program};
 use anyhow::Context;
 use millstream_lab::packets::{Ground, Stage};
 use millstream_sys::thread::allowed_cpus;
@@ -96,8 +96,7 @@ impl GroundArgs {
 
 /// This program, as the process of one side.
 fn worker(network: Option<&str>) -> std::io::Result<Command> {
-    let mut command = Command::new(std::env::current_exe()?);
-    command.args(["bench", "worker"]);
+    let mut command = program::command(["bench", "worker"])?;
     command.args(network.map(|network| format!("--network={network}")));
     Ok(command)
 }

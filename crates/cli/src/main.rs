@@ -8,6 +8,7 @@ mod live;
 mod numbers;
 mod output;
 mod playback;
+mod program;
 mod sigmf;
 mod signal;
 mod start;

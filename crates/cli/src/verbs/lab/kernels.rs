@@ -1,15 +1,15 @@
 //! `millstream lab kernels`: a plan under several kernels, each in a guest.
 
 use super::place::StoreArgs;
+use super::planned::PlanArgs;
 use crate::interrupt;
-use crate::output::{Report, note, now};
+use crate::output::{Report, note};
 use crate::verbs::guest::Options;
 use anyhow::{Context, bail};
 use millstream_guest::Kernel;
 use millstream_lab::Record;
 use millstream_lab::design::Plan;
 use serde_json::json;
-use std::path::PathBuf;
 
 /// Where a guest finds its plan.
 const GUEST_PLAN: &str = "/plan.toml";
@@ -26,16 +26,12 @@ const GUEST_RECORDS: &str = "/dev/ttyS1";
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The plan (TOML). Of its restarts, --boots takes the place.
-    plan: PathBuf,
+    #[command(flatten)]
+    planned: PlanArgs,
 
-    /// Boots of each kernel.
+    /// Boots of each kernel, in place of the plan's restarts.
     #[arg(long, default_value_t = 6, value_name = "N")]
     boots: u32,
-
-    /// Name of the run; by default the plan's with the time.
-    #[arg(long, value_name = "NAME")]
-    name: Option<String>,
 
     #[command(flatten)]
     store: StoreArgs,
@@ -62,13 +58,9 @@ struct Side {
 /// Succeeds when every boot gave its records.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     interrupt::install();
-    let text = std::fs::read_to_string(&args.plan)
-        .with_context(|| format!("cannot read the plan {}", args.plan.display()))?;
-    let plan = Plan::parse(&text)?;
+    let (plan, name) = args.planned.read()?;
     let sides = sides(&args.guest)?;
     let mut store = args.store.open()?;
-    let name = args.name.clone().unwrap_or_else(|| format!("{} {}", plan.name, now()));
-    anyhow::ensure!(!name.contains('/') && !name.is_empty(), "--name {name}: without a slash");
     note(format_args!("run     {name}"));
     let (mut booted, mut seconds, all) = (0, 0.0, args.boots as usize * sides.len());
     for round in 0..args.boots {

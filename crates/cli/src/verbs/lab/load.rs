@@ -1,9 +1,10 @@
 //! `millstream lab load`: a load profile by hand.
 
-use super::worker::{WORKER, program};
+use super::worker::WORKER;
 use crate::interrupt;
 use crate::numbers::positive;
 use crate::output::Report;
+use crate::program;
 use anyhow::Context;
 use millstream_lab::load::{Profiles, Running};
 use millstream_sys::CpuSet;
@@ -49,7 +50,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     interrupt::install();
     let allowed = allowed_cpus().context("cannot see which CPUs there are")?;
     let worker: Vec<String> = WORKER.iter().map(|&word| word.to_owned()).collect();
-    let start = || program(&worker);
+    let start = || program::command(&worker);
     let mut load = Running::begin(profiles.get(name)?, &allowed, &args.measured, &start)?;
     let until = Instant::now() + Duration::from_secs_f64(args.time.min(1e6));
     while Instant::now() < until && !interrupt::asked() {

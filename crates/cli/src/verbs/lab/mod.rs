@@ -7,6 +7,7 @@ mod kernels;
 mod list;
 mod load;
 mod place;
+mod planned;
 mod report;
 mod run;
 mod sets;

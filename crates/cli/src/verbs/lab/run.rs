@@ -1,10 +1,12 @@
 //! `millstream lab run`: a plan carried out.
 
 use super::place::StoreArgs;
-use super::worker::{WORKER, program};
+use super::planned::PlanArgs;
+use super::worker::WORKER;
 use crate::interrupt;
 use crate::live::Live;
-use crate::output::{Report, note, now};
+use crate::output::{Report, note};
+use crate::program;
 use anyhow::Context;
 use millstream_lab::Record;
 use millstream_lab::design::run::{Line, Outcome};
@@ -28,12 +30,8 @@ use std::time::{Duration, Instant};
   sudo millstream lab run plans/timer.toml
   sudo millstream lab run plans/timer.toml --records out.jsonl --no-store")]
 pub struct Args {
-    /// The plan (TOML).
-    plan: PathBuf,
-
-    /// Name of the run; by default the plan's with the time.
-    #[arg(long, value_name = "NAME")]
-    name: Option<String>,
+    #[command(flatten)]
+    planned: PlanArgs,
 
     #[command(flatten)]
     store: StoreArgs,
@@ -50,17 +48,12 @@ pub struct Args {
 /// Succeeds when the plan was carried out to its end.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     interrupt::install();
-    let text = std::fs::read_to_string(&args.plan)
-        .with_context(|| format!("cannot read the plan {}", args.plan.display()))?;
-    let plan = Plan::parse(&text)?;
-    let started = now();
-    let name = args.name.clone().unwrap_or_else(|| format!("{} {started}", plan.name));
-    anyhow::ensure!(!name.contains('/') && !name.is_empty(), "--name {name}: without a slash");
+    let (plan, name) = args.planned.read()?;
     let mut store = if args.no_store { None } else { Some(args.store.open()?) };
     let mut file = args.records.as_ref().map(open_records).transpose()?;
     let mut live = Live::new();
     let mut host = Host {
-        program,
+        program: |args| program::command(args),
         worker: WORKER,
         allowed: allowed_cpus().context("cannot see which CPUs there are")?,
         measured: plan.measured_cpus.clone(),

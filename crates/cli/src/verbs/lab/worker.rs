@@ -17,10 +17,3 @@ pub fn run(Args {}: Args) -> anyhow::Result<Report> {
 
 /// Arguments that start it.
 pub const WORKER: &[&str] = &["lab", "worker"];
-
-/// This program with arguments.
-pub fn program(args: &[String]) -> std::io::Result<std::process::Command> {
-    let mut command = std::process::Command::new(std::env::current_exe()?);
-    command.args(args);
-    Ok(command)
-}

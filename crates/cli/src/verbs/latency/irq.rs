@@ -1,23 +1,21 @@
 //! `millstream latency irq`: from a converter's edge to the user who reads its samples.
 
-use super::samples;
+use super::{class, samples};
 use crate::interrupt;
 use crate::numbers::positive;
 use crate::output::{Report, note, now};
+use crate::program;
 use anyhow::Context;
 use millstream_lab::Measured;
 use millstream_lab::irq::{Interrupts, Plan, Taken, measure};
 use millstream_lab::picture::short_time;
 use millstream_lab::timer::Quiet;
-use millstream_sys::sched::{Class, set_current_thread};
+use millstream_sys::sched::Class;
 use millstream_sys::thread::allowed_cpus;
 use serde_json::{Map, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::process::Command;
-
-/// The class that is taken where none is asked for and the right is there.
-const CLASS: Class = Class::Fifo(80);
 
 /// Measures the way of an interrupt: from the edge at an imitated converter to the user who reads
 /// its samples, in parts.
@@ -71,7 +69,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let [cpu, device_cpu] = args.places()?;
     let quiet = Quiet::begin();
     quiet.missing().iter().for_each(|missing| note(format_args!("millstream: {missing}")));
-    let class = args.class();
+    let class = class::chosen(args.class);
     let period_ns = (args.period_us * 1e3).round();
     anyhow::ensure!((2e4..=1e10).contains(&period_ns), "--period-us: give 20 to 10000000");
     let mut records = Vec::new();
@@ -111,26 +109,11 @@ impl Args {
         }
         Ok([cpu, device_cpu])
     }
-
-    /// Tries the default on a thread of its own: the rights show only then.
-    fn class(&self) -> Class {
-        self.class.unwrap_or_else(|| {
-            match std::thread::spawn(|| set_current_thread(CLASS)).join() {
-                Ok(Err(refused)) => {
-                    note(format_args!("millstream: {refused}; measuring in the ordinary class"));
-                    Class::Other
-                }
-                _ => CLASS,
-            }
-        })
-    }
 }
 
 /// This program as the device.
 fn device([memory, line]: [i32; 2]) -> std::io::Result<Command> {
-    let mut command = Command::new(std::env::current_exe()?);
-    command.args(["lab", "adc", &memory.to_string(), &line.to_string()]);
-    Ok(command)
+    program::command(["lab", "adc", &memory.to_string(), &line.to_string()])
 }
 
 fn measured(plan: &Plan, started: String, taken: Taken) -> Measured {

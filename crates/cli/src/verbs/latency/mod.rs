@@ -1,6 +1,7 @@
 //! `millstream latency`: how late things are on this machine, as distributions. One file a
 //! measurement.
 
+mod class;
 mod explain;
 mod irq;
 mod link;

@@ -1,20 +1,17 @@
 //! `millstream latency timer`: how late threads run after their timers.
 
-use super::samples;
+use super::{class, samples};
 use crate::interrupt;
 use crate::numbers::positive;
 use crate::output::{Report, note, now};
 use anyhow::Context;
 use millstream_lab::Measured;
-use millstream_lab::timer::{Mechanism, Plan, Quiet, Taken, TimerError, measure};
+use millstream_lab::timer::{Mechanism, Plan, Quiet, Taken, measure};
 use millstream_sys::CpuSet;
 use millstream_sys::sched::Class;
 use millstream_sys::thread::allowed_cpus;
 use serde_json::{Map, json};
 use std::collections::BTreeMap;
-
-/// The class that is taken where none is asked for and the right is there.
-const CLASS: Class = Class::Fifo(80);
 
 /// Measures how late a thread runs after its timer, on each CPU: what cyclictest measures.
 ///
@@ -82,20 +79,13 @@ enum Via {
 /// Succeeds when every sample was taken.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     interrupt::install();
-    let mut plan = args.plan()?;
+    let plan = args.plan()?;
     let quiet = Quiet::begin();
     quiet.missing().iter().for_each(|missing| note(format_args!("millstream: {missing}")));
     let mut records = Vec::new();
     while records.len() < plan.cpus.len() * args.samples as usize && !interrupt::asked() {
         let started = now();
-        let taken = match measure(&plan, interrupt::asked) {
-            Err(TimerError::Class(refused)) if args.class.is_none() && plan.class == CLASS => {
-                note(format_args!("millstream: {refused}; measuring in the ordinary class"));
-                plan.class = Class::Other;
-                continue;
-            }
-            taken => taken?,
-        };
+        let taken = measure(&plan, interrupt::asked)?;
         records.extend(taken.into_iter().map(|taken| measured(&plan, &started, taken)));
     }
     records.retain(|record| record.observed.histogram.count() > 0);
@@ -129,7 +119,7 @@ impl Args {
                 Via::Nanosleep => Mechanism::Nanosleep,
                 Via::Timerfd => Mechanism::Timerfd,
             },
-            class: self.class.unwrap_or(CLASS),
+            class: class::chosen(self.class),
             interval_ns: interval_ns as u64,
             count,
             handicap_ns: self.handicap_us * 1000,
