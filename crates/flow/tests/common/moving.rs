@@ -3,7 +3,7 @@
 use super::{Add, Nibble};
 use millstream_flow::{Block, BlockError, Context, Graph, In, Out, Partition, Plan};
 use millstream_flow::{PortVisitor, WaitMode, Work};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -41,20 +41,22 @@ impl Random {
     }
 }
 
-/// Threads of this process whose names begin with `prefix`.
-pub fn threads_called(prefix: &str) -> usize {
+/// Threads of this process whose names begin with `prefix`, each as its number and its name. The
+/// list is no picture of one moment: threads can begin and end while it is read.
+pub fn threads_called(prefix: &str) -> BTreeSet<String> {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
     let stats = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("stat")).ok());
-    stats.filter(|stat| is_called(stat, prefix)).count()
+    stats.filter_map(|stat| name_if_called(&stat, prefix)).collect()
 }
 
 /// By proc_pid_stat(5). A thread that has been joined can be listed for another moment: the kernel
 /// tells of its end before it takes it off the list. Such a one is exiting.
-fn is_called(stat: &str, prefix: &str) -> bool {
+fn name_if_called(stat: &str, prefix: &str) -> Option<String> {
     const PF_EXITING: u32 = 4;
-    let (name, rest) = stat.split_once('(').unwrap().1.rsplit_once(')').unwrap();
+    let (name, rest) = stat.rsplit_once(')').unwrap();
     let flags: u32 = rest.split_whitespace().nth(6).unwrap().parse().unwrap();
-    name.starts_with(prefix) && flags & PF_EXITING == 0
+    let called = name.split_once('(').unwrap().1.starts_with(prefix);
+    (called && flags & PF_EXITING == 0).then(|| name.to_owned())
 }
 
 /// Ends a [`Counted`] and learns how far it came.
