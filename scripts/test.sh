@@ -6,7 +6,7 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 status=0
 
-cargo test --workspace "$@" 2>&1 | tee "$log" || status=1
+cargo test --workspace --no-fail-fast "$@" 2>&1 | tee "$log" || status=1
 echo "== loom models (lock-free types under every interleaving)"
 RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
   cargo test -p millstream-ring --release --test loom 2>&1 | tee -a "$log" || status=1
