@@ -73,6 +73,7 @@ pub fn tune<'a>(
         plan: default.clone(),
         words: Vec::new(),
         tried: Vec::new(),
+        again: None,
         together: (0, 0),
     };
     let first = search.session.measure_default(default);
@@ -99,6 +100,8 @@ struct Search<'a, 'b> {
     words: Vec<String>,
     /// Plans that have clearly lost.
     tried: Vec<Plan>,
+    /// The stored plan, where its first race said nothing clear: it was better once.
+    again: Option<Candidate>,
     together: (usize, usize),
 }
 
@@ -163,7 +166,9 @@ impl Search<'_, '_> {
         self.session.random.shuffle(&mut all);
         all.truncate(affordable);
         self.together = (all.len(), there);
-        let best = self.session.sift(all, self.default, GLANCE, RACERS)?;
+        let mut best = self.session.sift(all, self.default, GLANCE, RACERS)?;
+        best.retain(|one| self.again.as_ref().is_none_or(|again| again.plan != one.plan));
+        best.extend(self.again.take());
         self.race(Stage::Together, best)
     }
 
@@ -249,6 +254,8 @@ impl Search<'_, '_> {
             // Who lost narrowly may have had bad luck, and gets another chance in the next pass.
             if matches!(verdict, Verdict::Dropped { .. } | Verdict::Failed { .. }) {
                 self.tried.push(runner.candidate.plan.clone());
+            } else if self.session.stage == Stage::Start && !is_kept {
+                self.again = Some(runner.candidate.clone()).filter(|one| one.plan != *self.default);
             }
             let attempt = runner.attempt(&self.session, noise, verdict);
             self.session.log.push(attempt);

@@ -202,6 +202,33 @@ fn a_second_search_starts_from_what_the_first_found() {
 }
 
 #[test]
+fn a_stored_plan_gets_another_chance_when_its_first_race_says_nothing() {
+    /// What is done to the first figures of one plan.
+    struct Shaken(Simulated, Plan, Vec<f64>);
+    impl Trial for Shaken {
+        fn measure(&mut self, plan: &Plan) -> Result<Measured, TrialError> {
+            let measured = self.0.measure(plan)?;
+            let factor = if *plan == self.1 { self.2.pop() } else { None };
+            Ok(Measured { figure: measured.figure * factor.unwrap_or(1.0), ..measured })
+        }
+    }
+    let (shape, default) = chain(8);
+    let space = space(&shape, Pins::default());
+    let mut machine = Simulated::new(10, &shape.blocks);
+    let settings = Settings::default();
+    let first = tune(&mut machine, &space, &default, None, settings, &mut |_| true).unwrap();
+    let stored = first.plan;
+    let mut machine = Shaken(machine, stored.clone(), vec![0.2, 1.5]);
+    let start = Some(&stored);
+    let second = tune(&mut machine, &space, &default, start, settings, &mut |_| true).unwrap();
+    let of_stored: Vec<_> =
+        second.attempts.iter().filter(|one| one.what == "the stored plan").collect();
+    assert_eq!(of_stored[0].verdict.to_string(), "no faster than what is kept");
+    assert_eq!(of_stored[1].stage, Stage::Together);
+    assert!(machine.0.truth(&second.plan) >= 0.98 * machine.0.truth(&stored));
+}
+
+#[test]
 fn a_plan_that_fails_is_dropped_and_a_default_that_fails_is_told() {
     struct Picky(Plan, bool);
     impl Trial for Picky {
