@@ -3,8 +3,9 @@
 //! Samples and taps are pairs of 16-bit parts, so that one instruction multiplies both parts and
 //! adds them up, in twice as many lanes as floats have. Four times in a row share one window of
 //! samples, because loading, not multiplying, is what bounds a filter with another set of taps for
-//! every output. Each time takes the nearest of many tabulated phases. Sums are exact: every copy
-//! gives the same bits.
+//! every output. Each time takes the nearest of many tabulated phases. Outputs are levelled before
+//! they are written, and measured meanwhile. Sums of products are exact and everything after them
+//! is done in one order: every copy gives the same bits.
 
 #[cfg(target_arch = "x86_64")]
 mod x86;
@@ -72,6 +73,43 @@ pub struct Times {
     pub step: f64,
 }
 
+/// What is done to outputs: an offset taken away, a limit on both sides, a gain.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Levelling {
+    /// What is taken away.
+    pub offset: f32,
+    /// How far from it outputs may lie.
+    pub limit: f32,
+    /// What they are multiplied by.
+    pub gain: f32,
+}
+
+impl Default for Levelling {
+    fn default() -> Self {
+        Self { offset: 0.0, limit: f32::MAX, gain: 1.0 }
+    }
+}
+
+impl Levelling {
+    /// An output, before the gain.
+    #[inline(always)]
+    #[must_use]
+    pub fn place(&self, x: f32) -> f32 {
+        let x = x - self.offset;
+        let x = if x > -self.limit { x } else { -self.limit };
+        if x < self.limit { x } else { self.limit }
+    }
+}
+
+/// Of outputs with offset and limit, before the gain.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Means {
+    /// The mean.
+    pub plain: f32,
+    /// The mean square.
+    pub square: f32,
+}
+
 impl Sampler {
     /// Tabulates `response`, a function of time in samples that is zero beyond `half_span`, for
     /// outputs at most `max_step` samples apart.
@@ -128,11 +166,20 @@ impl Sampler {
         self.gain
     }
 
-    /// A part of the filter's outputs at the times, for samples of which `one` stands for 1.0.
+    /// A part of the filter's outputs at the times, levelled, for samples of which `one` stands for
+    /// 1.0.
     ///
     /// # Panics
     /// If the outputs are not a multiple of [`GROUP`], or the row does not hold what they need.
-    pub fn sample(&self, part: Part, times: Times, row: &[Pair], one: f64, out: &mut [f32]) {
+    pub fn sample(
+        &self,
+        part: Part,
+        times: Times,
+        (row, one): (&[Pair], f64),
+        levelling: Levelling,
+        out: &mut [f32],
+    ) -> Means {
+        let len = out.len();
         let (groups, rest) = out.as_chunks_mut::<GROUP>();
         assert!(rest.is_empty(), "whole groups");
         let run = Run {
@@ -142,20 +189,13 @@ impl Sampler {
             at: self.fixed(times.start + 0.5 / f64::from(self.phases)),
             step: self.fixed(times.step),
             scale: (1.0 / (self.scale * one)) as f32,
+            levelling,
         };
         assert!(run.fits(groups.len()), "samples around every time");
-        #[cfg(target_arch = "x86_64")]
-        {
-            if x86::has_vnni() {
-                // SAFETY: the processor has the features, and the samples are there.
-                return unsafe { x86::sample_512(&run, groups) };
-            }
-            if crate::simd::has_avx2_fma() {
-                // SAFETY: the processor has the features, and the samples are there.
-                return unsafe { x86::sample_256(&run, groups) };
-            }
-        }
-        sample_plain(&run, groups);
+        let [plain, square] = run.run(groups).map(|[a, b, c, d, e, f, g, h]| {
+            (((a + b) + (c + d)) + ((e + f) + (g + h))) / len.max(1) as f32
+        });
+        Means { plain, square }
     }
 
     /// A time in fixed point.
@@ -184,9 +224,29 @@ struct Run<'a> {
     step: u64,
     /// From sums to outputs.
     scale: f32,
+    levelling: Levelling,
 }
 
+/// For each place in a group, the sum of outputs and of their squares.
+type Sums = [[f32; GROUP]; 2];
+
 impl Run<'_> {
+    /// The best copy of [`sample_plain`] for this processor.
+    fn run(&self, groups: &mut [[f32; GROUP]]) -> Sums {
+        #[cfg(target_arch = "x86_64")]
+        {
+            if x86::has_vnni() {
+                // SAFETY: the processor has the features, and the samples are there.
+                return unsafe { x86::sample_512(self, groups) };
+            }
+            if crate::simd::has_avx2_fma() {
+                // SAFETY: the processor has the features, and the samples are there.
+                return unsafe { x86::sample_256(self, groups) };
+            }
+        }
+        sample_plain(self, groups)
+    }
+
     /// Whether the windows of so many groups lie in the row, with every time less than `lead`
     /// samples behind the one whose window it shares.
     fn fits(&self, groups: usize) -> bool {
@@ -214,22 +274,27 @@ impl Run<'_> {
     }
 }
 
-/// The reference.
-fn sample_plain(run: &Run<'_>, out: &mut [[f32; GROUP]]) {
+/// The reference. The run must [fit](Run::fits).
+fn sample_plain(run: &Run<'_>, out: &mut [[f32; GROUP]]) -> Sums {
     let window = run.sampler.window;
-    let mut at = run.at;
-    for four in out.as_flattened_mut().as_chunks_mut::<SHARE>().0 {
-        let first = at;
-        let samples = &run.row[run.window(first)..][..window];
-        for out in four {
-            let taps = &run.rows[run.taps(at, first)..][..window];
-            let products = taps.iter().zip(samples).map(|(tap, x)| {
-                i32::from(tap[0]) * i32::from(x[0]) + i32::from(tap[1]) * i32::from(x[1])
-            });
-            *out = products.sum::<i32>() as f32 * run.scale;
-            at += run.step;
+    let (mut at, mut first) = (run.at, run.at);
+    let mut sums = Sums::default();
+    for (n, out) in out.as_flattened_mut().iter_mut().enumerate() {
+        if n.is_multiple_of(SHARE) {
+            first = at;
         }
+        let samples = &run.row[run.window(first)..][..window];
+        let taps = &run.rows[run.taps(at, first)..][..window];
+        let products = taps.iter().zip(samples).map(|(tap, x)| {
+            i32::from(tap[0]) * i32::from(x[0]) + i32::from(tap[1]) * i32::from(x[1])
+        });
+        let y = run.levelling.place(products.sum::<i32>() as f32 * run.scale);
+        sums[0][n % GROUP] += y;
+        sums[1][n % GROUP] += y * y;
+        *out = y * run.levelling.gain;
+        at += run.step;
     }
+    sums
 }
 
 #[cfg(test)]

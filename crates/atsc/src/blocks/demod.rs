@@ -89,13 +89,22 @@ impl Block for AtscDemod {
             let (missing, until_gap) = self.next_gap();
             let count = samples.len().min(CHUNK_SAMPLES).min(until_gap);
             let Self { front_end, pending, .. } = self;
+            let (room, mut made) = (self.output.slice_mut(), 0);
+            let mut on_segment = |segment: &Segment| match room.get_mut(made) {
+                Some(place) => {
+                    *place = *segment;
+                    made += 1;
+                }
+                None => pending.push_back(*segment),
+            };
             if missing > 0 {
-                front_end.gap(missing, &mut |segment| pending.push_back(*segment));
+                front_end.gap(missing, &mut on_segment);
                 self.gaps_taken = self.input.position() + 1;
-                continue;
+            } else {
+                front_end.process(&samples[..count], &mut on_segment);
+                self.input.consume(count);
             }
-            front_end.process(&samples[..count], &mut |segment| pending.push_back(*segment));
-            self.input.consume(count);
+            self.output.produce(made);
         }
         Ok(Work::Continue)
     }

@@ -15,12 +15,12 @@ use millstream_dsp::turn::Turn;
 use std::f64::consts::TAU;
 
 /// Time between updates of the loop, and the samples that it is a multiple of.
-const BLOCK_S: f64 = 10e-6;
+const BLOCK_S: f64 = 40e-6;
 const BLOCK_UNIT: usize = 16;
 
 /// Loop bandwidth while pulling in, and the number of updates that lasts (about 3 ms).
 const ACQUIRE_BANDWIDTH_HZ: f64 = 2000.0;
-const ACQUIRE_UPDATES: u32 = 300;
+const ACQUIRE_UPDATES: u32 = 75;
 
 /// Loop bandwidth while tracking.
 const TRACK_BANDWIDTH_HZ: f64 = 300.0;
@@ -29,7 +29,7 @@ const TRACK_BANDWIDTH_HZ: f64 = 300.0;
 const PULL_LIMIT_HZ: f64 = 3000.0;
 
 /// Weight of a block in the pilot's mean amplitude.
-const PILOT_WEIGHT: f32 = 1.0 / 64.0;
+const PILOT_WEIGHT: f32 = 1.0 / 16.0;
 
 /// The phase-locked loop: turns the pilot to zero frequency and phase.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! Blocks of symbols to segments.
 
-use super::symbol_block::{BLOCK_SYMBOLS, SymbolBlock};
+use super::symbol_block::{BLOCK_SYMBOLS, Places, SymbolBlock};
 use crate::params::{SEGMENT_SYMBOLS, SYNC_SYMBOLS};
 use crate::segment::WholeSegment;
 use bytemuck::Zeroable;
@@ -77,11 +77,14 @@ impl Cutter {
         self.skip + SEGMENT_SYMBOLS - begun
     }
 
-    /// Whether symbols of a segment sync are in the next block.
+    /// Where symbols of a segment sync are in the next block.
     #[must_use]
-    pub fn is_at_sync(&self) -> bool {
-        let ahead = self.ahead() % SEGMENT_SYMBOLS;
-        !(BLOCK_SYMBOLS..=SEGMENT_SYMBOLS - SYNC_SYMBOLS).contains(&ahead)
+    pub fn sync(&self) -> Places {
+        match self.ahead() % SEGMENT_SYMBOLS {
+            ahead if ahead < BLOCK_SYMBOLS => Places::around(ahead, ahead + SYNC_SYMBOLS),
+            // As many of them as are still to come.
+            ahead => Places::around(0, (ahead + SYNC_SYMBOLS).saturating_sub(SEGMENT_SYMBOLS)),
+        }
     }
 }
 
@@ -97,10 +100,13 @@ mod tests {
             for n in 0..50 {
                 let re = std::array::from_fn(|k| (n * BLOCK_SYMBOLS + k) as f32);
                 // Symbols of the sync that comes: in this block, or not.
-                let first = (n * BLOCK_SYMBOLS) as isize - skip as isize;
-                let last = first + BLOCK_SYMBOLS as isize - 1;
-                let in_sync = |at: isize| at.rem_euclid(SEGMENT_SYMBOLS as isize) < 4;
-                assert_eq!(cutter.is_at_sync(), (first..=last).any(in_sync), "{skip} {n}");
+                let Places { from, to } = cutter.sync();
+                for k in 0..BLOCK_SYMBOLS {
+                    let at = (n * BLOCK_SYMBOLS + k) as isize - skip as isize;
+                    let in_sync = at.rem_euclid(SEGMENT_SYMBOLS as isize) < 4;
+                    assert!(!in_sync || (from..to).contains(&k), "{skip} {n} {k}");
+                }
+                assert!(to - from <= 16, "{skip} {n}");
                 let whole = cutter.push(&SymbolBlock { re, im: re.map(|x| -x) });
                 let end = (n + 1) * BLOCK_SYMBOLS;
                 if whole {

@@ -10,12 +10,12 @@
 use super::carrier::Carrier;
 use super::level::Level;
 use super::packer::Packer;
-use super::symbol_block::{BLOCK_SYMBOLS, BlockOrder, SymbolBlock};
+use super::symbol_block::{BLOCK_SYMBOLS, BlockOrder, Places, SymbolBlock};
 use crate::Sample;
 use crate::params::{PILOT_OFFSET_HZ, ROLL_OFF, SYMBOL_RATE_HZ};
 use millstream_dsp::Complex;
 use millstream_dsp::pulse::windowed_rrc;
-use millstream_dsp::sampler::{Part, Sampler, Times};
+use millstream_dsp::sampler::{Levelling, Part, Sampler, Times};
 use std::f64::consts::TAU;
 
 /// Pulse length on either side, in pairs of symbols, and its Kaiser window: intersymbol
@@ -92,16 +92,19 @@ impl Demodulator {
         if end as usize + self.filter.after() > row.len() {
             return false;
         }
-        let times = Times { start: self.at, step: self.step };
-        let one = one.max(f64::MIN_POSITIVE);
-        self.filter.sample(Part::Real, times, row, one, &mut block.re);
-        if order.whole {
-            self.filter.sample(Part::Imaginary, times, row, one, &mut block.im);
-        } else {
-            block.im.fill(0.0);
-        }
+        let row = (row, one.max(f64::MIN_POSITIVE));
+        let times =
+            |first: usize| Times { start: self.at + self.step * first as f64, step: self.step };
+        let levelling = self.level.process(order.held, &mut |levelling| {
+            self.filter.sample(Part::Real, times(0), row, levelling, &mut block.re)
+        });
+        // The imaginary part has no pilot, and gets the same gain.
+        let levelling = Levelling { offset: 0.0, ..levelling };
+        let Places { from, to } = order.imaginary;
+        block.im.fill(0.0);
+        let im = &mut block.im[from..to];
+        self.filter.sample(Part::Imaginary, times(from), row, levelling, im);
         self.at = end;
-        self.level.process(block, order);
         true
     }
 

@@ -8,7 +8,7 @@ use super::demodulator::Demodulator;
 use super::field_tracker::{FieldStep, FieldTracker};
 use super::pilot::{PilotFinder, PilotSearch};
 use super::segment_sync::{SegmentSync, SyncOutput};
-use super::symbol_block::{BlockOrder, SymbolBlock};
+use super::symbol_block::{BlockOrder, Places, SymbolBlock};
 use crate::Sample;
 use crate::monitor::{LockState, Monitor};
 use crate::params::{FIELD_SEGMENTS, MIN_SAMPLE_RATE_HZ};
@@ -250,9 +250,10 @@ impl Receiving {
 
     /// What the next block is to have.
     fn order(&self, gap: bool) -> BlockOrder {
+        let whole = self.fields.wants_whole();
         BlockOrder {
             held: gap || self.sync.is_held(),
-            whole: self.sync.wants_whole() || self.fields.wants_whole(),
+            imaginary: if whole { Places::ALL } else { self.sync.imaginary() },
         }
     }
 

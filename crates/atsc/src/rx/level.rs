@@ -1,9 +1,7 @@
 //! Removal of the pilot's direct component, and automatic gain.
 
-use super::symbol_block::{BLOCK_SYMBOLS, BlockOrder, SymbolBlock};
 use crate::params::DATA_POWER;
-use millstream_dsp::rotator::LANES;
-use millstream_dsp::{multiversion, simd::madd};
+use millstream_dsp::sampler::{Levelling, Means};
 
 /// Blocks during which the averages follow quickly, while the carrier loop pulls in.
 const ACQUIRE_BLOCKS: u32 = 300;
@@ -57,30 +55,31 @@ impl Level {
         self.power.sqrt()
     }
 
-    /// Levels one block; without a signal (`held`) the gain stays. The imaginary part, if there is
-    /// one, has no pilot and gets the same gain.
-    pub fn process(&mut self, block: &mut SymbolBlock, order: BlockOrder) {
-        let [mean_weight, power_weight] = if order.held { [0.0; 2] } else { self.weights() };
+    /// Makes a block with `make`, which levels what it makes; without a signal (`held`) the gain
+    /// stays. Gives how the block was levelled; the very first is made more than once.
+    pub fn process(&mut self, held: bool, make: &mut dyn FnMut(Levelling) -> Means) -> Levelling {
+        if self.blocks == 0 && !held {
+            self.begin(make);
+        }
+        let [mean_weight, power_weight] = if held { [0.0; 2] } else { self.weights() };
         let limit = self.limit();
-        if self.blocks == 0 {
-            self.seen = block.re.iter().sum::<f32>() / BLOCK_SYMBOLS as f32;
-        }
         self.mean += mean_weight * (self.seen - self.mean).clamp(-limit, limit);
-        let gain = self.gain();
-        let [mean, power] = scale(&mut block.re, self.mean, gain, limit);
-        self.seen = self.mean + mean;
-        self.power += power_weight * (power - self.power);
-        if order.whole {
-            scale(&mut block.im, 0.0, gain, limit);
-        }
-        if self.blocks == 0 {
-            // The first block has to set its own gain.
-            let gain = self.gain() / gain;
-            block.re.iter_mut().chain(&mut block.im).for_each(|x| *x *= gain);
-        }
-        if !order.held {
+        let levelling = Levelling { offset: self.mean, limit, gain: self.gain() };
+        let Means { plain, square } = make(levelling);
+        self.seen = self.mean + plain;
+        self.power += power_weight * (square - self.power);
+        if !held {
             self.blocks = self.blocks.saturating_add(1);
         }
+        levelling
+    }
+
+    /// The first block has to set its own mean and gain.
+    fn begin(&mut self, make: &mut dyn FnMut(Levelling) -> Means) {
+        self.mean = make(Levelling::default()).plain;
+        let Means { plain, square } = make(Levelling { offset: self.mean, ..Levelling::default() });
+        self.seen = self.mean + plain;
+        self.power = square;
     }
 
     fn gain(&self) -> f32 {
@@ -106,67 +105,39 @@ impl Level {
     }
 }
 
-multiversion! {
-    /// Takes the mean away, limits, multiplies by the gain; gives mean and mean square of what is
-    /// there before the gain.
-    fn scale(
-        x: &mut [f32; BLOCK_SYMBOLS],
-        mean: f32,
-        gain: f32,
-        limit: f32,
-    ) -> [f32; 2] = scale_body;
-}
-
-#[inline(always)]
-fn scale_body<const FMA: bool>(
-    x: &mut [f32; BLOCK_SYMBOLS],
-    mean: f32,
-    gain: f32,
-    limit: f32,
-) -> [f32; 2] {
-    let mut sums = [[0.0; LANES]; 2];
-    for x in x.as_chunks_mut::<LANES>().0 {
-        for lane in 0..LANES {
-            let y = between(x[lane] - mean, limit);
-            sums[0][lane] += y;
-            sums[1][lane] = madd::<FMA>(y, y, sums[1][lane]);
-            x[lane] = y * gain;
-        }
-    }
-    sums.map(|[a, b, c, d, e, f, g, h]| {
-        (((a + b) + (c + d)) + ((e + f) + (g + h))) / BLOCK_SYMBOLS as f32
-    })
-}
-
-/// `x` cut to `limit` on both sides, as two instructions do it.
-#[inline(always)]
-fn between(x: f32, limit: f32) -> f32 {
-    let x = if x > -limit { x } else { -limit };
-    if x < limit { x } else { limit }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const WHOLE: BlockOrder = BlockOrder { held: false, whole: true };
+    /// Levels these numbers; gives what becomes of them.
+    fn process(level: &mut Level, held: bool, block: &[f32]) -> Vec<f32> {
+        let mut out = Vec::new();
+        level.process(held, &mut |levelling| {
+            let placed: Vec<f32> = block.iter().map(|x| levelling.place(*x)).collect();
+            let mean = |x: &dyn Fn(f32) -> f32| {
+                placed.iter().map(|y| x(*y)).sum::<f32>() / block.len() as f32
+            };
+            out = placed.iter().map(|y| y * levelling.gain).collect();
+            Means { plain: mean(&|y| y), square: mean(&|y| y * y) }
+        });
+        out
+    }
 
     #[test]
     fn levels_become_nominal_whatever_the_input() {
         for gain in [1e-4, 1.0, 3e4] {
             let mut level = Level::new();
-            let mut block = SymbolBlock::default();
+            let mut out = Vec::new();
             for n in 0..3000 {
                 let data = |k: usize| ((k * 7 + n * 3) % 8) as f32 * 2.0 - 7.0;
-                block.re = std::array::from_fn(|k| gain * (data(k) + 1.25));
-                block.im = std::array::from_fn(|k| -gain * data(k));
-                level.process(&mut block, WHOLE);
-                let loudest = block.re.iter().fold(0.0, |a: f32, x| a.max(x.abs()));
+                let block: [f32; 104] = std::array::from_fn(|k| gain * (data(k) + 1.25));
+                out = process(&mut level, false, &block);
+                let loudest = out.iter().fold(0.0, |a: f32, x| a.max(x.abs()));
                 assert!((4.0..12.0).contains(&loudest), "gain {gain}, block {n}: {loudest}");
             }
-            for (x, y) in block.re.into_iter().zip(block.im) {
+            for x in out {
                 let nearest = ((x + 7.0) / 2.0).round() * 2.0 - 7.0;
-                assert!((x - nearest).abs() < 0.05 && (x + y).abs() < 0.1, "gain {gain}: {x} {y}");
+                assert!((x - nearest).abs() < 0.05, "gain {gain}: {x}");
             }
         }
     }
@@ -174,19 +145,16 @@ mod tests {
     #[test]
     fn the_gain_stays_while_there_is_no_signal() {
         let mut level = Level::new();
-        let loud = SymbolBlock { re: [3.0; BLOCK_SYMBOLS], im: [1.0; BLOCK_SYMBOLS] };
-        (0..400).for_each(|_| level.process(&mut loud.clone(), WHOLE));
+        (0..400).for_each(|_| drop(process(&mut level, false, &[3.0, 1.0])));
         let before = (level.pilot(), level.data_rms());
-        let held = BlockOrder { held: true, ..WHOLE };
-        (0..400).for_each(|_| level.process(&mut SymbolBlock::default(), held));
+        (0..400).for_each(|_| drop(process(&mut level, true, &[0.0; 104])));
         assert_eq!((level.pilot(), level.data_rms()), before);
     }
 
     #[test]
     fn silence_stays_silent() {
-        let mut level = Level::new();
-        let mut block = SymbolBlock::default();
-        level.process(&mut block, WHOLE);
-        assert_eq!([block.re, block.im], [[0.0; BLOCK_SYMBOLS]; 2]);
+        for held in [true, false] {
+            assert_eq!(process(&mut Level::new(), held, &[0.0; 104]), [0.0; 104]);
+        }
     }
 }

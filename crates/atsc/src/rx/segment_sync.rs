@@ -1,7 +1,7 @@
 //! Segments out of symbols: search, then track, and hold on through breaks.
 
 use super::cutter::Cutter;
-use super::symbol_block::SymbolBlock;
+use super::symbol_block::{Places, SymbolBlock};
 use super::sync_search::{SyncPlace, SyncSearch, wrap};
 use super::timing::{Timing, TimingChange};
 use crate::Sample;
@@ -80,10 +80,11 @@ impl SegmentSync {
         matches!(&self.state, State::Tracking(track) if track.search.is_some())
     }
 
-    /// Whether the next block must have imaginary parts: to search, and where a sync is.
+    /// Where the next block must have imaginary parts: to search, and at a sync.
     #[must_use]
-    pub fn wants_whole(&self) -> bool {
-        !self.is_tracking() || self.is_held() || self.cutter.is_at_sync()
+    pub fn imaginary(&self) -> Places {
+        let searches = !self.is_tracking() || self.is_held();
+        if searches { Places::ALL } else { self.cutter.sync() }
     }
 
     /// The symbol clock's error: positive if the sender's symbols are longer than nominal.

@@ -1,5 +1,7 @@
 //! Blocks of symbols.
 
+use millstream_dsp::sampler::GROUP;
+
 /// Symbols of a block: an eighth of a segment.
 pub const BLOCK_SYMBOLS: usize = 104;
 
@@ -23,6 +25,27 @@ impl Default for SymbolBlock {
 pub struct BlockOrder {
     /// There is no signal to follow.
     pub held: bool,
-    /// Imaginary parts, too, which cost as much again.
-    pub whole: bool,
+    /// Which symbols get an imaginary part, too, which costs as much again.
+    pub imaginary: Places,
+}
+
+/// Symbols of a block: from one up to before another, in whole groups of the demodulator's filter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Places {
+    /// The first.
+    pub from: usize,
+    /// One behind the last.
+    pub to: usize,
+}
+
+impl Places {
+    /// All symbols.
+    pub const ALL: Self = Self { from: 0, to: BLOCK_SYMBOLS };
+
+    /// The groups that hold these symbols, as far as they are in the block.
+    #[must_use]
+    pub fn around(from: usize, to: usize) -> Self {
+        let to = to.next_multiple_of(GROUP).min(BLOCK_SYMBOLS);
+        Self { from: (from / GROUP * GROUP).min(to), to }
+    }
 }

@@ -20,8 +20,8 @@ fn outputs_lie_between_the_samples_at_their_times() {
         let sampler = Sampler::new(256, 3.0, 1.001 * step, triangle);
         let times = Times { start: 7.3, step };
         let mut out = [[0.0; 104]; 2];
-        sampler.sample(Part::Real, times, &row, ONE, &mut out[0]);
-        sampler.sample(Part::Imaginary, times, &row, ONE, &mut out[1]);
+        sampler.sample(Part::Real, times, (&row, ONE), Levelling::default(), &mut out[0]);
+        sampler.sample(Part::Imaginary, times, (&row, ONE), Levelling::default(), &mut out[1]);
         for (k, (x, y)) in out[0].iter().zip(out[1]).enumerate() {
             let exact = 7.3 + step * k as f64;
             assert!((f64::from(*x) * 128.0 - exact).abs() < 0.5 / 256.0 + 0.02, "{step} {k}: {x}");
@@ -38,7 +38,8 @@ fn a_complex_response_turns_and_its_gain_is_known() {
     let row = row(|_| Complex::new(0.5, 0.25), 64);
     for (part, exact) in [(Part::Real, 0.5), (Part::Imaginary, -0.25)] {
         let mut out = [0.0; 8];
-        sampler.sample(part, Times { start: 20.2, step: 0.58 }, &row, ONE, &mut out);
+        let times = Times { start: 20.2, step: 0.58 };
+        sampler.sample(part, times, (&row, ONE), Levelling::default(), &mut out);
         assert!(out.iter().all(|x| (x - exact).abs() < 1e-3), "{part:?}: {out:?}");
     }
 }
@@ -52,7 +53,8 @@ fn what_is_asked_to_be_there_suffices() {
             let len = sampler.before() + sampler.after() + (GROUP as f64 * step) as usize + 1;
             let row = row(|_| Complex::new(1.0, 0.0), len);
             let mut out = [0.0; GROUP];
-            sampler.sample(Part::Real, Times { start, step }, &row, ONE, &mut out);
+            let times = Times { start, step };
+            sampler.sample(Part::Real, times, (&row, ONE), Levelling::default(), &mut out);
             assert!(out.iter().all(|x| (x - 1.0).abs() < 1e-3), "{out:?}");
         }
     }
@@ -63,10 +65,26 @@ fn what_is_asked_to_be_there_suffices() {
 fn samples_that_are_missing_are_no_outputs() {
     let sampler = Sampler::new(16, 23.0, 0.6, triangle);
     let row = row(|_| Complex::new(1.0, 0.0), 59);
-    sampler.sample(Part::Real, Times { start: 30.0, step: 0.58 }, &row, ONE, &mut [0.0; 8]);
+    let times = Times { start: 30.0, step: 0.58 };
+    sampler.sample(Part::Real, times, (&row, ONE), Levelling::default(), &mut [0.0; 8]);
 }
 
-type Kernel = fn(&Run<'_>, &mut [[f32; GROUP]]);
+#[test]
+fn outputs_are_levelled_and_measured() {
+    let sampler = Sampler::new(16, 3.0, 1.0, triangle);
+    let row = row(|n| Complex::new([0.1, 0.3, 0.9, -0.5][n % 4], 0.0), 100);
+    let levelling = Levelling { offset: 0.2, limit: 0.5, gain: 10.0 };
+    let mut out = [0.0; 16];
+    let times = Times { start: 8.0, step: 1.0 };
+    let means = sampler.sample(Part::Real, times, (&row, ONE), levelling, &mut out);
+    for (y, exact) in out.iter().zip([-1.0, 1.0, 5.0, -5.0].into_iter().cycle()) {
+        assert!((y - exact).abs() < 0.01, "{out:?}");
+    }
+    assert!(means.plain.abs() < 1e-3, "{means:?}");
+    assert!((means.square - 0.13).abs() < 1e-3, "{means:?}");
+}
+
+type Kernel = fn(&Run<'_>, &mut [[f32; GROUP]]) -> Sums;
 
 /// Every copy that this processor runs.
 fn kernels() -> Vec<(&'static str, Kernel)> {
@@ -96,13 +114,15 @@ fn the_fast_copies_give_the_same_bits_at_the_loudest() {
             .collect();
         for rows in &sampler.rows {
             let (at, step) = (sampler.fixed(100.7), sampler.fixed(step));
-            let run = Run { sampler: &sampler, rows, row: &row, at, step, scale: 1e-3 };
+            let levelling = Levelling { offset: 1e3, limit: 3e5, gain: 0.7 };
+            let run = Run { sampler: &sampler, rows, row: &row, at, step, scale: 1e-3, levelling };
             assert!(run.fits(13));
             let mut plain = [[0.0; GROUP]; 13];
-            sample_plain(&run, &mut plain);
+            let sums = sample_plain(&run, &mut plain);
+            assert!(sums[1].iter().all(|sum| *sum > 0.0));
             for (name, kernel) in kernels() {
                 let mut fast = [[0.0; GROUP]; 13];
-                kernel(&run, &mut fast);
+                assert_eq!(kernel(&run, &mut fast), sums, "{name} at {step}");
                 assert_eq!(fast, plain, "{name} at {step}");
             }
         }

@@ -1,6 +1,6 @@
 //! The sampler in vectors.
 
-use super::{GROUP, Pair, Run, SHARE};
+use super::{GROUP, Levelling, Pair, Run, SHARE, Sums};
 use std::arch::x86_64::*;
 
 /// Pairs of an AVX-512 and of an AVX2 vector.
@@ -17,7 +17,7 @@ pub(super) fn has_vnni() -> bool {
 /// # Safety
 /// The run [fits](Run::fits).
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-pub(super) unsafe fn sample_512(run: &Run<'_>, out: &mut [[f32; GROUP]]) {
+pub(super) unsafe fn sample_512(run: &Run<'_>, out: &mut [[f32; GROUP]]) -> Sums {
     // SAFETY: as the caller says.
     unsafe {
         match run.sampler.window / WIDE {
@@ -34,38 +34,40 @@ pub(super) unsafe fn sample_512(run: &Run<'_>, out: &mut [[f32; GROUP]]) {
 /// The run [fits](Run::fits).
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-unsafe fn vectors_512<const VECTORS: usize>(run: &Run<'_>, out: &mut [[f32; GROUP]]) {
-    let vectors = if VECTORS > 0 { VECTORS } else { run.sampler.window / WIDE };
-    let scale = _mm256_set1_ps(run.scale);
+unsafe fn vectors_512<const VECTORS: usize>(run: &Run<'_>, out: &mut [[f32; GROUP]]) -> Sums {
     let mut places = Places::new(run);
-    for out in out.chunks_mut(TOGETHER) {
-        let mut rows = [[0; GROUP]; TOGETHER];
-        let mut windows = rows;
-        for (windows, rows) in windows.iter_mut().zip(&mut rows).take(out.len()) {
-            places.next(windows, rows);
-        }
-        for ((out, windows), rows) in out.iter_mut().zip(&windows).zip(&rows) {
-            let mut sums = [_mm512_setzero_si512(); GROUP];
-            for half in 0..GROUP / SHARE {
-                // SAFETY: the run fits, so the window lies in the row.
-                let samples = unsafe { run.row.as_ptr().add(windows[half * SHARE]) };
-                for v in 0..vectors {
-                    // SAFETY: within the window.
-                    let x = unsafe { load_512(samples.add(v * WIDE)) };
-                    for i in half * SHARE..(half + 1) * SHARE {
-                        // SAFETY: a phase is less than `phases` and a time at most `lead` late, so
-                        // that a whole window follows in the rows.
-                        unsafe {
-                            multiply_add(&mut sums[i], x, run.rows.as_ptr().add(rows[i] + v * WIDE))
-                        };
-                    }
-                }
+    let mut leveller = Leveller::new(run);
+    for out in out {
+        // SAFETY: as the caller says.
+        leveller.write(unsafe { group_512::<VECTORS>(run, &mut places) }, out);
+    }
+    leveller.sums()
+}
+
+/// The sums of the next eight outputs.
+///
+/// # Safety
+/// The run [fits](Run::fits), and these are of its times.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+unsafe fn group_512<const VECTORS: usize>(run: &Run<'_>, places: &mut Places) -> __m256i {
+    let vectors = if VECTORS > 0 { VECTORS } else { run.sampler.window / WIDE };
+    let [windows, rows] = places.next();
+    let mut sums = [_mm512_setzero_si512(); GROUP];
+    for half in 0..GROUP / SHARE {
+        // SAFETY: the run fits, so the window lies in the row.
+        let samples = unsafe { run.row.as_ptr().add(windows[half * SHARE]) };
+        for v in 0..vectors {
+            // SAFETY: within the window.
+            let x = unsafe { load_512(samples.add(v * WIDE)) };
+            for i in half * SHARE..(half + 1) * SHARE {
+                // SAFETY: a phase is less than `phases` and a time at most `lead` late, so that a
+                // whole window follows in the rows.
+                unsafe { multiply_add(&mut sums[i], x, run.rows.as_ptr().add(rows[i] + v * WIDE)) };
             }
-            let sums = _mm256_mul_ps(_mm256_cvtepi32_ps(add_across_512(sums)), scale);
-            // SAFETY: a group has room for eight values.
-            unsafe { _mm256_storeu_ps(out.as_mut_ptr(), sums) };
         }
     }
+    add_across_512(sums)
 }
 
 /// Adds the products of sixteen pairs, each pair's two together. The compiler makes two
@@ -87,9 +89,6 @@ unsafe fn multiply_add(sum: &mut __m512i, x: __m512i, taps: *const Pair) {
         );
     }
 }
-
-/// Groups whose places are worked out together: kept in memory, from where they are needed.
-const TOGETHER: usize = 16;
 
 /// Windows and taps of eight outputs at a time: [`Run::window`] and [`Run::taps`].
 struct Places {
@@ -120,19 +119,16 @@ impl Places {
 
     #[inline]
     #[target_feature(enable = "avx512f")]
-    fn next(&mut self, windows: &mut [usize; GROUP], taps: &mut [usize; GROUP]) {
+    fn next(&mut self) -> [[usize; GROUP]; 2] {
         let whole = _mm512_srli_epi64::<32>(self.at);
         // The multiplication takes the low halves.
         let phase = _mm512_srli_epi64::<32>(_mm512_mul_epu32(self.at, self.phases));
         let late = _mm512_sub_epi64(whole, _mm512_permutex_epi64::<0>(whole));
         let place = _mm512_mul_epu32(phase, self.stride);
         let place = _mm512_add_epi64(place, _mm512_sub_epi64(self.lead, late));
-        // SAFETY: the arrays have room for eight values.
-        unsafe {
-            _mm512_storeu_si512(windows.as_mut_ptr().cast(), _mm512_sub_epi64(whole, self.before));
-            _mm512_storeu_si512(taps.as_mut_ptr().cast(), place);
-        }
         self.at = _mm512_add_epi64(self.at, self.step);
+        // SAFETY: both are eight words.
+        [_mm512_sub_epi64(whole, self.before), place].map(|x| unsafe { std::mem::transmute(x) })
     }
 }
 
@@ -141,36 +137,91 @@ impl Places {
 /// # Safety
 /// The run [fits](Run::fits).
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn sample_256(run: &Run<'_>, out: &mut [[f32; GROUP]]) {
-    let vectors = run.sampler.window / NARROW;
-    let scale = _mm_set1_ps(run.scale);
+pub(super) unsafe fn sample_256(run: &Run<'_>, out: &mut [[f32; GROUP]]) -> Sums {
+    let mut leveller = Leveller::new(run);
     let mut at = run.at;
-    for out in out.as_flattened_mut().as_chunks_mut::<SHARE>().0 {
-        let first = at;
-        // SAFETY: the run fits, so the window lies in the row.
-        let samples = unsafe { run.row.as_ptr().add(run.window(first)) };
-        let taps = [0, 1, 2, 3].map(|i| {
-            // SAFETY: a phase is less than `phases` and a time at most `lead` late, so that a whole
-            // window follows in the rows.
-            unsafe { run.rows.as_ptr().add(run.taps(first + i * run.step, first)) }
-        });
-        at += SHARE as u64 * run.step;
-        let mut sums = [_mm256_setzero_si256(); SHARE];
-        for v in 0..vectors {
+    for out in out {
+        // SAFETY: as the caller says.
+        let [low, high] = [at, at + SHARE as u64 * run.step].map(|at| unsafe { four(run, at) });
+        at += GROUP as u64 * run.step;
+        leveller.write(_mm256_set_m128i(high, low), out);
+    }
+    leveller.sums()
+}
+
+/// The sums of four outputs that share a window, the first taken at `first`.
+///
+/// # Safety
+/// The run [fits](Run::fits), and this is one of its times.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn four(run: &Run<'_>, first: u64) -> __m128i {
+    // SAFETY: the run fits, so the window lies in the row.
+    let samples = unsafe { run.row.as_ptr().add(run.window(first)) };
+    let taps = [0, 1, 2, 3].map(|i| {
+        // SAFETY: a phase is less than `phases` and a time at most `lead` late, so that a whole
+        // window follows in the rows.
+        unsafe { run.rows.as_ptr().add(run.taps(first + i * run.step, first)) }
+    });
+    let mut sums = [_mm256_setzero_si256(); SHARE];
+    for v in 0..run.sampler.window / NARROW {
+        // SAFETY: within the window.
+        let x = unsafe { load_256(samples.add(v * NARROW)) };
+        for (sum, taps) in sums.iter_mut().zip(taps) {
             // SAFETY: within the window.
-            let x = unsafe { load_256(samples.add(v * NARROW)) };
-            for (sum, taps) in sums.iter_mut().zip(taps) {
-                // SAFETY: within the window.
-                let taps = unsafe { load_256(taps.add(v * NARROW)) };
-                *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(taps, x));
-            }
+            let taps = unsafe { load_256(taps.add(v * NARROW)) };
+            *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(taps, x));
         }
-        let [a, b, c, d] = sums;
-        let sums = _mm256_hadd_epi32(_mm256_hadd_epi32(a, b), _mm256_hadd_epi32(c, d));
-        let (low, high) = (_mm256_castsi256_si128(sums), _mm256_extracti128_si256::<1>(sums));
-        let sums = _mm_mul_ps(_mm_cvtepi32_ps(_mm_add_epi32(low, high)), scale);
-        // SAFETY: four outputs have room for four values.
-        unsafe { _mm_storeu_ps(out.as_mut_ptr(), sums) };
+    }
+    let [a, b, c, d] = sums;
+    let sums = _mm256_hadd_epi32(_mm256_hadd_epi32(a, b), _mm256_hadd_epi32(c, d));
+    _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256::<1>(sums))
+}
+
+/// From sums to outputs, eight at a time, and what is measured meanwhile.
+struct Leveller {
+    scale: __m256,
+    offset: __m256,
+    limit: __m256,
+    gain: __m256,
+    plain: __m256,
+    square: __m256,
+}
+
+impl Leveller {
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn new(run: &Run<'_>) -> Self {
+        let Levelling { offset, limit, gain } = run.levelling;
+        let [scale, offset, limit, gain] =
+            [run.scale, offset, limit, gain].map(|x| _mm256_set1_ps(x));
+        let zero = _mm256_setzero_ps();
+        Self { scale, offset, limit, gain, plain: zero, square: zero }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn write(&mut self, sums: __m256i, out: &mut [f32; GROUP]) {
+        let x = _mm256_mul_ps(_mm256_cvtepi32_ps(sums), self.scale);
+        let least = _mm256_sub_ps(_mm256_setzero_ps(), self.limit);
+        let y = _mm256_max_ps(_mm256_sub_ps(x, self.offset), least);
+        let y = _mm256_min_ps(y, self.limit);
+        self.plain = _mm256_add_ps(self.plain, y);
+        self.square = _mm256_add_ps(self.square, _mm256_mul_ps(y, y));
+        // SAFETY: a group has room for eight values.
+        unsafe { _mm256_storeu_ps(out.as_mut_ptr(), _mm256_mul_ps(y, self.gain)) };
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn sums(&self) -> Sums {
+        let mut sums = Sums::default();
+        // SAFETY: each row has room for eight values.
+        unsafe {
+            _mm256_storeu_ps(sums[0].as_mut_ptr(), self.plain);
+            _mm256_storeu_ps(sums[1].as_mut_ptr(), self.square);
+        }
+        sums
     }
 }
 

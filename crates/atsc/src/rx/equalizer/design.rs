@@ -76,9 +76,12 @@ impl Designer {
     fn fill(&mut self, channel: &Channel, window: Range<isize>, doubt: f64) {
         let n = window.len();
         let edge = |k: isize, l: isize| -> f64 {
-            let product = |m: isize| f64::from(channel.at(k - m) * channel.at(l - m));
-            let to_come: f64 = (0..=k.min(l) + EARLY as isize).map(product).sum();
-            let before: f64 = (-(LATE as isize)..0).map(product).sum();
+            let (k, l) = (k.min(l), k.max(l));
+            let taps = channel.taps();
+            // Of the later one as many taps in front, and behind, as the earlier one has.
+            let [at_k, at_l] = [k, l].map(|k| (k + EARLY as isize + 1) as usize);
+            let to_come = dot_taps(&taps[..at_k], &taps[at_l - at_k..at_l]);
+            let before = dot_taps(&taps[at_k..], &taps[at_l..]);
             to_come + doubt * before
         };
         for (i, k) in window.clone().enumerate() {
@@ -176,6 +179,20 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
         }
     }
     sums.iter().sum::<f64>() + a1.iter().zip(b1).map(|(a, b)| a * b).sum::<f64>()
+}
+
+/// [`dot`] of numbers of half the length.
+fn dot_taps(a: &[f32], b: &[f32]) -> f64 {
+    let n = a.len().min(b.len());
+    let (a8, a1) = a[..n].as_chunks::<8>();
+    let (b8, b1) = b[..n].as_chunks::<8>();
+    let mut sums = [0.0; 8];
+    for (a, b) in a8.iter().zip(b8) {
+        for lane in 0..8 {
+            sums[lane] += f64::from(a[lane] * b[lane]);
+        }
+    }
+    sums.iter().sum::<f64>() + a1.iter().zip(b1).map(|(a, b)| f64::from(a * b)).sum::<f64>()
 }
 
 /// The feedback taps that belong to forward taps: `feedback[i]` is for the decision
