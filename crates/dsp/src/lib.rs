@@ -17,6 +17,7 @@ pub mod linear;
 pub mod loop_filter;
 pub mod nco;
 pub mod noise;
+pub mod pairs;
 pub mod polyphase;
 pub mod pulse;
 pub mod resample;

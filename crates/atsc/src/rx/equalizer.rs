@@ -249,7 +249,7 @@ impl Equalizer {
             let with = designer.short(channel, STRAIGHT, 0.0, trial);
             let without = designer.short(channel, STRAIGHT, 1.0, trial);
             if without < (FEEDBACK_GAIN * with).max(SMALL_ERROR) {
-                self.forward.clone_from(&self.trial);
+                std::mem::swap(&mut self.forward, &mut self.trial);
                 self.has_feedback = false;
                 return;
             }

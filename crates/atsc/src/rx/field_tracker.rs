@@ -4,7 +4,6 @@ use crate::Sample;
 use crate::field::{MIDDLE_PN63_START, PN63, PN511, PN511_LEVELS, PN511_START, Parity, field_sync};
 use crate::params::{FIELD_DATA_SEGMENTS, SYNC_LEVEL};
 use crate::segment::{SegmentKind, WholeSegment};
-use millstream_dsp::rotator::LANES;
 use millstream_dsp::{multiversion, simd::madd};
 use std::ops::Range;
 
@@ -13,6 +12,9 @@ use std::ops::Range;
 /// with the pilot. Symbols above their nominal level are measured against their own, because
 /// after silence the gain may be far too high for a while.
 const THRESHOLD: f32 = 0.4;
+
+/// Products added side by side.
+const LANES: usize = 32;
 
 /// Field syncs in a row that may be missed before the lock is given up.
 const MAX_MISSES: u32 = 3;
@@ -122,45 +124,58 @@ impl Lock {
 /// The parity of a field sync, if the segment is one.
 fn detect(whole: &WholeSegment) -> Option<Parity> {
     let long = PN511_START..PN511_START + PN511;
-    let (sum, power) = correlate(whole, long.clone(), &*PN511_LEVELS);
-    let level = (power / PN511 as f32).sqrt().max(SYNC_LEVEL);
-    if sum.norm() < THRESHOLD * SYNC_LEVEL * level * PN511 as f32 {
+    let power = correlate(whole, long.clone(), &*PN511_LEVELS).norm_sqr();
+    let least = |level: f32| (THRESHOLD * SYNC_LEVEL * level * PN511 as f32).powi(2);
+    if power < least(SYNC_LEVEL) {
         return None;
     }
+    let received = &whole.segment.symbols[long.clone()];
+    if power < least((dot(received, received) / PN511 as f32).sqrt()) {
+        return None;
+    }
+    let sum = correlate(whole, long, &*PN511_LEVELS);
     let middle = MIDDLE_PN63_START..MIDDLE_PN63_START + PN63;
-    let levels = &field_sync(Parity::First)[middle.clone()];
-    let (upright, _) = correlate(whole, middle, levels);
+    let upright = correlate(whole, middle.clone(), &field_sync(Parity::First)[middle]);
     let in_phase = (upright * sum.conj()).re;
     Some(if in_phase > 0.0 { Parity::First } else { Parity::Second })
 }
 
-fn correlate(whole: &WholeSegment, place: Range<usize>, levels: &[f32]) -> (Sample, f32) {
-    let rows = [&whole.segment.symbols[place.clone()], &whole.quadrature[place]];
-    let [re, im, power] = sums(rows, levels);
-    (Sample::new(re, im), power)
+fn correlate(whole: &WholeSegment, place: Range<usize>, levels: &[f32]) -> Sample {
+    let [re, im] =
+        [&whole.segment.symbols, &whole.quadrature].map(|x| dot(&x[place.clone()], levels));
+    Sample::new(re, im)
 }
 
 multiversion! {
-    /// The products of both rows with the levels, and of the first with itself.
-    fn sums(rows: [&[f32]; 2], levels: &[f32]) -> [f32; 3] = sums_body;
+    /// The sum of the products.
+    fn dot(a: &[f32], b: &[f32]) -> f32 = dot_body, avx512;
 }
 
 #[inline(always)]
-fn sums_body<const FMA: bool>([re, im]: [&[f32]; 2], levels: &[f32]) -> [f32; 3] {
-    let (mut sums, mut add) = ([[0.0; LANES]; 3], [0.0; 3]);
-    let ((re, re_end), (im, im_end)) = (re.as_chunks::<LANES>(), im.as_chunks::<LANES>());
-    let (levels, levels_end) = levels.as_chunks::<LANES>();
-    for ((re, im), level) in re.iter().zip(im).zip(levels) {
+fn dot_body<const FMA: bool>(a: &[f32], b: &[f32]) -> f32 {
+    let (a, a_rest) = a.as_chunks::<LANES>();
+    let (b, b_rest) = b.as_chunks::<LANES>();
+    let mut lanes = [0.0; LANES];
+    for (a, b) in a.iter().zip(b) {
         for lane in 0..LANES {
-            sums[0][lane] = madd::<FMA>(re[lane], level[lane], sums[0][lane]);
-            sums[1][lane] = madd::<FMA>(im[lane], level[lane], sums[1][lane]);
-            sums[2][lane] = madd::<FMA>(re[lane], re[lane], sums[2][lane]);
+            lanes[lane] = madd::<FMA>(a[lane], b[lane], lanes[lane]);
         }
     }
-    for ((re, im), level) in re_end.iter().zip(im_end).zip(levels_end) {
-        add = [add[0] + re * level, add[1] + im * level, add[2] + re * re];
+    // What is left as a vector of its own, filled up with zeros.
+    let (mut a, mut b) = ([0.0; LANES], [0.0; LANES]);
+    a[..a_rest.len()].copy_from_slice(a_rest);
+    b[..b_rest.len()].copy_from_slice(b_rest);
+    for lane in 0..LANES {
+        lanes[lane] = madd::<FMA>(a[lane], b[lane], lanes[lane]);
     }
-    std::array::from_fn(|i| sums[i].iter().sum::<f32>() + add[i])
+    let mut half = LANES / 2;
+    while half > 0 {
+        for lane in 0..half {
+            lanes[lane] += lanes[lane + half];
+        }
+        half /= 2;
+    }
+    lanes[0]
 }
 
 #[cfg(test)]
@@ -250,9 +265,10 @@ mod tests {
     #[test]
     fn the_fast_copy_agrees_with_the_plain_one() {
         let (a, b) = (levels(1), levels(2));
-        let rows = [&a[4..515], &b[4..515]];
-        let (fast, plain) = (sums(rows, &*PN511_LEVELS), sums_body::<false>(rows, &*PN511_LEVELS));
+        let (a, b) = (&a[4..515], &b[4..515]);
+        let exact: f32 = a.iter().zip(b).map(|(a, b)| a * b).sum();
         // Sums of 511 products of up to 49.
-        assert!(fast.iter().zip(plain).all(|(a, b)| (a - b).abs() < 0.02), "{fast:?} {plain:?}");
+        let sums = [dot(a, b), dot_body::<false>(a, b)];
+        assert!(sums.iter().all(|sum| (sum - exact).abs() < 0.02), "{sums:?} {exact}");
     }
 }

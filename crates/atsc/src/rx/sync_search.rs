@@ -9,6 +9,7 @@
 use super::symbol_block::SymbolBlock;
 use crate::Sample;
 use crate::params::{DATA_POWER, SEGMENT_SYMBOLS};
+use std::ops::RangeInclusive;
 
 /// Segments of one look.
 const LOOK_SEGMENTS: usize = 16;
@@ -25,6 +26,11 @@ const THRESHOLD: f32 = 10.0;
 /// Share of the strongest place's power that keeps the place of the look before: of two paths that
 /// are about as strong, one is followed.
 const KEEP_SHARE: f32 = 0.4;
+
+/// A path this far ahead of the strongest one, in symbols, and not much weaker, is followed
+/// instead: the equaliser spans more behind the path that it is locked to than ahead of it. (A
+/// path further ahead cannot be told from one behind in the segment before.)
+const LEAD: RangeInclusive<isize> = 100..=390;
 
 /// The most that the sync may move from look to look, in symbols (130 ppm), and the most that two
 /// such moves may differ.
@@ -129,15 +135,19 @@ fn find(sums: &[Sums; 2], near: Option<f64>) -> Option<Look> {
         .map(|row| move |i: isize| row[i.rem_euclid(SEGMENT_SYMBOLS as isize).cast_unsigned()]);
     let part = |x: &dyn Fn(isize) -> f32, i: isize| x(i) - x(i + 1) - x(i + 2) + x(i + 3);
     let power = |i: isize| Sample::new(part(&rows[0], i), part(&rows[1], i)).norm_sqr();
-    let strongest = |places: std::ops::RangeInclusive<isize>| {
-        places.max_by(|a, b| power(*a).total_cmp(&power(*b)))
-    };
+    let strongest =
+        |places: RangeInclusive<isize>| places.max_by(|a, b| power(*a).total_cmp(&power(*b)));
     let mut best = strongest(0..=SEGMENT_SYMBOLS as isize - 1)?;
     if let Some(near) = near.map(|near| near.round() as isize)
         && let Some(kept) = strongest(near - 3..=near + 3)
         && power(kept) > KEEP_SHARE * power(best)
     {
         best = kept;
+    }
+    if let Some(leader) = strongest(best - LEAD.end()..=best - LEAD.start())
+        && power(leader) > KEEP_SHARE * power(best)
+    {
+        best = leader;
     }
     let fine = (-8..=8).map(|n| f64::from(n) / 16.0).map(|fraction| {
         let between = |i: isize| rows.each_ref().map(|x| interpolate(x, best + i, fraction));
@@ -220,6 +230,18 @@ mod tests {
             let off = [0.0, 57.0, 832.0].map(|path| (place - path).abs());
             assert!(off.iter().any(|off| *off < 0.6), "{place}");
             assert!(symbols <= 5 * LOOK_SYMBOLS, "{symbols}");
+        }
+    }
+
+    #[test]
+    fn of_paths_far_apart_the_earlier_one_is_followed() {
+        for (start, late) in [(0, 0.8), (3, 0.95), (7, 1.1), (13, 1.25)] {
+            let echo = |n: usize| 0.7 * (synced(n + 832) + late * synced(n + 832 - 215));
+            let (place, symbols) = search(start * 10_000, echo);
+            let place = (start as f64 * 10_000.0 + symbols as f64 + place.ahead) % 832.0;
+            let off = [0.0, 832.0].map(|path| (place - path).abs());
+            assert!(off.iter().any(|off| *off < 0.6), "{late}: {place}");
+            assert!(symbols <= 8 * LOOK_SYMBOLS, "{late}: {symbols}");
         }
     }
 

@@ -4,12 +4,18 @@ use super::channel::EARLY;
 use super::feedback::GROUP;
 use crate::params::SEGMENT_SYMBOLS;
 use millstream_dsp::fir::correlate;
+use millstream_dsp::pairs::{Taps, pair_up};
+use millstream_dsp::sampler::Pair;
 
 /// Most groups in use.
-pub const GROUPS_MAX: usize = 8;
+pub const GROUPS_MAX: usize = 14;
 
 /// Most forward taps.
 pub const FORWARD_MAX: usize = GROUPS_MAX * GROUP;
+
+/// What 1.0 is when symbols are filtered: a level of 31 fits, and rounding is 84 dB below the
+/// symbols.
+const ONE: f32 = 1024.0;
 
 /// Taps on received symbols around the one wanted.
 #[derive(Clone, Debug)]
@@ -18,6 +24,10 @@ pub struct Forward {
     /// The symbol that each group's first tap is on.
     starts: [isize; GROUPS_MAX],
     groups: usize,
+    /// The taps as they are applied.
+    rounded: [Taps<{ GROUP / 2 }>; GROUPS_MAX],
+    /// Room for symbols as they are filtered.
+    pairs: Vec<Pair>,
 }
 
 impl Forward {
@@ -28,7 +38,15 @@ impl Forward {
     pub fn straight(start: isize) -> Self {
         let mut taps = [0.0; FORWARD_MAX];
         taps[..GROUP][start.unsigned_abs()] = 1.0;
-        Self { taps, starts: [start; GROUPS_MAX], groups: 1 }
+        let mut forward = Self {
+            taps,
+            starts: [start; GROUPS_MAX],
+            groups: 1,
+            rounded: [Taps::new(&[[0.0; 2]; GROUP / 2]); GROUPS_MAX],
+            pairs: vec![[0; 2]; EARLY + 2 * SEGMENT_SYMBOLS],
+        };
+        forward.round();
+        forward
     }
 
     /// Takes groups that start on these symbols, in rising order, with their taps in turn.
@@ -36,6 +54,14 @@ impl Forward {
         self.groups = starts.len();
         self.starts[..starts.len()].copy_from_slice(starts);
         self.taps.iter_mut().zip(taps).for_each(|(tap, value)| *tap = value);
+        self.round();
+    }
+
+    fn round(&mut self) {
+        let taps = self.taps.as_chunks::<2>().0.as_chunks().0;
+        for (rounded, taps) in self.rounded.iter_mut().zip(taps).take(self.groups) {
+            *rounded = Taps::new(taps);
+        }
     }
 
     /// Every tap with the symbol that it is on.
@@ -45,13 +71,22 @@ impl Forward {
     }
 
     /// Filters a segment, which is preceded by [`EARLY`] symbols and followed by the next one.
-    pub fn filter(&self, symbols: &[f32], out: &mut [f32; SEGMENT_SYMBOLS]) {
+    pub fn filter(&mut self, symbols: &[f32], out: &mut [f32; SEGMENT_SYMBOLS]) {
+        let Self { starts, groups, rounded, pairs, .. } = self;
+        let starts = &starts[..*groups];
+        let (Some(first), Some(last)) = (starts.first(), starts.last()) else {
+            return out.fill(0.0);
+        };
+        // As far as taps reach; a last group reaches one symbol less far than pairs do.
+        let pairs = &mut pairs[..place(*last) - place(*first) + SEGMENT_SYMBOLS + GROUP - 2];
+        pair_up(&symbols[place(*first)..], ONE, pairs);
         let mut part = [0.0; SEGMENT_SYMBOLS];
-        for (g, (start, taps)) in self.groups().enumerate() {
+        for (g, (start, taps)) in starts.iter().zip(rounded).enumerate() {
+            let pairs = &pairs[place(*start) - place(*first)..];
             if g == 0 {
-                correlate(taps, &symbols[start..], out);
+                taps.correlate(pairs, ONE, out);
             } else {
-                correlate(taps, &symbols[start..], &mut part);
+                taps.correlate(pairs, ONE, &mut part);
                 out.iter_mut().zip(&part).for_each(|(out, part)| *out += part);
             }
         }
@@ -65,11 +100,7 @@ impl Forward {
             let taps = self.taps[g * GROUP..].iter_mut();
             taps.zip(&slope).for_each(|(tap, slope)| *tap -= step * slope);
         }
-    }
-
-    fn groups(&self) -> impl Iterator<Item = (usize, &[f32; GROUP])> {
-        let starts = self.starts[..self.groups].iter().map(|start| place(*start));
-        starts.zip(self.taps.as_chunks().0)
+        self.round();
     }
 }
 
