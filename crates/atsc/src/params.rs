@@ -58,8 +58,8 @@ pub const ROLL_OFF: f64 = 0.1152;
 
 /// The slowest complex sample rate that is taken. Below 6 MHz the roll-offs of the signal's two
 /// sides lie on each other, which leaves a modulation error ratio of 28 dB at 5.6 MS/s, 22 dB at
-/// 5.5, 19 dB at 5.45 and 15 dB, too little, at 5.4.
-pub const MIN_SAMPLE_RATE_HZ: f64 = 5.4e6;
+/// 5.5 and 19 dB at 5.45. At 5.4 it would be 15 dB, with which packets are lost without any noise.
+pub const MIN_SAMPLE_RATE_HZ: f64 = 5.45e6;
 
 #[cfg(test)]
 mod tests {

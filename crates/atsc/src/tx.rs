@@ -29,7 +29,7 @@ pub const MAX_SAMPLE_RATE_HZ: f64 = 200.0e6;
 /// How to transmit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TxConfig {
-    /// Complex samples per second, from 5.4 MS/s.
+    /// Complex samples per second, from 5.45 MS/s.
     pub sample_rate_hz: f64,
     /// Root mean square of the complex samples; peaks reach about three times that.
     pub rms: f32,

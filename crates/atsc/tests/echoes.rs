@@ -2,17 +2,9 @@
 
 mod common;
 
-use common::{Channel, Random, check_numbered, drawn_seed, receive, receiver, signal};
+use common::{Channel, Random, check_numbered, drawn_seed, echo, receive, receiver, signal};
 use millstream_atsc::Sample;
 use millstream_atsc::monitor::LockState;
-
-/// Adds an echo that is `delay` samples late.
-fn echo(samples: &mut [Sample], delay: usize, gain: Sample) {
-    for n in (delay..samples.len()).rev() {
-        let late = samples[n - delay];
-        samples[n] += late * gain;
-    }
-}
 
 /// Receives what is left of a signal behind an echo: the packets, of which all that are not marked
 /// are checked, and how many are marked.

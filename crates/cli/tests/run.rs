@@ -55,7 +55,7 @@ fn what_cannot_be_set_is_told_before_anything_is_made() {
         (&["in=a.sc16", "out=o.ts", "speed=1"], "no parameter `speed` to set; there are: format,"),
         (&["in=a.sc16", "out"], "`out` sets nothing; write `NAME=VALUE`"),
         (&["in=a.sc16", "out=o.ts", "rate=fast"], "parameter `rate`: expected a number"),
-        (&["in=a.sc16", "out=o.ts", "rate=1e3"], "choose from 5400000 to 64000000 Hz"),
+        (&["in=a.sc16", "out=o.ts", "rate=1e3"], "choose from 5450000 to 64000000 Hz"),
         (&["in=a.sc16", "out=o.ts", "format=u8"], "expected sc16, cf32 or auto"),
         (&["in=none.sc16", "out=o.ts"], "cannot read none.sc16: No such file"),
         (&["in=a.wav", "out=o.ts"], "cannot tell the sample format of a.wav from its name"),

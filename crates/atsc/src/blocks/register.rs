@@ -53,7 +53,7 @@ pub fn register(registry: &mut Registry) -> Monitors {
     let of = monitors.clone();
     registry.register(
         named("atsc_demod", "Finds and demodulates an ATSC signal: samples to segments.")
-            .required("rate_hz", Kind::Number, "complex samples per second, from 5.4e6")
+            .required("rate_hz", Kind::Number, "complex samples per second, from 5.45e6")
             .factory(move |parameters| {
                 let config = RxConfig { sample_rate_hz: parameters.number("rate_hz") };
                 Ok(Box::new(AtscDemod::new(config, of.named_in(parameters))?))
@@ -89,7 +89,7 @@ pub fn register(registry: &mut Registry) -> Monitors {
 
 fn transmitter() -> BlockType {
     BlockType::new("atsc_transmitter", "Transmits 8-VSB: a test signal without end.")
-        .required("rate_hz", Kind::Number, "complex samples per second, from 5.4e6")
+        .required("rate_hz", Kind::Number, "complex samples per second, from 5.45e6")
         .optional("ts", "", "transport stream file, sent over and over; numbered packets if empty")
         .optional("seed", 1i64, "which numbered packets")
         .optional("rms", 0.2, "level; peaks reach about three times that")

@@ -30,7 +30,7 @@ const MAX_UNLOCKED_SEGMENTS: usize = 3 * FIELD_SEGMENTS;
 /// How to receive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RxConfig {
-    /// Complex samples per second, from 5.4 MS/s; the middle of the channel is at 0 Hz.
+    /// Complex samples per second, from 5.45 MS/s; the middle of the channel is at 0 Hz.
     pub sample_rate_hz: f64,
 }
 
@@ -316,7 +316,7 @@ mod tests {
         for rate_hz in [0.0, -1.0, f64::NAN, 5e6, 1e9] {
             let error = FrontEnd::new(RxConfig { sample_rate_hz: rate_hz }, Arc::default());
             let text = error.unwrap_err().to_string();
-            assert!(text.contains("choose from 5400000 to 64000000 Hz"), "{text}");
+            assert!(text.contains("choose from 5450000 to 64000000 Hz"), "{text}");
         }
     }
 }

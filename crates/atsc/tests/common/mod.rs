@@ -98,6 +98,14 @@ pub fn impaired(
     samples
 }
 
+/// Adds an echo that is `delay` samples late.
+pub fn echo(samples: &mut [Sample], delay: usize, gain: Sample) {
+    for n in (delay..samples.len()).rev() {
+        let late = samples[n - delay];
+        samples[n] += late * gain;
+    }
+}
+
 /// A new receiver.
 pub fn receiver(sample_rate_hz: f64) -> Receiver {
     Receiver::new(RxConfig { sample_rate_hz }).unwrap()
