@@ -25,13 +25,15 @@
 #include "shim.h"
 
 /* An interrupt waits no longer than that for a poll that lets it through. */
-#define PATIENCE_NS 100000000L
+#define PATIENCE_NS 10000000L
 
 struct flag {
 	_Alignas(64) atomic_bool is;
 };
 
-static struct flag polling[RTE_MAX_ETHPORTS];
+/* Each port's, and one of whoever starts or closes one. */
+#define CHANGES RTE_MAX_ETHPORTS
+static struct flag polling[RTE_MAX_ETHPORTS + 1];
 static atomic_bool running;
 static atomic_bool asked;
 static atomic_uint entered;
@@ -73,7 +75,7 @@ static void gate(void *argument)
 	wait_for_turn();
 	atomic_store(&asked, false);
 	atomic_store(&running, true);
-	for (int port = 0; port < RTE_MAX_ETHPORTS; port++)
+	for (int port = 0; port <= CHANGES; port++)
 		while (atomic_load(&polling[port].is))
 			sched_yield();
 }
@@ -152,6 +154,17 @@ bool ms_gate_enter(uint16_t port)
 void ms_gate_leave(uint16_t port)
 {
 	atomic_store_explicit(&polling[port].is, false, memory_order_release);
+}
+
+void ms_gate_hold(void)
+{
+	while (!ms_gate_enter(CHANGES))
+		sched_yield();
+}
+
+void ms_gate_let_go(void)
+{
+	ms_gate_leave(CHANGES);
 }
 
 void ms_gate_turn(void)

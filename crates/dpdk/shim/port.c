@@ -178,13 +178,18 @@ static void take_down(struct ms_port *port)
 
 	if (rte_eth_dev_info_get(port->id, &info) == 0)
 		device = info.device;
+	/* The driver frees here what its interrupts use. */
+	if (port->guarded)
+		ms_gate_hold();
 	if (port->started)
 		rte_eth_dev_stop(port->id);
 	rte_eth_dev_close(port->id);
 	if (device != NULL)
 		rte_dev_remove(device);
-	if (port->guarded)
+	if (port->guarded) {
+		ms_gate_let_go();
 		ms_gate_unguard();
+	}
 	port->started = port->guarded = false;
 }
 
@@ -192,9 +197,13 @@ int ms_port_restart(struct ms_port *port)
 {
 	int done;
 
+	if (port->guarded)
+		ms_gate_hold();
 	if (port->started)
 		rte_eth_dev_stop(port->id);
 	done = rte_eth_dev_start(port->id);
+	if (port->guarded)
+		ms_gate_let_go();
 	port->started = done == 0;
 	if (done != 0)
 		return failure(done);

@@ -27,6 +27,11 @@ impl Broadcasts {
         Self { sockets }
     }
 
+    /// Listens to nothing: on a link of its own nobody broadcasts.
+    pub fn none() -> Self {
+        Self { sockets: Vec::new() }
+    }
+
     /// Shows every datagram that has arrived, and who sent it.
     pub fn each(&self, buffer: &mut [u8], mut show: impl FnMut(&[u8], SocketAddrV4)) {
         for socket in &self.sockets {

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// How often a waiting responder looks at its stop flag.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Answers whoever looks for radios; [`Discovery::run`] is the body of its thread.
+/// Answers whoever looks for radios, on one port; [`Discovery::run`] is the body of its thread.
 pub(crate) struct Discovery {
     pub port: Port,
     pub broadcasts: Broadcasts,

@@ -40,6 +40,7 @@ pub struct Radio;
 /// | thread | does | waits in |
 /// | --- | --- | --- |
 /// | `ms-discovery` | discovery and echo | its UDP port |
+/// | `ms-echo` | the same on a link with an address of its own | its UDP port |
 /// | `ms-rpc` | remote procedure calls, the claim | `poll` on its TCP sockets |
 /// | `ms-device` | CHDR in, samples out on the sample clock | its UDP port, up to a deadline |
 /// | `ms-control` | the control channel, if there is one | `poll` on its TCP sockets |
@@ -69,7 +70,7 @@ impl Radio {
         let machine = Arc::new(Machine::new(config.master_clock_rate_hz, config.time_scale));
         let faults = Faults::new(machine.clone());
         config.faults.iter().try_for_each(|fault| faults.add(fault).map(drop))?;
-        let (chdr, discovery) = open_ports(&config, &faults)?;
+        let Ports { chdr, discovery, echo } = open_ports(&config, &faults)?;
         let rpc = SocketAddrV4::new(config.addr, config.rpc_port);
         let (listener, rpc) = open_tcp(rpc, RPC)?;
         let control = config.control.map(|address| open_tcp(address, CONTROL)).transpose()?;
@@ -109,22 +110,26 @@ impl Radio {
             tx: chdr.tx,
             counters: counters.clone(),
         });
-        let (serial, name) = (config.serial, config.name);
         let broadcasts = Broadcasts::beside(discovery.local);
-        let responder = Discovery {
-            port: discovery,
+        let answers = |port, broadcasts| Discovery {
+            port,
             broadcasts,
-            serial,
-            name,
+            serial: config.serial.clone(),
+            name: config.name.clone(),
             datagram_bytes_max: config.mtu - IP_UDP_BYTES,
-            claimed,
-            counters,
-            machine,
+            claimed: claimed.clone(),
+            counters: counters.clone(),
+            machine: machine.clone(),
         };
+        let responder = answers(discovery, broadcasts);
+        let echo = echo.map(|port| answers(port, Broadcasts::none()));
         running
             .spawn("ms-device", move |stop| run_device(device, chdr.rx, &order_rx, &side, stop))?;
         running.spawn("ms-rpc", move |stop| server.run(stop))?;
         running.spawn("ms-discovery", move |stop| responder.run(stop))?;
+        if let Some(echo) = echo {
+            running.spawn("ms-echo", move |stop| echo.run(stop))?;
+        }
         Ok(running)
     }
 }
@@ -263,15 +268,31 @@ fn open_recorders(config: &RadioConfig) -> Result<[Option<Recorder>; CHANNELS], 
     Ok([open(0).transpose()?, open(1).transpose()?])
 }
 
-/// The ports of CHDR and of discovery, with the packet faults in front of them. Discovery stays
-/// with the kernel whatever carries CHDR: it is where broadcasts are heard.
-fn open_ports(config: &RadioConfig, faults: &Faults) -> Result<(Port, Port), Error> {
+/// Where a radio listens to datagrams.
+struct Ports {
+    chdr: Port,
+    discovery: Port,
+    /// Discovery's port on a link that shares no address with the kernel.
+    echo: Option<Port>,
+}
+
+/// The ports, with the packet faults in front of them. Discovery stays with the kernel whatever
+/// carries CHDR: it is where broadcasts are heard. But hosts measure by echoes what the way of
+/// CHDR carries, so on a link with an address of its own they are answered there as well.
+fn open_ports(config: &RadioConfig, faults: &Faults) -> Result<Ports, Error> {
     let recv_queue_bytes = device::queue_bytes_wanted(config.tx_buffer_samples);
     let large = PortOptions { recv_queue_bytes, ..PortOptions::default() };
     let chdr = open_udp(&config.link, config, config.chdr_port, "CHDR", &large)?;
     let small = PortOptions::default();
     let discovery = open_udp("udp", config, config.discovery_port, "discovery", &small)?;
-    Ok((faults.wrap(chdr, false), faults.wrap(discovery, true)))
+    let own = millstream_net::has_own_address(&config.link);
+    let echo = || open_udp(&config.link, config, discovery.local.port(), "echo", &small);
+    let echo = own.then(echo).transpose()?;
+    Ok(Ports {
+        chdr: faults.wrap(chdr, false),
+        discovery: faults.wrap(discovery, true),
+        echo: echo.map(|port| faults.wrap(port, true)),
+    })
 }
 
 fn open_udp(

@@ -121,14 +121,7 @@ pub trait PortTx: Send {
     /// The link's: that no datagram is so long, that it has no room in time, or that what was
     /// complete cannot leave.
     fn lend(&mut self, bytes: usize) -> io::Result<()> {
-        if bytes > Loan::BYTES_MAX {
-            return Err(io::Error::from_raw_os_error(libc::EMSGSIZE));
-        }
-        if !self.loan().has_room(bytes) {
-            self.depart()?;
-        }
-        self.loan().begin(bytes);
-        Ok(())
+        by_loan::lend(self, bytes)
     }
 
     /// The room of the lent datagram from byte `at` on, as far as it lies in one piece; empty at
@@ -149,13 +142,7 @@ pub trait PortTx: Send {
     /// # Panics
     /// When it is longer than what was lent.
     fn commit(&mut self, bytes: usize, to: SocketAddrV4) -> io::Result<()> {
-        if !self.loan().joins(bytes, to) {
-            self.depart()?;
-        }
-        if bytes == 0 {
-            return self.depart().and_then(|()| self.send(&[], to));
-        }
-        if self.loan().complete(bytes, to) { self.depart() } else { Ok(()) }
+        by_loan::commit(self, bytes, to)
     }
 
     /// Sends what is complete.
@@ -163,14 +150,7 @@ pub trait PortTx: Send {
     /// # Errors
     /// The link's; what has not left is gone then.
     fn depart(&mut self) -> io::Result<()> {
-        let mut loan = std::mem::take(self.loan());
-        let sent = match loan.train() {
-            Some((train, segment_bytes, to)) => self.send_train(train, segment_bytes, to),
-            None => Ok(()),
-        };
-        loan.clear();
-        *self.loan() = loan;
-        sent
+        by_loan::depart(self)
     }
 
     /// Where lent datagrams lie, of a port that lends none of its own memory: what the methods
@@ -181,6 +161,47 @@ pub trait PortTx: Send {
     /// kept. A port that keeps nothing back does nothing here.
     fn release(&mut self) -> Option<Duration> {
         None
+    }
+}
+
+/// How a port lends that has no memory of its own to lend: out of its [`Loan`].
+pub(crate) mod by_loan {
+    use super::{Loan, PortTx, SocketAddrV4, io};
+
+    pub fn lend<T: PortTx + ?Sized>(tx: &mut T, bytes: usize) -> io::Result<()> {
+        if bytes > Loan::BYTES_MAX {
+            return Err(io::Error::from_raw_os_error(libc::EMSGSIZE));
+        }
+        if !tx.loan().has_room(bytes) {
+            depart(tx)?;
+        }
+        tx.loan().begin(bytes);
+        Ok(())
+    }
+
+    pub fn commit<T: PortTx + ?Sized>(
+        tx: &mut T,
+        bytes: usize,
+        to: SocketAddrV4,
+    ) -> io::Result<()> {
+        if !tx.loan().joins(bytes, to) {
+            depart(tx)?;
+        }
+        if bytes == 0 {
+            return depart(tx).and_then(|()| tx.send(&[], to));
+        }
+        if tx.loan().complete(bytes, to) { depart(tx) } else { Ok(()) }
+    }
+
+    pub fn depart<T: PortTx + ?Sized>(tx: &mut T) -> io::Result<()> {
+        let mut loan = std::mem::take(tx.loan());
+        let sent = match loan.train() {
+            Some((train, segment_bytes, to)) => tx.send_train(train, segment_bytes, to),
+            None => Ok(()),
+        };
+        loan.clear();
+        *tx.loan() = loan;
+        sent
     }
 }
 

@@ -33,3 +33,11 @@ pub fn open(link: &str, bind: SocketAddrV4, options: &PortOptions) -> Result<Por
     }
     millstream_link::open(&link, bind, options)
 }
+
+/// Whether a port on this link has an address that the kernel does not answer for (`address=`).
+#[must_use]
+pub fn has_own_address(link: &str) -> bool {
+    let link = config::expand(link);
+    millstream_link::registry::carries_frames(&link)
+        && options::Asked::parse(&link).is_ok_and(|asked| asked.address.is_some())
+}

@@ -45,10 +45,26 @@ impl Outbox {
         self.tx.release()
     }
 
-    /// Sends packets of `packet_bytes` that lie back to back; the last may be shorter.
-    pub fn send_train(&mut self, train: &[u8], packet_bytes: usize, to: SocketAddrV4) {
-        if self.tx.send_train(train, packet_bytes, to).is_err() {
-            self.counters.send_errors.inc();
-        }
+    /// Begins a packet of so many bytes where it leaves from; false where that cannot be had, and
+    /// it is lost.
+    pub fn lend(&mut self, bytes: usize) -> bool {
+        let lent = self.tx.lend(bytes).is_ok();
+        self.counters.send_errors.add(u64::from(!lent));
+        lent
+    }
+
+    /// Its room from byte `at` on, as far as it lies in one piece.
+    pub fn lent(&mut self, at: usize) -> &mut [u8] {
+        self.tx.lent(at)
+    }
+
+    /// The packet is complete, and leaves with [`Outbox::depart`] at the latest.
+    pub fn commit(&mut self, bytes: usize, to: SocketAddrV4) {
+        self.counters.send_errors.add(u64::from(self.tx.commit(bytes, to).is_err()));
+    }
+
+    /// What is complete leaves.
+    pub fn depart(&mut self) {
+        self.counters.send_errors.add(u64::from(self.tx.depart().is_err()));
     }
 }

@@ -5,6 +5,7 @@ use super::outbox::Outbox;
 use super::radio_block::{Channel, HEADER_BYTES_MAX};
 use super::rx_channel::NextPacket;
 use super::rx_source::RxSource;
+use crate::antenna::Sc16;
 use crate::time::Timekeeper;
 use millstream_wire::chdr::{DataRepr, SC16_LEN, Width};
 use millstream_wire::stream::CommandRepr;
@@ -13,6 +14,8 @@ use std::net::SocketAddrV4;
 
 /// Bytes of one train: what one segmented send can carry.
 const TRAIN_BYTES: usize = 65_507;
+/// Samples that are lost at a time.
+const WASTE_SAMPLES: usize = 512;
 /// Packets of one train, the limit that every kernel with segmentation takes.
 const TRAIN_PACKETS: usize = 64;
 /// Packets that come faster than this wait for one another, as long as they fit a train: a call
@@ -26,8 +29,8 @@ const TRAINS_PER_TURN: usize = 8;
 /// Builds and sends the packets of one channel.
 pub(crate) struct RxSender {
     source: RxSource,
-    /// Packets back to back. Allocated once.
-    train: Box<[u8]>,
+    /// Where samples go that the port has no room for. Allocated once.
+    waste: Box<[Sc16]>,
     prepared_rate_hz: f64,
     stalled: bool,
 }
@@ -71,7 +74,7 @@ impl RxSender {
     pub fn new(source: RxSource) -> Self {
         Self {
             source,
-            train: vec![0; TRAIN_BYTES].into_boxed_slice(),
+            waste: vec![Sc16::default(); WASTE_SAMPLES].into_boxed_slice(),
             prepared_rate_hz: 0.0,
             stalled: false,
         }
@@ -115,14 +118,13 @@ impl RxSender {
                 return self.stall(&turn);
             }
             self.stalled = false;
-            let train = self.build(&mut turn, packet, allowed);
-            turn.outbox.send_train(&self.train[..train.bytes], train.packet_bytes, to);
+            self.send(&mut turn, packet, allowed, to);
         }
         Next::Again
     }
 
-    /// Builds a train that begins with `first`, of at most `allowed` packets.
-    fn build(&mut self, turn: &mut Turn<'_>, first: NextPacket, allowed: u64) -> Train {
+    /// Sends a train that begins with `first`, of at most `allowed` packets.
+    fn send(&mut self, turn: &mut Turn<'_>, first: NextPacket, allowed: u64, to: SocketAddrV4) {
         let mut train = Train { packet_bytes: turn.packet_bytes(first), ..Train::default() };
         let allowed = allowed.min(TRAIN_PACKETS as u64);
         let mut next = Some(first);
@@ -135,20 +137,21 @@ impl RxSender {
             if !fits {
                 break;
             }
-            self.write(turn, packet, &mut train, bytes);
+            self.write(turn, packet, bytes, to);
+            train.bytes += bytes;
+            train.packets += 1;
             // Only the last packet of a train may be shorter than the others.
             next = if bytes == train.packet_bytes { turn.next_packet() } else { None };
         }
         let counters = turn.outbox.counters();
         counters.rx_packets.add(train.packets);
         counters.rx_bytes.add(train.bytes as u64 - train.packets * turn.header_bytes() as u64);
-        train
+        turn.outbox.depart();
     }
 
-    /// Appends one packet.
-    fn write(&mut self, turn: &mut Turn<'_>, packet: NextPacket, train: &mut Train, bytes: usize) {
+    /// Writes one packet where it leaves from.
+    fn write(&mut self, turn: &mut Turn<'_>, packet: NextPacket, bytes: usize, to: SocketAddrV4) {
         let timestamp = turn.keeper.timestamp_of(packet.tick);
-        let buffer = &mut self.train[train.bytes..train.bytes + bytes];
         let repr = DataRepr {
             dst_epid: turn.out.dst_epid,
             seq: turn.out.send_data(bytes),
@@ -157,11 +160,29 @@ impl RxSender {
             eov: false,
             payload_len: packet.samples as usize * SC16_LEN,
         };
-        let header = repr.emit(Width::W64, buffer).expect("the packet was sized by this header");
-        self.source.fill(timestamp, buffer[header..].as_chunks_mut().0);
         turn.channel.rx.take(packet);
-        train.bytes += bytes;
-        train.packets += 1;
+        if !turn.outbox.lend(bytes) {
+            return self.lose(timestamp, packet.samples as usize);
+        }
+        let header = repr.emit(Width::W64, turn.outbox.lent(0));
+        let header = header.expect("the packet was sized by this header");
+        let mut at = header;
+        while at < bytes {
+            let piece = turn.outbox.lent(at);
+            let room = piece.len().min(bytes - at);
+            let first = timestamp + ((at - header) / SC16_LEN) as u64;
+            self.source.fill(first, piece[..room].as_chunks_mut().0);
+            at += room;
+        }
+        turn.outbox.commit(bytes, to);
+    }
+
+    /// The samples of a packet that cannot leave have been heard all the same.
+    fn lose(&mut self, timestamp: u64, samples: usize) {
+        for at in (0..samples).step_by(WASTE_SAMPLES) {
+            let count = WASTE_SAMPLES.min(samples - at);
+            self.source.fill(timestamp + at as u64, &mut self.waste[..count]);
+        }
     }
 
     fn stall(&mut self, turn: &Turn<'_>) -> Next {

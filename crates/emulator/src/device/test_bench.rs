@@ -28,11 +28,11 @@ pub const TX_BUFFER_SAMPLES: u64 = 8_192;
 pub type Sent = Arc<Mutex<Vec<Vec<u8>>>>;
 
 /// A port that keeps what is sent.
-struct Recorder(Sent);
+struct Recorder(Sent, millstream_link::port::Loan);
 
 impl PortTx for Recorder {
     fn loan(&mut self) -> &mut millstream_link::port::Loan {
-        unreachable!("nothing is lent")
+        &mut self.1
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -84,7 +84,7 @@ impl Bench {
             rx_buffer_samples: 5_000,
             tx_buffer_samples,
             queue,
-            tx: Box::new(Recorder(sent.clone())),
+            tx: Box::new(Recorder(sent.clone(), Default::default())),
             counters: counters.clone(),
         });
         Self { device, sent, counters, now_ns: 0, ctrl_seq: 0 }

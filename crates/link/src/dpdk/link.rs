@@ -195,7 +195,7 @@ impl DpdkLink {
     }
 
     /// Waits until a connection that was begun is there, or cannot be any more.
-    fn settle(&mut self) {
+    pub fn settle(&mut self) {
         let until = self.next_restart.min(coarse::now() + CONNECT / 2);
         while self.reconnects
             && self.port.is_started()

@@ -53,7 +53,7 @@ pub(super) fn open(spec: &Spec, sizes: &FrameOptions) -> Result<DpdkLink, LinkEr
     let in_rings = |ring: usize| ring * usize::from(wanted.queues);
     let (receive, transmit) = (in_rings(port.rings().0), in_rings(port.rings().1));
     let (driver, started) = (options.device.driver(), port.is_started());
-    Ok(DpdkLink {
+    let mut link = DpdkLink {
         info,
         memory,
         port,
@@ -78,7 +78,10 @@ pub(super) fn open(spec: &Spec, sizes: &FrameOptions) -> Result<DpdkLink, LinkEr
         down: None,
         next_ask: Duration::ZERO,
         next_restart: coarse::now() + if started { CONNECT } else { LOOK },
-    })
+    };
+    // What is sent first should not find a link that is yet to come up.
+    link.settle();
+    Ok(link)
 }
 
 fn start(options: &DpdkOptions) -> Result<Eal, LinkError> {

@@ -7,18 +7,21 @@ use std::time::Duration;
 use super::held::Due;
 use super::kept::Datagrams;
 use super::switch::{Switch, Verdict};
-use crate::port::{Capabilities, Loan, PortTx};
+use crate::port::{Capabilities, Loan, PortTx, by_loan};
 
 pub(super) struct FaultTx {
     inner: Box<dyn PortTx>,
     switch: Switch,
     kept: Datagrams,
     loan: Loan,
+    /// The datagram that is being written lies in the inner half's memory: nothing was to be
+    /// judged when it was begun.
+    direct: bool,
 }
 
 impl FaultTx {
     pub fn new(inner: Box<dyn PortTx>, switch: Switch) -> Self {
-        Self { inner, switch, kept: Datagrams::default(), loan: Loan::default() }
+        Self { inner, switch, kept: Datagrams::default(), loan: Loan::default(), direct: false }
     }
 
     fn is_idle(&self) -> bool {
@@ -109,6 +112,24 @@ impl PortTx for FaultTx {
         }
         self.release();
         self.send_judged(train, segment_bytes, to)
+    }
+
+    fn lend(&mut self, bytes: usize) -> io::Result<()> {
+        self.direct = self.is_idle() && self.loan.is_empty();
+        if self.direct { self.inner.lend(bytes) } else { by_loan::lend(self, bytes) }
+    }
+
+    fn lent(&mut self, at: usize) -> &mut [u8] {
+        if self.direct { self.inner.lent(at) } else { self.loan.lent(at) }
+    }
+
+    fn commit(&mut self, bytes: usize, to: SocketAddrV4) -> io::Result<()> {
+        if self.direct { self.inner.commit(bytes, to) } else { by_loan::commit(self, bytes, to) }
+    }
+
+    fn depart(&mut self) -> io::Result<()> {
+        let judged = by_loan::depart(self);
+        self.inner.depart().and(judged)
     }
 
     fn loan(&mut self) -> &mut Loan {

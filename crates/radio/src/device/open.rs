@@ -24,9 +24,10 @@ pub(super) fn open(args: DeviceArgs) -> Result<Device, RadioError> {
     let session = Session::open(&args)?;
     let link = session.chdr_link(args.addr)?;
     let width = session.chdr_width()?;
+    // The link stays open from here on: one that connects to a peer would do that again.
+    let mut port = args.port(&PortOptions::default())?;
     let frame_bytes = measure(&args, &link)?;
 
-    let mut port = args.port(&PortOptions::default())?;
     let mut management = Management::new(&mut port, link.address, width, Epid(HOST_EPID));
     let topology = topology::discover(&mut management, args.addr, DEVICE_ID, HOST_EPID + 1)?;
     let control_endpoint = *topology.control().expect("the walk ends without one");
