@@ -1,5 +1,6 @@
 //! Plain kernel UDP, which everything is compared with: `sendmmsg` and `recvmmsg` of single
-//! datagrams, without segmentation offload, and nothing of ours around them.
+//! datagrams (`sendto` and `recvfrom` where they come one by one), without segmentation offload,
+//! and nothing of ours around them.
 
 use std::io;
 use std::mem;
@@ -11,6 +12,8 @@ use super::{Address, BATCH, End, LOAD, Look, SLEEP_MS, Turn, nowhere, number};
 
 /// Bytes of the socket's queues: as ports ask for.
 const QUEUE_BYTES: libc::c_int = 8 << 20;
+/// After so many calls that brought no batch, and again after as many, they are for one datagram.
+const SINGLES: usize = 32;
 
 /// A UDP socket and the arrays that describe its batches to the kernel.
 pub struct KernelEnd {
@@ -27,9 +30,11 @@ pub struct KernelEnd {
     heads: Vec<libc::mmsghdr>,
     /// The first so many do not describe empty slots.
     used: usize,
-    /// How many the next call may fill: one after a call that found nothing, as a program that
+    /// How many the next look may fill: one after a look that found nothing, as a program that
     /// waits for an answer would ask for one.
     asked: usize,
+    /// Calls in a row that brought one datagram or none.
+    singles: usize,
     calls: u64,
     refused: u64,
 }
@@ -77,6 +82,7 @@ impl KernelEnd {
             heads: vec![head; BATCH],
             used: BATCH,
             asked: BATCH,
+            singles: 0,
             calls: 0,
             refused: 0,
         })
@@ -132,6 +138,49 @@ impl KernelEnd {
     }
 
     fn receive(&mut self, look: Look) -> io::Result<usize> {
+        self.calls += 1;
+        // Who gets answers one by one waits for one, as any program would; now and then it asks for
+        // more, or it would never learn that there are more.
+        let one_by_one = self.singles >= SINGLES && !self.singles.is_multiple_of(SINGLES);
+        let count = match look {
+            Look::Sleep if one_by_one => self.receive_one(),
+            _ => self.receive_batch(look),
+        };
+        self.singles = if count > 1 { 0 } else { self.singles + 1 };
+        usize::try_from(count).or_else(|_| {
+            let error = io::Error::last_os_error();
+            match error.raw_os_error() {
+                Some(libc::EAGAIN | libc::EINTR | libc::ECONNREFUSED) => Ok(0),
+                _ => Err(error),
+            }
+        })
+    }
+
+    /// Waits for one datagram, without headers to describe it; the number, or -1.
+    fn receive_one(&mut self) -> isize {
+        let mut length = mem::size_of::<libc::sockaddr_in>() as libc::socklen_t;
+        // SAFETY: the first slot and the first name of this struct with their true lengths.
+        let bytes = unsafe {
+            libc::recvfrom(
+                self.socket.as_raw_fd(),
+                self.arena.as_mut_ptr().cast(),
+                self.slot_bytes,
+                0,
+                (&raw mut self.names[0]).cast(),
+                &raw mut length,
+            )
+        };
+        let vector = &mut self.vectors[0];
+        vector.iov_base = self.arena.as_mut_ptr().cast();
+        vector.iov_len = self.slot_bytes;
+        point(&mut self.heads[0], vector, &mut self.names[0]);
+        self.used = self.used.max(1);
+        self.heads[0].msg_len = u32::try_from(bytes).unwrap_or(0);
+        bytes.min(1)
+    }
+
+    /// Takes what is there, or waits for the first; how many, or -1.
+    fn receive_batch(&mut self, look: Look) -> isize {
         for (index, head) in self.heads.iter_mut().enumerate().take(self.used) {
             let vector = &mut self.vectors[index];
             vector.iov_base = self.arena[index * self.slot_bytes..].as_mut_ptr().cast();
@@ -142,7 +191,6 @@ impl KernelEnd {
             Look::Glance => libc::MSG_DONTWAIT,
             Look::Sleep => libc::MSG_WAITFORONE,
         };
-        self.calls += 1;
         // SAFETY: every header points at a slot and a name of this struct with their true lengths.
         let count = unsafe {
             libc::recvmmsg(
@@ -155,13 +203,7 @@ impl KernelEnd {
         };
         self.used = usize::try_from(count).unwrap_or(0).max(1);
         self.asked = if count > 0 { BATCH } else { 1 };
-        usize::try_from(count).or_else(|_| {
-            let error = io::Error::last_os_error();
-            match error.raw_os_error() {
-                Some(libc::EAGAIN | libc::EINTR | libc::ECONNREFUSED) => Ok(0),
-                _ => Err(error),
-            }
-        })
+        count as isize
     }
 
     /// The payload in slot `index`.
