@@ -17,6 +17,7 @@
 //! | --- | --- |
 //! | [`archive`] | the initial file system's format |
 //! | [`image`] | what goes into it |
+//! | [`ivshmem`] | shared memory and an interrupt for a guest |
 //! | [`job`] | what the guest is to do, and how it says what came of it |
 //! | [`kernel`] | kernels as files and as Debian packages |
 //! | [`modules`] | modules and what they depend on |
@@ -27,6 +28,7 @@ pub mod archive;
 mod error;
 pub mod image;
 pub mod init;
+pub mod ivshmem;
 pub mod job;
 pub mod kernel;
 pub mod machine;

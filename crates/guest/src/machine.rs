@@ -4,8 +4,10 @@ use crate::error::{Error, at};
 use crate::job;
 use crate::kernel::Kernel;
 use std::io::{BufRead, BufReader, Read};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The emulator's program.
@@ -27,6 +29,8 @@ pub struct Machine {
     pub command_line: Vec<String>,
     /// Arguments for QEMU: devices, their back ends.
     pub devices: Vec<String>,
+    /// Descriptors that QEMU's arguments name by their numbers here.
+    pub inherited: Vec<Arc<OwnedFd>>,
     /// The machine's own options behind `q35` (`kernel-irqchip=split` for an IOMMU).
     pub chipset: String,
     /// How long it may run.
@@ -41,6 +45,7 @@ impl Default for Machine {
             accelerator: "tcg".to_owned(),
             command_line: Vec::new(),
             devices: Vec::new(),
+            inherited: Vec::new(),
             chipset: String::new(),
             limit: Duration::from_secs(300),
         }
@@ -106,6 +111,8 @@ impl Machine {
         command.args(["-serial", "stdio"]);
         command.arg("-serial").arg(format!("file:{}", output.display()));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let inherited = self.inherited.iter().map(Arc::clone).collect();
+        millstream_sys::child::inherit(&mut command, inherited);
         // A guest does not outlive whoever waits for it.
         millstream_sys::child::tie(&mut command, None);
         let missing = |source| Error::Missing {

@@ -2,8 +2,10 @@
 //! of the one that started them.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::sync::Arc;
 
 /// Has `command` run on `cpu` only, if one is given, and end when the calling thread does, however
 /// that comes (prctl(2), PR_SET_PDEATHSIG).
@@ -32,6 +34,18 @@ pub fn tie(command: &mut Command, cpu: Option<usize>) {
     };
     // SAFETY: the closure makes async-signal-safe system calls and allocates nothing.
     unsafe { command.pre_exec(prepare) };
+}
+
+/// Lets `command` have descriptors under the numbers that they have here.
+pub fn inherit(command: &mut Command, descriptors: Vec<Arc<OwnedFd>>) {
+    let keep = move || {
+        for descriptor in &descriptors {
+            rustix::io::fcntl_setfd(&**descriptor, rustix::io::FdFlags::empty())?;
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec only fcntl(2) is called, which is safe there.
+    unsafe { command.pre_exec(keep) };
 }
 
 /// User and system CPU time of a process with all its threads, ended ones too, seconds (proc(5)):

@@ -1,10 +1,14 @@
 //! `millstream guest`: any `millstream` command under other kernels.
 
 use crate::output::{self, Report};
+use crate::verbs::lab::adc;
 use anyhow::Context;
+use millstream_guest::ivshmem::Window;
 use millstream_guest::{Job, Kernel, Machine, Outcome, image};
+use millstream_lab::irq::Imitation;
 use millstream_sys::folders;
 use serde_json::{Value, json};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -31,6 +35,7 @@ pub struct Args {
 const EXAMPLES: &str = "\
 Examples:
   millstream guest --kernel linux-image-6.12-rt-amd64 -- find
+  millstream guest --kernel linux-image-6.1.0-56-rt-amd64 --adc -- latency irq --via vfio
   millstream guest --kernel /boot/vmlinuz-6.1.0 --append mitigations=off -- --json bench convert";
 
 /// What the guests have. Shared by the commands that start guests.
@@ -64,6 +69,11 @@ pub struct Options {
     /// The back end of a network device: what QEMU's -netdev takes. May be given several times.
     #[arg(long = "netdev", value_name = "BACK-END")]
     pub backs: Vec<String>,
+
+    /// Give the guests the imitated converter of `latency irq`, behind PCI, MSI-X and an IOMMU:
+    /// there, `latency irq --via vfio` measures it.
+    #[arg(long)]
+    pub adc: bool,
 
     /// Options of the machine (q35), as `kernel-irqchip=split`, which an IOMMU needs.
     #[arg(long, default_value = "", hide_default_value = true, value_name = "OPTIONS")]
@@ -145,12 +155,19 @@ impl Options {
             let place = std::path::absolute(path)?;
             files.push((place.to_string_lossy().into_owned(), content));
         }
-        let mut modules = Vec::new();
-        for (name, content) in kernel.modules(&self.modules)? {
+        let converter = self.adc.then(Converter::start).transpose()?;
+        let (mut modules, mut wanted) = (Vec::new(), self.modules.clone());
+        if self.adc {
+            wanted.extend(Window::MODULES.map(str::to_owned));
+        }
+        for (name, content) in kernel.modules(&wanted)? {
             modules.push(format!("{MODULES}/{name}.ko"));
             files.push((format!("{MODULES}/{name}.ko"), content));
         }
-        let settings = self.settings.clone();
+        let mut settings = self.settings.clone();
+        if self.adc {
+            settings.extend(Window::settings());
+        }
         let job = Job { modules, settings, arguments };
         let image = image::build(Path::new("/proc/self/exe"), &job, &files)?;
         let show = self.console;
@@ -159,7 +176,11 @@ impl Options {
                 output::note(format_args!("  {}| {line}", kernel.name));
             }
         };
-        Ok(self.machine(words).run(kernel, &image, watch)?)
+        let mut machine = self.machine(words);
+        if let Some(converter) = &converter {
+            converter.attach(&mut machine);
+        }
+        Ok(machine.run(kernel, &image, watch)?)
     }
 
     fn machine(&self, words: &[String]) -> Machine {
@@ -171,8 +192,33 @@ impl Options {
             accelerator: self.accel.clone(),
             command_line: [&self.command_line[..], words].concat(),
             devices: backs.chain(devices).collect(),
+            inherited: Vec::new(),
             chipset: self.chipset.clone(),
             limit: Duration::from_secs(self.limit),
+        }
+    }
+}
+
+/// The imitated converter, a process of this host, and its way into a guest.
+struct Converter {
+    _imitation: Imitation,
+    window: Window,
+}
+
+impl Converter {
+    fn start() -> anyhow::Result<Self> {
+        let imitation = Imitation::start(&adc::command, None).context("the imitated converter")?;
+        let window = Window::new(imitation.memory.as_fd(), imitation.line.as_fd())?;
+        Ok(Self { _imitation: imitation, window })
+    }
+
+    fn attach(&self, machine: &mut Machine) {
+        // An IOMMU stands in front of the devices that it is for.
+        machine.devices.splice(0..0, self.window.arguments());
+        machine.inherited.push(self.window.socket());
+        machine.command_line.push(Window::KERNEL_WORD.to_owned());
+        if machine.chipset.is_empty() {
+            Window::CHIPSET.clone_into(&mut machine.chipset);
         }
     }
 }

@@ -95,9 +95,18 @@ impl Board {
             let what = format!("shared memory of {} bytes is needed, not {size}", Self::BYTES);
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
+        Self::map_at(file, 0)
+    }
+
+    /// Maps memory of a device, which begins at `offset` in `file` and is large enough.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(super) fn map_at(file: impl AsFd, offset: u64) -> io::Result<Self> {
         let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
-        // SAFETY: a new mapping, of a file that is long enough; pages are aligned for words.
-        let start = unsafe { mmap(std::ptr::null_mut(), Self::BYTES, protection, flags, file, 0)? };
+        // SAFETY: a new mapping; pages are aligned for words.
+        let start =
+            unsafe { mmap(std::ptr::null_mut(), Self::BYTES, protection, flags, file, offset)? };
         NonNull::new(start.cast()).map(Self).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
     }
 

@@ -20,6 +20,11 @@ const AWAKE_NS: u64 = 150_000;
 /// After so many periods a driver that does not start a transfer has missed it.
 const PATIENCE_PERIODS: u64 = 20;
 
+/// It spins so long after a question, and naps from there.
+const ATTENTIVE_NS: u64 = 50_000_000;
+/// How long it naps at a time.
+const NAP: Duration = Duration::from_micros(500);
+
 /// How the device tells the host.
 pub trait Line {
     /// Raises the interrupt.
@@ -52,25 +57,32 @@ fn ticks(host_ns: u64) -> u64 {
 /// # Errors
 /// The kernel's, when an interrupt cannot be raised.
 pub fn serve(board: &Board, line: &mut impl Line) -> io::Result<()> {
+    let mut asked_ns = host_ns();
     loop {
         match board.command.load(Acquire) {
             command::CONVERT if board.finished.load(Relaxed) == 0 => {
                 convert(board, line)?;
                 board.finished.store(1, Release);
+                asked_ns = host_ns();
             }
             command::END => return Ok(()),
-            _ => answer(board),
+            _ if answer(board) => asked_ns = host_ns(),
+            // The next question comes at once, or not before long.
+            _ if host_ns() - asked_ns > ATTENTIVE_NS => std::thread::sleep(NAP),
+            _ => spin_loop(),
         }
-        spin_loop();
     }
 }
 
-fn answer(board: &Board) {
+/// Answers the question about the clock, if there is one.
+fn answer(board: &Board) -> bool {
     let question = board.question.load(Acquire);
-    if question != board.answered.load(Relaxed) {
+    let is_new = question != board.answered.load(Relaxed);
+    if is_new {
         board.answer_ticks.store(ticks(host_ns()), Relaxed);
         board.answered.store(question, Release);
     }
+    is_new
 }
 
 fn convert(board: &Board, line: &mut impl Line) -> io::Result<()> {
@@ -80,7 +92,7 @@ fn convert(board: &Board, line: &mut impl Line) -> io::Result<()> {
     let mut number = 0;
     for _ in 0..board.count.load(Relaxed) {
         wait_until(edge_ns, AWAKE_NS.min(period_ns / 3));
-        if board.command.load(Relaxed) == command::END {
+        if board.command.load(Relaxed) != command::CONVERT {
             break;
         }
         let truth_ns = host_ns();
@@ -130,7 +142,7 @@ fn wait_until(at_ns: u64, awake_ns: u64) {
 /// Waits for the driver's doorbell, which hardware would see at once.
 fn transfer_is_started(board: &Board, number: u64, until_ns: u64) -> bool {
     while board.transfers.load(Acquire) < number {
-        if host_ns() > until_ns || board.command.load(Relaxed) == command::END {
+        if host_ns() > until_ns || board.command.load(Relaxed) != command::CONVERT {
             return false;
         }
         spin_loop();

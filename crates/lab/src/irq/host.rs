@@ -1,11 +1,7 @@
-//! The host's side: a driver's thread, a user's thread, and the questions about the clock.
+//! The host's side: a driver's thread and a user's thread.
 
 use std::fs::File;
-use std::hint::spin_loop;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread;
@@ -16,18 +12,17 @@ use millstream_sys::thread::{PinError, name_current_thread, pin_current_thread};
 use millstream_sys::usage::thread_cpu_time;
 use rustix::event::{EventfdFlags, eventfd};
 
+use super::attach::{Device, Source};
 use super::board::{Board, command};
-use super::clock::{Calibration, Exchange};
+use super::clock::Calibration;
 use super::device::host_ns;
 use super::stages::{Stamps, analyse};
 use super::{Interrupts, Plan};
 use crate::Observed;
 use crate::record::Stage;
 
-/// Questions about the clock on either side of a measurement.
-const QUESTIONS: usize = 500;
 /// The device answers, or begins, within this.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 /// How often whoever waits looks whether to end.
 const TICK: Duration = Duration::from_millis(20);
 
@@ -48,8 +43,8 @@ pub struct Taken {
     pub negative: u64,
     /// The clocks are related to this, nanoseconds.
     pub clock_bound_ns: f64,
-    /// How far they were off, which only an imitation tells, nanoseconds.
-    pub clock_error_ns: u64,
+    /// How far they were off, which only an imitation on this very host tells, nanoseconds.
+    pub clock_error_ns: Option<u64>,
     /// CPU time of driver and user for a block, nanoseconds.
     pub cpu_ns_per_block: f64,
     /// How long it took, seconds.
@@ -69,6 +64,9 @@ pub enum IrqError {
     /// Shared memory, interrupts or the device's process.
     #[error("the imitated device: {0}")]
     Device(#[from] io::Error),
+    /// There is no device behind VFIO.
+    #[error(transparent)]
+    Vfio(#[from] super::vfio::VfioError),
     /// It does not do what it should.
     #[error("the imitated device does not {0}: its CPU is taken by something of higher priority")]
     Silent(&'static str),
@@ -77,24 +75,12 @@ pub enum IrqError {
     Nothing,
 }
 
-/// The device's process; it ends with this value.
-struct Device {
-    child: Child,
-    board: Board,
-    line: File,
-}
-
-/// Measures once. `start` makes the command that serves [`super::device::serve`] over the two
-/// descriptors whose numbers it is given: shared memory and interrupt.
+/// Measures once, with the device that `source` says.
 ///
 /// # Errors
 /// [`IrqError`].
-pub fn measure(
-    plan: &Plan,
-    start: &dyn Fn([i32; 2]) -> io::Result<Command>,
-    ended: fn() -> bool,
-) -> Result<Taken, IrqError> {
-    let mut device = Device::start(plan, start)?;
+pub fn measure(plan: &Plan, source: &Source<'_>, ended: fn() -> bool) -> Result<Taken, IrqError> {
+    let mut device = Device::attach(plan, source)?;
     let before = device.ask()?;
     let begun = Instant::now();
     let run = Run { plan, board: &device.board, over: AtomicBool::new(false) };
@@ -116,82 +102,11 @@ pub fn measure(
         wrong_samples: seen.wrong,
         negative: found.negative,
         clock_bound_ns: calibration.error_ns,
-        clock_error_ns: found.clock_error_ns,
+        // The clock of a guest is not the one that the imitation reads.
+        clock_error_ns: matches!(source, Source::Process(_)).then_some(found.clock_error_ns),
         cpu_ns_per_block: seen.cpu_s * 1e9 / seen.stamps.len() as f64,
         seconds,
     })
-}
-
-impl Device {
-    fn start(
-        plan: &Plan,
-        start: &dyn Fn([i32; 2]) -> io::Result<Command>,
-    ) -> Result<Self, IrqError> {
-        use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
-        let memory =
-            memfd_create("millstream-adc", MemfdFlags::CLOEXEC).map_err(io::Error::from)?;
-        ftruncate(&memory, Board::BYTES as u64).map_err(io::Error::from)?;
-        let board = Board::map(&memory)?;
-        board.interrupts.store(plan.interrupts.number(), Relaxed);
-        board.period_ns.store(plan.period_ns, Relaxed);
-        board.count.store(plan.count, Relaxed);
-        let line = eventfd(0, EventfdFlags::CLOEXEC).map_err(io::Error::from)?;
-        let raised = line.try_clone()?;
-        let mut command = start([memory.as_raw_fd(), raised.as_raw_fd()])?;
-        inherit(&mut command, [memory, raised]);
-        millstream_sys::child::tie(&mut command, Some(plan.device_cpu));
-        let child = command.spawn()?;
-        Ok(Self { child, board, line: line.into() })
-    }
-
-    /// Questions about the clock.
-    fn ask(&mut self) -> Result<Vec<Exchange>, IrqError> {
-        let mut exchanges = Vec::with_capacity(QUESTIONS);
-        let until = Instant::now() + PATIENCE;
-        let first = self.board.question.load(Relaxed) + 1;
-        for number in first..first + QUESTIONS as u64 {
-            let asked_ns = host_ns();
-            self.board.question.store(number, Release);
-            let mut looks = 0u32;
-            while self.board.answered.load(Acquire) != number {
-                spin_loop();
-                looks = looks.wrapping_add(1);
-                // It may wait for this very CPU.
-                if looks.is_multiple_of(100_000) {
-                    thread::sleep(Duration::from_millis(1));
-                    if let Some(status) = self.child.try_wait()? {
-                        return Err(io::Error::other(format!("it ended ({status})")).into());
-                    }
-                    if Instant::now() > until {
-                        return Err(IrqError::Silent("answer"));
-                    }
-                }
-            }
-            let ticks = self.board.answer_ticks.load(Relaxed);
-            exchanges.push(Exchange { asked_ns, ticks, answered_ns: host_ns() });
-        }
-        Ok(exchanges)
-    }
-}
-
-/// Lets the command have the descriptors under their own numbers.
-fn inherit(command: &mut Command, descriptors: [OwnedFd; 2]) {
-    let keep = move || {
-        for descriptor in &descriptors {
-            rustix::io::fcntl_setfd(descriptor, rustix::io::FdFlags::empty())?;
-        }
-        Ok(())
-    };
-    // SAFETY: between fork and exec only fcntl(2) is called, which is safe there.
-    unsafe { command.pre_exec(keep) };
-}
-
-impl Drop for Device {
-    fn drop(&mut self) {
-        self.board.command.store(command::END, Release);
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 /// One measurement.

@@ -3,7 +3,8 @@
 //!
 //! The device ([`device`]) latches its own clock at the edge, writes samples into shared memory
 //! ([`board`]) and raises an interrupt, which on this host is an eventfd. A driver's thread is
-//! woken by it, and wakes the user's thread, which reads the samples. Every station takes the
+//! woken by it, and wakes the user's thread, which reads the samples; in a guest the same process
+//! is a device on the PCI bus, behind MSI-X and VFIO ([`Source::Vfio`]). Every station takes the
 //! time, so that the parts of the way sum to the whole, block by block. The two clocks are related
 //! by questions to the device before and after ([`clock`]).
 //!
@@ -11,13 +12,17 @@
 //! that a conversion is done, the driver then starts the transfer, and the second says that that is
 //! done: one more way through the kernel for every block.
 
+mod attach;
 pub mod board;
 pub mod clock;
 pub mod device;
 mod host;
 mod stages;
+mod vfio;
 
+pub use attach::{Imitation, Source, StartImitation};
 pub use host::{IrqError, Taken, measure};
+pub use vfio::VfioError;
 
 use millstream_sys::sched::Class;
 use serde::{Deserialize, Serialize};

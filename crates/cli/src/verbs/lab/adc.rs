@@ -1,12 +1,14 @@
 //! `millstream lab adc`: the imitated converter of `latency irq`; not for people.
 
 use crate::output::Report;
+use crate::program;
 use anyhow::Context;
 use millstream_lab::irq::{board::Board, device};
 use millstream_sys::sched::{Class, set_current_thread};
 use serde_json::Value;
 use std::fs::File;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::process::Command;
 
 /// Hardware is never late; its process is of higher priority than whatever is ordinary.
 const PRIORITY: u8 = 50;
@@ -18,6 +20,11 @@ pub struct Args {
     memory: RawFd,
     /// Descriptor of the interrupt line.
     line: RawFd,
+}
+
+/// This program as the converter, for the two descriptors.
+pub fn command([memory, line]: [RawFd; 2]) -> std::io::Result<Command> {
+    program::command(["lab", "adc", &memory.to_string(), &line.to_string()])
 }
 
 /// Ends when the host says so, or with it.

@@ -1,6 +1,6 @@
 //! `millstream lab`: runs of measurements by plan, kept, compared and reported. One file a job.
 
-mod adc;
+pub mod adc;
 mod compare;
 mod import;
 mod kernels;

@@ -4,10 +4,10 @@ use super::{class, samples};
 use crate::interrupt;
 use crate::numbers::positive;
 use crate::output::{Report, note, now};
-use crate::program;
+use crate::verbs::lab::adc;
 use anyhow::Context;
 use millstream_lab::Measured;
-use millstream_lab::irq::{Interrupts, Plan, Taken, measure};
+use millstream_lab::irq::{Interrupts, Plan, Source, Taken, measure};
 use millstream_lab::picture::short_time;
 use millstream_lab::timer::Quiet;
 use millstream_sys::sched::Class;
@@ -15,7 +15,6 @@ use millstream_sys::thread::allowed_cpus;
 use serde_json::{Map, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::process::Command;
 
 /// Measures the way of an interrupt: from the edge at an imitated converter to the user who reads
 /// its samples, in parts.
@@ -27,7 +26,8 @@ use std::process::Command;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   sudo millstream latency irq
-  sudo millstream latency irq --interrupts 1 --period-us 200 --count 50000 --histograms")]
+  sudo millstream latency irq --interrupts 1 --period-us 200 --count 50000 --histograms
+  millstream guest --kernel linux-image-6.1.0-56-rt-amd64 --adc -- latency irq --via vfio")]
 pub struct Args {
     /// Interrupts for a block; both by default, in turns.
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1u8, 2],
@@ -58,9 +58,22 @@ pub struct Args {
     #[arg(long, value_name = "CLASS")]
     class: Option<Class>,
 
+    /// How the interrupt comes.
+    #[arg(long, value_name = "WAY", value_enum, default_value = "eventfd")]
+    via: Via,
+
     /// Draw the distributions.
     #[arg(long)]
     histograms: bool,
+}
+
+/// Names of [`Source`]s.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Via {
+    /// From a process, as an eventfd.
+    Eventfd,
+    /// As MSI-X of a device that vfio-pci has: in a guest of `millstream guest --adc`.
+    Vfio,
 }
 
 /// Succeeds when every sample was taken, and nothing in it contradicts itself.
@@ -72,6 +85,10 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let class = class::chosen(args.class);
     let period_ns = (args.period_us * 1e3).round();
     anyhow::ensure!((2e4..=1e10).contains(&period_ns), "--period-us: give 20 to 10000000");
+    let source = match args.via {
+        Via::Eventfd => Source::Process(&adc::command),
+        Via::Vfio => Source::Vfio,
+    };
     let mut records = Vec::new();
     for _ in 0..args.samples {
         for number in &args.interrupts {
@@ -82,8 +99,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
             let (period_ns, count) = (period_ns as u64, args.count);
             let plan = Plan { cpu, device_cpu, class, period_ns, count, interrupts };
             let started = now();
-            let taken = measure(&plan, &device, interrupt::asked)?;
-            records.push(measured(&plan, started, taken));
+            let taken = measure(&plan, &source, interrupt::asked)?;
+            records.push(measured(&plan, args.via, started, taken));
         }
     }
     anyhow::ensure!(!records.is_empty(), "ended before anything was measured");
@@ -111,16 +128,12 @@ impl Args {
     }
 }
 
-/// This program as the device.
-fn device([memory, line]: [i32; 2]) -> std::io::Result<Command> {
-    program::command(["lab", "adc", &memory.to_string(), &line.to_string()])
-}
-
-fn measured(plan: &Plan, started: String, taken: Taken) -> Measured {
+fn measured(plan: &Plan, via: Via, started: String, taken: Taken) -> Measured {
     let interrupts = plan.interrupts.number();
     let parameters = json!({
         "cpu": plan.cpu, "device_cpu": plan.device_cpu, "class": plan.class.to_string(),
         "period_ns": plan.period_ns, "interrupts": interrupts,
+        "via": match via { Via::Eventfd => "eventfd", Via::Vfio => "vfio" },
     });
     let details = json!({
         "total_ns": taken.total_ns, "cpu_ns_per_block": taken.cpu_ns_per_block,
@@ -175,14 +188,17 @@ fn stages(records: &[Measured]) -> String {
         let [sum, whole] = [sum_ns, whole_ns].map(|ns| short_time(ns / blocks));
         let cpu = all.iter().map(|one| number(one, "cpu_ns_per_block")).sum::<f64>();
         let worst = |name| all.iter().map(|one| number(one, name)).fold(0.0, f64::max);
+        let off = match record.details["clock_error_ns"].as_f64() {
+            Some(_) => format!(", off by {:.0} ns at most", worst("clock_error_ns")),
+            None => String::new(),
+        };
         let _ = writeln!(
             text,
             "  {:<28} {sum:>9}   whole way {whole}; CPU of driver and user {} a block\n  \
-             clocks related to ±{:.0} ns, off by {:.0} ns at most",
+             clocks related to ±{:.0} ns{off}",
             "sum",
             short_time((cpu / all.len() as f64) as u64),
             worst("clock_bound_ns"),
-            worst("clock_error_ns")
         );
     }
     text

@@ -1,0 +1,157 @@
+//! The device as the host has it: shared memory, an interrupt, and the questions about its clock.
+
+use std::fs::File;
+use std::hint::spin_loop;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::process::{Child, Command};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+
+use super::Plan;
+use super::board::{Board, command};
+use super::clock::Exchange;
+use super::device::host_ns;
+use super::host::{IrqError, PATIENCE};
+use super::vfio::{self, Ivshmem};
+
+/// Questions about the clock on either side of a measurement.
+const QUESTIONS: usize = 500;
+
+/// Makes the command that serves [`super::device::serve`] over the two descriptors whose numbers
+/// it is given: shared memory and interrupt.
+pub type StartImitation<'s> = dyn Fn([i32; 2]) -> io::Result<Command> + 's;
+
+/// Where the device is.
+pub enum Source<'s> {
+    /// A process that is started for the measurement.
+    Process(&'s StartImitation<'s>),
+    /// Behind the PCI bus of a guest: the first one that vfio-pci has.
+    Vfio,
+}
+
+/// An imitated device in a process of its own, which ends with this value.
+#[derive(Debug)]
+pub struct Imitation {
+    child: Child,
+    /// The shared memory: as much as a device's window would be, a power of two.
+    pub memory: OwnedFd,
+    /// What it writes to for an interrupt (eventfd(2)).
+    pub line: OwnedFd,
+}
+
+impl Imitation {
+    /// Starts it, on `cpu` if one is given.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn start(start: &StartImitation<'_>, cpu: Option<usize>) -> io::Result<Self> {
+        let memory = memfd_create("millstream-adc", MemfdFlags::CLOEXEC)?;
+        ftruncate(&memory, Board::BYTES.next_power_of_two() as u64)?;
+        let line = eventfd(0, EventfdFlags::CLOEXEC)?;
+        let theirs = [&memory, &line].map(|shared| shared.try_clone().map(Arc::new));
+        let [memory_too, line_too] = theirs;
+        let theirs = vec![memory_too?, line_too?];
+        let mut command = start([theirs[0].as_raw_fd(), theirs[1].as_raw_fd()])?;
+        millstream_sys::child::inherit(&mut command, theirs);
+        millstream_sys::child::tie(&mut command, cpu);
+        Ok(Self { child: command.spawn()?, memory, line })
+    }
+}
+
+impl Drop for Imitation {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A device, ready to be asked.
+pub(super) struct Device {
+    pub board: Board,
+    /// Readable after an interrupt.
+    pub line: File,
+    imitation: Option<Imitation>,
+    /// Keeps the device behind VFIO open.
+    _behind: Option<Ivshmem>,
+}
+
+impl Device {
+    /// Takes hold of it, and tells it what the plan wants.
+    pub fn attach(plan: &Plan, source: &Source<'_>) -> Result<Self, IrqError> {
+        let device = match source {
+            Source::Process(start) => {
+                let imitation = Imitation::start(start, Some(plan.device_cpu))?;
+                let line = imitation.line.try_clone()?.into();
+                let board = Board::map(&imitation.memory)?;
+                Self { board, line, imitation: Some(imitation), _behind: None }
+            }
+            Source::Vfio => {
+                let behind = vfio::open()?;
+                let board = Board::map_at(&behind.device, behind.memory_offset)?;
+                let line = behind.line.try_clone()?;
+                Self { board, line, imitation: None, _behind: Some(behind) }
+            }
+        };
+        let board = &device.board;
+        // One behind VFIO has served others before.
+        board.command.store(command::CALIBRATE, Release);
+        for block in &board.blocks {
+            block.number.store(0, Relaxed);
+            block.converted_ticks.store(0, Relaxed);
+        }
+        for count in [&board.transfers, &board.consumed, &board.overruns, &board.finished] {
+            count.store(0, Relaxed);
+        }
+        board.interrupts.store(plan.interrupts.number(), Relaxed);
+        board.period_ns.store(plan.period_ns, Relaxed);
+        board.count.store(plan.count, Release);
+        Ok(device)
+    }
+
+    /// Questions about the clock.
+    pub fn ask(&mut self) -> Result<Vec<Exchange>, IrqError> {
+        let mut exchanges = Vec::with_capacity(QUESTIONS);
+        let until = Instant::now() + PATIENCE;
+        let first = self.board.question.load(Relaxed) + 1;
+        for number in first..first + QUESTIONS as u64 {
+            let asked_ns = host_ns();
+            self.board.question.store(number, Release);
+            let mut looks = 0u32;
+            while self.board.answered.load(Acquire) != number {
+                spin_loop();
+                looks = looks.wrapping_add(1);
+                // It may wait for this very CPU.
+                if looks.is_multiple_of(100_000) {
+                    thread::sleep(Duration::from_millis(1));
+                    self.look_after(until)?;
+                }
+            }
+            let ticks = self.board.answer_ticks.load(Relaxed);
+            exchanges.push(Exchange { asked_ns, ticks, answered_ns: host_ns() });
+        }
+        Ok(exchanges)
+    }
+
+    /// Whether there is still somebody to wait for.
+    fn look_after(&mut self, until: Instant) -> Result<(), IrqError> {
+        if let Some(imitation) = &mut self.imitation
+            && let Some(status) = imitation.child.try_wait()?
+        {
+            return Err(io::Error::other(format!("it ended ({status})")).into());
+        }
+        if Instant::now() > until { Err(IrqError::Silent("answer")) } else { Ok(()) }
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        // One behind VFIO goes on, for the next who asks.
+        self.board.command.store(command::CALIBRATE, Release);
+    }
+}
