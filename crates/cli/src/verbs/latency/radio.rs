@@ -5,12 +5,13 @@ use crate::child_radio::{ChildRadio, Options};
 use crate::interrupt;
 use crate::live::Live;
 use crate::numbers::positive;
-use crate::output::{Report, note};
+use crate::output::{Report, note, now};
 use millstream_lab::picture::{draw, short_time};
 use millstream_lab::turnaround::{Answer, LeadResult, Plan, Turnaround, leads_s, never_late};
-use millstream_lab::{Histogram, buffer};
+use millstream_lab::{Histogram, Measured, Observed, buffer};
 use millstream_radio::{Device, DeviceArgs};
-use serde_json::json;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Instant;
 
@@ -38,6 +39,11 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 2000,
           value_parser = clap::value_parser!(u64).range(10..=10_000_000))]
     tries: u64,
+
+    /// Samples, one after the other, of so many turnarounds each.
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    samples: u32,
 
     /// Lead times in the sweep; 0 for none.
     #[arg(long, value_name = "N", default_value_t = 12,
@@ -107,7 +113,13 @@ fn measure(args: &Args, device: DeviceArgs) -> anyhow::Result<Report> {
     };
     let mut device = Device::open(device)?;
     let mut turnaround = Turnaround::open(&mut device, plan)?;
-    let histogram = distribution(args, &mut turnaround)?;
+    let (mut records, mut histogram) = (Vec::new(), Histogram::default());
+    for _ in 0..args.samples {
+        let (started, begun) = (now(), Instant::now());
+        let observed = distribution(args, &mut turnaround)?;
+        histogram.merge(&observed.histogram);
+        records.push(measured(&plan, observed, started, begun.elapsed().as_secs_f64()));
+    }
     let leads = sweep(args, &mut turnaround, &histogram)?;
     let safe = never_late(&leads);
     let failure = (args.leads > 0 && safe.is_none())
@@ -120,23 +132,44 @@ fn measure(args: &Args, device: DeviceArgs) -> anyhow::Result<Report> {
             "p99": quantile(0.99), "p99_9": quantile(0.999),
             "max": histogram.max_ns() as f64 / 1e9,
         },
-        "leads": leads, "never_late_s": safe,
+        "leads": leads, "never_late_s": safe, "records": records,
     });
     Ok(Report { text: text(args, &histogram, &leads, safe), results, failure })
 }
 
+fn measured(plan: &Plan, observed: Observed, started: String, seconds: f64) -> Measured {
+    let parameters = match serde_json::to_value(plan) {
+        Ok(Value::Object(parameters)) => parameters,
+        _ => Map::new(),
+    };
+    Measured {
+        measurement: "radio".to_owned(),
+        series: if plan.spin { "spinning" } else { "sleeping" }.to_owned(),
+        parameters,
+        started,
+        seconds,
+        observed,
+        counters: BTreeMap::new(),
+        stages: Vec::new(),
+        details: Map::new(),
+    }
+}
+
 /// Answers without any lead: all are late, and by how much is the turnaround.
-fn distribution(args: &Args, turnaround: &mut Turnaround<'_>) -> anyhow::Result<Histogram> {
-    let mut histogram = Histogram::default();
+fn distribution(args: &Args, turnaround: &mut Turnaround<'_>) -> anyhow::Result<Observed> {
+    let mut observed = Observed::default();
+    let begun = Instant::now();
     let mut live = Live::on_terminal_only();
-    while histogram.count() < args.tries {
+    while observed.histogram.count() < args.tries {
         check_interrupt()?;
         if let Answer::Late { ticks } = turnaround.attempt(0)? {
-            histogram.record((ticks as f64 * 1e9 / args.rate).round() as u64);
+            let value_ns = (ticks as f64 * 1e9 / args.rate).round() as u64;
+            observed.record(value_ns, begun.elapsed().as_nanos() as u64);
         }
-        live.show(Instant::now(), || format!("{} of {} tries", histogram.count(), args.tries));
+        let count = observed.histogram.count();
+        live.show(Instant::now(), || format!("{count} of {} tries", args.tries));
     }
-    Ok(histogram)
+    Ok(observed)
 }
 
 /// Each lead in turn, and again, so that a disturbance does not hit one of them alone.
