@@ -41,11 +41,14 @@ pub struct Args {
 }
 
 const EXAMPLES: &str = "\
-A kernel may be followed by words for its command line; given twice it is compared with itself.
+A kernel may be followed by words for its command line, and by `--` and arguments that every
+measurement gets beside its own; given twice it is compared with itself.
 
 Examples:
   millstream lab kernels plans/kernels.toml --kernel linux-image-6.1.0-56-amd64 \\
     --kernel linux-image-6.1.0-56-rt-amd64 --kernel 'linux-image-6.12-amd64 mitigations=off'
+  millstream lab kernels plans/kernels.toml --kernel linux-image-6.1.0-56-amd64 \\
+    --kernel linux-image-6.1.0-56-amd64 --kernel 'linux-image-6.1.0-56-amd64 -- --handicap-us 200'
   millstream lab report last --title 'Three kernels' --out kernels.html";
 
 /// One side of the comparison.
@@ -53,6 +56,8 @@ struct Side {
     label: String,
     kernel: Kernel,
     words: Vec<String>,
+    /// What every measurement gets beside its own arguments.
+    arguments: Vec<String>,
 }
 
 /// Succeeds when every boot gave its records.
@@ -64,7 +69,11 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     note(format_args!("run     {name}"));
     let (mut booted, mut seconds, all) = (0, 0.0, args.boots as usize * sides.len());
     for round in 0..args.boots {
-        for index in plan.order(round, sides.len()) {
+        // The first round is in the order given: so reports list the kernels, and changes are
+        // looked for along it.
+        let order =
+            if round == 0 { (0..sides.len()).collect() } else { plan.order(round, sides.len()) };
+        for index in order {
             if interrupt::asked() {
                 bail!("ended after {booted} of {all} boots; their records are kept in {name}");
             }
@@ -94,12 +103,16 @@ fn sides(options: &Options) -> anyhow::Result<Vec<Side>> {
         let mut words = given.split_whitespace().map(str::to_owned);
         let Some(wanted) = words.next() else { bail!("--kernel is empty: name a kernel") };
         let kernel = options.kernel(&wanted)?;
-        let words: Vec<String> = words.collect();
-        let mut label = [vec![kernel.name.clone()], words.clone()].concat().join(" ");
+        let all: Vec<String> = words.collect();
+        // As on the kernel's own command line: what stands behind is not for the kernel.
+        let mut parts = all.splitn(2, |word| word == "--").map(<[String]>::to_vec);
+        let words = parts.next().unwrap_or_default();
+        let arguments = parts.next().unwrap_or_default();
+        let mut label = [vec![kernel.name.clone()], all].concat().join(" ");
         while sides.iter().any(|side| side.label == label) {
             label.push_str(" again");
         }
-        sides.push(Side { label, kernel, words });
+        sides.push(Side { label, kernel, words, arguments });
     }
     Ok(sides)
 }
@@ -113,6 +126,9 @@ fn boot(
 ) -> anyhow::Result<(Vec<Record>, f64)> {
     let mut inner = plan.clone();
     (inner.restarts, inner.restarts_max) = (1, 1);
+    for measurement in &mut inner.measurements {
+        measurement.args.extend_from_slice(&side.arguments);
+    }
     inner.seed = plan.seed.wrapping_add(u64::from(round) << 16);
     let files = vec![(GUEST_PLAN.to_owned(), toml::to_string(&inner)?.into_bytes())];
     let arguments = ["lab", "run", GUEST_PLAN, "--no-store", "--records", GUEST_RECORDS];
