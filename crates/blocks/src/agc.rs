@@ -76,6 +76,10 @@ impl<T: Magnitude> Process for Agc<T> {
         moved
     }
 
+    fn is_straight(&self) -> bool {
+        true
+    }
+
     fn metrics(&self) -> Vec<(&'static str, Metric)> {
         vec![("gain", Metric::from(&self.shown))]
     }

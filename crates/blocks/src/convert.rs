@@ -65,6 +65,10 @@ impl<A: To<B>, B: Item> Process for Convert<A, B> {
     fn process(&mut self, input: &[A], output: &mut [B]) -> (usize, usize) {
         each(input, output, To::to)
     }
+
+    fn is_straight(&self) -> bool {
+        true
+    }
 }
 
 fn boxed<A: To<B>, B: Item>() -> Made {

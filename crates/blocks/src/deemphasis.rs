@@ -52,6 +52,10 @@ impl Process for Deemphasis {
         (self.last_in, self.last_out) = (last_in, last_out);
         moved
     }
+
+    fn is_straight(&self) -> bool {
+        true
+    }
 }
 
 pub(crate) fn register(registry: &mut Registry) {

@@ -71,6 +71,10 @@ impl<T: Signal + Filtered + Item> Process for Fir<T> {
         }
     }
 
+    fn is_straight(&self) -> bool {
+        matches!(self.kernel, Kernel::Every(_))
+    }
+
     fn rate(&self) -> Rate {
         Rate::decimate(self.decimation)
     }

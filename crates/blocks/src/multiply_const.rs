@@ -50,6 +50,10 @@ impl<T: Factor> Process for MultiplyConst<T> {
         (items, items)
     }
 
+    fn is_straight(&self) -> bool {
+        true
+    }
+
     fn messages(&self) -> Vec<Message> {
         vec![Message::new("factor", Kind::Number, "the constant from now on")]
     }

@@ -38,6 +38,10 @@ impl Process for Part {
             }
         }
     }
+
+    fn is_straight(&self) -> bool {
+        true
+    }
 }
 
 pub(crate) fn register(registry: &mut Registry) {

@@ -37,6 +37,10 @@ impl Process for QuadratureDemod {
         (items, items)
     }
 
+    fn is_straight(&self) -> bool {
+        true
+    }
+
     fn messages(&self) -> Vec<Message> {
         vec![Message::new("gain", Kind::Number, "gain from the next item on")]
     }

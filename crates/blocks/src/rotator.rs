@@ -39,6 +39,10 @@ impl Process for Rotator {
         (items, items)
     }
 
+    fn is_straight(&self) -> bool {
+        true
+    }
+
     fn messages(&self) -> Vec<Message> {
         vec![Message::new("shift_hz", Kind::Number, "shift from the next item on, Hz")]
     }

@@ -51,6 +51,10 @@ where
         moved
     }
 
+    fn is_straight(&self) -> bool {
+        true
+    }
+
     fn messages(&self) -> Vec<Message> {
         vec![Message::new("alpha", Kind::Number, "share of the new item")]
     }

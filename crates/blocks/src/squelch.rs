@@ -48,6 +48,10 @@ impl Process for Squelch {
         moved
     }
 
+    fn is_straight(&self) -> bool {
+        true
+    }
+
     fn metrics(&self) -> Vec<(&'static str, Metric)> {
         vec![("power_db", Metric::from(&self.shown))]
     }

@@ -1,8 +1,8 @@
 //! Blocks with one input and one output.
 
 use millstream_flow::{
-    Block, BlockError, Context, In, Item, Message, Metric, Out, PortVisitor, Rate, TagRule, Value,
-    Work,
+    Block, BlockError, Context, In, Item, Lane, Message, Metric, Out, PortVisitor, Rate, TagRule,
+    Value, Work,
 };
 
 /// What turns a stream into another, by slices of any length.
@@ -15,6 +15,12 @@ pub trait Process: Send + 'static {
     /// Processes what fits; returns how many items it took and made. Called again until neither
     /// moves. It must give the same stream for slices of any length, and must not allocate.
     fn process(&mut self, input: &[Self::Input], output: &mut [Self::Output]) -> (usize, usize);
+
+    /// Whether slices of one length are always processed whole, into as many items. The block is
+    /// [straight](Block::is_straight) then, if its tags simply pass.
+    fn is_straight(&self) -> bool {
+        false
+    }
 
     /// The least number of items on either side that makes sense.
     fn least(&self) -> (usize, usize) {
@@ -87,6 +93,18 @@ impl<P: Process> Block for Through<P> {
         self.input.consume(taken);
         self.output.produce(made);
         Ok(Work::Continue)
+    }
+
+    fn is_straight(&self) -> bool {
+        self.process.is_straight() && self.process.tag_rule() == TagRule::Forward
+    }
+
+    fn pass(&mut self, lane: &mut Lane) {
+        let Self { input, output, process } = self;
+        lane.through(input, output, |input, output| {
+            let moved = process.process(input, output);
+            assert!(moved == (input.len(), input.len()), "a straight process left items behind");
+        });
     }
 
     fn metrics(&self) -> Vec<(&'static str, Metric)> {

@@ -1,5 +1,6 @@
 //! The seam between signal processing and the runtime: [`Block`].
 
+use crate::lane::Lane;
 use crate::message::{EmitterList, Message};
 use crate::metric::Metric;
 use crate::port::PortVisitor;
@@ -72,6 +73,20 @@ pub trait Block: Send {
         Ok(())
     }
 
+    /// Whether this block can be part of a [train](crate::lane): it has at most one input and one
+    /// output and asks for one item of either, every call makes exactly as many items as it takes
+    /// and could take any number, it makes no tags, does not look at any, and never ends by itself.
+    /// Then it has a [`pass`](Self::pass) beside its `work`. Asked before the start.
+    fn is_straight(&self) -> bool {
+        false
+    }
+
+    /// What `work` does, for exactly the items of the lane. Only asked of a block that
+    /// [is straight](Self::is_straight).
+    fn pass(&mut self, _lane: &mut Lane) {
+        unreachable!("a block that says it is straight has a `pass`")
+    }
+
     /// The numbers this block publishes, with names. Asked once before the start.
     fn metrics(&self) -> Vec<(&'static str, Metric)> {
         Vec::new()
@@ -131,6 +146,14 @@ impl Block for Box<dyn Block> {
 
     fn finish(&mut self) -> Result<(), BlockError> {
         (**self).finish()
+    }
+
+    fn is_straight(&self) -> bool {
+        (**self).is_straight()
+    }
+
+    fn pass(&mut self, lane: &mut Lane) {
+        (**self).pass(lane);
     }
 
     fn metrics(&self) -> Vec<(&'static str, Metric)> {

@@ -11,13 +11,15 @@ pub struct ItemType {
     id: TypeId,
     name: &'static str,
     size_bytes: usize,
+    align_bytes: usize,
 }
 
 impl ItemType {
     /// The run-time type of `T`.
     #[must_use]
     pub fn of<T: Item>() -> Self {
-        Self { id: TypeId::of::<T>(), name: std::any::type_name::<T>(), size_bytes: size_of::<T>() }
+        let (size_bytes, align_bytes) = (size_of::<T>(), align_of::<T>());
+        Self { id: TypeId::of::<T>(), name: std::any::type_name::<T>(), size_bytes, align_bytes }
     }
 
     /// The type itself.
@@ -29,6 +31,11 @@ impl ItemType {
     #[must_use]
     pub fn size_bytes(&self) -> usize {
         self.size_bytes
+    }
+
+    /// What an item is aligned to, in bytes.
+    pub(crate) fn align_bytes(&self) -> usize {
+        self.align_bytes
     }
 }
 

@@ -23,6 +23,7 @@
 
 mod case;
 mod costs;
+pub mod crossing;
 mod exact;
 mod explain;
 mod heuristic;

@@ -121,6 +121,13 @@ impl Default for Buffers {
     }
 }
 
+impl Buffers {
+    /// The most that a call sees of a port, in bytes, by hand or by default.
+    pub(crate) fn batch_bytes(&self) -> usize {
+        self.batch_bytes.unwrap_or_else(default_batch_bytes)
+    }
+}
+
 impl Plan {
     /// Reads a plan from TOML.
     ///

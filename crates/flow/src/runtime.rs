@@ -22,6 +22,7 @@ mod sampling;
 mod seating;
 mod stats;
 mod task;
+mod train;
 mod watchdog;
 mod wiring;
 

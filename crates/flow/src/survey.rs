@@ -3,6 +3,7 @@
 //! It looks at the rings and not through the block: a look costs a few loads, no call.
 
 use crate::block::Block;
+use crate::item::ItemType;
 use crate::port::{InputPort, OutputPort, PortVisitor};
 use millstream_ring::Loan;
 use millstream_ring::cursor::{ConsumerView, ProducerView};
@@ -13,6 +14,8 @@ pub(crate) struct Views {
     pub(crate) inputs: Vec<ConsumerView>,
     pub(crate) outputs: Vec<ProducerView>,
     pub(crate) loans: Loans,
+    /// Types of the items, inputs first.
+    pub(crate) items: Vec<ItemType>,
 }
 
 /// What the rings of a block have borrowed of a pool, by port.
@@ -83,6 +86,15 @@ impl Views {
         survey
     }
 
+    /// Whether the only output of this block is the only input of another, through a ring that
+    /// nobody else reads.
+    pub(crate) fn lead_to(&self, other: &Self) -> bool {
+        match (&*self.outputs, &*other.inputs) {
+            ([output], [input]) => output.feeds_only(input),
+            _ => false,
+        }
+    }
+
     /// A number that grows when any port moves an item, and only then.
     #[inline]
     pub(crate) fn progress(&self) -> u64 {
@@ -108,11 +120,13 @@ impl Views {
 impl PortVisitor for Views {
     fn input(&mut self, _: &str, port: &mut dyn InputPort) {
         self.inputs.extend(port.view());
+        self.items.push(port.item_type());
         self.loans.inputs.push(port.loan());
     }
 
     fn output(&mut self, _: &str, port: &mut dyn OutputPort) {
         self.outputs.extend(port.view());
+        self.items.push(port.item_type());
         self.loans.outputs.push(port.loan());
     }
 }

@@ -18,6 +18,10 @@
 //! the producer's to write. A `Release` store of a position hands bytes over, the `Acquire`
 //! load on the other side receives them. Closing is one way and hands everything over.
 
+mod view;
+
+pub use view::{ConsumerView, ProducerView};
+
 use crate::pad::Padded;
 use crate::sync::{Arc, AtomicBool, AtomicU64, Ordering};
 use std::cell::Cell;
@@ -122,12 +126,14 @@ impl Producer {
     }
 
     /// Bytes produced since the start.
+    #[inline]
     #[must_use]
     pub fn position(&self) -> u64 {
         self.position
     }
 
     /// Bytes that may be written for certain, without a look at the consumers.
+    #[inline]
     #[must_use]
     pub fn granted(&self) -> u64 {
         self.limit - self.position
@@ -135,6 +141,7 @@ impl Producer {
 
     /// Whether `bytes` may be written now; looks at the consumers only if the cached answer
     /// is no.
+    #[inline]
     pub fn has_room(&mut self, bytes: u64) -> bool {
         self.granted() >= bytes || self.room() >= bytes
     }
@@ -158,6 +165,13 @@ impl Producer {
     #[must_use]
     pub fn is_abandoned(&self) -> bool {
         self.shared.is_abandoned()
+    }
+
+    /// Goes on from where the producer stands by what was [passed by](ProducerView::pass).
+    pub fn catch_up(&mut self) {
+        self.position = self.shared.producer.position.load(Ordering::Relaxed);
+        // Nothing is granted before the next look.
+        self.limit = self.position;
     }
 
     /// What a [view](Self::view) tells as wanted.
@@ -213,12 +227,14 @@ impl Consumer {
     }
 
     /// Bytes consumed since the start.
+    #[inline]
     #[must_use]
     pub fn position(&self) -> u64 {
         self.position
     }
 
     /// Bytes that may be read for certain, without a look at the producer.
+    #[inline]
     #[must_use]
     pub fn granted(&self) -> u64 {
         self.produced.get() - self.position
@@ -231,6 +247,7 @@ impl Consumer {
 
     /// Whether everything produced so far has been consumed, whatever
     /// [cut](ConsumerView::cut) there is.
+    #[inline]
     #[must_use]
     pub fn is_drained(&self) -> bool {
         self.shared.producer.position.load(Ordering::Acquire) == self.position
@@ -238,6 +255,7 @@ impl Consumer {
 
     /// Whether the last look found the producer closed: what was available then is all that
     /// will ever come. It does not look again, so it agrees with the slice in hand.
+    #[inline]
     #[must_use]
     pub fn is_ended(&self) -> bool {
         self.ended.get()
@@ -255,6 +273,13 @@ impl Consumer {
         );
         self.position += bytes;
         self.side().position.store(self.position, Ordering::Release);
+    }
+
+    /// Goes on from where the consumer stands by what was [passed by](ProducerView::pass).
+    pub fn catch_up(&mut self) {
+        self.position = self.side().position.load(Ordering::Relaxed);
+        // Nothing is granted before the next look, which a consumer at its end never takes.
+        self.produced.set(self.produced.get().max(self.position));
     }
 
     /// What a [view](Self::view) tells as wanted.
@@ -276,6 +301,7 @@ impl Consumer {
         self.side().closed.store(true, Ordering::Release);
     }
 
+    #[inline]
     fn side(&self) -> &Side {
         &self.shared.consumers[self.index]
     }
@@ -284,116 +310,5 @@ impl Consumer {
 impl Drop for Consumer {
     fn drop(&mut self) {
         self.close();
-    }
-}
-
-/// Where a producer stands, seen without it: for whoever decides when its owner is called, and for
-/// whoever counts. It grants nothing, and may [cut](Self::cut) what is granted.
-///
-/// On the producer's own thread the answers are at least as old as what the producer sees next.
-#[derive(Clone, Debug)]
-pub struct ProducerView {
-    shared: Arc<Shared>,
-}
-
-impl ProducerView {
-    /// Bytes produced so far.
-    #[must_use]
-    pub fn position(&self) -> u64 {
-        self.shared.producer.position.load(Ordering::Relaxed)
-    }
-
-    /// Bytes that may be written.
-    #[must_use]
-    #[inline]
-    pub fn room(&self) -> u64 {
-        let position = self.position();
-        self.shared.limit(position) - position
-    }
-
-    /// [`room`](Self::room) and [`is_abandoned`](Self::is_abandoned) in one look.
-    #[inline]
-    #[must_use]
-    pub fn survey(&self) -> (u64, bool) {
-        let position = self.position();
-        let (limit, is_abandoned) = self.shared.look(position);
-        (limit - position, is_abandoned)
-    }
-
-    /// Lets the producer see at most `bytes` of room from here on, until the next such word. On
-    /// the producer's own thread only.
-    #[inline]
-    pub fn cut(&self, bytes: u64) {
-        let cut = self.position().saturating_add(bytes);
-        self.shared.cuts[0].store(cut, Ordering::Relaxed);
-    }
-
-    /// What the producer said that it wants.
-    #[must_use]
-    pub fn wanted(&self) -> u64 {
-        self.shared.producer.wanted.load(Ordering::Relaxed)
-    }
-
-    /// See [`Producer::is_abandoned`].
-    #[must_use]
-    pub fn is_abandoned(&self) -> bool {
-        self.shared.is_abandoned()
-    }
-
-    /// Bytes that fit.
-    #[must_use]
-    pub fn capacity(&self) -> u64 {
-        self.shared.capacity
-    }
-}
-
-/// Where a consumer stands, seen without it; as [`ProducerView`].
-#[derive(Clone, Debug)]
-pub struct ConsumerView {
-    shared: Arc<Shared>,
-    index: usize,
-}
-
-impl ConsumerView {
-    /// Bytes consumed so far.
-    #[must_use]
-    pub fn position(&self) -> u64 {
-        self.side().position.load(Ordering::Relaxed)
-    }
-
-    /// Bytes that may be read, and whether they are all that will ever come.
-    #[must_use]
-    #[inline]
-    pub fn available(&self) -> (u64, bool) {
-        let producer = &self.shared.producer;
-        // Its own position first, so that it is never ahead of the producer's, from any thread;
-        // the close before the producer's position, which then is the final one.
-        let position = self.side().position.load(Ordering::Acquire);
-        let ended = producer.closed.load(Ordering::Acquire);
-        (producer.position.load(Ordering::Acquire) - position, ended)
-    }
-
-    /// Lets the consumer see at most `bytes` from here on, until the next such word; so a call
-    /// can be kept to what was there when it was decided. On the consumer's own thread only.
-    #[inline]
-    pub fn cut(&self, bytes: u64) {
-        let cut = self.position().saturating_add(bytes);
-        self.shared.cuts[self.index + 1].store(cut, Ordering::Relaxed);
-    }
-
-    /// What the consumer said that it wants.
-    #[must_use]
-    pub fn wanted(&self) -> u64 {
-        self.side().wanted.load(Ordering::Relaxed)
-    }
-
-    /// Bytes that fit.
-    #[must_use]
-    pub fn capacity(&self) -> u64 {
-        self.shared.capacity
-    }
-
-    fn side(&self) -> &Side {
-        &self.shared.consumers[self.index]
     }
 }

@@ -252,6 +252,11 @@ impl<T: Item> Writer<T> {
         self.batch.want(items);
     }
 
+    /// See [`Producer::catch_up`].
+    pub fn catch_up(&mut self) {
+        self.cursor.catch_up();
+    }
+
     /// Where this end stands, seen from outside, in items.
     #[must_use]
     pub fn view(&self) -> ProducerView {
@@ -335,6 +340,11 @@ impl<T: Item> Reader<T> {
     pub fn want(&mut self, items: usize) {
         self.cursor.want(items as u64);
         self.batch.want(items);
+    }
+
+    /// See [`Consumer::catch_up`].
+    pub fn catch_up(&mut self) {
+        self.cursor.catch_up();
     }
 
     /// Where this end stands, seen from outside, in items.

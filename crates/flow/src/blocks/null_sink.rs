@@ -1,6 +1,6 @@
 //! Takes everything and keeps nothing.
 
-use crate::{Block, BlockError, Context, In, Item, PortVisitor, Work};
+use crate::{Block, BlockError, Context, In, Item, Lane, PortVisitor, Work};
 
 /// Takes everything and keeps nothing.
 ///
@@ -28,5 +28,13 @@ impl<T: Item> Block for NullSink<T> {
         let items = self.input.slice().len();
         self.input.consume(items);
         Ok(Work::Continue)
+    }
+
+    fn is_straight(&self) -> bool {
+        true
+    }
+
+    fn pass(&mut self, lane: &mut Lane) {
+        lane.sink(&mut self.input, |_| {});
     }
 }

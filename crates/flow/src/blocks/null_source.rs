@@ -1,6 +1,6 @@
 //! Zeros without end.
 
-use crate::{Block, BlockError, Context, Item, Out, PortVisitor, Work};
+use crate::{Block, BlockError, Context, Item, Lane, Out, PortVisitor, Work};
 
 /// All-zero items, as many as there is room for, without end.
 ///
@@ -30,6 +30,14 @@ impl<T: Item> Block for NullSource<T> {
         let items = output.len();
         self.output.produce(items);
         Ok(Work::Continue)
+    }
+
+    fn is_straight(&self) -> bool {
+        true
+    }
+
+    fn pass(&mut self, lane: &mut Lane) {
+        lane.source(&mut self.output, |output| output.fill(T::zeroed()));
     }
 }
 

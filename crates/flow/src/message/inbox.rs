@@ -46,7 +46,8 @@ impl Inbox {
     /// Whether there is something to [`deliver`](Self::deliver).
     #[inline]
     pub(crate) fn has_news(&self) -> bool {
-        self.news.load(Ordering::Relaxed)
+        // The first is at hand, the second is not.
+        !self.messages.is_empty() && self.news.load(Ordering::Relaxed)
     }
 
     /// Gives the block what was sent to it.

@@ -39,8 +39,19 @@ impl Crew {
         exchange.take_seat(seat);
         let sampling = Sampling::new(role.timed);
         let clock = Clock::new(Instant::now());
-        let thread =
-            PartitionThread { seat, role, tasks, waiter, control, sampling, clock, current: 0 };
+        let (trains, places, current) = (Vec::new(), Vec::new(), 0);
+        let thread = PartitionThread {
+            seat,
+            role,
+            tasks,
+            trains,
+            places,
+            waiter,
+            control,
+            sampling,
+            clock,
+            current,
+        };
         let handle = thread.spawn().inspect_err(|_| exchange.leave(seat))?;
         self.threads[seat] = Some(Thread { partition, handle });
         Ok(())

@@ -7,7 +7,9 @@ use super::exchange::{Deal, Visit};
 use super::sampling::Sampling;
 use super::stats::PartitionCounters;
 use super::task::Task;
+use super::train::{Signal, Train};
 use crate::block::{BlockError, Context};
+use crate::lane::Place;
 use millstream_ring::{Padded, Wait, Waiter};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,6 +20,12 @@ use std::time::{Duration, Instant};
 /// How long a block may block when its partition has nothing else to do.
 const MAY_BLOCK: Duration = Duration::from_millis(5);
 
+/// Batches that a train passes in a row if no other block waits for the first of them.
+const TRAIN_TURNS: usize = 4;
+
+/// Rounds in which blocks that could be a train may work off what is in the rings between them.
+const DRAIN_ROUNDS: usize = 4;
+
 /// Everything a partition's thread owns.
 pub(super) struct PartitionThread {
     /// Its place at the exchange, and its waiter's among the waiters.
@@ -25,6 +33,10 @@ pub(super) struct PartitionThread {
     pub(super) role: Role,
     /// In the order that items pass. A thread that starts without any asks the exchange.
     pub(super) tasks: Vec<Task>,
+    /// All of them again, as they are run.
+    pub(super) trains: Vec<Train>,
+    /// Where batches stand in the trains.
+    pub(super) places: Vec<Place>,
     pub(super) waiter: Arc<Padded<Waiter>>,
     pub(super) control: Arc<Control>,
     pub(super) sampling: Sampling,
@@ -41,6 +53,8 @@ pub(super) struct Role {
     pub(super) counters: Arc<Padded<PartitionCounters>>,
     /// Whether the cost model may read the clock.
     pub(super) timed: bool,
+    /// The most that passes several blocks as one.
+    pub(super) batch_bytes: usize,
 }
 
 impl PartitionThread {
@@ -67,6 +81,7 @@ impl PartitionThread {
         } else {
             self.settle_in()?;
             self.guard(Self::start)?;
+            self.form_trains();
         }
         let mut context = Context::at(Instant::now());
         self.clock = Clock::new(context.now);
@@ -90,6 +105,7 @@ impl PartitionThread {
     /// Hands the blocks in at the exchange and takes what comes of it. False: that is the end.
     fn visit(&mut self) -> Result<bool, RunError> {
         self.role.counters.turn.set(0);
+        self.trains.iter_mut().for_each(|train| train.part(&mut self.tasks));
         // Blocks that have finished end here, on their thread.
         self.tasks.retain(|task| !task.is_finished());
         match self.control.exchange().visit(self.seat, std::mem::take(&mut self.tasks)) {
@@ -102,7 +118,12 @@ impl PartitionThread {
                 self.change(&before)?;
             }
         }
+        self.form_trains();
         Ok(!self.tasks.is_empty())
+    }
+
+    fn form_trains(&mut self) {
+        (self.trains, self.places) = Train::form(&self.tasks, self.role.batch_bytes);
     }
 
     /// Becomes another partition.
@@ -168,12 +189,10 @@ impl PartitionThread {
             self.clock.looked(context.now);
         }
         match weight {
-            None => self.sweep_by(context, Task::step),
-            Some(weight) => {
+            None => self.sweep_by(context, None),
+            Some(_) => {
                 let (start, calls) = (context.now, self.calls());
-                let step =
-                    |task: &mut Task, context: &mut Context| task.timed_step(context, weight);
-                let moved = self.sweep_by(context, step)?;
+                let moved = self.sweep_by(context, weight)?;
                 let took = context.now.saturating_duration_since(start);
                 if !may_wait {
                     self.sampling.learn(took, self.calls() - calls);
@@ -183,18 +202,50 @@ impl PartitionThread {
         }
     }
 
-    fn sweep_by(
-        &mut self,
-        context: &mut Context,
-        step: impl Fn(&mut Task, &mut Context) -> Result<bool, BlockError>,
-    ) -> Result<bool, BlockError> {
+    fn sweep_by(&mut self, context: &mut Context, weight: Option<u32>) -> Result<bool, BlockError> {
+        let Self { trains, places, tasks, current, role, .. } = self;
+        let mut begin = |index, task: &Task| {
+            *current = index;
+            role.counters.turn.set(task.node() as u64 + 1);
+        };
         let mut moved = false;
-        for (index, task) in self.tasks.iter_mut().enumerate() {
-            self.current = index;
-            self.role.counters.turn.set(task.node() as u64 + 1);
-            if step(task, context)? {
-                moved = true;
-                // There is work to do: nobody may hold it up.
+        let alone = trains.len() == 1;
+        for train in trains {
+            match train.signal(tasks, context) {
+                Signal::Go(items) => {
+                    train.run(tasks, places, items, context, weight, &mut begin);
+                    moved = true;
+                    let turns = if alone || train.is_closed() { TRAIN_TURNS } else { 1 };
+                    for _ in 1..turns {
+                        let Signal::Go(items) = train.signal(tasks, context) else { break };
+                        train.run(tasks, places, items, context, weight, &mut begin);
+                    }
+                }
+                Signal::Wait => {}
+                Signal::Apart => {
+                    let mut members = train.members();
+                    for _ in 0..DRAIN_ROUNDS {
+                        let mut some = false;
+                        for index in members {
+                            let task = &mut tasks[*index];
+                            begin(*index, task);
+                            some |= task.call(context, weight)?;
+                            if some {
+                                // There is work to do: nobody may hold it up.
+                                context.may_block = Duration::ZERO;
+                            }
+                        }
+                        moved |= some;
+                        // What is left inside keeps them from running as one.
+                        if !some || !train.holds_items(tasks) {
+                            break;
+                        }
+                        members = &train.members()[1..];
+                    }
+                    train.join(tasks);
+                }
+            }
+            if moved {
                 context.may_block = Duration::ZERO;
             }
         }

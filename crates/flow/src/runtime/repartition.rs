@@ -149,6 +149,7 @@ impl Running {
             wait: plan.wait.into(),
             counters: self.board.partition_counters(partition),
             timed: !self.shape.untimed,
+            batch_bytes: self.plan.buffers.batch_bytes(),
         }
     }
 

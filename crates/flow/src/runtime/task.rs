@@ -3,6 +3,8 @@
 //! A task knows nothing of the thread that runs it, so it can be handed from one to another
 //! between two sweeps.
 
+mod lane;
+
 use super::stats::{BlockCounters, FILL_ONE};
 use crate::block::{Block, BlockError, Context, Work};
 use crate::latency::{Budget, Marks};
@@ -132,9 +134,7 @@ impl Task {
             return Ok(false);
         }
         self.wake_at = None;
-        if self.inbox.has_news() {
-            self.inbox.deliver(&mut *self.block);
-        }
+        self.take_messages();
         let survey = self.views.survey();
         if survey.is_abandoned || (context.stopping && self.views.is_source()) {
             return self.finish();
@@ -183,12 +183,16 @@ impl Task {
         self.count_fill();
         let moved = self.step(context)?;
         if self.calls != calls {
-            let now = Instant::now();
-            let busy = now.saturating_duration_since(context.now);
-            self.counters.busy_ns.add(busy.as_nanos() as u64 * u64::from(weight));
-            context.now = now;
+            self.charge(context, weight);
         }
         Ok(moved)
+    }
+
+    #[inline]
+    fn take_messages(&mut self) {
+        if self.inbox.has_news() {
+            self.inbox.deliver(&mut *self.block);
+        }
     }
 
     /// After a call: what is under way now, where that is asked.

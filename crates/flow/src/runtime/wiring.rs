@@ -4,7 +4,7 @@ pub(super) mod pools;
 
 use super::GraphError;
 use crate::graph::{Edge, End, Graph, Node};
-use crate::plan::{Buffers, Placement, default_batch_bytes};
+use crate::plan::{Buffers, Placement};
 use crate::port::{InputPort, OutputPort, PortVisitor};
 use millstream_ring::RingOptions;
 use pools::Pools;
@@ -67,7 +67,7 @@ fn ring_options(
         items: (by_hand.unwrap_or(default) / size).max(least),
         readers: targets(graph, from).count(),
         huge_pages: buffers.huge_pages,
-        batch_items: (buffers.batch_bytes.unwrap_or_else(default_batch_bytes) / size).max(1),
+        batch_items: (buffers.batch_bytes() / size).max(1),
         pool: pools::key(graph, placement, buffers, from).and_then(|key| pools.get(&key).cloned()),
     }
 }

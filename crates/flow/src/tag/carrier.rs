@@ -43,6 +43,12 @@ impl Carrier {
         }
     }
 
+    /// Whether [`carry`](Self::carry) has nothing to do.
+    #[inline]
+    pub(crate) fn is_quiet(&self) -> bool {
+        !self.ahead && self.news.iter().map(TagNews::sent).sum::<u64>() == self.seen
+    }
+
     #[cold]
     fn fetch(&mut self, block: &mut dyn Block) {
         let mut fetched = Fetched::default();

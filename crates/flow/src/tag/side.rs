@@ -58,6 +58,11 @@ impl TagsIn {
         Fetched { new, ahead: self.ahead.is_some() }
     }
 
+    /// Whether none was fetched that is not consumed yet.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.window.is_empty() && self.ahead.is_none()
+    }
+
     /// Shows each fetched tag once.
     pub(crate) fn forward(&mut self) -> impl Iterator<Item = Tag> + '_ {
         let from = std::mem::replace(&mut self.forwarded, self.window.len());
@@ -132,6 +137,11 @@ impl TagsOut {
         let behind = self.held.iter().rev();
         let later = behind.take_while(|(held, rank)| (held.offset, *rank) > place).count();
         self.held.insert(self.held.len() - later, (tag, rank));
+    }
+
+    /// Whether none waits for its item.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.held.is_empty()
     }
 
     /// The block's own tag.

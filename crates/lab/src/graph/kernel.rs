@@ -102,6 +102,10 @@ impl<T: Number> Process for Stage<T> {
         self.run(&input[..items], &mut output[..items]);
         (items, items)
     }
+
+    fn is_straight(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

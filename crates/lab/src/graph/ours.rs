@@ -6,12 +6,15 @@ use super::kernel::{Number, Stage};
 use super::meter::Meter;
 use millstream_blocks::Through;
 use millstream_flow::blocks::{NullSink, NullSource};
-use millstream_flow::place::{self, Hints};
+use millstream_flow::place::{self, Hints, crossing};
 use millstream_flow::{Graph, GraphError, Partition, Plan, Profile, RunError, Running, WaitMode};
 use millstream_sys::{CpuSet, Topology};
 use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
+
+/// How long it is measured what it costs that items come from the other CPU.
+const CROSSING: Duration = Duration::from_millis(240);
 
 /// How the blocks are spread.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -27,7 +30,8 @@ pub enum Spread {
 }
 
 impl Spread {
-    /// What the partitioner makes of a short run on one thread.
+    /// What the partitioner makes of a short run on one thread and of what a crossing costs here;
+    /// or one thread, if a trial of both says that this is faster.
     ///
     /// # Errors
     /// [`RunError`] when the graph breaks off.
@@ -43,9 +47,21 @@ impl Spread {
         let allowed: CpuSet = cpus.iter().copied().collect();
         let topology = Topology::read(Path::new("/")).unwrap_or_else(|_| Topology::flat(&allowed));
         let shape = place::Shape::of(&build::<T>(case)?.0);
-        let hints = Hints { allowed: Some(allowed), ..Hints::default() };
+        let costs = crossing::measure(cpus[0], cpus[cpus.len() - 1], CROSSING)?;
+        let hints = Hints { allowed: Some(allowed), costs, ..Hints::default() };
         let placed = place::plan(&shape, &profile, &topology, &hints);
-        Ok(Self::By(placed.map_err(GraphError::from)?.plan))
+        let plan = placed.map_err(GraphError::from)?.plan;
+        if plan.partitions.len() == 1 {
+            return Ok(Self::By(plan));
+        }
+        let trial = |spread: Self| {
+            let run = Run::start::<T>(case, spread, cpus, true)?;
+            sleep(time / 4);
+            let rate = run.rate(time).items_per_s;
+            run.stop().map(|()| rate)
+        };
+        let (planned, single) = (trial(Self::By(plan.clone()))?, trial(Self::Single)?);
+        Ok(if planned > single { Self::By(plan) } else { Self::Single })
     }
 }
 

@@ -1,0 +1,91 @@
+//! Ports without their item types, for the graph and the runtime.
+
+use crate::item::ItemType;
+use crate::tag::side::Fetched;
+use crate::tag::{Tag, TagNews};
+use millstream_ring::cursor::{ConsumerView, ProducerView};
+use millstream_ring::{Loan, RingError, RingOptions};
+use std::any::Any;
+
+/// An input without its item type.
+pub trait InputPort {
+    /// The type of the items.
+    fn item_type(&self) -> ItemType;
+    /// See [`In::min_items`](super::In::min_items).
+    fn min_items(&self) -> usize;
+    /// Where the reading end stands, in items; none before the port is connected.
+    fn view(&self) -> Option<ConsumerView>;
+    /// What the ring has borrowed of its partition's memory.
+    fn loan(&self) -> Option<Loan>;
+    /// Tells of tags that come, without a look through the port; none before it is connected.
+    fn tag_news(&self) -> Option<TagNews>;
+    /// Takes in the tags of the items that can be seen now.
+    fn fetch_tags(&mut self) -> Fetched;
+    /// Shows each tag that was taken in once.
+    fn forward_tags(&mut self, to: &mut dyn FnMut(Tag));
+    /// Whether no tag is on its way to the block.
+    fn is_untagged(&self) -> bool;
+    /// Counts in what passed the ring by, in a [lane](crate::Lane).
+    fn catch_up(&mut self);
+    /// Takes the reading end that [`OutputPort::open`] made; false if its type is another.
+    fn attach(&mut self, reader: Box<dyn Any + Send>) -> bool;
+    /// Attaches a ring of at least `items` items and hands out its writing end, untyped.
+    ///
+    /// # Errors
+    /// [`RingError`] when the ring cannot be made.
+    fn attach_feeder(&mut self, items: usize) -> Result<Box<dyn Feeder>, RingError>;
+    /// Stops reading.
+    fn close(&mut self);
+}
+
+/// An output without its item type.
+pub trait OutputPort {
+    /// The type of the items.
+    fn item_type(&self) -> ItemType;
+    /// See [`Out::min_items`](super::Out::min_items).
+    fn min_items(&self) -> usize;
+    /// Where the writing end stands, in items; none before the port is open.
+    fn view(&self) -> Option<ProducerView>;
+    /// What the ring has borrowed of its partition's memory.
+    fn loan(&self) -> Option<Loan>;
+    /// Keeps a tag until its item is produced. `rank` orders the tags of one item.
+    fn hold_tag(&mut self, tag: Tag, rank: u16);
+    /// Whether no tag waits for its item.
+    fn is_untagged(&self) -> bool;
+    /// Counts in what passed the ring by, in a [lane](crate::Lane).
+    fn catch_up(&mut self);
+    /// Makes the ring and hands out its reading ends, for [`InputPort::attach`].
+    ///
+    /// # Errors
+    /// [`RingError`] when the ring cannot be made.
+    fn open(&mut self, options: &RingOptions) -> Result<Vec<Box<dyn Any + Send>>, RingError>;
+    /// Opens with one reader, handed out untyped.
+    ///
+    /// # Errors
+    /// [`RingError`] when the ring cannot be made.
+    fn open_collector(&mut self, items: usize) -> Result<Box<dyn Collector>, RingError>;
+    /// Ends the stream.
+    fn close(&mut self);
+}
+
+/// A writing end that holds more than the ring does, for [`Mock`](crate::Mock).
+pub trait Feeder: Send {
+    /// The `Supply<T>` behind it.
+    fn as_any(&mut self) -> &mut dyn Any;
+    /// Moves held items into the ring; returns how many.
+    fn refill(&mut self) -> usize;
+    /// Puts a tag on an item, counted from the start.
+    fn tag(&mut self, tag: Tag);
+    /// Ends the stream once everything held has been moved.
+    fn end(&mut self);
+}
+
+/// A reading end that collects into memory, for [`Mock`](crate::Mock).
+pub trait Collector: Send {
+    /// The `Collection<T>` behind it.
+    fn as_any(&mut self) -> &mut dyn Any;
+    /// Moves items out of the ring; returns how many.
+    fn drain(&mut self) -> usize;
+    /// Takes the tags that came.
+    fn take_tags(&mut self) -> Vec<Tag>;
+}

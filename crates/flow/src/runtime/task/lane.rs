@@ -1,0 +1,179 @@
+//! A task as part of a [train](super::super::train).
+
+use super::Task;
+use crate::block::{BlockError, Context};
+use crate::item::ItemType;
+use crate::lane::{Lane, PAGE_BYTES};
+use crate::port::{InputPort, OutputPort, PortVisitor};
+use crate::runtime::stats::FILL_ONE;
+use std::time::Instant;
+
+impl Task {
+    /// Calls the block if it can work; timed if there is a `weight`.
+    #[inline]
+    pub(in crate::runtime) fn call(
+        &mut self,
+        context: &mut Context,
+        weight: Option<u32>,
+    ) -> Result<bool, BlockError> {
+        match weight {
+            None => self.step(context),
+            Some(weight) => self.timed_step(context, weight),
+        }
+    }
+
+    /// Types of the items of its ports, the input first.
+    pub(in crate::runtime) fn items(&self) -> &[ItemType] {
+        &self.views.items
+    }
+
+    /// Whether `next` may follow in a train: both are straight, and all that this one makes goes
+    /// there.
+    pub(in crate::runtime) fn leads_to(&self, next: &Self) -> bool {
+        self.is_straight() && next.is_straight() && self.views.lead_to(&next.views)
+    }
+
+    pub(in crate::runtime) fn is_source(&self) -> bool {
+        self.views.is_source()
+    }
+
+    pub(in crate::runtime) fn is_sink(&self) -> bool {
+        self.views.outputs.is_empty()
+    }
+
+    /// What is under way is not counted in a train, so there is none where that is asked.
+    fn is_straight(&self) -> bool {
+        let views = &self.views;
+        let is_plain = views.inputs.len() <= 1
+            && views.outputs.len() <= 1
+            && views.inputs.iter().all(|input| input.wanted() <= 1)
+            && views.outputs.iter().all(|output| output.wanted() <= 1)
+            && views.items.iter().all(|item| item.align_bytes() <= PAGE_BYTES);
+        let is_metered = self.marks.is_some() || self.budget.is_some();
+        !self.finished && is_plain && !is_metered && self.block.is_straight()
+    }
+
+    /// Whether nothing is in the rings behind the block.
+    pub(in crate::runtime) fn is_drained(&self) -> bool {
+        self.views.outputs.iter().all(|output| output.is_drained())
+    }
+
+    /// Whether the block could be called as part of a train: nothing waits for it, nor in the ring
+    /// behind it if that is `inside` the train.
+    pub(in crate::runtime) fn is_clear(&self, inside: bool) -> bool {
+        !self.finished
+            && self.wake_at.is_none()
+            && self.tags.is_quiet()
+            && (!inside || self.is_drained())
+    }
+
+    /// Whether no tag is in its ports.
+    pub(in crate::runtime) fn is_untagged(&mut self) -> bool {
+        let mut untagged = Untagged(true);
+        self.block.ports(&mut untagged);
+        untagged.0
+    }
+
+    /// The items that a train could take from here: those of the input, or any number of a source.
+    /// None if the block has to see to something.
+    #[inline]
+    pub(in crate::runtime) fn lane_in(&self) -> Option<u64> {
+        let Some(input) = self.views.inputs.first() else { return Some(u64::MAX) };
+        let (available, ended) = input.available();
+        input.cut(available);
+        // After the look at the items, because tags are there before them.
+        (!ended && self.tags.is_quiet()).then_some(available)
+    }
+
+    /// The items that a train could leave here; none if nobody is there to take any.
+    #[inline]
+    pub(in crate::runtime) fn lane_out(&self) -> Option<u64> {
+        let Some(output) = self.views.outputs.first() else { return Some(u64::MAX) };
+        let (room, is_abandoned) = output.survey();
+        (!is_abandoned).then_some(room)
+    }
+
+    /// There is nothing to pass.
+    pub(in crate::runtime) fn wait_for_train(&mut self) {
+        self.take_messages();
+        self.count_refusal();
+    }
+
+    /// Calls the block with a lane, which is `inside` the train unless it leads to the output.
+    ///
+    /// # Safety
+    /// The caller is the thread that has both ends of the ring behind the block, and if the lane
+    /// goes past it, the ring is drained and its ends [catch up](Self::catch_up) before they are
+    /// used again.
+    #[inline]
+    pub(in crate::runtime) unsafe fn pass(
+        &mut self,
+        lane: &mut Lane,
+        inside: bool,
+        context: &mut Context,
+        weight: Option<u32>,
+    ) {
+        self.take_messages();
+        if weight.is_some() {
+            self.count_lane(lane.items() as u64);
+        }
+        self.block.pass(lane);
+        if inside {
+            // SAFETY: passed on to the caller.
+            unsafe { self.views.outputs[0].pass(lane.items() as u64) };
+        }
+        self.calls += 1;
+        self.counters.calls.set(self.calls);
+        if let Some(weight) = weight {
+            self.charge(context, weight);
+        }
+        self.tell();
+    }
+
+    /// What the input holds before a timed call.
+    fn count_lane(&self, items: u64) {
+        for (input, counters) in self.views.inputs.iter().zip(&self.counters.inputs) {
+            counters.looks.add(1);
+            counters.fill.add(items.saturating_mul(FILL_ONE) / input.capacity().max(1));
+        }
+    }
+
+    /// Charges the time since `context.now`, which it advances, to the block.
+    pub(super) fn charge(&self, context: &mut Context, weight: u32) {
+        let now = Instant::now();
+        let busy = now.saturating_duration_since(context.now);
+        self.counters.busy_ns.add(busy.as_nanos() as u64 * u64::from(weight));
+        context.now = now;
+    }
+
+    /// After the train: goes on with the rings.
+    #[cold]
+    pub(in crate::runtime) fn catch_up(&mut self) {
+        self.block.ports(&mut CatchUp);
+        self.progress = self.views.progress();
+    }
+}
+
+struct CatchUp;
+
+impl PortVisitor for CatchUp {
+    fn input(&mut self, _: &str, port: &mut dyn InputPort) {
+        port.catch_up();
+    }
+
+    fn output(&mut self, _: &str, port: &mut dyn OutputPort) {
+        port.catch_up();
+    }
+}
+
+struct Untagged(bool);
+
+impl PortVisitor for Untagged {
+    fn input(&mut self, _: &str, port: &mut dyn InputPort) {
+        self.0 &= port.is_untagged();
+    }
+
+    fn output(&mut self, _: &str, port: &mut dyn OutputPort) {
+        self.0 &= port.is_untagged();
+    }
+}
