@@ -4,11 +4,12 @@
 CARGO ?= cargo
 BIN   := target/release/millstream
 
-.PHONY: help demo build test sanitize test-peers fuzz lint clean rust
+.PHONY: help demo build test sanitize test-dpdk test-peers fuzz lint clean rust
 
 help:
 	@echo "make demo        emulated radio > kernel UDP > 8-VSB receiver > demo.ts and demo.png"
 	@echo "make test        all tests of our own, with loom models"
+	@echo "make test-dpdk   the link dpdk over ports in software, with and without huge pages"
 	@echo "make test-peers  against programs that nobody here wrote: UHD, GNU Radio, ffprobe"
 	@echo "make sanitize    rings and runtime under the address and the thread sanitizer"
 	@echo "make fuzz        every fuzz target for FUZZ_SECONDS (10)"
@@ -24,8 +25,13 @@ build: rust
 
 test: rust
 	@scripts/need.sh gcc libc6-dev
-	@scripts/need.sh --optional ffmpeg iproute2 iputils-ping
+	@scripts/need.sh --optional ffmpeg iproute2 iputils-ping libdpdk-dev pkg-config
 	scripts/test.sh
+
+test-dpdk: rust
+	@scripts/need.sh gcc libc6-dev libdpdk-dev pkg-config
+	$(CARGO) test -p millstream-dpdk --features libdpdk
+	$(CARGO) test -p millstream-link --features dpdk --lib --test dpdk --test conformance -- dpdk --test-threads=1
 
 test-peers: build
 	@scripts/need.sh --optional uhd-host libuhd-dev g++ python3-uhd gnuradio python3-numpy ffmpeg iproute2 util-linux tshark strace \

@@ -19,6 +19,10 @@ if [ "$status" = 1 ] && [ ${#targets[@]} -ge 1 ] && [ ${#targets[@]} -le 2 ]; th
     if cargo test $target 2>&1 | tee -a "$again"; then mended+=("$target"); else status=1; fi
   done
 fi
+if pkg-config --exists libdpdk 2>/dev/null; then
+  echo "== DPDK's environment (its ports: make test-dpdk)"
+  cargo test -p millstream-dpdk --features libdpdk 2>&1 | tee -a "$log" || status=1
+fi
 echo "== loom models (lock-free types under every interleaving)"
 RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
   cargo test -p millstream-ring --release --test loom 2>&1 | tee -a "$log" || status=1

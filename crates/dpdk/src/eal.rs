@@ -176,7 +176,9 @@ mod tests {
     /// The application around us: it has started EAL, on a thread of its own, its way.
     #[test]
     fn an_eal_that_runs_is_shared() {
-        let words = ["app", "--no-huge", "-m64", "--no-shconf", "--no-telemetry", "--no-pci"];
+        let prefix = prefix();
+        let own = format!("--file-prefix={prefix}");
+        let words = ["app", "--no-huge", "-m64", "--no-shconf", "--no-telemetry", "--no-pci", &own];
         let words = words.map(|word| CString::new(word).unwrap());
         let mut words: Vec<_> = words.iter().map(|word| word.as_ptr() as usize).collect();
         let done = std::thread::scope(|scope| {
@@ -186,6 +188,8 @@ mod tests {
             });
             started.join().unwrap()
         });
+        // The folder that the application would leave.
+        remove_folder(&prefix);
         assert_eq!(done, 0);
         let options = EalOptions { huge: false, memory_mib: 64, physical: false };
         for _ in 0..2 {

@@ -88,7 +88,8 @@ pub fn what_does_not_fit_stays_with_the_caller(wire: &mut Wire) {
         let taken = wire.tx().transmit(&mut frames).unwrap();
         assert_eq!(before - taken, frames.len());
         wire.tx().flush().unwrap();
-        all.extend(wire.collect_for(taken, PATIENCE));
+        // Middleware may have taken more than the link has room for.
+        all.extend(wire.collect_for(taken.max(1), Duration::from_millis(50)));
         assert!(Instant::now() < until, "{} of {written} came", all.len());
     }
     assert!(numbers(&all).eq(0..written));
