@@ -8,6 +8,7 @@
 
 mod delivery;
 mod endurance;
+mod excused;
 mod faults;
 mod huge;
 mod interface;
