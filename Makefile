@@ -31,7 +31,8 @@ test: rust
 test-dpdk: rust
 	@scripts/need.sh gcc libc6-dev libdpdk-dev pkg-config
 	$(CARGO) test -p millstream-dpdk --features libdpdk
-	$(CARGO) test -p millstream-link --features dpdk --lib --test dpdk --test conformance -- dpdk --test-threads=1
+	$(CARGO) test -p millstream-link --features dpdk --lib --test dpdk
+	$(CARGO) test -p millstream-link --features dpdk --test conformance -- dpdk_ huge:: --test-threads=1
 
 test-peers: build
 	@scripts/need.sh --optional uhd-host libuhd-dev g++ python3-uhd gnuradio python3-numpy ffmpeg iproute2 util-linux tshark strace \
