@@ -113,8 +113,8 @@ impl Train {
         Signal::Apart
     }
 
-    /// Passes the items that it said, by the `places`; each block in turn after `begin`. With a `weight` the blocks
-    /// are timed, as in [`Task::timed_step`].
+    /// Passes the items that it said, by the `places`; each block in turn after `begin`. With a
+    /// `weight` the blocks are timed, as in [`Task::timed_step`].
     #[inline]
     pub(super) fn run(
         &mut self,
