@@ -33,7 +33,7 @@ pub(super) enum Signal {
 
 impl Train {
     /// All of `tasks`, in trains whose batches are of at most `batch_bytes`, with the places for
-    /// all of them: while one train runs the others are empty, and places stay in the nearest cache.
+    /// all of them: while one train runs the others need none, and places stay in the near cache.
     pub(super) fn form(tasks: &[Task], batch_bytes: usize) -> (Vec<Self>, Vec<Place>) {
         let next: Vec<Option<usize>> = (0..tasks.len())
             .map(|task| (0..tasks.len()).find(|next| tasks[task].leads_to(&tasks[*next])))
