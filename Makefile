@@ -25,7 +25,8 @@ build: rust
 
 test: rust
 	@scripts/need.sh gcc libc6-dev
-	@scripts/need.sh --optional ffmpeg iproute2 iputils-ping libdpdk-dev pkg-config
+	@scripts/need.sh --optional ffmpeg iproute2 iputils-ping
+	@scripts/need.sh --optional libdpdk-dev pkg-config
 	scripts/test.sh
 
 test-dpdk: rust
