@@ -5,6 +5,7 @@ use num_complex::Complex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fs::File;
 use std::io::{self, Read};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -120,8 +121,8 @@ pub struct FileSource {
     may_wait: bool,
     format: SampleFormat,
     buffer: Box<[u8]>,
-    /// Bytes at the start of `buffer` that are not converted yet (less than a sample).
-    held: usize,
+    /// Where in `buffer` the bytes are that were read and not converted yet.
+    held: Range<usize>,
     samples: u64,
 }
 
@@ -159,7 +160,16 @@ impl FileSource {
         let _ = file.try_lock_shared();
         let buffer = vec![0; CHUNK_BYTES].into_boxed_slice();
         let may_wait = !metadata.is_file();
-        Ok(Self { output: Out::new(), path, file, may_wait, format, buffer, held: 0, samples: 0 })
+        Ok(Self {
+            output: Out::new(),
+            path,
+            file,
+            may_wait,
+            format,
+            buffer,
+            held: 0..0,
+            samples: 0,
+        })
     }
 
     /// Whether a read would return at once, or does so within `patience`.
@@ -170,21 +180,31 @@ impl FileSource {
         !matches!(poll(&mut files, timeout.as_ref()), Ok(0) | Err(rustix::io::Errno::INTR))
     }
 
-    /// Reads what fits `room` samples into the buffer; returns the bytes there, zero at the
-    /// end of the file.
-    fn fill(&mut self, room: usize) -> Result<usize, FileSourceError> {
-        let end = self.buffer.len().min(room.saturating_mul(self.format.sample_bytes()));
+    /// Whole samples that were read and not converted yet.
+    fn samples_held(&self) -> usize {
+        self.held.len() / self.format.sample_bytes()
+    }
+
+    /// Reads behind what is held, as much as there is and fits: many small reads would cost more
+    /// than the conversion. False at the end of the file.
+    fn fill(&mut self) -> Result<bool, FileSourceError> {
+        self.buffer.copy_within(self.held.clone(), 0);
+        self.held = 0..self.held.len();
         loop {
-            match self.file.read(&mut self.buffer[self.held..end]) {
-                Ok(0) if self.held == 0 && self.samples == 0 => {
+            match self.file.read(&mut self.buffer[self.held.end..]) {
+                Ok(0) if self.held.is_empty() && self.samples == 0 => {
                     return Err(FileSourceError::Empty { path: self.path.clone() });
                 }
-                Ok(0) if self.held == 0 => return Ok(0),
+                Ok(0) if self.held.is_empty() => return Ok(false),
                 Ok(0) => {
                     let whole = self.samples * self.format.sample_bytes() as u64;
-                    return Err(partial(&self.path, whole + self.held as u64, self.format));
+                    let bytes = whole + self.held.len() as u64;
+                    return Err(partial(&self.path, bytes, self.format));
                 }
-                Ok(bytes) => return Ok(self.held + bytes),
+                Ok(bytes) => {
+                    self.held.end += bytes;
+                    return Ok(true);
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(source) => {
                     return Err(FileSourceError::Read { path: self.path.clone(), source });
@@ -204,20 +224,22 @@ impl Block for FileSource {
         if room == 0 {
             return Ok(Work::Continue);
         }
-        if self.may_wait && !self.is_readable(context.may_block) {
-            return Ok(Work::Again(Duration::ZERO));
+        if self.samples_held() == 0 {
+            if self.may_wait && !self.is_readable(context.may_block) {
+                return Ok(Work::Again(Duration::ZERO));
+            }
+            if !self.fill()? {
+                return Ok(Work::Finished);
+            }
         }
-        let bytes = self.fill(room)?;
-        if bytes == 0 {
-            return Ok(Work::Finished);
-        }
-        let samples = bytes / self.format.sample_bytes();
-        let whole = samples * self.format.sample_bytes();
+        let samples = self.samples_held().min(room);
+        let end = self.held.start + samples * self.format.sample_bytes();
+        let bytes = &self.buffer[self.held.start..end];
         let output = &mut self.output.slice_mut()[..samples];
         match self.format {
-            SampleFormat::Sc16 => convert_sc16(&self.buffer[..whole], output),
+            SampleFormat::Sc16 => convert_sc16(bytes, output),
             SampleFormat::Cf32 => {
-                convert_cf32(&self.buffer[..whole], output);
+                convert_cf32(bytes, output);
                 if let Some(index) = output.iter().position(|x| !(x.re + x.im).is_finite()) {
                     let index = self.samples + index as u64;
                     let path = self.path.clone();
@@ -227,8 +249,7 @@ impl Block for FileSource {
         }
         self.output.produce(samples);
         self.samples += samples as u64;
-        self.buffer.copy_within(whole..bytes, 0);
-        self.held = bytes - whole;
+        self.held.start = end;
         // A pipe may give less than a sample at a time.
         Ok(if samples == 0 { Work::Again(Duration::ZERO) } else { Work::Continue })
     }
