@@ -22,6 +22,7 @@ pub mod polyphase;
 pub mod pulse;
 pub mod resample;
 pub mod rotator;
+mod rounding;
 pub mod sampler;
 pub mod scale;
 pub mod simd;

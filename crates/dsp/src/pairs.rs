@@ -5,6 +5,7 @@
 //! are exact, so every copy gives the same bits.
 
 use crate::multiversion;
+use crate::rounding::{MOST, whole};
 use crate::sampler::Pair;
 
 /// Outputs computed together.
@@ -12,12 +13,6 @@ const BLOCK: usize = 64;
 
 /// The sum of taps in magnitude: with it no sum of products leaves 32 bits.
 const TAPS_SUM: f32 = 65_000.0;
-
-/// The largest 16-bit part.
-const MOST: f32 = i16::MAX as f32;
-
-/// Adding this rounds a small number to a whole one, and leaves it in the low bits.
-const ROUND: f32 = 12_582_912.0;
 
 /// Rounds numbers, of which 1.0 becomes `one`: `out[n]` is `x[n]` and `x[n + 1]`, cut to ±32767.
 ///
@@ -35,17 +30,9 @@ multiversion! {
 #[inline(always)]
 fn round_body<const FMA: bool>(x: &[f32], one: f32, out: &mut [u32]) {
     // Never fused: the copies are to give the same bits.
-    let whole = |x: f32| (cut(x * one) + ROUND).to_bits();
     for ((x, behind), out) in x.iter().zip(&x[1..]).zip(out) {
-        *out = (whole(*x) & 0xFFFF | whole(*behind) << 16).to_le();
+        *out = (whole(x * one) & 0xFFFF | whole(behind * one) << 16).to_le();
     }
-}
-
-/// Cut to 16 bits on both sides, as two instructions do it.
-#[inline(always)]
-fn cut(x: f32) -> f32 {
-    let x = if x > -MOST { x } else { -MOST };
-    if x < MOST { x } else { MOST }
 }
 
 /// `N` pairs of taps, rounded to 15 bits below the largest or what the sums have room for.
@@ -83,7 +70,7 @@ impl<const N: usize> Taps<N> {
         let scale = 1.0 / (self.scale * one);
         #[cfg(target_arch = "x86_64")]
         {
-            if x86::has_vnni() {
+            if crate::simd::has_vnni() {
                 // SAFETY: the processor has the features, and the pairs are there.
                 return unsafe { x86::correlate_512(&self.pairs, x, scale, blocks) };
             }
@@ -110,11 +97,6 @@ fn correlate_plain(taps: &[Pair], x: &[Pair], scale: f32, out: &mut [[f32; BLOCK
 mod x86 {
     use super::{BLOCK, Pair};
     use std::arch::x86_64::*;
-
-    /// Whether this processor runs [`correlate_512`].
-    pub(super) fn has_vnni() -> bool {
-        is_x86_feature_detected!("avx512vnni") && is_x86_feature_detected!("avx512f")
-    }
 
     /// As [`super::correlate_plain`], bit for bit.
     ///
@@ -250,7 +232,7 @@ mod tests {
                     assert_eq!(fast, plain);
                 }
                 fast = [[0.0; BLOCK]; 2];
-                if x86::has_vnni() {
+                if crate::simd::has_vnni() {
                     // SAFETY: the processor has the features, and the pairs are there.
                     unsafe { x86::correlate_512(&taps, &x, 1e-3, &mut fast) };
                     assert_eq!(fast, plain);

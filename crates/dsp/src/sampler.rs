@@ -235,7 +235,7 @@ impl Run<'_> {
     fn run(&self, groups: &mut [[f32; GROUP]]) -> Sums {
         #[cfg(target_arch = "x86_64")]
         {
-            if x86::has_vnni() {
+            if crate::simd::has_vnni() {
                 // SAFETY: the processor has the features, and the samples are there.
                 return unsafe { x86::sample_512(self, groups) };
             }

@@ -29,6 +29,14 @@ pub fn has_avx512() -> bool {
     }
 }
 
+/// Whether this processor runs copies that multiply pairs of 16-bit integers in 64-byte registers.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn has_vnni() -> bool {
+    is_x86_feature_detected!("avx512vnni")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512f")
+}
+
 /// `a * b + c`, fused when `FMA` is set.
 ///
 /// The fused form must only be chosen where the target has the instruction: elsewhere it is a

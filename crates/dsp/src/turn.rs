@@ -2,6 +2,7 @@
 
 use crate::Sample;
 use crate::rotator::Rotator;
+use crate::rounding::whole;
 use crate::sampler::Pair;
 use crate::simd::madd;
 use crate::trim::Trim;
@@ -11,12 +12,6 @@ const LANES: usize = 16;
 
 /// The largest part that counts: what is larger is no sample.
 const LARGEST: f32 = 1e9;
-
-/// The largest 16-bit part.
-const MOST: f32 = i16::MAX as f32;
-
-/// Adding this rounds a small number to a whole one, and leaves it in the low bits.
-const ROUND: f32 = 12_582_912.0;
 
 /// Of turned samples, before they are rounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -154,7 +149,7 @@ fn turn_body<const FMA: bool>(
             add[2][lane] = madd::<FMA>(re, weights[lane], add[2][lane]);
             add[3][lane] = madd::<FMA>(im, weights[lane], add[3][lane]);
             add[4][lane] = madd::<FMA>(re, re, madd::<FMA>(im, im, add[4][lane]));
-            let [re, im] = [re, im].map(|part| (cut(part * one) + ROUND).to_bits());
+            let [re, im] = [re, im].map(|part| whole(part * one));
             bits[lane] = re & 0xFFFF | im << 16;
             let turned = madd::<FMA>(cos[lane], step.re, -(sin[lane] * step.im));
             sin[lane] = madd::<FMA>(cos[lane], step.im, sin[lane] * step.re);
@@ -165,13 +160,6 @@ fn turn_body<const FMA: bool>(
     *oscillator = Oscillator { cos, sin, step };
     *sums = add;
     bad.iter().sum()
-}
-
-/// Cut to 16 bits on both sides, as two instructions do it.
-#[inline(always)]
-fn cut(x: f32) -> f32 {
-    let x = if x > -MOST { x } else { -MOST };
-    if x < MOST { x } else { MOST }
 }
 
 #[cfg(test)]

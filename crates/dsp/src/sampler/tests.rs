@@ -95,7 +95,7 @@ fn kernels() -> Vec<(&'static str, Kernel)> {
             // SAFETY: the processor has the features, and the runs of these tests fit.
             kernels.push(("256", |run, out| unsafe { x86::sample_256(run, out) }));
         }
-        if x86::has_vnni() {
+        if crate::simd::has_vnni() {
             // SAFETY: the processor has the features, and the runs of these tests fit.
             kernels.push(("512", |run, out| unsafe { x86::sample_512(run, out) }));
         }

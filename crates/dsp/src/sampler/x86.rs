@@ -7,11 +7,6 @@ use std::arch::x86_64::*;
 const WIDE: usize = 16;
 const NARROW: usize = 8;
 
-/// Whether this processor runs [`sample_512`].
-pub(super) fn has_vnni() -> bool {
-    is_x86_feature_detected!("avx512vnni") && is_x86_feature_detected!("avx512bw")
-}
-
 /// As [`super::sample_plain`], bit for bit.
 ///
 /// # Safety

@@ -167,32 +167,29 @@ impl Designer {
     }
 }
 
-/// The product of the part that both have, in eight partial sums.
+/// The product of the part that both have.
 fn dot(a: &[f64], b: &[f64]) -> f64 {
-    let n = a.len().min(b.len());
-    let (a8, a1) = a[..n].as_chunks::<8>();
-    let (b8, b1) = b[..n].as_chunks::<8>();
-    let mut sums = [0.0; 8];
-    for (a, b) in a8.iter().zip(b8) {
-        for lane in 0..8 {
-            sums[lane] += a[lane] * b[lane];
-        }
-    }
-    sums.iter().sum::<f64>() + a1.iter().zip(b1).map(|(a, b)| a * b).sum::<f64>()
+    sum_over(a, b, |a, b| a * b)
 }
 
 /// [`dot`] of numbers of half the length.
 fn dot_taps(a: &[f32], b: &[f32]) -> f64 {
+    sum_over(a, b, |a, b| f64::from(a * b))
+}
+
+/// The sum over the part that both have, in eight partial sums.
+#[inline(always)]
+fn sum_over<T: Copy>(a: &[T], b: &[T], product: impl Fn(T, T) -> f64) -> f64 {
     let n = a.len().min(b.len());
     let (a8, a1) = a[..n].as_chunks::<8>();
     let (b8, b1) = b[..n].as_chunks::<8>();
     let mut sums = [0.0; 8];
     for (a, b) in a8.iter().zip(b8) {
         for lane in 0..8 {
-            sums[lane] += f64::from(a[lane] * b[lane]);
+            sums[lane] += product(a[lane], b[lane]);
         }
     }
-    sums.iter().sum::<f64>() + a1.iter().zip(b1).map(|(a, b)| f64::from(a * b)).sum::<f64>()
+    sums.iter().sum::<f64>() + a1.iter().zip(b1).map(|(a, b)| product(*a, *b)).sum::<f64>()
 }
 
 /// The feedback taps that belong to forward taps: `feedback[i]` is for the decision
