@@ -12,7 +12,8 @@
 //! write to, the next the same place to read from, and so on. Whenever anything is unusual, it
 //! calls every block by itself as ever, so a train is never needed for a result.
 //!
-//! Positions and counters go on as if the items had gone through the rings.
+//! Positions and counters go on as if the items had gone through the rings; they may be told a few
+//! batches, that is a few microseconds, later.
 
 use crate::item::Item;
 use crate::port::{In, Out};
@@ -50,49 +51,56 @@ impl Place {
         self.item
     }
 
-    /// Lends it to a lane.
     #[inline]
-    pub(crate) fn lend(&self) -> Lent {
-        Lent { base: self.pages.as_ptr().cast_mut().cast(), item: self.item }
-    }
-}
-
-/// A [`Place`], lent.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Lent {
-    base: *mut u8,
-    item: TypeId,
-}
-
-impl Lent {
-    #[inline]
-    fn of<T: Item>(self) -> *mut T {
+    fn base<T: Item>(&self) -> *mut T {
         assert!(self.item == TypeId::of::<T>(), "a lane was used with another port");
-        self.base.cast()
+        self.pages.as_ptr().cast_mut().cast()
+    }
+
+    /// # Safety
+    /// There are that many `items`, and nobody writes here as long as they are borrowed.
+    #[inline]
+    unsafe fn read<T: Item>(&self, items: usize) -> &[T] {
+        // SAFETY: passed on to the caller; of this type, which is checked, and zeros or items of an
+        // earlier batch, both valid (`Item`).
+        unsafe { std::slice::from_raw_parts(self.base(), items) }
+    }
+
+    /// # Safety
+    /// There is room for that many `items`, and nobody else uses it as long as it is borrowed.
+    #[inline]
+    #[expect(clippy::mut_from_ref, reason = "the caller sees to it, and the pages are cells")]
+    unsafe fn write<T: Item>(&self, items: usize) -> &mut [T] {
+        // SAFETY: as in `read`.
+        unsafe { std::slice::from_raw_parts_mut(self.base(), items) }
     }
 }
 
 /// The way of one batch through one block of a train: from where the block before left it, or from
 /// the block's input, to where the next one takes it, or to the block's output.
 #[derive(Debug)]
-pub struct Lane {
+pub struct Lane<'a> {
     items: usize,
-    from: Option<Lent>,
-    to: Option<Lent>,
+    from: Option<&'a Place>,
+    to: Option<&'a Place>,
 }
 
-impl Lane {
-    /// # Safety
-    /// As long as the lane lives, `from` and `to` are lent by nobody else, are not the same, and
-    /// hold that many items, aligned to at most [`PAGE_BYTES`].
+impl<'a> Lane<'a> {
+    /// Before the first block: for batches of so many `items`.
     #[inline]
-    pub(crate) unsafe fn new(items: usize, from: Option<Lent>, to: Option<Lent>) -> Self {
-        Self { items, from, to }
+    pub(crate) fn new(items: usize) -> Self {
+        Self { items, from: None, to: None }
     }
 
+    /// Leads through the next block, and from there `to` a place, or to its output.
+    ///
+    /// # Safety
+    /// As long as the lane leads there or from there, nobody else uses the place; it is not the
+    /// one that the lane led to before, and holds that many items, aligned to at most
+    /// [`PAGE_BYTES`].
     #[inline]
-    pub(crate) fn items(&self) -> usize {
-        self.items
+    pub(crate) unsafe fn lead(&mut self, to: Option<&'a Place>) {
+        (self.from, self.to) = (self.to, to);
     }
 
     /// Takes the batch through a block with these two ports: `run` gets two slices of one length.
@@ -103,36 +111,67 @@ impl Lane {
         output: &mut Out<B>,
         run: impl FnOnce(&[A], &mut [B]),
     ) {
-        self.take(input, |from, lane| lane.source(output, |to| run(from, to)));
+        match (self.from, self.to) {
+            (Some(from), Some(to)) => {
+                // SAFETY: by `lead`, and as the lane is borrowed, `run` cannot use it again.
+                let (from, to) = unsafe { (from.read(self.items), to.write(self.items)) };
+                run(from, to);
+            }
+            _ => self.through_ports(input, output, run),
+        }
     }
 
     /// Takes the batch out of a block with this one port.
     #[inline]
     pub fn source<T: Item>(&mut self, output: &mut Out<T>, run: impl FnOnce(&mut [T])) {
-        let Some(to) = self.to else {
-            run(&mut output.slice_mut()[..self.items]);
-            output.produce(self.items);
-            return;
-        };
-        // SAFETY: by `new`, there are that many items, and nobody else has them; of this type,
-        // which is checked, and zeros or items of an earlier batch, both valid (`Item`).
-        run(unsafe { std::slice::from_raw_parts_mut(to.of::<T>(), self.items) });
+        self.out(output, run);
+    }
+
+    #[inline]
+    fn out<T: Item>(&self, output: &mut Out<T>, run: impl FnOnce(&mut [T])) {
+        match self.to {
+            // SAFETY: as in `through`.
+            Some(to) => run(unsafe { to.write(self.items) }),
+            None => self.fill_port(output, run),
+        }
     }
 
     /// Takes the batch into a block with this one port.
     #[inline]
     pub fn sink<T: Item>(&mut self, input: &mut In<T>, run: impl FnOnce(&[T])) {
-        self.take(input, |from, _| run(from));
+        match self.from {
+            // SAFETY: as in `through`.
+            Some(from) => run(unsafe { from.read(self.items) }),
+            None => self.empty_port(input, run),
+        }
     }
 
-    #[inline]
-    fn take<T: Item>(&mut self, input: &mut In<T>, run: impl FnOnce(&[T], &mut Self)) {
-        let Some(from) = self.from else {
-            run(&input.slice()[..self.items], self);
-            input.consume(self.items);
-            return;
-        };
-        // SAFETY: as in `source`, and by `new` it is not where the lane leads to.
-        run(unsafe { std::slice::from_raw_parts(from.of::<T>(), self.items) }, self);
+    // What happens at the ends of a train is kept out of the way of what happens inside, which
+    // needs hardly a register then.
+
+    #[inline(never)]
+    fn through_ports<A: Item, B: Item>(
+        &self,
+        input: &mut In<A>,
+        output: &mut Out<B>,
+        run: impl FnOnce(&[A], &mut [B]),
+    ) {
+        match self.from {
+            // SAFETY: as in `through`.
+            Some(from) => self.fill_port(output, |to| run(unsafe { from.read(self.items) }, to)),
+            None => self.empty_port(input, |from| self.out(output, |to| run(from, to))),
+        }
+    }
+
+    #[inline(never)]
+    fn empty_port<T: Item>(&self, input: &mut In<T>, run: impl FnOnce(&[T])) {
+        run(&input.slice()[..self.items]);
+        input.consume(self.items);
+    }
+
+    #[inline(never)]
+    fn fill_port<T: Item>(&self, output: &mut Out<T>, run: impl FnOnce(&mut [T])) {
+        run(&mut output.slice_mut()[..self.items]);
+        output.produce(self.items);
     }
 }

@@ -237,6 +237,12 @@ impl<T: Item> InputPort for In<T> {
         self.tags.is_empty()
     }
 
+    fn set_aside(&mut self) {
+        if let Some(reader) = &mut self.reader {
+            reader.set_aside();
+        }
+    }
+
     fn catch_up(&mut self) {
         if let Some(reader) = &mut self.reader {
             reader.catch_up();
@@ -293,6 +299,12 @@ impl<T: Item> OutputPort for Out<T> {
 
     fn is_untagged(&self) -> bool {
         self.tags.is_empty()
+    }
+
+    fn set_aside(&mut self) {
+        if let Some(writer) = &mut self.writer {
+            writer.set_aside();
+        }
     }
 
     fn catch_up(&mut self) {

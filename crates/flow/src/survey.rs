@@ -8,7 +8,8 @@ use crate::port::{InputPort, OutputPort, PortVisitor};
 use millstream_ring::Loan;
 use millstream_ring::cursor::{ConsumerView, ProducerView};
 
-/// The connected ports of a block, seen from outside, in the order of [`Block::ports`].
+/// The connected ports of a block, seen from outside: inputs and outputs each in the order of
+/// [`Block::ports`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Views {
     pub(crate) inputs: Vec<ConsumerView>,
@@ -120,7 +121,8 @@ impl Views {
 impl PortVisitor for Views {
     fn input(&mut self, _: &str, port: &mut dyn InputPort) {
         self.inputs.extend(port.view());
-        self.items.push(port.item_type());
+        // In whatever order the block names its ports.
+        self.items.insert(self.loans.inputs.len(), port.item_type());
         self.loans.inputs.push(port.loan());
     }
 

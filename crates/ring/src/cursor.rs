@@ -167,8 +167,16 @@ impl Producer {
         self.shared.is_abandoned()
     }
 
+    /// Grants nothing before it [catches up](Self::catch_up), whoever asks: for as long as bytes
+    /// [pass by](ProducerView::pass).
+    pub fn set_aside(&mut self) {
+        self.shared.cuts[0].store(0, Ordering::Relaxed);
+        self.limit = self.position;
+    }
+
     /// Goes on from where the producer stands by what was [passed by](ProducerView::pass).
     pub fn catch_up(&mut self) {
+        self.shared.cuts[0].store(u64::MAX, Ordering::Relaxed);
         self.position = self.shared.producer.position.load(Ordering::Relaxed);
         // Nothing is granted before the next look.
         self.limit = self.position;
@@ -275,8 +283,17 @@ impl Consumer {
         self.side().position.store(self.position, Ordering::Release);
     }
 
+    /// Grants nothing before it [catches up](Self::catch_up), whoever asks: for as long as bytes
+    /// [pass by](ProducerView::pass).
+    pub fn set_aside(&mut self) {
+        self.shared.cuts[self.index + 1].store(0, Ordering::Relaxed);
+        self.produced.set(self.position);
+        self.ended.set(false);
+    }
+
     /// Goes on from where the consumer stands by what was [passed by](ProducerView::pass).
     pub fn catch_up(&mut self) {
+        self.shared.cuts[self.index + 1].store(u64::MAX, Ordering::Relaxed);
         self.position = self.side().position.load(Ordering::Relaxed);
         // Nothing is granted before the next look, which a consumer at its end never takes.
         self.produced.set(self.produced.get().max(self.position));

@@ -252,6 +252,11 @@ impl<T: Item> Writer<T> {
         self.batch.want(items);
     }
 
+    /// See [`Producer::set_aside`].
+    pub fn set_aside(&mut self) {
+        self.cursor.set_aside();
+    }
+
     /// See [`Producer::catch_up`].
     pub fn catch_up(&mut self) {
         self.cursor.catch_up();
@@ -340,6 +345,11 @@ impl<T: Item> Reader<T> {
     pub fn want(&mut self, items: usize) {
         self.cursor.want(items as u64);
         self.batch.want(items);
+    }
+
+    /// See [`Consumer::set_aside`].
+    pub fn set_aside(&mut self) {
+        self.cursor.set_aside();
     }
 
     /// See [`Consumer::catch_up`].

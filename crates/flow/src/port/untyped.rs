@@ -25,7 +25,9 @@ pub trait InputPort {
     fn forward_tags(&mut self, to: &mut dyn FnMut(Tag));
     /// Whether no tag is on its way to the block.
     fn is_untagged(&self) -> bool;
-    /// Counts in what passed the ring by, in a [lane](crate::Lane).
+    /// Grants nothing while items pass the ring by, in a [lane](crate::Lane).
+    fn set_aside(&mut self);
+    /// Counts in what passed the ring by.
     fn catch_up(&mut self);
     /// Takes the reading end that [`OutputPort::open`] made; false if its type is another.
     fn attach(&mut self, reader: Box<dyn Any + Send>) -> bool;
@@ -52,7 +54,9 @@ pub trait OutputPort {
     fn hold_tag(&mut self, tag: Tag, rank: u16);
     /// Whether no tag waits for its item.
     fn is_untagged(&self) -> bool;
-    /// Counts in what passed the ring by, in a [lane](crate::Lane).
+    /// Grants nothing while items pass the ring by, in a [lane](crate::Lane).
+    fn set_aside(&mut self);
+    /// Counts in what passed the ring by.
     fn catch_up(&mut self);
     /// Makes the ring and hands out its reading ends, for [`InputPort::attach`].
     ///

@@ -9,6 +9,10 @@ use std::time::{Duration, Instant};
 const STALE_MAX: Duration = Duration::from_micros(20);
 /// The most sweeps that share one, so that a long one among short ones is soon noticed.
 const SHARE_MAX: u32 = 4;
+/// Sweeps are made longer by more turns if they stay below this.
+const SWEEP_MAX: Duration = Duration::from_micros(40);
+/// The most turns in one sweep.
+const TURNS_MAX: u32 = 32;
 
 /// One thread's habit of looking at the clock.
 #[derive(Debug)]
@@ -18,12 +22,13 @@ pub(super) struct Clock {
     sweeps: u32,
     /// Sweeps that may share a look.
     share: u32,
+    turns: u32,
 }
 
 impl Clock {
     /// For a thread that has just looked.
     pub(super) fn new(now: Instant) -> Self {
-        Self { looked: now, sweeps: 0, share: 1 }
+        Self { looked: now, sweeps: 0, share: 1, turns: 1 }
     }
 
     /// A sweep begins: whether it is to begin with a look.
@@ -39,7 +44,19 @@ impl Clock {
         let sweeps = self.sweeps.saturating_sub(1).max(1);
         let each = now.saturating_duration_since(self.looked) / sweeps;
         self.share = if each * SHARE_MAX < STALE_MAX { SHARE_MAX } else { 1 };
+        if each * 2 < SWEEP_MAX {
+            self.turns = (2 * self.turns).min(TURNS_MAX);
+        } else if each > SWEEP_MAX {
+            self.turns = (self.turns / 2).max(1);
+        }
         (self.looked, self.sweeps) = (now, 1);
+    }
+
+    /// How often something that keeps nobody waiting may be done in one sweep: so often that what
+    /// is done once for each sweep is little, and a sweep still short.
+    #[inline]
+    pub(super) fn turns(&self) -> u32 {
+        self.turns
     }
 
     /// A wait has ended with a look: the next sweep needs none.
@@ -75,6 +92,26 @@ mod tests {
         let (looks, oldest) = run(|_| micros(1));
         assert!((250..260).contains(&looks) && oldest <= micros(3), "{looks} {oldest:?}");
         assert_eq!(run(|_| micros(5)), (999, Duration::ZERO));
+    }
+
+    #[test]
+    fn short_turns_are_many_and_long_ones_are_one() {
+        let turns = |turn: Duration| {
+            let start = Instant::now();
+            let (mut clock, mut now) = (Clock::new(start), start);
+            for _ in 0..100 {
+                if clock.is_due() {
+                    clock.looked(now);
+                }
+                now += turn * clock.turns();
+            }
+            clock.turns()
+        };
+        let nanos = Duration::from_nanos;
+        assert_eq!(turns(nanos(150)), TURNS_MAX);
+        assert_eq!(turns(nanos(3000)), 8);
+        assert_eq!(turns(nanos(30_000)), 1);
+        assert_eq!(turns(nanos(3_000_000)), 1);
     }
 
     #[test]

@@ -39,19 +39,9 @@ impl Crew {
         exchange.take_seat(seat);
         let sampling = Sampling::new(role.timed);
         let clock = Clock::new(Instant::now());
-        let (trains, places, current) = (Vec::new(), Vec::new(), 0);
-        let thread = PartitionThread {
-            seat,
-            role,
-            tasks,
-            trains,
-            places,
-            waiter,
-            control,
-            sampling,
-            clock,
-            current,
-        };
+        let (trains, places) = (Vec::new(), Vec::new());
+        let thread =
+            PartitionThread { seat, role, tasks, trains, places, waiter, control, sampling, clock };
         let handle = thread.spawn().inspect_err(|_| exchange.leave(seat))?;
         self.threads[seat] = Some(Thread { partition, handle });
         Ok(())

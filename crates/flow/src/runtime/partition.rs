@@ -20,9 +20,6 @@ use std::time::{Duration, Instant};
 /// How long a block may block when its partition has nothing else to do.
 const MAY_BLOCK: Duration = Duration::from_millis(5);
 
-/// Batches that a train passes in a row if no other block waits for the first of them.
-const TRAIN_TURNS: usize = 4;
-
 /// Rounds in which blocks that could be a train may work off what is in the rings between them.
 const DRAIN_ROUNDS: usize = 4;
 
@@ -41,8 +38,6 @@ pub(super) struct PartitionThread {
     pub(super) control: Arc<Control>,
     pub(super) sampling: Sampling,
     pub(super) clock: Clock,
-    /// The block at work, to be named when it fails.
-    pub(super) current: usize,
 }
 
 /// What a partition is to its thread, which may change when blocks are dealt anew.
@@ -123,7 +118,7 @@ impl PartitionThread {
     }
 
     fn form_trains(&mut self) {
-        (self.trains, self.places) = Train::form(&self.tasks, self.role.batch_bytes);
+        (self.trains, self.places) = Train::form(&mut self.tasks, self.role.batch_bytes);
     }
 
     /// Becomes another partition.
@@ -160,7 +155,9 @@ impl PartitionThread {
     ) -> Result<T, RunError> {
         // After a panic the blocks are only dropped, so a broken state harms nobody.
         let outcome = catch_unwind(AssertUnwindSafe(|| run(self)));
-        let block = || self.tasks[self.current].name.clone();
+        let turn = self.role.counters.turn.get();
+        let at_work = || self.tasks.iter().find(|task| task.turn() == turn);
+        let block = || at_work().map(|task| task.name.clone()).unwrap_or_default();
         match outcome {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(source)) => Err(RunError::Block { block: block(), source }),
@@ -171,9 +168,8 @@ impl PartitionThread {
     }
 
     fn start(&mut self) -> Result<(), BlockError> {
-        for (index, task) in self.tasks.iter_mut().enumerate() {
-            self.current = index;
-            self.role.counters.turn.set(task.node() as u64 + 1);
+        for task in &mut self.tasks {
+            self.role.counters.turn.set(task.turn());
             task.start()?;
         }
         Ok(())
@@ -203,32 +199,30 @@ impl PartitionThread {
     }
 
     fn sweep_by(&mut self, context: &mut Context, weight: Option<u32>) -> Result<bool, BlockError> {
-        let Self { trains, places, tasks, current, role, .. } = self;
-        let mut begin = |index, task: &Task| {
-            *current = index;
-            role.counters.turn.set(task.node() as u64 + 1);
-        };
+        let Self { trains, places, tasks, role, clock, .. } = self;
+        let turn = &role.counters.turn;
         let mut moved = false;
         let alone = trains.len() == 1;
         for train in trains {
-            match train.signal(tasks, context) {
+            match train.signal(tasks, context.stopping) {
                 Signal::Go(items) => {
-                    train.run(tasks, places, items, context, weight, &mut begin);
-                    moved = true;
-                    let turns = if alone || train.is_closed() { TRAIN_TURNS } else { 1 };
-                    for _ in 1..turns {
-                        let Signal::Go(items) = train.signal(tasks, context) else { break };
-                        train.run(tasks, places, items, context, weight, &mut begin);
+                    let turns = if alone || train.is_closed() { clock.turns() } else { 1 };
+                    let go = (items, turns);
+                    match weight {
+                        None => train.run(tasks, places, go, turn),
+                        Some(weight) => {
+                            train.run_timed(tasks, places, go, turn, (context, weight));
+                        }
                     }
+                    moved = true;
                 }
                 Signal::Wait => {}
                 Signal::Apart => {
                     let mut members = train.members();
                     for _ in 0..DRAIN_ROUNDS {
                         let mut some = false;
-                        for index in members {
-                            let task = &mut tasks[*index];
-                            begin(*index, task);
+                        for task in &mut tasks[members] {
+                            turn.set(task.turn());
                             some |= task.call(context, weight)?;
                             if some {
                                 // There is work to do: nobody may hold it up.
@@ -240,7 +234,7 @@ impl PartitionThread {
                         if !some || !train.holds_items(tasks) {
                             break;
                         }
-                        members = &train.members()[1..];
+                        members = train.members().start + 1..train.members().end;
                     }
                     train.join(tasks);
                 }

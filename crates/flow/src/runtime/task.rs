@@ -88,6 +88,12 @@ impl Task {
         self.node
     }
 
+    /// What the partition's counter [`turn`](super::stats::PartitionCounters::turn) says when it is
+    /// this block's.
+    pub(super) fn turn(&self) -> u64 {
+        self.node as u64 + 1
+    }
+
     /// Says who is to be told from now on.
     pub(super) fn set_neighbours(&mut self, neighbours: Vec<Arc<Padded<Waiter>>>) {
         self.neighbours = neighbours;

@@ -1,24 +1,45 @@
 //! Straight blocks of a partition, run as one. See [`lane`](crate::lane).
 
+use super::stats::Count;
 use super::task::Task;
 use crate::block::Context;
 use crate::lane::{Lane, Place};
 use std::any::TypeId;
+use std::ops::Range;
 
 /// Blocks that are called one after the other: a chain of straight ones, or just one of any kind.
 pub(super) struct Train {
-    /// Among the partition's tasks, in the order that items pass.
-    members: Vec<usize>,
-    /// Which of the partition's places lies behind each member but the last.
-    stops: Vec<usize>,
+    /// Its tasks among the partition's, in the order that items pass.
+    members: Range<usize>,
+    /// What there is to do for each, at hand.
+    steps: Vec<Step>,
     /// The most items that pass at once.
     batch_items: usize,
     /// It begins with a source and ends with a sink: nobody else has to do with it.
     is_closed: bool,
-    /// Nothing is in the rings inside, and no tag is on its way.
+    /// Nothing is in the rings inside, whose ends are set aside, and no tag is on its way.
     is_clear: bool,
-    /// Items have passed the rings inside by, and their ends have not caught up.
-    is_ahead: bool,
+    passed: Passed,
+}
+
+/// One block's part in a train.
+struct Step {
+    /// What says that it is this block's [turn](Task::turn).
+    turn: u64,
+    /// Which of the partition's places lies behind it; none of them behind the last.
+    stop: usize,
+    /// It has messages to take or other threads to tell.
+    is_social: bool,
+}
+
+/// Of [`Step::stop`]: no place.
+const NOWHERE: usize = usize::MAX;
+
+/// What has gone through a train and is not counted yet.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Passed {
+    pub(super) items: u64,
+    pub(super) batches: u64,
 }
 
 /// What a train can do now.
@@ -32,59 +53,66 @@ pub(super) enum Signal {
 }
 
 impl Train {
-    /// All of `tasks`, in trains whose batches are of at most `batch_bytes`, with the places for
-    /// all of them: while one train runs the others need none, and places stay in the near cache.
-    pub(super) fn form(tasks: &[Task], batch_bytes: usize) -> (Vec<Self>, Vec<Place>) {
+    /// All of `tasks`, which are put in the order of their trains, whose batches are of at most
+    /// `batch_bytes`; with the places for all trains: while one runs the others need none, and
+    /// places stay in the near cache.
+    pub(super) fn form(tasks: &mut Vec<Task>, batch_bytes: usize) -> (Vec<Self>, Vec<Place>) {
         let next: Vec<Option<usize>> = (0..tasks.len())
             .map(|task| (0..tasks.len()).find(|next| tasks[task].leads_to(&tasks[*next])))
             .collect();
         let heads = (0..tasks.len()).filter(|task| !next.contains(&Some(*task)));
         let members = |head| std::iter::successors(Some(head), |task| next[*task]).collect();
         let members: Vec<Vec<usize>> = heads.map(members).collect();
-        let mut places = Vec::new();
-        let train = |members| Self::of(tasks, members, batch_bytes, &mut places);
-        (members.into_iter().map(train).collect(), places)
+        let mut loose: Vec<Option<Task>> = std::mem::take(tasks).into_iter().map(Some).collect();
+        tasks.extend(members.iter().flatten().filter_map(|task| loose[*task].take()));
+        let (mut places, mut start) = (Vec::new(), 0);
+        let train = |members: &Vec<usize>| {
+            let range = start..start + members.len();
+            start = range.end;
+            Self::of(tasks, range, batch_bytes, &mut places)
+        };
+        (members.iter().map(train).collect(), places)
     }
 
     fn of(
         tasks: &[Task],
-        members: Vec<usize>,
+        members: Range<usize>,
         batch_bytes: usize,
         places: &mut Vec<Place>,
     ) -> Self {
-        let items: Vec<_> = members.iter().flat_map(|task| tasks[*task].items()).collect();
-        let size_max = items.iter().map(|item| item.size_bytes()).max().unwrap_or(1);
-        let batch_items = (batch_bytes / size_max.max(1)).max(1);
-        let (first, last) = (members[0], members[members.len() - 1]);
-        let is_closed = tasks[first].is_source() && tasks[last].is_sink();
-        let (is_clear, is_ahead) = (false, false);
-        let mut train =
-            Self { members, stops: Vec::new(), batch_items, is_closed, is_clear, is_ahead };
-        for task in 1..train.members.len() {
-            let into = tasks[train.members[task]].items()[0];
-            let bytes = batch_bytes.max(batch_items * into.size_bytes());
-            train.add_stop(into.id(), bytes, places);
+        let tasks = &tasks[members.clone()];
+        let sizes = tasks.iter().flat_map(Task::items).map(|item| item.size_bytes());
+        let batch_items = (batch_bytes / sizes.max().unwrap_or(1).max(1)).max(1);
+        let is_closed = tasks[0].is_source() && tasks[tasks.len() - 1].is_sink();
+        let mut steps: Vec<Step> = Vec::with_capacity(tasks.len());
+        for (at, task) in tasks.iter().enumerate() {
+            let last = steps.last().map_or(NOWHERE, |step| step.stop);
+            let stop = tasks.get(at + 1).map_or(NOWHERE, |next| {
+                let item = next.items()[0];
+                let bytes = batch_bytes.max(batch_items * item.size_bytes());
+                Self::stop(item.id(), bytes, last, places)
+            });
+            steps.push(Step { turn: task.turn(), stop, is_social: task.is_social() });
         }
-        train
+        let (is_clear, passed) = (false, Passed::default());
+        Self { members, steps, batch_items, is_closed, is_clear, passed }
     }
 
     /// Finds a place of the same type, but not the one that the batch comes from; so a train of one
     /// type alternates between two.
-    fn add_stop(&mut self, item: TypeId, bytes: usize, places: &mut Vec<Place>) {
-        let last = self.stops.last();
+    fn stop(item: TypeId, bytes: usize, last: usize, places: &mut Vec<Place>) -> usize {
         let fits = |(at, place): &(usize, &Place)| {
-            place.item() == item && place.bytes() >= bytes && Some(at) != last
+            place.item() == item && place.bytes() >= bytes && *at != last
         };
         let found = places.iter().enumerate().find(fits).map(|(at, _)| at);
-        let stop = found.unwrap_or_else(|| {
+        found.unwrap_or_else(|| {
             places.push(Place::new(item, bytes));
             places.len() - 1
-        });
-        self.stops.push(stop);
+        })
     }
 
-    pub(super) fn members(&self) -> &[usize] {
-        &self.members
+    pub(super) fn members(&self) -> Range<usize> {
+        self.members.clone()
     }
 
     /// Whether it can pass several batches in a row and keep nobody waiting for the first.
@@ -92,15 +120,16 @@ impl Train {
         self.is_closed
     }
 
-    /// What it can do now. If not [`Signal::Apart`], nobody but the train may use the tasks.
+    /// What it can do now, if the graph is not `stopping`. If not [`Signal::Apart`], nobody but the
+    /// train may use the tasks.
     #[inline]
-    pub(super) fn signal(&mut self, tasks: &mut [Task], context: &Context) -> Signal {
-        if self.is_clear && !context.stopping {
-            let (first, last) = (self.members[0], self.members[self.members.len() - 1]);
+    pub(super) fn signal(&mut self, tasks: &mut [Task], stopping: bool) -> Signal {
+        if self.is_clear && !stopping {
+            let (first, last) = (self.members.start, self.members.end - 1);
             let (taken, room) = (tasks[first].lane_in(), tasks[last].lane_out());
             match (taken, room) {
                 (Some(0), Some(1..)) => {
-                    self.members.iter().for_each(|task| tasks[*task].wait_for_train());
+                    tasks[self.members.clone()].iter_mut().for_each(Task::wait_for_train);
                     return Signal::Wait;
                 }
                 (Some(taken), Some(room @ 1..)) => {
@@ -113,55 +142,109 @@ impl Train {
         Signal::Apart
     }
 
-    /// Passes the items that it said, by the `places`; each block in turn after `begin`. With a
-    /// `weight` the blocks are timed, as in [`Task::timed_step`].
-    #[inline]
+    /// Passes the items that it said, by the `places`, and what comes meanwhile in so many turns;
+    /// each block after a word on the `turn`. Not if the graph is stopping.
     pub(super) fn run(
         &mut self,
         tasks: &mut [Task],
         places: &[Place],
-        items: usize,
-        context: &mut Context,
-        weight: Option<u32>,
-        mut begin: impl FnMut(usize, &Task),
+        (items, turns): (usize, u32),
+        turn: &Count,
     ) {
-        self.is_ahead = true;
-        let mut from = None;
-        for (at, member) in self.members.iter().enumerate() {
-            let task = &mut tasks[*member];
-            begin(*member, task);
-            let to = self.stops.get(at).map(|stop| places[*stop].lend());
-            // SAFETY: places are this partition's alone, which runs one train at a time; neighbours
-            // have unlike ones, made for a batch; `Task::leads_to` has seen to the alignment.
-            let mut lane = unsafe { Lane::new(items, from, to) };
-            // SAFETY: tasks of one train are run by one thread; the ring was drained when the
-            // train became clear, and was not used since.
-            unsafe { task.pass(&mut lane, to.is_some(), context, weight) };
-            from = to;
+        self.go(tasks, places, (items, turns), |task, step, lane| {
+            turn.set(step.turn);
+            if step.is_social {
+                task.pass_and_tell(lane);
+            } else {
+                task.pass(lane);
+            }
+        });
+    }
+
+    /// The same, and charges the time since `context.now`, which it advances, to the blocks: each
+    /// `weight` times, because it stands for that many calls.
+    pub(super) fn run_timed(
+        &mut self,
+        tasks: &mut [Task],
+        places: &[Place],
+        (items, turns): (usize, u32),
+        turn: &Count,
+        (context, weight): (&mut Context, u32),
+    ) {
+        self.go(tasks, places, (items, turns), |task, step, lane| {
+            turn.set(step.turn);
+            task.count_lane(items as u64);
+            task.pass_and_tell(lane);
+            task.charge(context, weight);
+        });
+    }
+
+    #[inline]
+    fn go(
+        &mut self,
+        tasks: &mut [Task],
+        places: &[Place],
+        (mut items, turns): (usize, u32),
+        mut call: impl FnMut(&mut Task, &Step, &mut Lane),
+    ) {
+        for left in (0..turns).rev() {
+            let members = &mut tasks[self.members.clone()];
+            let mut lane = Lane::new(items);
+            for (at, step) in self.steps.iter().enumerate() {
+                // SAFETY: places are this partition's alone, which runs one train at a time;
+                // neighbours have unlike ones, made for a batch; `Task::leads_to` has seen to the
+                // alignment.
+                unsafe { lane.lead(places.get(step.stop)) };
+                call(&mut members[at], step, &mut lane);
+            }
+            self.passed.items += items as u64;
+            self.passed.batches += 1;
+            // Nothing that happens outside of a closed one changes what it can do.
+            if left > 0 && !self.is_closed {
+                let Signal::Go(more) = self.signal(tasks, false) else { break };
+                items = more;
+            }
+        }
+        self.count(tasks);
+    }
+
+    /// Tells what has passed.
+    fn count(&mut self, tasks: &mut [Task]) {
+        let passed = std::mem::take(&mut self.passed);
+        for (task, step) in tasks[self.members.clone()].iter_mut().zip(&self.steps) {
+            // SAFETY: tasks of one train are run by one thread; the rings inside were drained and
+            // set aside when the train became clear, and are so until `part`.
+            unsafe { task.count_passed(passed, step.stop != NOWHERE) };
         }
     }
 
     /// Whether there is something in the rings inside.
     pub(super) fn holds_items(&self, tasks: &[Task]) -> bool {
-        let inside = &self.members[..self.members.len() - 1];
-        inside.iter().any(|task| !tasks[*task].is_drained())
+        let inside = &tasks[self.members.start..self.members.end - 1];
+        inside.iter().any(|task| !task.is_drained())
     }
 
     /// After every block was called by itself: looks whether they can run as one.
     pub(super) fn join(&mut self, tasks: &mut [Task]) {
-        let last = self.members.len() - 1;
-        let members = self.members.iter().enumerate();
+        let tasks = &mut tasks[self.members.clone()];
+        let last = tasks.len() - 1;
         self.is_clear = last > 0
-            && members.clone().all(|(at, task)| tasks[*task].is_clear(at < last))
-            && members.clone().all(|(_, task)| tasks[*task].is_untagged());
+            && tasks.iter().enumerate().all(|(at, task)| task.is_clear(at < last))
+            && tasks.iter_mut().all(Task::is_untagged);
+        if self.is_clear {
+            for (at, task) in tasks.iter_mut().enumerate() {
+                task.set_aside(at > 0, at < last);
+            }
+        }
     }
 
     /// Lets the blocks be called by themselves, or handed to another thread.
     #[inline]
     pub(super) fn part(&mut self, tasks: &mut [Task]) {
-        if self.is_ahead {
-            self.members.iter().for_each(|task| tasks[*task].catch_up());
-            (self.is_ahead, self.is_clear) = (false, false);
+        if self.is_clear {
+            self.count(tasks);
+            tasks[self.members.clone()].iter_mut().for_each(Task::catch_up);
+            self.is_clear = false;
         }
     }
 }

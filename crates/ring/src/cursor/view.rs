@@ -65,8 +65,8 @@ impl ProducerView {
     ///
     /// # Safety
     /// The calling thread has both ends, and the buffer [is drained](Self::is_drained). Both ends
-    /// catch up ([`Producer::catch_up`](super::Producer::catch_up),
-    /// [`Consumer::catch_up`](super::Consumer::catch_up)) before either is used again.
+    /// are [set aside](super::Producer::set_aside), and both
+    /// [catch up](super::Producer::catch_up) before either is used again.
     #[inline]
     pub unsafe fn pass(&self, bytes: u64) {
         let position = self.position() + bytes;

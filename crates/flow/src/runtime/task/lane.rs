@@ -6,6 +6,7 @@ use crate::item::ItemType;
 use crate::lane::{Lane, PAGE_BYTES};
 use crate::port::{InputPort, OutputPort, PortVisitor};
 use crate::runtime::stats::FILL_ONE;
+use crate::runtime::train::Passed;
 use std::time::Instant;
 
 impl Task {
@@ -99,39 +100,42 @@ impl Task {
         self.count_refusal();
     }
 
-    /// Calls the block with a lane, which is `inside` the train unless it leads to the output.
-    ///
-    /// # Safety
-    /// The caller is the thread that has both ends of the ring behind the block, and if the lane
-    /// goes past it, the ring is drained and its ends [catch up](Self::catch_up) before they are
-    /// used again.
+    /// Whether there may be messages to take, or other threads to tell.
+    pub(in crate::runtime) fn is_social(&self) -> bool {
+        self.inbox.is_open() || !self.neighbours.is_empty()
+    }
+
+    /// Calls the block with a lane.
     #[inline]
-    pub(in crate::runtime) unsafe fn pass(
-        &mut self,
-        lane: &mut Lane,
-        inside: bool,
-        context: &mut Context,
-        weight: Option<u32>,
-    ) {
-        self.take_messages();
-        if weight.is_some() {
-            self.count_lane(lane.items() as u64);
-        }
+    pub(in crate::runtime) fn pass(&mut self, lane: &mut Lane) {
         self.block.pass(lane);
-        if inside {
-            // SAFETY: passed on to the caller.
-            unsafe { self.views.outputs[0].pass(lane.items() as u64) };
-        }
-        self.calls += 1;
-        self.counters.calls.set(self.calls);
-        if let Some(weight) = weight {
-            self.charge(context, weight);
-        }
+    }
+
+    /// The same, with what comes before and after it.
+    pub(in crate::runtime) fn pass_and_tell(&mut self, lane: &mut Lane) {
+        self.take_messages();
+        self.block.pass(lane);
         self.tell();
     }
 
+    /// Counts what lanes have taken through the block; what went past the ring behind it, too, if
+    /// that is `inside` the train.
+    ///
+    /// # Safety
+    /// The caller is the thread that has both ends of that ring, which is drained, and whose ends
+    /// are [set aside](Self::set_aside) until they [catch up](Self::catch_up).
+    #[inline]
+    pub(in crate::runtime) unsafe fn count_passed(&mut self, passed: Passed, inside: bool) {
+        if inside {
+            // SAFETY: passed on to the caller.
+            unsafe { self.views.outputs[0].pass(passed.items) };
+        }
+        self.calls += passed.batches;
+        self.counters.calls.set(self.calls);
+    }
+
     /// What the input holds before a timed call.
-    fn count_lane(&self, items: u64) {
+    pub(in crate::runtime) fn count_lane(&self, items: u64) {
         for (input, counters) in self.views.inputs.iter().zip(&self.counters.inputs) {
             counters.looks.add(1);
             counters.fill.add(items.saturating_mul(FILL_ONE) / input.capacity().max(1));
@@ -139,11 +143,17 @@ impl Task {
     }
 
     /// Charges the time since `context.now`, which it advances, to the block.
-    pub(super) fn charge(&self, context: &mut Context, weight: u32) {
+    pub(in crate::runtime) fn charge(&self, context: &mut Context, weight: u32) {
         let now = Instant::now();
         let busy = now.saturating_duration_since(context.now);
         self.counters.busy_ns.add(busy.as_nanos() as u64 * u64::from(weight));
         context.now = now;
+    }
+
+    /// Before the train: the rings inside it, before the block or behind it, grant nothing to the
+    /// block, whatever it tries.
+    pub(in crate::runtime) fn set_aside(&mut self, before: bool, behind: bool) {
+        self.block.ports(&mut SetAside { before, behind });
     }
 
     /// After the train: goes on with the rings.
@@ -151,6 +161,25 @@ impl Task {
     pub(in crate::runtime) fn catch_up(&mut self) {
         self.block.ports(&mut CatchUp);
         self.progress = self.views.progress();
+    }
+}
+
+struct SetAside {
+    before: bool,
+    behind: bool,
+}
+
+impl PortVisitor for SetAside {
+    fn input(&mut self, _: &str, port: &mut dyn InputPort) {
+        if self.before {
+            port.set_aside();
+        }
+    }
+
+    fn output(&mut self, _: &str, port: &mut dyn OutputPort) {
+        if self.behind {
+            port.set_aside();
+        }
     }
 }
 
