@@ -38,9 +38,11 @@ static void describe(struct ms_part *part, struct rte_mbuf *mbuf, uint64_t flags
 	part->continues = mbuf->next != NULL;
 	part->tagged = (flags & RTE_MBUF_F_RX_VLAN_STRIPPED) != 0;
 	part->vlan = vlan;
-	/* Good; or not summed up, because the frame never left this machine. */
-	part->trusted = (flags & sums) == RTE_MBUF_F_RX_L4_CKSUM_GOOD ||
-			(flags & sums) == RTE_MBUF_F_RX_L4_CKSUM_NONE;
+	/* Good; or not summed up, because the frame never left this machine. With it goes the check
+	 * of the IP header, which a device may find bad by itself. */
+	part->trusted = ((flags & sums) == RTE_MBUF_F_RX_L4_CKSUM_GOOD ||
+			 (flags & sums) == RTE_MBUF_F_RX_L4_CKSUM_NONE) &&
+			(flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) != RTE_MBUF_F_RX_IP_CKSUM_BAD;
 }
 
 static unsigned take_apart(struct rte_mbuf *mbuf, struct ms_part *parts)
@@ -60,23 +62,26 @@ static unsigned take_apart(struct rte_mbuf *mbuf, struct ms_part *parts)
 	return count;
 }
 
-unsigned ms_receive(const struct ms_port *port, uint16_t queue, struct ms_part *parts,
-		    unsigned room, uint64_t *lost)
+unsigned ms_receive(struct ms_port *port, uint16_t queue, struct ms_part *parts, unsigned room,
+		    uint64_t *lost)
 {
 	struct rte_mbuf *mbufs[BURST];
-	unsigned count = 0, most = room < BURST ? room : BURST;
+	/* Frames that surely have room, if they are like those before. */
+	unsigned count = 0, most = room / port->parts_max;
 	uint16_t got;
 
 	if (unlikely(!port->started))
 		return 0;
 	if (port->guarded && !ms_gate_enter(port->id))
 		return 0;
-	got = rte_eth_rx_burst(port->id, queue, mbufs, most);
+	got = rte_eth_rx_burst(port->id, queue, mbufs, most < BURST ? most : BURST);
 	if (port->guarded)
 		ms_gate_leave(port->id);
 	for (uint16_t at = 0; at < got; at++) {
 		struct rte_mbuf *mbuf = own(port, mbufs[at]);
 
+		if (mbuf != NULL && unlikely(mbuf->nb_segs > port->parts_max))
+			port->parts_max = mbuf->nb_segs < BURST ? mbuf->nb_segs : BURST;
 		/* Every frame still to come has a place, too. */
 		if (mbuf == NULL || count + mbuf->nb_segs + (got - at - 1u) > room) {
 			rte_pktmbuf_free(mbuf);

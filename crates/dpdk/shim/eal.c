@@ -14,6 +14,11 @@ bool ms_eal_runs(void)
 	return rte_lcore_count() > 0;
 }
 
+bool ms_eal_has_huge_pages(void)
+{
+	return rte_eal_has_hugepages() != 0;
+}
+
 int ms_eal_start(int count, char **arguments)
 {
 	if (rte_eal_init(count, arguments) >= 0) {

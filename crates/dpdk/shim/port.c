@@ -37,8 +37,31 @@ static void widen(struct rte_mempool *pool, void *argument, struct rte_mempool_m
 	port->bytes = last - port->base;
 }
 
+/* DPDK keeps buffers from crossing pages, 4 KiB without huge ones, by gaps. The AF_XDP driver tells
+ * the kernel how long the memory is as if there were none, so that buffers in its last part would be
+ * refused: received into never, and sent never. */
+static struct rte_mempool *make_dense_pool(const char *name, unsigned count, unsigned room)
+{
+	struct rte_pktmbuf_pool_private private = { .mbuf_data_room_size = room };
+	struct rte_mempool *pool;
+
+	pool = rte_mempool_create_empty(name, count, sizeof(struct rte_mbuf) + room, 0,
+					sizeof(private), SOCKET_ID_ANY,
+					RTE_MEMPOOL_F_NO_IOVA_CONTIG);
+	if (pool == NULL)
+		return NULL;
+	rte_pktmbuf_pool_init(pool, &private);
+	if (rte_mempool_populate_default(pool) < 0 || pool->nb_mem_chunks != 1) {
+		rte_mempool_free(pool);
+		rte_errno = ENOMEM;
+		return NULL;
+	}
+	rte_mempool_obj_iter(pool, rte_pktmbuf_init, NULL);
+	return pool;
+}
+
 static struct rte_mempool *make_pool(struct ms_port *port, char side, unsigned count,
-				     unsigned bytes)
+				     unsigned bytes, bool dense)
 {
 	/* A pool that is still in use when its port is closed keeps its name. */
 	static atomic_uint number;
@@ -47,8 +70,11 @@ static struct rte_mempool *make_pool(struct ms_port *port, char side, unsigned c
 
 	/* No caches: a link belongs to one thread at a time, but to no fixed lcore. */
 	snprintf(name, sizeof(name), "ms-%u%c", atomic_fetch_add(&number, 1), side);
-	pool = rte_pktmbuf_pool_create(name, count, 0, 0, bytes + RTE_PKTMBUF_HEADROOM,
-				       SOCKET_ID_ANY);
+	if (dense)
+		pool = make_dense_pool(name, count, bytes + RTE_PKTMBUF_HEADROOM);
+	else
+		pool = rte_pktmbuf_pool_create(name, count, 0, 0, bytes + RTE_PKTMBUF_HEADROOM,
+					       SOCKET_ID_ANY);
 	if (pool != NULL)
 		rte_mempool_mem_iter(pool, widen, port);
 	return pool;
@@ -57,13 +83,17 @@ static struct rte_mempool *make_pool(struct ms_port *port, char side, unsigned c
 static int pools(const struct ms_wanted *wanted, struct ms_port *port)
 {
 	unsigned receive = wanted->receive_frames + (unsigned)port->receive_ring * port->queues;
-	/* A driver may keep a ring full of what it has sent until it is given more. */
-	unsigned transmit = wanted->transmit_frames + (unsigned)port->transmit_ring * port->queues;
+	unsigned transmit = wanted->transmit_frames;
+	/* A driver may keep a ring full of what it has sent until it is given more; that of AF_XDP
+	 * has copied it, into buffers to receive into. */
+	unsigned *sent = wanted->dense ? &receive : &transmit;
 
-	port->receive = make_pool(port, 'r', receive, wanted->frame_bytes);
+	*sent += (unsigned)port->transmit_ring * port->queues;
+
+	port->receive = make_pool(port, 'r', receive, wanted->frame_bytes, wanted->dense);
 	if (port->receive == NULL)
 		return failure(-1);
-	port->transmit = make_pool(port, 't', transmit, wanted->frame_bytes);
+	port->transmit = make_pool(port, 't', transmit, wanted->frame_bytes, false);
 	return port->transmit == NULL ? failure(-1) : 0;
 }
 
@@ -171,6 +201,21 @@ static int find(const char *devargs, uint16_t *id)
 	return -ENODEV;
 }
 
+/* What has come and was not taken: net_ring forgets it, and with it the sender's buffers. */
+static void drain(struct ms_port *port)
+{
+	struct rte_mbuf *mbufs[64];
+
+	for (uint16_t queue = 0; queue < port->queues; queue++)
+		for (int bursts = 0; bursts < 1024; bursts++) {
+			uint16_t got = rte_eth_rx_burst(port->id, queue, mbufs, 64);
+
+			if (got == 0)
+				break;
+			rte_pktmbuf_free_bulk(mbufs, got);
+		}
+}
+
 static void take_down(struct ms_port *port)
 {
 	struct rte_eth_dev_info info;
@@ -181,8 +226,10 @@ static void take_down(struct ms_port *port)
 	/* The driver frees here what its interrupts use. */
 	if (port->guarded)
 		ms_gate_hold();
-	if (port->started)
+	if (port->started) {
+		drain(port);
 		rte_eth_dev_stop(port->id);
+	}
 	rte_eth_dev_close(port->id);
 	if (device != NULL)
 		rte_dev_remove(device);
@@ -228,6 +275,8 @@ static int set_up(const struct ms_wanted *wanted, struct ms_port *port, const ch
 	done = queues(port);
 	if (done != 0)
 		return failure(done);
+	if (wanted->dense)
+		port->sockets = ms_sockets_find(port);
 	*step = "start the port";
 	done = ms_port_restart(port);
 	/* A memif client has nobody to talk to yet: it is tried again. */
@@ -243,6 +292,7 @@ int ms_port_open(const struct ms_wanted *wanted, struct ms_port *port, const cha
 	int done;
 
 	memset(port, 0, sizeof(*port));
+	port->parts_max = 1;
 	*step = "keep interrupts apart";
 	if (wanted->guarded) {
 		done = ms_gate_guard();
@@ -271,6 +321,8 @@ unsigned ms_port_close(struct ms_port *port)
 	unsigned out = 0;
 
 	take_down(port);
+	ms_sockets_close(port->sockets, port->queues);
+	port->sockets = NULL;
 	for (int side = 0; side < 2; side++) {
 		if (pools[side] == NULL)
 			continue;

@@ -27,11 +27,18 @@ struct ms_wanted {
 	bool guarded;
 	/* Has the device check and complete checksums, where it can. */
 	bool checksums;
+	/* Its driver believes that buffers lie without gaps (net_af_xdp). */
+	bool dense;
 };
+
+/* A socket of the driver's. */
+struct ms_socket;
 
 /* A port that is open. */
 struct ms_port {
 	struct rte_mempool *receive, *transmit;
+	/* Those that its driver would leave open, one a queue; NULL: it leaves none. */
+	struct ms_socket *sockets;
 	/* The range that both pools lie in. */
 	uintptr_t base;
 	uint64_t bytes;
@@ -39,6 +46,8 @@ struct ms_port {
 	uint16_t receive_ring, transmit_ring;
 	uint8_t mac[6];
 	bool guarded, started;
+	/* Parts of the longest frame that has come. */
+	uint16_t parts_max;
 	/* What the device does of: checking UDP checksums, completing them, several parts a frame. */
 	bool checks, completes, gathers;
 	int numa_node;
@@ -69,6 +78,7 @@ enum ms_link { MS_LINK_UP, MS_LINK_DOWN, MS_LINK_GONE };
 int ms_eal_start(int count, char **arguments);
 /* Whether somebody has started EAL in this process. */
 bool ms_eal_runs(void);
+bool ms_eal_has_huge_pages(void);
 /* The last lines that DPDK logged since the last call; how many bytes. */
 size_t ms_log_take(char *out, size_t bytes);
 /* Has what DPDK logs kept for ms_log_take. */
@@ -87,8 +97,12 @@ void ms_port_counted(const struct ms_port *port, struct ms_counted *counted);
 /* Buffers that are free: to receive into, to transmit from. */
 void ms_port_free(const struct ms_port *port, unsigned *receive, unsigned *transmit);
 
+/* The sockets of an AF_XDP port, before it is closed; those that are left when it was. */
+struct ms_socket *ms_sockets_find(const struct ms_port *port);
+void ms_sockets_close(struct ms_socket *sockets, unsigned count);
+
 /* Receives from one queue; how many parts. `*lost` grows by frames with more parts than room. */
-unsigned ms_receive(const struct ms_port *port, uint16_t queue, struct ms_part *parts,
+unsigned ms_receive(struct ms_port *port, uint16_t queue, struct ms_part *parts,
 		    unsigned room, uint64_t *lost);
 /* Transmits whole frames, or none, which reminds the device of earlier ones; how many parts it
  * took. `*busy`: it could not be asked now. */

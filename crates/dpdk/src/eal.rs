@@ -51,7 +51,8 @@ pub fn start(options: &EalOptions) -> Result<Eal, DpdkError> {
 fn first(options: &EalOptions) -> Result<Eal, (i32, String)> {
     // SAFETY: it reads a counter.
     if unsafe { raw::ms_eal_runs() } {
-        return Ok(Eal { huge: true, shared: true });
+        // SAFETY: it reads how EAL was started, which it was.
+        return Ok(Eal { huge: unsafe { raw::ms_eal_has_huge_pages() }, shared: true });
     }
     let options = options.clone();
     let errno = |error: &io::Error| error.raw_os_error().unwrap_or(libc::EAGAIN);

@@ -28,6 +28,8 @@ pub struct PortWanted {
     pub guarded: bool,
     /// Has the device check and complete UDP checksums, where it can.
     pub checksums: bool,
+    /// Its driver believes that buffers lie without gaps (af_xdp).
+    pub dense: bool,
 }
 
 /// Whether frames can pass.
@@ -171,6 +173,7 @@ impl Port {
             mtu: wanted.mtu,
             guarded: wanted.guarded,
             checksums: wanted.checksums,
+            dense: wanted.dense,
         };
         let _quiet = Quiet::new();
         log();
@@ -301,7 +304,7 @@ impl Port {
         // SAFETY: `Part` is the shim's struct, there is room for as many as is said, and nobody
         // else polls the port.
         let count =
-            unsafe { raw::ms_receive(&raw const self.raw, queue, first, room, &raw mut *lost) };
+            unsafe { raw::ms_receive(&raw mut self.raw, queue, first, room, &raw mut *lost) };
         count as usize
     }
 

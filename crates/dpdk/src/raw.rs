@@ -15,6 +15,7 @@ pub struct Wanted {
     pub mtu: u16,
     pub guarded: bool,
     pub checksums: bool,
+    pub dense: bool,
 }
 
 /// `struct ms_port`.
@@ -23,6 +24,7 @@ pub struct Wanted {
 pub struct Port {
     pub receive: *mut c_void,
     pub transmit: *mut c_void,
+    pub sockets: *mut c_void,
     pub base: usize,
     pub bytes: u64,
     pub id: u16,
@@ -33,6 +35,7 @@ pub struct Port {
     pub mac: [u8; 6],
     pub guarded: bool,
     pub started: bool,
+    pub parts_max: u16,
     pub checks: bool,
     pub completes: bool,
     pub gathers: bool,
@@ -68,6 +71,7 @@ pub struct Counted {
 unsafe extern "C" {
     pub fn ms_eal_start(count: c_int, arguments: *mut *mut c_char) -> c_int;
     pub fn ms_eal_runs() -> bool;
+    pub fn ms_eal_has_huge_pages() -> bool;
     pub fn ms_log_take(out: *mut c_char, bytes: usize) -> usize;
     pub fn ms_log_keep();
 
@@ -79,7 +83,7 @@ unsafe extern "C" {
     pub fn ms_port_free(port: *const Port, receive: *mut c_uint, transmit: *mut c_uint);
 
     pub fn ms_receive(
-        port: *const Port,
+        port: *mut Port,
         queue: u16,
         parts: *mut Part,
         room: c_uint,

@@ -1,7 +1,7 @@
 //! What to do where a port does not open.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use millstream_dpdk::DpdkError;
 
@@ -71,8 +71,8 @@ fn refused(device: &Device, error: DpdkError, hint: String) -> LinkError {
 /// What a device on the PCI bus needs.
 fn pci(address: &str) -> String {
     format!(
-        "bind it to vfio-pci (`dpdk-devbind.py -b vfio-pci {address}`), with an IOMMU that is on; \
-         `millstream doctor dpdk` says what is missing"
+        "bind it to vfio-pci (`dpdk-devbind.py --bind=vfio-pci {address}`), with an IOMMU that is \
+         on; `millstream doctor dpdk` says what is missing"
     )
 }
 
@@ -89,7 +89,7 @@ pub(super) fn check_pci(options: &DpdkOptions) -> Result<(), LinkError> {
             hint,
         ));
     }
-    let driver = driver_of(&folder);
+    let driver = millstream_sys::pci::driver_of(address);
     judge(address, driver.as_deref(), options.unsafe_uio)
         .map_err(|(kind, hint)| failed(&options.device, "look at the device", kind.into(), hint))
 }
@@ -118,12 +118,6 @@ fn judge(
     }
 }
 
-/// The kernel's driver of a device.
-fn driver_of(folder: &Path) -> Option<String> {
-    let link: PathBuf = std::fs::read_link(folder.join("driver")).ok()?;
-    Some(link.file_name()?.to_string_lossy().into_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,7 +130,7 @@ mod tests {
         assert!(error.contains("any memory") && error.contains("unsafe_uio=on"), "{error}");
         assert_eq!(judged(Some("uio_pci_generic"), true), Ok(()));
         let error = judged(Some("e1000e"), true).unwrap_err();
-        assert!(error.contains("dpdk-devbind.py -b vfio-pci 0000:03:00.0"), "{error}");
+        assert!(error.contains("dpdk-devbind.py --bind=vfio-pci 0000:03:00.0"), "{error}");
         assert!(judged(None, false).unwrap_err().starts_with("no driver has it"));
     }
 }

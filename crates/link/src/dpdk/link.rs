@@ -24,6 +24,8 @@ pub(super) const LOOK: Duration = Duration::from_millis(100);
 /// side has seen it, ends that side's process: DPDK 22.11's memif server closes its descriptor and
 /// goes on waiting for it.
 pub(super) const CONNECT: Duration = Duration::from_secs(1);
+/// How long two ends of a cable may take to agree on a rate.
+const AGREE: Duration = Duration::from_secs(5);
 /// How long a full ring in memory holds frames up: a receiver that has not looked for so long is
 /// not about to. Two ticks of the coarse clock.
 const PATIENCE: Duration = Duration::from_millis(8);
@@ -204,6 +206,17 @@ impl DpdkLink {
         {
             self.port.let_interrupts_run();
             std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+impl DpdkLink {
+    /// Waits until a card and the other end of its cable have agreed on a rate, which they begin
+    /// when it is opened; not for ever, as the cable may not be in.
+    pub fn await_carrier(&mut self) {
+        let until = coarse::now() + AGREE;
+        while self.port.carrier() == Carrier::Down && coarse::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
         }
     }
 }

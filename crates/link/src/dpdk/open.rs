@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use millstream_dpdk::{Eal, EalOptions, Part, Port, PortWanted};
+use millstream_dpdk::{DpdkError, Eal, EalOptions, Part, Port, PortWanted};
 
 use super::advice;
 use super::device::{Device, Driver};
@@ -24,8 +24,14 @@ const NAME: &str = "dpdk";
 /// Largest IP packet in memory, where nobody says otherwise.
 const MEMORY_MTU: u16 = 9000;
 
+/// Longest IP packets that there are buffers for, as with the option `mtu`.
+const MTU_MAX: usize = 16_000;
+
 /// Room for data in a buffer, at least; some drivers refuse less (2048 and their headroom).
 const FRAME_BYTES_MIN: usize = 2048;
+
+/// How long the kernel may take to free a queue.
+const FREED: Duration = Duration::from_secs(1);
 
 /// Free huge pages below which DPDK does without them, bytes.
 const HUGE_MIN: u64 = 256 << 20;
@@ -39,19 +45,28 @@ pub(super) fn open(spec: &Spec, sizes: &FrameOptions) -> Result<DpdkLink, LinkEr
     once_without_copies(&options)?;
     let eal = start(&options)?;
     let wanted = wanted(&options, below.as_ref(), sizes);
-    let port = Port::open(&wanted).map_err(|error| advice::port(&options, error))?;
+    let port = open_port(&options, &wanted)?;
     let (base, bytes) = port.memory();
     let base = NonNull::new(base as *mut u8).ok_or(LinkError::Setup {
         what: "DPDK's buffers",
         source: io::ErrorKind::OutOfMemory.into(),
     })?;
+    // A frame knows its buffer by 31 bits, in units of 64 bytes.
+    if bytes >= (1 << 31) * 64 {
+        let apart =
+            io::Error::other("they lie more than 128 GiB apart: free huge pages of one node");
+        return Err(LinkError::Setup { what: "DPDK's buffers", source: apart });
+    }
     // SAFETY: the pools lie there, and stay as long as one of their buffers is out (`Port`).
     let memory = Arc::new(unsafe { FrameMemory::borrowed(base, bytes) });
     let info = info(&options, &wanted, &port, &eal, below.as_ref());
     let socket = below.as_ref().map(|_| namespace_socket()).transpose();
     let socket = socket.map_err(|source| LinkError::Setup { what: "socket", source })?;
     let in_rings = |ring: usize| ring * usize::from(wanted.queues);
-    let (receive, transmit) = (in_rings(port.rings().0), in_rings(port.rings().1));
+    let (mut receive, mut transmit) = (in_rings(port.rings().0), in_rings(port.rings().1));
+    if wanted.dense {
+        (receive, transmit) = (receive + transmit, 0);
+    }
     let (driver, started) = (options.device.driver(), port.is_started());
     let mut link = DpdkLink {
         info,
@@ -81,7 +96,26 @@ pub(super) fn open(spec: &Spec, sizes: &FrameOptions) -> Result<DpdkLink, LinkEr
     };
     // What is sent first should not find a link that is yet to come up.
     link.settle();
+    if matches!(options.device, Device::Pci(_)) {
+        link.await_carrier();
+    }
     Ok(link)
+}
+
+/// Opens the port. A queue that AF_XDP has just left is the kernel's to free, which takes a moment.
+fn open_port(options: &DpdkOptions, wanted: &PortWanted) -> Result<Port, LinkError> {
+    let until = coarse::now() + FREED;
+    let is_af_xdp = options.device.driver() == Some(Driver::AfXdp);
+    loop {
+        match Port::open(wanted) {
+            Err(DpdkError::Port { step, .. })
+                if is_af_xdp && step == "set up the queues" && coarse::now() < until =>
+            {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            done => return done.map_err(|error| advice::port(options, error)),
+        }
+    }
 }
 
 fn start(options: &DpdkOptions) -> Result<Eal, LinkError> {
@@ -138,24 +172,33 @@ fn is_without_copies(options: &DpdkOptions) -> bool {
     options.device.driver() == Some(Driver::Memif) && options.argument("zero-copy") == Some("yes")
 }
 
-/// A socket that nobody listens at any more is in the way of the next one that is bound there.
+/// A socket that nobody has any more is in the way of the next one that is bound there.
 fn unlink_stale(options: &DpdkOptions) {
     let is = |name: &str, value: &str| options.argument(name) == Some(value);
-    let (argument, kind) = match options.device.driver() {
-        Some(Driver::Vhost) if !is("client", "1") => ("iface", socket2::Type::STREAM),
+    let argument = match options.device.driver() {
+        Some(Driver::Vhost) if !is("client", "1") => "iface",
         // Otherwise memif's have names that end with their process.
-        Some(Driver::Memif) if is("role", "server") && is("socket-abstract", "no") => {
-            ("socket", socket2::Type::from(libc::SOCK_SEQPACKET))
-        }
+        Some(Driver::Memif) if is("role", "server") && is("socket-abstract", "no") => "socket",
         _ => return,
     };
-    let Some(path) = options.argument(argument).map(Path::new) else { return };
-    let connected = socket2::SockAddr::unix(path).and_then(|address| {
-        socket2::Socket::new(socket2::Domain::UNIX, kind, None)?.connect(&address)
-    });
-    if connected.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
+    if let Some(path) = options.argument(argument).map(Path::new)
+        && is_stale(path).unwrap_or(false)
+    {
         let _ = std::fs::remove_file(path);
     }
+}
+
+/// Whether there is a socket's file at a path, and no socket of it. Nobody is connected to: for a
+/// memif server a client that hangs up at once is the end of its process.
+fn is_stale(path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::FileTypeExt;
+    if !std::fs::symlink_metadata(path)?.file_type().is_socket() {
+        return Ok(false);
+    }
+    // Refused where nobody has it; otherwise of the wrong type, which its owner never hears of.
+    let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::DGRAM, None)?;
+    let tried = socket.connect(&socket2::SockAddr::unix(path)?);
+    Ok(tried.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused))
 }
 
 /// What the port has to be.
@@ -166,7 +209,7 @@ fn wanted(options: &DpdkOptions, below: Option<&Interface>, sizes: &FrameOptions
         Some(_) => Some(1500),
         None => None,
     };
-    let there = below.map(|interface| interface.mtu.min(usize::from(u16::MAX)) as u16);
+    let there = below.map(|interface| interface.mtu.min(MTU_MAX) as u16);
     let mtu = options.mtu.or(there).or(fixed).unwrap_or(0);
     // A device that is not asked about its MTU has frames of the usual length.
     let frame = usize::from(if mtu == 0 { 1500 } else { mtu }) + ETHERNET_BYTES_MAX;
@@ -185,6 +228,7 @@ fn wanted(options: &DpdkOptions, below: Option<&Interface>, sizes: &FrameOptions
         mtu,
         guarded: driver == Some(Driver::Memif),
         checksums: options.checksums,
+        dense: driver == Some(Driver::AfXdp),
     }
 }
 
@@ -298,4 +342,25 @@ fn namespace_socket() -> io::Result<OwnedFd> {
         flags,
         None,
     )?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_socket_that_nobody_has_is_stale() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        assert!(is_stale(&path).is_err(), "there is nothing");
+        std::fs::write(&path, "somebody's samples").unwrap();
+        assert!(!is_stale(&path).unwrap(), "a file is none");
+        std::fs::remove_file(&path).unwrap();
+        let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        assert!(!is_stale(&path).unwrap());
+        assert!(listener.accept().is_err(), "it has not heard of it");
+        drop(listener);
+        assert!(is_stale(&path).unwrap());
+    }
 }

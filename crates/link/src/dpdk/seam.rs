@@ -109,8 +109,9 @@ impl FrameLink for DpdkLink {
         counters.rx_ring_full += counted.missed;
         counters.rx_starved += counted.without_buffer;
         counters.rx_dropped += counted.receive_errors;
-        if !self.drops {
-            // In memory what was not taken was counted as lost, or waited.
+        if !self.drops && !self.reminds {
+            // In memory what was not taken was counted as lost, or waited. AF_XDP's driver counts
+            // what stays with us.
             counters.tx_dropped += counted.transmit_errors;
         }
         counters

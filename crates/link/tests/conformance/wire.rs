@@ -62,10 +62,8 @@ pub struct Wire {
     totals: Vec<usize>,
     /// Every frame that is lost is counted where it should have come.
     pub exact: bool,
-    /// What is lost is counted at all: DPDK's af_packet and af_xdp do not ask the kernel.
+    /// What is lost is counted at all: DPDK's af_packet does not ask the kernel.
     pub counts: bool,
-    /// Rules that the driver below is known to break.
-    pub excused: &'static [&'static str],
 }
 
 impl Wire {
@@ -110,10 +108,10 @@ impl Wire {
         Some(wire)
     }
 
-    /// Two ports of DPDK's on a veth pair.
-    pub fn dpdk_veth(shape: Shape) -> Option<Self> {
+    /// Two ports of DPDK's on a veth pair; `counts`: what is lost.
+    pub fn dpdk_veth(shape: Shape, counts: bool) -> Option<Self> {
         with_dpdk(shape.link)?;
-        Some(Self { counts: false, ..Self::veth(shape)? })
+        Some(Self { counts, ..Self::veth(shape)? })
     }
 
     /// Until both ends have found each other.
@@ -142,8 +140,7 @@ impl Wire {
     }
 
     fn new(ends: Vec<Box<dyn FrameLink>>, joint: Joint, exact: bool) -> Self {
-        let (totals, excused) = (Vec::new(), &[][..]);
-        let mut wire = Self { ends, joint, totals, exact, counts: true, excused };
+        let mut wire = Self { ends, joint, totals: Vec::new(), exact, counts: true };
         wire.totals = wire.ends.iter().map(|end| end.census().total()).collect();
         let wanted = Steer { ethertypes: vec![ETHERTYPE], ..Steer::default() };
         wire.ends.iter_mut().for_each(|end| end.steer(&wanted).expect("the link steers"));
