@@ -21,7 +21,7 @@ pub enum Io {
     /// A thread that owns it.
     #[default]
     Thread,
-    /// The user of its only port.
+    /// The users of its ports.
     Inline,
 }
 

@@ -74,6 +74,9 @@ fn interface(index: usize, interface: &InterfaceConfig) -> Option<Problem> {
             return problem(&at(key), "is for link = \"xdp\" only: leave it out");
         }
     }
+    if let Some(text) = dpdk(interface) {
+        return problem(&at(text.0), text.1);
+    }
     if let Some(queues) = interface.queues.as_ref().filter(|queues| !is_queues(queues)) {
         let text = format!("`{queues}` names no queues; write \"all\", \"0\" or \"0-3\"");
         return problem(&at("queues"), text);
@@ -100,6 +103,28 @@ fn interface(index: usize, interface: &InterfaceConfig) -> Option<Problem> {
         return problem(&at("options"), "link strings have no commas in options");
     }
     addresses(interface, at)
+}
+
+/// What is the matter with an interface that is DPDK's, or with a device of one that is not.
+fn dpdk(interface: &InterfaceConfig) -> Option<(&'static str, &'static str)> {
+    match (interface.link, &interface.device) {
+        (LinkKind::Dpdk, None) => {
+            Some(("link", "\"dpdk\" wants a device, like `device = \"0000:03:00.0\"`"))
+        }
+        (LinkKind::Dpdk, Some(device)) if device.is_empty() || device.contains([',', '=']) => {
+            Some(("device", "wants a PCI address, or a port in software"))
+        }
+        (LinkKind::Dpdk, Some(_)) if !interface.own => {
+            Some(("own", "has to be true with link = \"dpdk\": the kernel has no such address"))
+        }
+        (LinkKind::Dpdk, Some(_)) if interface.channels.is_some() => {
+            Some(("channels", "is the kernel's: say options.queues = \"2\" with link = \"dpdk\""))
+        }
+        (LinkKind::Xdp | LinkKind::Packet, Some(_)) => {
+            Some(("device", "is for link = \"dpdk\" only: leave it out"))
+        }
+        _ => None,
+    }
 }
 
 fn is_queues(text: &str) -> bool {

@@ -59,6 +59,7 @@ pub fn dry_run(config: &Config, survey: &Survey, cpus: &[usize]) -> Vec<Finding>
             findings.push(Finding { about: interface.name.clone(), kind, text });
         };
         match survey.interface(&interface.name) {
+            _ if interface.link == LinkKind::Dpdk => dpdk(config, interface, survey, &mut tell),
             None => {
                 let known = survey.interfaces.iter().map(|found| found.interface.name.as_str());
                 let known = known.collect::<Vec<_>>().join(", ");
@@ -91,13 +92,7 @@ fn examine(
     survey: &Survey,
     tell: &mut impl FnMut(Kind, String),
 ) {
-    let link = format!("{}:{}", wanted.link.name(), wanted.name);
-    let link = process::expand_by(config, &link);
-    let understood = Asked::parse(&link).and_then(|asked| check_options(&asked.link_text()));
-    tell(Kind::Open, link);
-    if let Err(error) = understood {
-        tell(Kind::Obstacle, error.to_string());
-    }
+    opening(config, wanted, tell);
     if !found.interface.up {
         let name = &wanted.name;
         tell(Kind::Obstacle, format!("the interface is down: `ip link set {name} up`"));
@@ -120,6 +115,45 @@ fn examine(
             }
             Err(problem) => tell(Kind::Obstacle, problem),
         }
+    }
+}
+
+/// The link that would be opened, and whether it can be understood.
+fn opening(config: &Config, wanted: &InterfaceConfig, tell: &mut impl FnMut(Kind, String)) {
+    let link = format!("{}:{}", wanted.link.name(), wanted.name);
+    let link = process::expand_by(config, &link);
+    let understood = Asked::parse(&link).and_then(|asked| check_options(&asked.link_text()));
+    tell(Kind::Open, link);
+    if let Err(error) = understood {
+        tell(Kind::Obstacle, error.to_string());
+    }
+}
+
+/// What is DPDK's: whether the kernel has let the device go.
+fn dpdk(
+    config: &Config,
+    wanted: &InterfaceConfig,
+    survey: &Survey,
+    tell: &mut impl FnMut(Kind, String),
+) {
+    opening(config, wanted, tell);
+    let device = wanted.device.as_deref().unwrap_or_default();
+    if !device.contains(':') {
+        return tell(
+            Kind::Note,
+            "a port in software: what it needs shows when it is opened".into(),
+        );
+    }
+    let card = survey.cards.iter().find(|card| card.address == device);
+    let bind = format!("`dpdk-devbind.py --bind=vfio-pci {device}`");
+    match card.map(|card| card.driver.as_deref()) {
+        None => tell(Kind::Obstacle, format!("there is no network device {device} here")),
+        Some(Some("vfio-pci" | "mlx4_core" | "mlx5_core")) => {}
+        Some(Some(driver)) => tell(
+            Kind::Obstacle,
+            format!("{driver} has the device: `ip link set {} down`, then {bind}", wanted.name),
+        ),
+        Some(None) => tell(Kind::Obstacle, format!("no driver has the device: {bind}")),
     }
 }
 

@@ -1,5 +1,7 @@
 //! A configuration that describes the system as it is.
 
+use std::collections::BTreeMap;
+
 use super::survey::{Found, Survey};
 use super::{Cidr, Config, InterfaceConfig, LinkKind, RouteConfig};
 
@@ -21,6 +23,39 @@ pub fn import(survey: &Survey, names: &[String]) -> Result<Config, String> {
         if names.is_empty() { usable } else { names.contains(&interface.name) }
     };
     let interfaces = survey.interfaces.iter().filter(wanted).map(describe).collect();
+    Ok(Config { interfaces, threads: Vec::new() })
+}
+
+/// The interfaces called `names` as DPDK's, while the kernel still knows what they are: their
+/// device, first address, MTU and gateway.
+///
+/// # Errors
+/// What is the matter with one of them.
+pub fn import_for_dpdk(survey: &Survey, names: &[String]) -> Result<Config, String> {
+    let of = |name: &String| {
+        let found =
+            survey.interface(name).ok_or_else(|| format!("there is no interface {name}"))?;
+        let device = found.device.clone().ok_or_else(|| {
+            format!("{name} is on no PCI device: DPDK could take it by af_xdp0,iface={name}")
+        })?;
+        let address = found.addresses.first().ok_or_else(|| {
+            format!("{name} has no IPv4 address to go on with: `ip addr add IP/PREFIX dev {name}`")
+        })?;
+        let described = describe(found);
+        Ok(InterfaceConfig {
+            link: LinkKind::Dpdk,
+            device: Some(device),
+            own: true,
+            addresses: vec![*address],
+            // On the network of the first address, or none of ours.
+            gateway: described.gateway.filter(|via| address.subnet().contains(*via)),
+            routes: Vec::new(),
+            channels: None,
+            options: BTreeMap::new(),
+            ..described
+        })
+    };
+    let interfaces = names.iter().map(of).collect::<Result<_, String>>()?;
     Ok(Config { interfaces, threads: Vec::new() })
 }
 

@@ -4,7 +4,7 @@
 //! ```toml
 //! [[interface]]
 //! name = "eth1"
-//! link = "xdp"                       # or "packet"
+//! link = "xdp"                       # or "packet", or "dpdk" with its device
 //! mode = "native"                    # the link's own options
 //! queues = "0-1"
 //! mtu = 9000                         # expected: opening nothing that would not fit
@@ -40,7 +40,7 @@ use serde::{Deserialize, Serialize};
 
 pub use dry_run::{Finding, Kind, dry_run};
 pub use error::ConfigError;
-pub use import::import;
+pub use import::{import, import_for_dpdk};
 pub(crate) use process::expand;
 pub use process::{Configured, configure};
 pub use schema::SCHEMA;
@@ -67,6 +67,9 @@ pub struct InterfaceConfig {
     pub name: String,
     /// The link that it gets where a link string does not say.
     pub link: LinkKind,
+    /// What DPDK takes (`dpdk` only): a PCI address, while the kernel may know nothing of `name`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
     /// Who drives the link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub io: Option<Io>,
@@ -122,6 +125,8 @@ pub enum LinkKind {
     Xdp,
     /// AF_PACKET.
     Packet,
+    /// DPDK: the kernel has lost the device.
+    Dpdk,
 }
 
 impl LinkKind {
@@ -131,6 +136,7 @@ impl LinkKind {
         match self {
             Self::Xdp => "xdp",
             Self::Packet => "packet",
+            Self::Dpdk => "dpdk",
         }
     }
 }

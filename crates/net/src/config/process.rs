@@ -38,7 +38,9 @@ pub fn configure(config: &Config) -> Result<Configured, ConfigError> {
     let _ = recover();
     let survey = Survey::take().map_err(|error| unfit(error.to_string()))?;
     let mut changes = Vec::new();
-    for wanted in &config.interfaces {
+    // What is DPDK's the kernel knows nothing of.
+    let of_kernel = config.interfaces.iter().filter(|wanted| wanted.link != LinkKind::Dpdk);
+    for wanted in of_kernel {
         let name = &wanted.name;
         let found = survey.interface(name).ok_or_else(|| {
             unfit(format!("there is no interface {name}; `millstream net show` lists them"))
@@ -127,16 +129,29 @@ pub(super) fn expand_by(config: &Config, link: &str) -> String {
         _ => (name.trim(), rest),
     };
     let target = rest.split(',').next().unwrap_or_default().trim();
-    let Some(interface) = config.interface(target) else { return link.to_owned() };
+    let named = config.interface(target);
+    let Some(interface) = named.or_else(|| of_device(config, target)) else {
+        return link.to_owned();
+    };
     let said: Vec<(&str, &str)> =
         rest.split(',').filter_map(|word| word.split_once('=')).map(trimmed).collect();
+    let same_link = name == interface.link.name();
+    let rest = match &interface.device {
+        Some(device) if same_link => rest.replacen(target, device, 1),
+        _ => rest.to_owned(),
+    };
     let mut text = format!("{name}:{rest}");
-    for (key, value) in options(config, interface, name == interface.link.name(), &said) {
+    for (key, value) in options(config, interface, same_link, &said) {
         if !said.iter().any(|(other, _)| *other == key) {
             text.push_str(&format!(",{key}={value}"));
         }
     }
     text
+}
+
+/// The interface whose device DPDK takes.
+fn of_device<'a>(config: &'a Config, device: &str) -> Option<&'a InterfaceConfig> {
+    config.interfaces.iter().find(|one| one.device.as_deref() == Some(device))
 }
 
 fn trimmed<'a>((key, value): (&'a str, &'a str)) -> (&'a str, &'a str) {
@@ -161,6 +176,8 @@ fn options(
         add("queues", interface.queues.clone());
         let channels = interface.channels.filter(|_| interface.link == LinkKind::Xdp);
         add("channels", channels.map(|count| count.to_string()));
+        let mtu = interface.mtu.filter(|_| interface.link == LinkKind::Dpdk);
+        add("mtu", mtu.map(|mtu| mtu.to_string()));
     }
     if interface.own {
         add("address", interface.addresses.first().map(ToString::to_string));

@@ -8,6 +8,7 @@ use millstream_sys::ethtool::{Channels, Ethtool, Offload};
 use millstream_sys::netlink::{
     Address, Interface, Netlink, NetlinkError, Route, RouteKind, XdpFeatures,
 };
+use millstream_sys::pci::{self, Card};
 use serde::Serialize;
 
 use super::text::Cidr;
@@ -42,6 +43,8 @@ pub struct Found {
     pub addresses: Vec<Cidr>,
     /// Routes over routers: network, router.
     pub routes: Vec<Route>,
+    /// The device on the PCI bus that it is on.
+    pub device: Option<String>,
 }
 
 /// Everything that was found, in the network namespace of the calling thread.
@@ -49,6 +52,8 @@ pub struct Found {
 pub struct Survey {
     /// The interfaces, loopback too.
     pub interfaces: Vec<Found>,
+    /// Network devices on the PCI bus, also those that the kernel has handed out.
+    pub cards: Vec<Card>,
     /// What this process may do.
     pub means: Means,
 }
@@ -65,7 +70,7 @@ impl Survey {
         let ethtool = Ethtool::open().ok();
         let interfaces = interfaces.into_iter();
         let found = interfaces.map(|one| look(one, &addresses, &routes, ethtool.as_ref()));
-        Ok(Self { interfaces: found.collect(), means: Means::look() })
+        Ok(Self { interfaces: found.collect(), cards: pci::cards(), means: Means::look() })
     }
 
     /// The interface of a name.
@@ -97,6 +102,7 @@ fn look(
         features: XdpFeatures::of(index).ok().flatten(),
         addresses: own.iter().map(|a| Cidr { address: a.address, prefix: a.prefix }).collect(),
         routes: routes.copied().collect(),
+        device: pci::of_interface(name),
         interface,
     }
 }

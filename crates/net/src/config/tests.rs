@@ -1,6 +1,7 @@
 use super::*;
 use millstream_sys::ethtool::Channels;
 use millstream_sys::netlink::{Interface, Route, RouteKind, XdpAttached, XdpFeatures, XdpMode};
+use millstream_sys::pci::Card;
 
 const FULL: &str = r#"
 [[interface]]
@@ -71,6 +72,7 @@ fn the_schema_has_the_keys_of_the_file() {
     };
     let mut config = full();
     config.interfaces[0].own = true;
+    config.interfaces[0].device = Some("0000:03:00.0".to_owned());
     let file = serde_json::to_value(&config).unwrap();
     assert_eq!(keys(&file), keys(&schema["properties"]));
     for table in ["interface", "thread"] {
@@ -215,6 +217,7 @@ fn found(name: &str) -> Found {
             route([10, 0, 0, 0], 8, [192, 168, 10, 253]),
         ],
         steers: true,
+        device: None,
     }
 }
 
@@ -222,7 +225,7 @@ fn survey() -> Survey {
     let mut other = found("eth2");
     (other.interface.index, other.addresses, other.routes) = (3, vec![], vec![]);
     let means = Means { network: true, programs: true, broker: None };
-    Survey { interfaces: vec![found("eth1"), other], means }
+    Survey { interfaces: vec![found("eth1"), other], cards: Vec::new(), means }
 }
 
 fn obstacles(config: &Config, survey: &Survey) -> Vec<String> {
@@ -312,4 +315,49 @@ fn an_import_checks_clean() {
     assert_eq!(import(&survey(), &["eth7".to_owned()]), Err("eth7".to_owned()));
     let all = import(&survey(), &[]).unwrap();
     assert_eq!(all, config, "the other one has no address");
+}
+
+/// Before it is taken the kernel knows it, afterwards only the bus does.
+#[test]
+fn an_import_for_dpdk_goes_on_as_the_kernel_ends() {
+    const CARD: &str = "0000:03:00.0";
+    let mut before = survey();
+    before.interfaces[0].device = Some(CARD.to_owned());
+    let names = ["eth1".to_owned()];
+    let config = import_for_dpdk(&before, &names).unwrap();
+    let text = toml::to_string_pretty(&config).unwrap();
+    assert_eq!(parse(&text).unwrap(), config, "{text}");
+    let said = "mtu=9000,address=192.168.10.1/24,gateway=192.168.10.254";
+    for link in ["eth1", "dpdk:eth1", &format!("dpdk:{CARD}")] {
+        let whole = process::expand_by(&config, &format!("{link},huge=off"));
+        assert_eq!(whole, format!("dpdk:{CARD},huge=off,{said}"));
+    }
+    let card = |driver: &str| Card { address: CARD.to_owned(), driver: Some(driver.to_owned()) };
+    before.cards = vec![card("ice")];
+    let text = obstacles(&config, &before).join("\n");
+    assert!(text.contains("ice has the device: `ip link set eth1 down`"), "{text}");
+    let mut taken = survey();
+    taken.interfaces.remove(0);
+    taken.cards = vec![card("vfio-pci")];
+    assert_eq!(obstacles(&config, &taken), Vec::<String>::new());
+    taken.cards.clear();
+    assert!(obstacles(&config, &taken)[0].contains("there is no network device"));
+    let error = import_for_dpdk(&before, &["eth2".to_owned()]).unwrap_err();
+    assert!(error.contains("eth2 is on no PCI device"), "{error}");
+}
+
+#[test]
+fn what_is_dpdks_is_said_whole() {
+    let with = |rest: &str| parse(&format!("[[interface]]\nname = \"eth1\"\n{rest}"));
+    let device = "device = \"0000:03:00.0\"";
+    let address = "addresses = [\"10.0.0.1/24\"]";
+    for (rest, reason) in [
+        ("link = \"dpdk\"".to_owned(), "wants a device"),
+        (format!("link = \"dpdk\"\n{device}"), "has to be true with link = \"dpdk\""),
+        (format!("link = \"xdp\"\n{device}\n{address}"), "is for link = \"dpdk\" only"),
+    ] {
+        let error = with(&rest).unwrap_err();
+        assert!(error.contains(reason), "{error}");
+    }
+    with(&format!("link = \"dpdk\"\n{device}\nown = true\n{address}")).unwrap();
 }

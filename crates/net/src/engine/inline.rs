@@ -1,18 +1,22 @@
-//! A link that its only port's user drives itself: no thread, no wake-ups between threads.
+//! A link that the users of its ports drive themselves: no thread, no wake-ups between threads.
 //!
-//! The receiving half drives the link while it looks or waits; the sending half drives the way
-//! out with each send. They may be on two threads, so a lock stands between them; on one thread
+//! A receiving half drives the link while it looks or waits; a sending half drives the way out
+//! with each send. They may be on several threads, so a lock stands between them; on one thread
 //! it is never contended, and nobody holds it while waiting.
+//!
+//! Whoever looks takes for all ports what has come. Of several users that wait one is enough to
+//! look; the others sleep until it has something for them, and see to it themselves that somebody
+//! still looks. Who sends wakes the receiving half of its own port: an answer is to be expected.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use millstream_ring::governor::{Governor, Idle, Limits};
 use millstream_ring::{Doorbell, Wait, Waiter};
 
-use crate::port::Drive;
+use crate::port::{Drive, PortState};
 
 use super::clock::now_ns;
 use super::host::Host;
@@ -23,13 +27,28 @@ const REST: Duration = Duration::from_micros(50);
 /// The longest that a send drives the link for an unknown neighbour; then it waits unattended.
 const RESOLVE_NS: u64 = 1_000_000_000;
 
+/// How long a user whose link is driven by that of another port sleeps at most.
+const NAP: Duration = Duration::from_millis(1);
+/// The same where the other one never sleeps.
+const LONG_NAP: Duration = Duration::from_millis(4);
+
+/// Looks of others between two of one's own that show that they drive the link.
+const OTHERS_DRIVE: u64 = 2;
+/// Looks that show that they never sleep.
+const OTHERS_SPIN: u64 = 200;
+
 /// A link without a thread.
 pub(super) struct Inline {
     host: Mutex<Option<Host>>,
     /// To wait on; a duplicate, because the link may be busy meanwhile.
     poll: Mutex<Option<Arc<OwnedFd>>>,
-    /// Rung when the sending half has received something for the other.
+    /// Rung when somebody else than the user who sleeps on the link has received something.
     pub bell: Arc<Doorbell>,
+    /// Of the user who sleeps on the link.
+    bed: Mutex<()>,
+    asleep: AtomicBool,
+    /// Looks of all users.
+    looks: AtomicU64,
     governor: Mutex<Governor>,
     /// Nanoseconds until something is due, as of the last turn; in units of 1024.
     patience: AtomicU32,
@@ -42,6 +61,9 @@ impl Inline {
             host: Mutex::new(Some(host)),
             poll: Mutex::new(poll.map(Arc::new)),
             bell,
+            bed: Mutex::new(()),
+            asleep: AtomicBool::new(false),
+            looks: AtomicU64::new(0),
             governor: Mutex::new(Governor::new(Limits::default())),
             patience: AtomicU32::new(0),
         })
@@ -63,8 +85,17 @@ impl Inline {
         let Some(host) = host.as_mut() else { return 0 };
         let now = now_ns();
         let work = host.turn(now);
+        // Under the lock, so that nobody else counts.
+        self.looks.store(self.looks.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         let patience = if work.is_none() { host.patience_ns(now) / 1024 } else { 0 };
         self.patience.store(u32::try_from(patience).unwrap_or(u32::MAX), Ordering::Relaxed);
+        if work.received > 0 {
+            // Behind the tokens that the ports' waiters got: see `sleep`.
+            fence(Ordering::SeqCst);
+            if self.asleep.load(Ordering::Relaxed) {
+                self.bell.ring();
+            }
+        }
         work.received
     }
 
@@ -80,24 +111,32 @@ impl Inline {
     }
 }
 
-/// What the port's user needs to drive its link.
+/// What a port's user needs to drive its link.
 pub(super) struct InlineDrive {
-    pub inline: Arc<Inline>,
-    pub wait: Wait,
+    inline: Arc<Inline>,
+    wait: Wait,
+    /// Of its port.
+    state: Arc<PortState>,
+    /// The receiving half leaves it to others to look.
+    naps: AtomicBool,
+    /// Own looks, and those of others when the user waited last.
+    mine: AtomicU64,
+    others: AtomicU64,
 }
 
 impl Drive for InlineDrive {
     fn kick(&self) {
         self.inline.push();
+        if self.naps.load(Ordering::Relaxed) {
+            self.state.rx_waiter.notify();
+        }
         if !self.inline.resolving() {
             return;
         }
         let began = now_ns();
         // The answer to what is asked of the neighbour comes in like everything else.
         while self.inline.resolving() && now_ns() - began < RESOLVE_NS {
-            if self.inline.turn() > 0 {
-                self.inline.bell.ring();
-            } else {
+            if self.turn() == 0 {
                 std::thread::sleep(REST);
             }
         }
@@ -106,54 +145,95 @@ impl Drive for InlineDrive {
     }
 
     fn look(&self) {
-        self.inline.turn();
+        self.turn();
     }
 
     fn wait(&self, waiter: &Waiter, timeout: Duration) {
         if waiter.take() {
             return;
         }
+        match self.looks_of_others() {
+            0..OTHERS_DRIVE => {}
+            others => {
+                let nap = if others < OTHERS_SPIN { NAP } else { LONG_NAP };
+                self.naps.store(true, Ordering::Relaxed);
+                waiter.wait(Wait::Park, Some(timeout.min(nap)));
+                self.naps.store(false, Ordering::Relaxed);
+                return;
+            }
+        }
         let idle = match self.wait {
             Wait::Spin => Idle::Spin,
             Wait::Park => Idle::Sleep,
-            _ => {
-                let mut governor =
-                    self.inline.governor.lock().unwrap_or_else(PoisonError::into_inner);
-                governor.idle(now_ns())
-            }
+            _ => self.governor().idle(now_ns()),
         };
         match idle {
             Idle::Spin => std::hint::spin_loop(),
             Idle::Yield => std::thread::yield_now(),
-            Idle::Sleep => self.sleep(timeout),
+            Idle::Sleep => self.sleep(waiter, timeout),
         }
     }
 
     fn found(&self) {
         if self.wait == Wait::Adaptive {
-            let mut governor = self.inline.governor.lock().unwrap_or_else(PoisonError::into_inner);
-            governor.busy(now_ns());
+            self.governor().busy(now_ns());
         }
     }
 
     fn rest(&self, _: &Waiter, timeout: Duration) {
-        if self.inline.turn() > 0 {
-            self.inline.bell.ring();
-        } else {
+        if self.turn() == 0 {
             std::thread::sleep(REST.min(timeout));
         }
     }
 }
 
 impl InlineDrive {
-    fn sleep(&self, timeout: Duration) {
-        let patience_ns = u64::from(self.inline.patience.load(Ordering::Relaxed)) * 1024;
-        let timeout = timeout.min(Duration::from_nanos(patience_ns));
-        let poll = self.inline.poll.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let slept = match &poll {
-            Some(fd) => self.inline.bell.wait(&[fd.as_fd()], Some(timeout)),
-            None => self.inline.bell.wait(&[], Some(timeout)),
+    pub fn new(inline: Arc<Inline>, wait: Wait, state: Arc<PortState>) -> Self {
+        let (mine, others) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { inline, wait, state, naps: AtomicBool::new(false), mine, others }
+    }
+
+    fn turn(&self) -> usize {
+        // The sending half may look too; one that is not counted here counts as somebody else's.
+        self.mine.store(self.mine.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        self.inline.turn()
+    }
+
+    /// How often users of other ports have looked since this was asked last.
+    fn looks_of_others(&self) -> u64 {
+        let looks = self.inline.looks.load(Ordering::Relaxed);
+        let others = looks.saturating_sub(self.mine.load(Ordering::Relaxed));
+        others.saturating_sub(self.others.swap(others, Ordering::Relaxed))
+    }
+
+    fn governor(&self) -> MutexGuard<'_, Governor> {
+        self.inline.governor.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn sleep(&self, waiter: &Waiter, timeout: Duration) {
+        let inline = &self.inline;
+        let bed = match inline.bed.try_lock() {
+            Ok(bed) => bed,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                // Whoever lies there wakes when something comes, and takes it for all.
+                waiter.wait(Wait::Park, Some(timeout.min(NAP)));
+                return;
+            }
         };
+        let patience_ns = u64::from(inline.patience.load(Ordering::Relaxed)) * 1024;
+        let timeout = timeout.min(Duration::from_nanos(patience_ns));
+        let poll = inline.poll.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        inline.asleep.store(true, Ordering::Relaxed);
+        // What another user has taken in since the last look left a token, or finds us asleep.
+        fence(Ordering::SeqCst);
+        let slept = match &poll {
+            _ if waiter.take() => Ok(true),
+            Some(fd) => inline.bell.wait(&[fd.as_fd()], Some(timeout)),
+            None => inline.bell.wait(&[], Some(timeout)),
+        };
+        inline.asleep.store(false, Ordering::Relaxed);
+        drop(bed);
         if slept.is_err() {
             std::thread::sleep(REST);
         }

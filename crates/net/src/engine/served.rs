@@ -13,7 +13,7 @@ use millstream_link::udp::bind_error;
 use millstream_ring::{Doorbell, Wait};
 
 use crate::options::{Asked, UdpChecksum, bad};
-use crate::port::{Drive, Lane, Parts, Shape, Shares, assemble};
+use crate::port::{Drive, Ends, Lane, Parts, Shape, Shares, assemble};
 use crate::stack::{ChecksumPolicy, Claim, Stack, StackConfig, Subnet};
 
 use super::advice;
@@ -168,13 +168,6 @@ impl OpenLink {
         options: &PortOptions,
         asked: &Asked,
     ) -> Result<Port, LinkError> {
-        if matches!(self.driver, Driver::Inline(_)) && !self.budget().ports.is_empty() {
-            let reason = format!(
-                "{} is driven by the user of its only port: use io=thread for several ports",
-                self.name()
-            );
-            return Err(bad("io=inline".to_owned(), &reason));
-        }
         let (local, reservation) = self.bind(bind)?;
         let shares = self.shares(options, asked)?;
         let (lane, ends) = Lane::new(local, shares, &self.memory);
@@ -195,22 +188,26 @@ impl OpenLink {
         let queue = (shares.receive - BATCH) / parts;
         capabilities.recv_queue_datagrams = Some(queue);
         capabilities.recv_queue_bytes = queue * self.shape.payload_bytes_max;
+        let drive = self.drive(asked.user_wait.unwrap_or(Wait::Adaptive), &ends);
         Ok(assemble(Parts {
             local,
             ends,
             capabilities,
-            drive: self.drive(asked.user_wait.unwrap_or(Wait::Adaptive)),
+            drive,
             registration: Arc::new(registration),
             shape: self.shape,
         }))
     }
 
-    fn drive(&self, wait: Wait) -> Arc<dyn Drive> {
+    fn drive(&self, wait: Wait, ends: &Ends) -> Arc<dyn Drive> {
         match &self.driver {
             Driver::Thread(worker) => {
                 Arc::new(ThreadDrive { shared: Arc::clone(&worker.shared), wait })
             }
-            Driver::Inline(inline) => Arc::new(InlineDrive { inline: Arc::clone(inline), wait }),
+            Driver::Inline(inline) => {
+                let state = Arc::clone(&ends.rx.state);
+                Arc::new(InlineDrive::new(Arc::clone(inline), wait, state))
+            }
         }
     }
 

@@ -14,7 +14,7 @@ use millstream_link::port::{Capabilities, Port};
 
 pub(crate) use drive::Drive;
 pub(crate) use lane::{Arrival, Departure, Ends, Lane, Shares};
-pub(crate) use state::bump;
+pub(crate) use state::{PortState, bump};
 
 /// What a port is made of, beside its rings.
 pub(crate) struct Parts {

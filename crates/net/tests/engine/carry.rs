@@ -178,3 +178,38 @@ fn a_port_gets_the_queue_that_it_asks_for_as_far_as_there_are_frames() {
     };
     assert!(error.contains("are left for another port"), "{error}");
 }
+
+/// Each of several users of a link without a thread gets what is for it, whoever looks.
+#[test]
+fn the_users_of_an_inline_link_serve_each_other() {
+    const TURNS: u64 = 200;
+    for mode in ["io=inline", "io=inline,user_wait=park", "io=inline,user_wait=spin"] {
+        // Small queues, so that there are enough frames for all.
+        let near = format!("{mode},queue=64");
+        let net = Net::with(&near, "io=thread,queue=64", &LoopOptions::default());
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                let (mut near, mut far) = (net.near(), net.far());
+                let (here, there) = (near.local, far.local);
+                scope.spawn(move || {
+                    for turn in 0..TURNS {
+                        assert_eq!(collect(&mut far, 1), [(turn.to_le_bytes().to_vec(), here)]);
+                        far.tx.send(&turn.to_le_bytes(), here).unwrap();
+                    }
+                });
+                scope.spawn(move || {
+                    for turn in 0..TURNS {
+                        near.tx.send(&turn.to_le_bytes(), there).unwrap();
+                        assert_eq!(collect(&mut near, 1), [(turn.to_le_bytes().to_vec(), there)]);
+                    }
+                });
+            }
+        });
+        // Who does not look finds what another's look has brought.
+        let (mut near, mut far, mut idle) = (net.near(), net.far(), net.near());
+        far.tx.send(b"first", idle.local).unwrap();
+        far.tx.send(b"second", near.local).unwrap();
+        assert_eq!(collect(&mut near, 1)[0].0, b"second", "{mode}");
+        assert_eq!(collect(&mut idle, 1)[0].0, b"first", "{mode}");
+    }
+}

@@ -2,6 +2,7 @@
 //! something ends.
 
 mod carry;
+mod dpdk;
 mod lifetime;
 mod network;
 mod steady;
