@@ -27,6 +27,12 @@ impl Class {
         }
     }
 
+    /// Its priority; 0 of the ordinary class.
+    #[must_use]
+    pub fn priority(self) -> u8 {
+        self.policy().1
+    }
+
     /// The class that the kernel numbers so; none for the rarer ones (idle, batch, deadline).
     #[must_use]
     pub fn from_policy(policy: i32, priority: u8) -> Option<Self> {
@@ -138,6 +144,36 @@ pub fn set_current_thread(wanted: Class) -> Result<(), ClassError> {
     }
     let source = io::Error::last_os_error();
     Err(ClassError { wanted, reason: reason(&source, wanted, Path::new("/")), source })
+}
+
+/// Gives another thread a scheduling class; its nice value stays (sched_setscheduler(2)).
+///
+/// # Errors
+/// The kernel's.
+pub fn set_thread(thread: u32, wanted: Class) -> io::Result<()> {
+    let (policy, priority) = wanted.policy();
+    let parameters = libc::sched_param { sched_priority: priority.into() };
+    // SAFETY: the parameters outlive the call.
+    match unsafe { libc::sched_setscheduler(thread.cast_signed(), policy, &raw const parameters) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The scheduling class of another thread; none where it has gone or has a rarer one.
+#[must_use]
+pub fn of_thread(thread: u32) -> Option<Class> {
+    let mut parameters = libc::sched_param { sched_priority: 0 };
+    let thread = thread.cast_signed();
+    // SAFETY: plain calls; the parameters outlive the second one.
+    let (policy, got) = unsafe {
+        (libc::sched_getscheduler(thread), libc::sched_getparam(thread, &raw mut parameters))
+    };
+    if policy < 0 || got < 0 {
+        return None;
+    }
+    let priority = parameters.sched_priority.try_into().ok()?;
+    Class::from_policy(policy & !libc::SCHED_RESET_ON_FORK, priority)
 }
 
 fn reason(source: &io::Error, wanted: Class, root: &Path) -> Reason {

@@ -85,9 +85,22 @@ pub fn pin_current_thread(cpu: usize) -> Result<(), PinError> {
 /// The kernel's, when none of them is allowed.
 pub fn confine_current_thread(cpus: &CpuSet) -> io::Result<()> {
     BEFORE_PINNING.get_or_init(|| allowed_cpus().unwrap_or_default());
+    Ok(sched_setaffinity(None, &mask_of(cpus))?)
+}
+
+/// Lets another thread run on `cpus` only (sched_setaffinity(2)).
+///
+/// # Errors
+/// The kernel's: it has gone, belongs to its CPU, or none of them is allowed.
+pub fn confine(thread: u32, cpus: &CpuSet) -> io::Result<()> {
+    let thread = Pid::from_raw(thread.cast_signed()).ok_or(io::ErrorKind::NotFound)?;
+    Ok(sched_setaffinity(Some(thread), &mask_of(cpus))?)
+}
+
+fn mask_of(cpus: &CpuSet) -> Mask {
     let mut mask = Mask::new();
     cpus.iter().filter(|cpu| *cpu < Mask::MAX_CPU).for_each(|cpu| mask.set(cpu));
-    Ok(sched_setaffinity(None, &mask)?)
+    mask
 }
 
 /// Names the calling thread for `ps -L`, `top -H` and traces. The kernel keeps 15 bytes.

@@ -47,6 +47,43 @@ fn addresses_have_their_networks() {
 }
 
 #[test]
+fn an_interface_is_switched_and_gets_an_address() {
+    let Some(pair) = Pair::new(PairOptions::default()) else { return };
+    let index = index(&pair.left);
+    inside(&pair.left, |netlink| {
+        for up in [false, true] {
+            netlink.set_up(index, up).unwrap();
+            assert_eq!(netlink.interface(INTERFACE).unwrap().up, up);
+        }
+        netlink.add_address(index, [10, 98, 0, 1].into(), 16).unwrap();
+        let has = |found: &millstream_sys::netlink::Address| {
+            found.address.octets() == [10, 98, 0, 1] && found.prefix == 16
+        };
+        assert!(netlink.addresses().unwrap().iter().any(has));
+        let way = netlink.route_to([10, 98, 200, 7].into(), None).unwrap().unwrap();
+        assert_eq!(way.interface, Some(index), "the route to its network came along");
+        let twice = netlink.add_address(index, [10, 98, 0, 1].into(), 16).unwrap_err();
+        assert!(twice.to_string().contains("add an IPv4 address"), "{twice}");
+    });
+}
+
+#[test]
+fn packets_are_held_back_where_the_kernel_has_netem() {
+    let Some(pair) = Pair::new(PairOptions::default()) else { return };
+    let index = index(&pair.left);
+    match inside(&pair.left, |netlink| netlink.hold_back(index, Duration::from_millis(7))) {
+        Ok(()) => {
+            let shown = pair.left.sh(&format!("tc qdisc show dev {INTERFACE}"));
+            assert!(shown.contains("netem") && shown.contains("delay 7ms"), "{shown}");
+        }
+        Err(error) => {
+            let error = error.to_string();
+            assert!(error.contains("netem") && error.contains("No such file"), "{error}");
+        }
+    }
+}
+
+#[test]
 fn the_longest_match_is_the_way() {
     let Some(pair) = Pair::new(PairOptions::default()) else { return };
     pair.left.sh(&format!("ip route add 192.0.2.0/24 via {} metric 7", pair.right.address));

@@ -1,7 +1,11 @@
 //! A shield goes with its process, however that ends.
 
+use millstream_sys::CpuSet;
 use millstream_sys::journal::{Journal, Kept, recover_in};
-use millstream_sys::shield::{Plan, Shield};
+use millstream_sys::packet_threads::{Kind, of_interfaces};
+use millstream_sys::sched::{Class, set_thread};
+use millstream_sys::shield::{Napi, Place, Plan, Shield};
+use millstream_sys::thread::confine;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -90,4 +94,131 @@ fn the_next_start_lowers_the_shield_of_a_killed_process_and_keeps_what_is_to_las
     assert!(fates.len() == 1 && *fates[0].outcome.as_ref().unwrap(), "{fates:?}");
     assert_eq!(snapshot(&root), before);
     assert_eq!(fs::read_dir(&journals).unwrap().count(), 0);
+}
+
+/// A network of its own with a pair that has NAPI, and a hierarchy of cpusets that can be seen
+/// there.
+const INSIDE: &str = r#"
+set -e
+umount -l /sys && mount -t sysfs none /sys
+mkdir "$0" && mount -t cgroup -o cpuset none "$0"
+ip link add msn0 type veth peer name msn1
+ip link set msn0 up && ip link set msn1 up
+ethtool -K msn0 gro on
+exec "$@"
+"#;
+
+#[test]
+fn the_networks_threads_are_placed_in_four_ways_and_put_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new("unshare");
+    command.args(["--net", "--mount", "sh", "-c", INSIDE]).arg(folder.path().join("cg"));
+    command.arg(std::env::current_exe().unwrap());
+    command
+        .args(["--exact", "the_placements", "--ignored", "--nocapture"])
+        .env(FOLDER, folder.path());
+    let output = command.output().unwrap();
+    let text =
+        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    if !text[0].contains("running 1 test") {
+        eprintln!("skipped: no namespaces, no cpusets of version 1, or no ethtool: {}", text[1]);
+        return;
+    }
+    assert!(output.status.success() && text[0].contains("placed in 8 ways"), "{text:?}");
+}
+
+/// The interface's setting, and where its threads run in which class.
+fn network() -> (String, Vec<(u32, String, String)>) {
+    let found = of_interfaces(Path::new("/"), &["msn0".to_owned()]).into_iter();
+    let napi = found.filter(|one| one.kind == Kind::Napi).map(|one| one.thread);
+    let threads = napi.map(|one| (one.tid, one.allowed, one.class)).collect();
+    (fs::read_to_string("/sys/class/net/msn0/threaded").unwrap(), threads)
+}
+
+/// A group of our own below the hierarchy, in which nobody is: no thread of the machine is moved.
+struct Group(PathBuf);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+#[ignore = "what another test starts in a network of its own"]
+fn the_placements() {
+    let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
+    let cg = folder.join("cg");
+    let all = fs::read_to_string(cg.join("cpuset.cpus")).unwrap().trim().to_owned();
+    let cpus: CpuSet = all.parse().unwrap();
+    let (first, last) = (cpus.iter().next().unwrap(), cpus.iter().last().unwrap());
+    if first == last {
+        println!("placed in 8 ways would need a second CPU");
+        return;
+    }
+    let under = PathBuf::from(format!("millstream-test-{}", std::process::id()));
+    let group = Group(cg.join(&under));
+    fs::create_dir(&group.0).unwrap();
+    fs::write(group.0.join("cpuset.cpus"), &all).unwrap();
+    fs::write(group.0.join("cpuset.mems"), fs::read_to_string(cg.join("cpuset.mems")).unwrap())
+        .unwrap();
+    let journal = Arc::new(Journal::open_in(&folder.join("journals")));
+    let rest: CpuSet = cpus.iter().filter(|cpu| *cpu != last).collect();
+    let places = [
+        (Place::Soft, None),
+        (Place::With, Some(last.to_string())),
+        (Place::Away, Some(rest.to_string())),
+        (Place::Anywhere, Some(cpus.to_string())),
+    ];
+    let mut ways = 0;
+    for threaded in [false, true] {
+        if threaded {
+            // Somebody has placed them already.
+            fs::write("/sys/class/net/msn0/threaded", "1").unwrap();
+            for (tid, ..) in network().1 {
+                confine(tid, &CpuSet::from_iter([first])).unwrap();
+                set_thread(tid, Class::Fifo(30)).unwrap();
+            }
+        }
+        let before = network();
+        assert_eq!(before.1.is_empty(), !threaded, "{before:?}");
+        for (place, allowed) in &places {
+            let napi =
+                Napi { interfaces: vec!["msn0".to_owned()], place: *place, class: Class::Fifo(40) };
+            let plan = Plan {
+                cpus: CpuSet::from_iter([last]),
+                under: Some(under.clone()),
+                napi: Some(napi),
+                class: Class::Fifo(50),
+                ..Plan::default()
+            };
+            let shield = Shield::raise(Path::new("/"), &plan, &journal).unwrap();
+            let (setting, threads) = network();
+            let warned = shield.account().warnings.iter().any(|text| {
+                text.starts_with("inverted: napi/msn0-") && text.contains("fifo:40, not above")
+            });
+            match allowed {
+                None => assert!(setting == "0\n" && !warned, "{setting}"),
+                Some(allowed) => {
+                    assert!(setting == "1\n" && !threads.is_empty());
+                    let is_placed =
+                        |one: &(u32, String, String)| one.1 == *allowed && one.2 == "fifo:40";
+                    assert!(threads.iter().all(is_placed), "{place:?}: {threads:?}");
+                    let is_near = *place != Place::Away;
+                    assert_eq!(warned, is_near, "{place:?}: {:?}", shield.account().warnings);
+                }
+            }
+            shield.lower().unwrap();
+            // A kernel ends threads that are turned off, and starts others.
+            let plain = |(setting, threads): &(String, Vec<(u32, String, String)>)| {
+                let threads =
+                    threads.iter().map(|(_, allowed, class)| format!("{allowed} {class}"));
+                (setting.clone(), threads.collect::<Vec<_>>())
+            };
+            assert_eq!(plain(&network()), plain(&before), "{place:?}");
+            ways += 1;
+        }
+    }
+    assert_eq!(journal.open_changes(), 0);
+    println!("placed in {ways} ways");
 }

@@ -1,6 +1,6 @@
 //! Mending what rules found, and taking that back.
 
-use super::{Finding, Mend, Write};
+use super::{Finding, Mend, Verdict, Write};
 use crate::journal::{self, JournalError, Kept};
 use serde::Serialize;
 use std::io;
@@ -14,6 +14,8 @@ const NAME: &str = "doctor";
 pub struct Applied {
     /// The rule.
     pub rule: &'static str,
+    /// What its finding is about, where there may be several.
+    pub subject: Option<String>,
     /// Files that were written.
     pub written: Vec<Write>,
     /// Why the rest was not.
@@ -25,7 +27,7 @@ pub struct Applied {
 pub struct Undone {
     /// What it was before: `/proc/sys/vm/swappiness (60)`.
     pub what: String,
-    /// Whether it is so again; no: somebody else has changed it since, or it is gone.
+    /// Whether that is undone; no: somebody else has changed it since.
     pub put_back: bool,
     /// Why it is not, where that failed.
     pub error: Option<String>,
@@ -40,15 +42,11 @@ pub struct ApplyError {
 }
 
 /// Mends what can be mended by writing files, until [`undo`]: every finding whose mend has no risk,
-/// and those of the rules in `named`. The journal is in `folder`; none: [`journal::folder`].
+/// and those of the rules in `named`. The journal of a machine below another root than `/` is
+/// there, too, and nothing outside it is written.
 #[must_use]
-pub fn apply(
-    root: &Path,
-    folder: Option<&Path>,
-    findings: &[Finding],
-    named: &[&str],
-) -> Vec<Applied> {
-    let kept = open(folder).0;
+pub fn apply(root: &Path, findings: &[Finding], named: &[&str]) -> Vec<Applied> {
+    let kept = open(root).0;
     let is_meant = |finding: &Finding| {
         let risky = finding.mend.as_ref().is_some_and(|mend| mend.risk.is_some());
         finding.is_appliable() && (!risky || named.contains(&finding.rule))
@@ -57,9 +55,19 @@ pub fn apply(
     let done = meant.filter_map(|finding| {
         let mend = finding.mend.as_ref()?;
         let (written, error) = write(root, &kept, mend);
-        Some(Applied { rule: finding.rule, written, error: error.map(|error| error.to_string()) })
+        let error = error.map(|error| error.to_string());
+        Some(Applied { rule: finding.rule, subject: finding.subject.clone(), written, error })
     });
     done.collect()
+}
+
+/// What costs and could be mended, but was not attempted.
+pub fn left<'a>(findings: &'a [Finding], done: &[Applied]) -> Vec<&'a Finding> {
+    let is_left = |finding: &&Finding| {
+        let is_it = |one: &Applied| one.rule == finding.rule && one.subject == finding.subject;
+        finding.verdict == Verdict::Costs && finding.mend.is_some() && !done.iter().any(is_it)
+    };
+    findings.iter().filter(is_left).collect()
 }
 
 fn write(root: &Path, kept: &Kept, mend: &Mend) -> (Vec<Write>, Option<JournalError>) {
@@ -77,8 +85,8 @@ fn write(root: &Path, kept: &Kept, mend: &Mend) -> (Vec<Write>, Option<JournalEr
 ///
 /// # Errors
 /// [`ApplyError`] when the journal cannot be read.
-pub fn undo(folder: Option<&Path>) -> Result<Vec<Undone>, ApplyError> {
-    let (kept, folder) = open(folder);
+pub fn undo(root: &Path) -> Result<Vec<Undone>, ApplyError> {
+    let (kept, folder) = open(root);
     let fates = kept.undo().map_err(|source| ApplyError { folder, source })?;
     let undone = fates.into_iter().map(|fate| Undone {
         what: fate.what,
@@ -88,16 +96,17 @@ pub fn undo(folder: Option<&Path>) -> Result<Vec<Undone>, ApplyError> {
     Ok(undone.collect())
 }
 
-fn open(folder: Option<&Path>) -> (Kept, PathBuf) {
-    let folder = folder.map_or_else(journal::folder, Path::to_owned);
-    (Kept::open_in(&folder, NAME), folder)
+fn open(root: &Path) -> (Kept, PathBuf) {
+    let is_here = root == Path::new("/");
+    let folder = if is_here { journal::folder() } else { root.join("run/millstream") };
+    (Kept::below(root, &folder, NAME), folder)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::doctor::machine::Machine;
-    use crate::doctor::{RULES, Verdict, examine};
+    use crate::doctor::{RULES, examine};
     use std::fs;
 
     const RUNTIME: &str = "proc/sys/kernel/sched_rt_runtime_us";
@@ -113,10 +122,10 @@ mod tests {
 
     #[test]
     fn what_is_safe_is_mended_and_put_back_byte_for_byte() {
-        let (machine, journals) = (ill(), tempfile::tempdir().unwrap());
-        let (view, folder) = (machine.view(), Some(journals.path()));
+        let machine = ill();
+        let view = machine.view();
         let found = examine(RULES.iter().copied(), &view);
-        let done = apply(view.root(), folder, &found, &[]);
+        let done = apply(view.root(), &found, &[]);
         let rules: Vec<_> = done.iter().map(|one| (one.rule, one.error.is_none())).collect();
         assert_eq!(rules, [("swap", true)], "not what is risky");
         let read = |path: &str| fs::read_to_string(view.root().join(path)).unwrap();
@@ -124,18 +133,18 @@ mod tests {
         let again = examine(RULES.iter().copied(), &view);
         let swap = again.iter().find(|finding| finding.rule == "swap").unwrap();
         assert_eq!(swap.verdict, Verdict::Good);
-        let undone = undo(folder).unwrap();
+        let undone = undo(view.root()).unwrap();
         assert!(undone.len() == 1 && undone[0].put_back, "{undone:?}");
         assert_eq!(read(SWAPPINESS), "60\n");
-        assert!(undo(folder).unwrap().is_empty());
+        assert!(undo(view.root()).unwrap().is_empty());
     }
 
     #[test]
     fn what_is_risky_is_done_when_it_is_named() {
-        let (machine, journals) = (ill(), tempfile::tempdir().unwrap());
+        let machine = ill();
         let view = machine.view();
         let found = examine(RULES.iter().copied(), &view);
-        let done = apply(view.root(), Some(journals.path()), &found, &["rt-throttling"]);
+        let done = apply(view.root(), &found, &["rt-throttling"]);
         assert!(done.iter().any(|one| one.rule == "rt-throttling" && one.error.is_none()));
         assert_eq!(fs::read_to_string(view.root().join(RUNTIME)).unwrap(), "-1\n");
     }
@@ -143,11 +152,48 @@ mod tests {
     #[test]
     fn what_cannot_be_written_says_so_and_changes_nothing() {
         let machine = Machine::new().with(THP, "[always] madvise never\n");
-        let (view, journals) = (machine.view(), tempfile::tempdir().unwrap());
+        let view = machine.view();
         let found = examine(RULES.iter().copied(), &view);
         fs::remove_file(view.root().join(THP)).unwrap();
-        let done = apply(view.root(), Some(journals.path()), &found, &[]);
+        let done = apply(view.root(), &found, &[]);
         assert!(done[0].error.as_ref().unwrap().contains("transparent_hugepage"), "{done:?}");
-        assert!(undo(Some(journals.path())).unwrap().is_empty());
+        assert!(undo(view.root()).unwrap().is_empty());
+    }
+
+    #[test]
+    fn nothing_outside_a_recorded_machine_is_written() {
+        let (machine, outside) = (ill(), tempfile::tempdir().unwrap());
+        let (view, live) = (machine.view(), outside.path().join("swappiness"));
+        fs::write(&live, "60\n").unwrap();
+        let found = examine(RULES.iter().copied(), &view);
+        let recorded = view.root().join(SWAPPINESS);
+        fs::remove_file(&recorded).unwrap();
+        std::os::unix::fs::symlink(&live, &recorded).unwrap();
+        let done = apply(view.root(), &found, &[]);
+        assert!(done[0].error.as_ref().unwrap().contains("it leads out of "), "{done:?}");
+        assert_eq!(fs::read_to_string(&live).unwrap(), "60\n");
+        // A journal that came along says what was done to the machine that was recorded.
+        Kept::open_in(&view.root().join("run/millstream"), NAME).write(&live, "1").unwrap();
+        let undone = undo(view.root()).unwrap();
+        let error = undone[0].error.as_ref().unwrap();
+        assert!(error.contains("it leads out of ") && undone.len() == 1, "{undone:?}");
+        assert_eq!(fs::read_to_string(&live).unwrap(), "1\n");
+        // And so may the way to the journal.
+        fs::remove_dir_all(view.root().join("run")).unwrap();
+        std::os::unix::fs::symlink(outside.path(), view.root().join("run")).unwrap();
+        assert!(undo(view.root()).unwrap_err().to_string().contains("it leads out of "));
+    }
+
+    #[test]
+    fn what_is_left_is_told_for_each_finding_of_a_rule() {
+        let mended = Finding::costs("memory moves").mend_by_write(SWAPPINESS, "0");
+        let left_over = Finding::costs("on another node").about("eth1").mend_by_hand("shield");
+        let good = Finding::good("on the same node").about("eth2");
+        let machine = ill();
+        let found = [mended, left_over, good];
+        let done = apply(machine.view().root(), &found, &[]);
+        assert!(done.len() == 1 && done[0].error.is_none(), "{done:?}");
+        let subjects: Vec<_> = left(&found, &done).into_iter().map(|one| &one.subject).collect();
+        assert_eq!(subjects, [&Some("eth1".to_owned())]);
     }
 }

@@ -16,7 +16,7 @@ mod view;
 #[cfg(test)]
 mod machine;
 
-pub use apply::{Applied, ApplyError, Undone, apply, undo};
+pub use apply::{Applied, ApplyError, Undone, apply, left, undo};
 pub use finding::{Evidence, Finding, Mend, Verdict, Write};
 pub use nic::Nic;
 pub use view::{Focus, View};
@@ -95,6 +95,7 @@ pub const RULES: &[&Rule] = &[
     &rules::backlog::RULE,
     &rules::interrupts::RULE,
     &rules::irqbalance::RULE,
+    &rules::packet_priorities::RULE,
     &rules::steering::RULE,
     &rules::rings::RULE,
     &rules::queues::RULE,

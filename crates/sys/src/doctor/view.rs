@@ -3,6 +3,7 @@
 use super::Evidence;
 use super::nic::Nic;
 use crate::cpu_set::CpuSet;
+use crate::sched::Class;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +14,8 @@ pub struct Focus {
     pub cpus: Option<CpuSet>,
     /// Interfaces that the stream comes over; none: all that are up, without loopback.
     pub interfaces: Option<Vec<String>>,
+    /// Scheduling class of the stream's threads; none: FIFO 50.
+    pub class: Option<Class>,
 }
 
 /// A machine: files below a root folder. `/` is this one, and only there the kernel is asked for
@@ -103,6 +106,12 @@ impl View {
             Some(cpus) => cpus.clone(),
             None => self.online().iter().skip(1).collect(),
         }
+    }
+
+    /// The scheduling class of the stream's threads.
+    #[must_use]
+    pub fn class(&self) -> Class {
+        self.focus.class.unwrap_or(Class::Fifo(50))
     }
 
     /// The interfaces that the stream comes over.

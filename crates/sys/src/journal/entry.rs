@@ -1,7 +1,9 @@
 //! One line of a journal: a change of any kind.
 
+use super::controller::OfCpusets;
 use super::group::{OfGroup, OfPins};
 use super::interface::OfInterface;
+use super::outcome::Outcome;
 use super::setting::OfFile;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -22,28 +24,40 @@ pub(super) enum What {
     Interface(OfInterface),
     File(OfFile),
     Group(OfGroup),
+    Cpusets(OfCpusets),
     Pins(OfPins),
 }
 
 impl What {
-    /// Makes the change.
-    pub(super) fn apply(&self) -> io::Result<()> {
+    /// Makes the change, and remembers what is needed to know it again.
+    pub(super) fn apply(&mut self) -> io::Result<()> {
         match self {
             Self::Interface(one) => one.after.apply(&one.interface),
             Self::File(one) => one.apply(),
             Self::Group(one) => one.apply(),
+            Self::Cpusets(one) => one.apply(),
             // It is written down only: what changes it comes next.
             Self::Pins(_) => Ok(()),
         }
     }
 
-    /// Takes it back; whether there was anything to take back.
-    pub(super) fn undo(&self) -> io::Result<bool> {
+    /// Takes it back.
+    pub(super) fn undo(&self) -> io::Result<Outcome> {
         match self {
             Self::Interface(one) => one.undo(),
             Self::File(one) => one.undo(),
-            Self::Group(one) => one.undo(),
-            Self::Pins(one) => one.undo(),
+            Self::Group(one) => one.undo().map(Outcome::from),
+            Self::Cpusets(one) => one.undo(),
+            Self::Pins(one) => one.undo().map(Outcome::from),
+        }
+    }
+
+    /// Takes back what a change that failed has left.
+    pub(super) fn revoke(&self) -> io::Result<Outcome> {
+        match self {
+            // None was made, and one that is there is somebody else's.
+            Self::Group(_) => Ok(Outcome::Nothing),
+            _ => self.undo(),
         }
     }
 
@@ -56,7 +70,7 @@ impl What {
                 true
             }
             (Self::File(one), Self::File(later)) if one.path == later.path => {
-                later.before.clone_from(&one.before);
+                *later = later.clone().upon(Some(one));
                 true
             }
             _ => false,
@@ -71,6 +85,7 @@ impl fmt::Display for What {
             Self::Interface(one) => write!(f, "{}: {}", one.interface, one.before),
             Self::File(one) => one.fmt(f),
             Self::Group(one) => write!(f, "{} (not there)", one.path.display()),
+            Self::Cpusets(one) => write!(f, "{}: cpusets of groups (off)", one.group.display()),
             Self::Pins(one) => write!(f, "where {} threads may run", one.pins.len()),
         }
     }

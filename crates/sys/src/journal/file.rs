@@ -20,7 +20,7 @@ enum Step {
     End(u64),
 }
 
-/// A journal that this process writes. Dropping it removes it.
+/// A journal that this process writes. It stays unless it is removed.
 #[derive(Debug)]
 pub(super) struct File {
     file: fs::File,
@@ -64,6 +64,12 @@ impl File {
         self.append(&Step::End(id))
     }
 
+    /// Removes it: everything is undone.
+    pub(super) fn remove(self) {
+        // Before the lock goes: nobody else takes it for the journal of a dead process.
+        let _ = fs::remove_file(&self.path);
+    }
+
     fn append(&mut self, step: &Step) -> io::Result<()> {
         append(&mut self.file, step)
     }
@@ -95,13 +101,6 @@ fn entries(file: &mut fs::File) -> io::Result<Vec<Entry>> {
         }
     }
     Ok(entries)
-}
-
-impl Drop for File {
-    fn drop(&mut self) {
-        // Before the lock goes: nobody else takes it for the journal of a dead process.
-        let _ = fs::remove_file(&self.path);
-    }
 }
 
 /// Refuses a folder that anybody else can write in: what its journals say will be done, with the

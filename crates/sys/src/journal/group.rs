@@ -2,7 +2,8 @@
 //! Documentation/admin-guide/cgroup-v2.rst).
 
 use crate::cpu_set::CpuSet;
-use rustix::thread::{CpuSet as Mask, Pid, sched_getaffinity, sched_setaffinity};
+use crate::sched::{self, Class};
+use rustix::thread::{CpuSet as Mask, Pid, sched_getaffinity};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
@@ -75,38 +76,69 @@ impl Members {
     }
 }
 
-/// Where threads may run that somebody has pinned; a move through a group may forget it.
+/// Where threads may run that somebody has pinned, as a move through a group may forget it; and the
+/// class of those that are given another one.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct OfPins {
     pub(super) pins: Vec<Pin>,
 }
 
-/// One thread that was pinned.
+/// One thread, and where it was.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct Pin {
     thread: i32,
     /// When it was started, because another one may come to have its number.
     started: u64,
     cpus: CpuSet,
+    /// Its scheduling class, where that is to come back, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    class: Option<String>,
+    /// Its name, where the kernel may end it and start another one for the same: NAPI's have the
+    /// number of their queue in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
 }
 
 impl Pin {
+    /// All of a thread that may be changed; none where it has gone.
+    pub(super) fn whole(thread: u32) -> Option<Self> {
+        let class = sched::of_thread(thread).map(|class| class.to_string());
+        let thread = thread.cast_signed();
+        let name = fs::read_to_string(format!("/proc/{thread}/comm")).ok();
+        Some(Self { thread, started: started(thread)?, cpus: allowed(thread)?, class, name })
+    }
+
     /// Where a thread may run, unless that is anywhere or it has gone.
     pub(super) fn of(thread: i32, anywhere: &CpuSet) -> Option<Self> {
         let cpus = allowed(thread)?;
-        (cpus != *anywhere).then_some(Self { thread, started: started(thread)?, cpus })
+        let started = started(thread)?;
+        (cpus != *anywhere).then_some(Self { thread, started, cpus, class: None, name: None })
+    }
+
+    /// The thread itself, or the one that the kernel has started in its place.
+    fn successor(&self) -> Option<u32> {
+        if started(self.thread) == Some(self.started) {
+            return Some(self.thread.cast_unsigned());
+        }
+        let name = self.name.as_ref()?;
+        let is_it =
+            |path: &Path| fs::read_to_string(path.join("comm")).is_ok_and(|now| now == *name);
+        let mut entries = fs::read_dir("/proc").ok()?.flatten();
+        entries.find_map(|entry| {
+            let number = entry.file_name().to_str()?.parse().ok()?;
+            is_it(&entry.path()).then_some(number)
+        })
     }
 
     fn restore(&self) -> io::Result<bool> {
-        if started(self.thread) != Some(self.started) {
-            return Ok(false);
+        let Some(thread) = self.successor() else { return Ok(false) };
+        let class = self.class.as_ref().and_then(|class| class.parse::<Class>().ok());
+        let class = class.filter(|class| sched::of_thread(thread) != Some(*class));
+        class.map_or(Ok(()), |class| sched::set_thread(thread, class))?;
+        if allowed(thread.cast_signed()).is_none_or(|now| now == self.cpus) {
+            return Ok(class.is_some());
         }
-        if allowed(self.thread).is_none_or(|now| now == self.cpus) {
-            return Ok(false);
-        }
-        let mut mask = Mask::new();
-        self.cpus.iter().filter(|cpu| *cpu < Mask::MAX_CPU).for_each(|cpu| mask.set(cpu));
-        sched_setaffinity(Pid::from_raw(self.thread), &mask)?;
+        crate::thread::confine(thread, &self.cpus)?;
         Ok(true)
     }
 }

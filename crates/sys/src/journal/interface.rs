@@ -1,6 +1,7 @@
 //! A setting of an interface, in the interface's network namespace.
 
 use super::namespace::{self, Place};
+use super::outcome::Outcome;
 use super::value::Value;
 use crate::netlink::{Netlink, NetlinkError};
 use serde::{Deserialize, Serialize};
@@ -40,12 +41,12 @@ impl OfInterface {
         place(self) == place(other) && self.after.is_same_setting(&other.after)
     }
 
-    /// Puts the setting back, in its own namespace; whether there was anything to put back.
-    pub(super) fn undo(&self) -> io::Result<bool> {
+    /// Puts the setting back, in its own namespace.
+    pub(super) fn undo(&self) -> io::Result<Outcome> {
         match namespace::find(self.namespace)? {
             Place::Here => self.undo_here(),
             Place::There(namespace) => namespace::inside(&namespace, || self.undo_here()),
-            Place::Gone => Ok(false),
+            Place::Gone => Ok(Outcome::Nothing),
             Place::Unknown => Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
                 "its network namespace cannot be seen from here",
@@ -53,21 +54,28 @@ impl OfInterface {
         }
     }
 
-    fn undo_here(&self) -> io::Result<bool> {
+    fn undo_here(&self) -> io::Result<Outcome> {
         if self.cookie != namespace::cookie() {
-            return Ok(false);
+            return Ok(Outcome::Nothing);
         }
         let is_ours = match index(&self.interface) {
             Ok(index) => index == self.index,
             Err(error) if error.raw_os_error() == Some(libc::ENODEV) => false,
             Err(error) => return Err(error),
         };
+        if !is_ours {
+            return Ok(Outcome::Nothing);
+        }
+        let found = self.after.current(&self.interface)?;
+        if found == self.before {
+            return Ok(Outcome::Nothing);
+        }
         // What is not as we left it was changed by somebody who meant it.
-        if !is_ours || self.after.current(&self.interface)? != self.after {
-            return Ok(false);
+        if found != self.after {
+            return Ok(Outcome::Left);
         }
         self.before.apply(&self.interface)?;
-        Ok(self.before != self.after)
+        Ok(Outcome::PutBack)
     }
 }
 

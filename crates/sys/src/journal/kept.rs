@@ -6,6 +6,7 @@
 use super::JournalError;
 use super::entry::{Entry, What};
 use super::file::{Kept as File, Opening};
+use super::outcome::Outcome;
 use super::setting::OfFile;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use std::path::{Path, PathBuf};
 /// Changes that last, under a name.
 #[derive(Debug)]
 pub struct Kept {
+    root: PathBuf,
     folder: PathBuf,
     name: String,
 }
@@ -22,8 +24,8 @@ pub struct Kept {
 pub struct Fate {
     /// What it was before: `/proc/sys/vm/swappiness (60)`.
     pub what: String,
-    /// Whether it is so again; no: somebody else has changed it since, or it is gone. An error is
-    /// kept, to be tried again.
+    /// Whether that is undone; no: somebody else has changed it since. An error is kept, to be
+    /// tried again.
     pub outcome: io::Result<bool>,
 }
 
@@ -31,7 +33,15 @@ impl Kept {
     /// The changes of this name in a folder ([`super::folder`]).
     #[must_use]
     pub fn open_in(folder: &Path, name: &str) -> Self {
-        Self { folder: folder.to_owned(), name: format!("{name}.kept") }
+        Self::below(Path::new("/"), folder, name)
+    }
+
+    /// The same for a machine that is files below a root folder. Nothing outside it is written,
+    /// whatever its links and the lines of its journal say: both came with it.
+    #[must_use]
+    pub fn below(root: &Path, folder: &Path, name: &str) -> Self {
+        let (root, folder) = (root.to_owned(), folder.to_owned());
+        Self { root, folder, name: format!("{name}.kept") }
     }
 
     /// Writes a text into a file, for good. A second change of the same file is taken back to what
@@ -43,25 +53,33 @@ impl Kept {
         let failed =
             |source| JournalError::File { path: path.to_owned(), text: text.to_owned(), source };
         let lost = |source| JournalError::Write { folder: self.folder.clone(), source };
-        let what = What::File(OfFile::of(path, text).map_err(failed)?);
-        let mut file = File::open(&self.folder, &self.name, Opening::Make).map_err(lost)?;
+        check(&self.root, path).map_err(failed)?;
+        let mut change = OfFile::of(path, text).map_err(failed)?;
+        let mut file = self.open(Opening::Make).map_err(lost)?;
         let file = file.as_mut().expect("made where it was missing");
         let entries = file.entries().map_err(lost)?;
-        let id = entries.iter().map(|entry| entry.id + 1).max().unwrap_or(0);
-        let mut entry = Entry { id, what };
-        let earlier = entries.iter().find(|known| known.what.bequeath(&mut entry.what));
-        file.begin(&entry).map_err(lost)?;
-        if let Some(earlier) = earlier {
-            file.end(earlier.id).map_err(lost)?;
-        }
-        if let Err(source) = entry.what.apply() {
-            // What was there stays to be taken back, from the earlier change if there was one.
-            if earlier.is_none() && entry.what.undo().is_ok() {
-                file.end(id).map_err(lost)?;
+        let next_id = entries.iter().map(|entry| entry.id + 1).max().unwrap_or(0);
+        // One line for each file: begun anew, it still says what was before the first change.
+        let earlier = entries.iter().find_map(|entry| match &entry.what {
+            What::File(one) if one.path == path => Some((entry, one)),
+            _ => None,
+        });
+        let id = earlier.map_or(next_id, |(entry, _)| entry.id);
+        let entry = |change: &OfFile| {
+            let what = change.clone().upon(earlier.map(|(_, one)| one));
+            Entry { id, what: What::File(what) }
+        };
+        file.begin(&entry(&change)).map_err(lost)?;
+        let made = change.apply().map_err(failed);
+        let made = made.and_then(|()| file.begin(&entry(&change)).map_err(lost));
+        if made.is_err() && change.undo().is_ok() {
+            match earlier {
+                Some((earlier, _)) => file.begin(earlier),
+                None => file.end(id),
             }
-            return Err(failed(source));
+            .map_err(lost)?;
         }
-        Ok(())
+        made
     }
 
     /// What stands to be taken back, in the order of the changes.
@@ -69,7 +87,7 @@ impl Kept {
     /// # Errors
     /// When the file cannot be read, or others could have written it.
     pub fn open_changes(&self) -> io::Result<Vec<String>> {
-        let Some(mut file) = File::open(&self.folder, &self.name, Opening::Find)? else {
+        let Some(mut file) = self.open(Opening::Find)? else {
             return Ok(Vec::new());
         };
         Ok(file.entries()?.iter().map(|entry| entry.what.to_string()).collect())
@@ -80,12 +98,12 @@ impl Kept {
     /// # Errors
     /// When the file cannot be read or written, or others could have written it.
     pub fn undo(&self) -> io::Result<Vec<Fate>> {
-        let Some(mut file) = File::open(&self.folder, &self.name, Opening::Find)? else {
+        let Some(mut file) = self.open(Opening::Find)? else {
             return Ok(Vec::new());
         };
         let mut fates = Vec::new();
         for entry in file.entries()?.iter().rev() {
-            let outcome = entry.what.undo();
+            let outcome = self.take_back(&entry.what).map(|outcome| outcome != Outcome::Left);
             if outcome.is_ok() {
                 file.end(entry.id)?;
             }
@@ -96,10 +114,34 @@ impl Kept {
         }
         Ok(fates)
     }
+
+    fn open(&self, opening: Opening) -> io::Result<Option<File>> {
+        check(&self.root, &self.folder)?;
+        File::open(&self.folder, &self.name, opening)
+    }
+
+    fn take_back(&self, what: &What) -> io::Result<Outcome> {
+        match what {
+            What::File(one) => check(&self.root, &one.path).and_then(|()| one.undo()),
+            _ => Err(io::Error::new(io::ErrorKind::InvalidData, "only files are changed for good")),
+        }
+    }
+}
+
+/// Refuses a path that leads out of a root folder: what of it is there, wherever links lead.
+fn check(root: &Path, path: &Path) -> io::Result<()> {
+    let mut there = path.ancestors().filter(|at| std::fs::symlink_metadata(at).is_ok());
+    let real = std::fs::canonicalize(there.next().unwrap_or(path))?;
+    if real.starts_with(std::fs::canonicalize(root)?) {
+        return Ok(());
+    }
+    let text = format!("it leads out of {}, to {}", root.display(), real.display());
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::Adjusting;
     use super::*;
     use std::fs;
 
@@ -131,5 +173,52 @@ mod tests {
         let error = kept.write(Path::new("/proc/sys/kernel/ostype"), "x").unwrap_err().to_string();
         assert!(error.contains("/proc/sys/kernel/ostype"), "{error}");
         assert!(kept.open_changes().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_second_change_that_is_refused_leaves_the_first_to_be_taken_back() {
+        let (folder, adjusting) = (tempfile::tempdir().unwrap(), Adjusting::new());
+        let (kept, before) = (Kept::open_in(folder.path(), "doctor"), adjusting.value());
+        kept.write(&adjusting.path(), "2").unwrap();
+        // One that the kernel refuses, and one of which it makes something else.
+        for text in ["nonsense", "4294967295"] {
+            let _ = kept.write(&adjusting.path(), text).unwrap_err();
+            assert_eq!(adjusting.value(), "00000002\n", "{text}");
+        }
+        let fates = kept.undo().unwrap();
+        assert!(fates.len() == 1 && *fates[0].outcome.as_ref().unwrap(), "{fates:?}");
+        assert_eq!(adjusting.value(), before);
+    }
+
+    #[test]
+    fn a_process_that_died_before_its_second_change_leaves_the_first_to_be_taken_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let (journals, setting) = (folder.path().join("journals"), folder.path().join("setting"));
+        fs::write(&setting, "60\n").unwrap();
+        let kept = Kept::open_in(&journals, "doctor");
+        kept.write(&setting, "10").unwrap();
+        let first = fs::read_to_string(journals.join("doctor.kept")).unwrap();
+        kept.write(&setting, "1").unwrap();
+        // Its line was written, its value was not.
+        let text = fs::read_to_string(journals.join("doctor.kept")).unwrap();
+        let lines = text.lines().take(first.lines().count() + 1);
+        let begun: String = lines.flat_map(|line| [line, "\n"]).collect();
+        fs::write(journals.join("doctor.kept"), begun).unwrap();
+        fs::write(&setting, "10\n").unwrap();
+        assert!(*kept.undo().unwrap()[0].outcome.as_ref().unwrap());
+        assert_eq!(fs::read_to_string(&setting).unwrap(), "60\n");
+    }
+
+    #[test]
+    fn what_somebody_else_wrote_between_two_changes_is_what_comes_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let setting = folder.path().join("setting");
+        fs::write(&setting, "60\n").unwrap();
+        let kept = Kept::open_in(&folder.path().join("journals"), "doctor");
+        kept.write(&setting, "10").unwrap();
+        fs::write(&setting, "30\n").unwrap();
+        kept.write(&setting, "1").unwrap();
+        assert!(*kept.undo().unwrap()[0].outcome.as_ref().unwrap());
+        assert_eq!(fs::read_to_string(&setting).unwrap(), "30\n");
     }
 }

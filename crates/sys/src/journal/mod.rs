@@ -15,12 +15,14 @@
 //! of an interface is undone in the interface's network namespace. A journal is followed only where
 //! nobody but this user can have written it: its lines are done with the rights of the reader.
 
+mod controller;
 mod entry;
 mod file;
 mod group;
 mod interface;
 mod kept;
 mod namespace;
+mod outcome;
 mod recover;
 mod setting;
 mod value;
@@ -29,10 +31,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use controller::OfCpusets;
 use entry::{Entry, What};
 use file::File;
 use group::{OfGroup, OfPins, Pin};
 use interface::OfInterface;
+use outcome::Outcome;
 use setting::OfFile;
 
 pub use kept::{Fate, Kept};
@@ -68,6 +72,14 @@ pub enum JournalError {
     #[error("cannot make the control group {}: {source}", path.display())]
     Group {
         /// Its folder.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// Groups below one could not be given cpusets.
+    #[error("cannot switch on cpusets for the groups below {}: {source}", path.display())]
+    Cpusets {
+        /// The group.
         path: PathBuf,
         /// The system's answer.
         source: io::Error,
@@ -171,6 +183,20 @@ impl Journal {
         self.make(What::Group(OfGroup { path: path.to_owned() }), failed)
     }
 
+    /// Switches on cpusets of version 2 for the groups below one until the [`Change`] is dropped;
+    /// none where they have them already.
+    ///
+    /// # Errors
+    /// [`JournalError`]; then nothing is changed.
+    pub fn give_cpusets(self: &Arc<Self>, group: &Path) -> Result<Option<Change>, JournalError> {
+        let failed = |source| JournalError::Cpusets { path: group.to_owned(), source };
+        let what = OfCpusets { group: group.to_owned() };
+        match what.is_on().map_err(failed)? {
+            true => Ok(None),
+            false => self.make(What::Cpusets(what), failed).map(Some),
+        }
+    }
+
     /// Has those of some threads that may not run on all of `anywhere` pinned again as they are
     /// now, when the [`Change`] is dropped.
     ///
@@ -186,6 +212,17 @@ impl Journal {
         self.make(What::Pins(OfPins { pins }), failed)
     }
 
+    /// Has threads run again where and in the class in which they are now, when the [`Change`] is
+    /// dropped.
+    ///
+    /// # Errors
+    /// [`JournalError`]; then nothing is remembered.
+    pub fn keep_threads(self: &Arc<Self>, threads: &[u32]) -> Result<Change, JournalError> {
+        let pins = threads.iter().filter_map(|thread| Pin::whole(*thread)).collect();
+        let failed = |source| JournalError::Write { folder: self.folder.clone(), source };
+        self.make(What::Pins(OfPins { pins }), failed)
+    }
+
     /// Writes a change down, then makes it.
     fn make(
         self: &Arc<Self>,
@@ -193,16 +230,20 @@ impl Journal {
         failed: impl FnOnce(io::Error) -> JournalError,
     ) -> Result<Change, JournalError> {
         let mut state = self.lock();
-        let entry = Entry { id: state.next_id, what };
+        let begun = Entry { id: state.next_id, what };
         state.next_id += 1;
-        self.write(&mut state, |file| file.begin(&entry))?;
+        self.write(&mut state, |file| file.begin(&begun))?;
+        let mut entry = begun.clone();
+        let mut made = entry.what.apply().map_err(failed);
+        state.entries.push(entry.clone());
+        if made.is_ok() && entry != begun {
+            made = self.write(&mut state, |file| file.begin(&entry));
+        }
         let id = entry.id;
-        let applied = entry.what.apply();
-        state.entries.push(entry);
-        let change = Change { journal: Arc::clone(self), id };
-        drop(state);
-        // If that failed, dropping the change takes the line out of the journal again.
-        applied.map_err(failed).map(|()| change)
+        if made.is_err() && entry.what.revoke().is_ok() {
+            let _ = end(&mut state, id);
+        }
+        made.map(|()| Change { journal: Arc::clone(self), id })
     }
 
     /// How many changes are to be undone.
@@ -224,30 +265,45 @@ impl Journal {
             Some(file) => line(file),
             none => File::create(&self.folder).and_then(|file| line(none.insert(file))),
         };
-        written.map_err(|source| JournalError::Write { folder: self.folder.clone(), source })
+        written
+            .inspect_err(|_| tidy(state))
+            .map_err(|source| JournalError::Write { folder: self.folder.clone(), source })
     }
 
-    fn undo(&self, id: u64) -> io::Result<()> {
+    /// What was left as it is.
+    fn undo(&self, id: u64) -> io::Result<Option<String>> {
         let mut state = self.lock();
         let Some(index) = state.entries.iter().position(|entry| entry.id == id) else {
-            return Ok(());
+            return Ok(None);
         };
         let entry = state.entries[index].clone();
         // Somebody set it again: when that is undone, it goes back to what it was before us.
         let mut laters = state.entries[index + 1..].iter_mut();
         let heir = laters.position(|later| entry.what.bequeath(&mut later.what));
-        if let Some(heir) = heir {
+        let outcome = if let Some(heir) = heir {
             let later = state.entries[index + 1 + heir].clone();
             state.file.as_mut().map_or(Ok(()), |file| file.begin(&later))?;
+            Outcome::Nothing
         } else {
-            entry.what.undo()?;
-        }
-        state.entries.remove(index);
-        state.file.as_mut().map_or(Ok(()), |file| file.end(id))?;
-        if state.entries.is_empty() {
-            state.file = None;
-        }
-        Ok(())
+            entry.what.undo()?
+        };
+        end(&mut state, id)?;
+        Ok((outcome == Outcome::Left).then(|| entry.what.to_string()))
+    }
+}
+
+/// Forgets a change that is undone; the last one takes the file along.
+fn end(state: &mut State, id: u64) -> io::Result<()> {
+    state.entries.retain(|entry| entry.id != id);
+    state.file.as_mut().map_or(Ok(()), |file| file.end(id))?;
+    tidy(state);
+    Ok(())
+}
+
+/// Removes a file in which nothing stands.
+fn tidy(state: &mut State) {
+    if state.entries.is_empty() {
+        state.file.take().into_iter().for_each(File::remove);
     }
 }
 
@@ -261,11 +317,12 @@ pub struct Change {
 
 impl Change {
     /// Puts the setting back now, and says if that fails; it stays in the journal then, and the
-    /// next start tries again.
+    /// next start tries again. What is left as it is, because somebody else has changed it since or
+    /// has come to rely on it.
     ///
     /// # Errors
     /// The system's.
-    pub fn undo(self) -> io::Result<()> {
+    pub fn undo(self) -> io::Result<Option<String>> {
         self.journal.undo(self.id)
     }
 }
@@ -276,3 +333,6 @@ impl Drop for Change {
         let _ = self.journal.undo(self.id);
     }
 }
+
+#[cfg(test)]
+mod tests;

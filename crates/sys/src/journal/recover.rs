@@ -1,6 +1,7 @@
 //! Undoing what processes that died have left.
 
 use super::file::{Dead, SUFFIX, guard};
+use super::outcome::Outcome;
 use serde::Serialize;
 use std::fs;
 use std::io;
@@ -13,6 +14,8 @@ pub struct Recovered {
     pub journals: usize,
     /// What was put back: `veth0: the MTU (1500)`.
     pub undone: Vec<String>,
+    /// What was left as it is: somebody else has changed it since, or has come to rely on it.
+    pub left: Vec<String>,
     /// What could not be, and why. Their journals are kept.
     pub failed: Vec<String>,
 }
@@ -56,8 +59,9 @@ fn follow(path: &Path, recovered: &mut Recovered) -> io::Result<()> {
     let failures = recovered.failed.len();
     for entry in entries.iter().rev() {
         match entry.what.undo() {
-            Ok(true) => recovered.undone.push(entry.what.to_string()),
-            Ok(false) => {}
+            Ok(Outcome::PutBack) => recovered.undone.push(entry.what.to_string()),
+            Ok(Outcome::Left) => recovered.left.push(entry.what.to_string()),
+            Ok(Outcome::Nothing) => {}
             Err(error) => recovered.failed.push(format!("{}: {error}", entry.what)),
         }
     }

@@ -1,5 +1,6 @@
 //! A setting that is a file: in /proc/sys, /sys, or a control group.
 
+use super::outcome::Outcome;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs;
@@ -12,44 +13,67 @@ pub(super) struct OfFile {
     pub(super) path: PathBuf,
     /// As it was read, byte for byte.
     pub(super) before: String,
-    /// As it was written.
-    pub(super) after: String,
+    /// What is written.
+    pub(super) text: String,
+    /// As it was read then. None while it is being written, and when that failed: whatever the file
+    /// holds is ours then.
+    pub(super) after: Option<String>,
 }
 
 impl OfFile {
     /// What writing `text` would change.
     pub(super) fn of(path: &Path, text: &str) -> io::Result<Self> {
         let before = fs::read_to_string(path)?;
-        Ok(Self { path: path.to_owned(), before, after: text.to_owned() })
+        Ok(Self { path: path.to_owned(), before, text: text.to_owned(), after: None })
     }
 
-    pub(super) fn apply(&self) -> io::Result<()> {
-        self.set(&self.after)?;
+    /// The same change, taken back to what was before an earlier one, if that is what it changes.
+    pub(super) fn upon(mut self, earlier: Option<&Self>) -> Self {
+        if let Some(earlier) = earlier.filter(|earlier| earlier.is_ours(&self.before)) {
+            self.before.clone_from(&earlier.before);
+        }
+        self
+    }
+
+    /// Writes it, and remembers what the file holds then.
+    pub(super) fn apply(&mut self) -> io::Result<()> {
+        self.set(&self.text)?;
         let found = fs::read_to_string(&self.path)?;
-        if is_same(&found, &self.after) {
+        if is_same(&found, &self.text) {
+            self.after = Some(found);
             return Ok(());
         }
         let text = format!("the kernel made `{}` of it", found.trim());
         Err(io::Error::new(io::ErrorKind::InvalidInput, text))
     }
 
-    pub(super) fn undo(&self) -> io::Result<bool> {
+    pub(super) fn undo(&self) -> io::Result<Outcome> {
         let found = match fs::read_to_string(&self.path) {
             Ok(found) => found,
             // The device, the processor or the group is gone.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Outcome::Nothing);
+            }
             Err(error) => return Err(error),
         };
+        if found == self.before {
+            return Ok(Outcome::Nothing);
+        }
         // What is not as we left it was changed by somebody who meant it.
-        if found == self.before || !is_same(&found, &self.after) {
-            return Ok(false);
+        if !self.is_ours(&found) {
+            return Ok(Outcome::Left);
         }
         self.set(&self.before)?;
         if fs::read_to_string(&self.path)? == self.before {
-            return Ok(true);
+            return Ok(Outcome::PutBack);
         }
         let text = format!("it did not become `{}` again", self.before.trim());
         Err(io::Error::other(text))
+    }
+
+    /// Whether we have left this in the file, and not somebody else.
+    fn is_ours(&self, found: &str) -> bool {
+        self.after.as_ref().is_none_or(|after| is_same(found, after))
     }
 
     /// In one write, as files of the kernel want it; nothing is made or cut.
@@ -109,25 +133,25 @@ mod tests {
     #[test]
     fn what_was_there_comes_back_byte_for_byte() {
         let (_folder, path) = file("212992\n");
-        let change = OfFile::of(&path, "33554432").unwrap();
-        assert!(!change.undo().unwrap(), "nothing was done yet");
+        let mut change = OfFile::of(&path, "33554432").unwrap();
+        assert_eq!(change.undo().unwrap(), Outcome::Nothing, "nothing was done yet");
         change.apply().unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "33554432\n");
-        assert!(change.undo().unwrap());
+        assert_eq!(change.undo().unwrap(), Outcome::PutBack);
         assert_eq!(fs::read_to_string(&path).unwrap(), "212992\n");
-        assert!(!change.undo().unwrap(), "once is enough");
+        assert_eq!(change.undo().unwrap(), Outcome::Nothing, "once is enough");
     }
 
     #[test]
     fn what_somebody_else_changed_is_left() {
         let (_folder, path) = file("1\n");
-        let change = OfFile::of(&path, "2").unwrap();
+        let mut change = OfFile::of(&path, "2").unwrap();
         change.apply().unwrap();
         fs::write(&path, "3\n").unwrap();
-        assert!(!change.undo().unwrap());
+        assert_eq!(change.undo().unwrap(), Outcome::Left);
         assert_eq!(fs::read_to_string(&path).unwrap(), "3\n");
         fs::remove_file(&path).unwrap();
-        assert!(!change.undo().unwrap(), "a file that is gone");
+        assert_eq!(change.undo().unwrap(), Outcome::Nothing, "a file that is gone");
     }
 
     #[test]

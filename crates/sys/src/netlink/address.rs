@@ -1,4 +1,4 @@
-//! IPv4 addresses of interfaces (rtnetlink(7), RTM_GETADDR).
+//! IPv4 addresses of interfaces (rtnetlink(7), RTM_GETADDR, RTM_NEWADDR).
 
 use super::message::{Message, Request, attributes_after, ipv4, u32_at};
 use super::{Netlink, NetlinkError};
@@ -33,6 +33,27 @@ impl Netlink {
         fixed[0] = libc::AF_INET as u8;
         let request = Request::new(libc::RTM_GETADDR, libc::NLM_F_DUMP, &fixed);
         self.socket.ask("list the IPv4 addresses", &request, parse)
+    }
+
+    /// Gives an interface an address, with the route to its network. Needs CAP_NET_ADMIN.
+    ///
+    /// # Errors
+    /// [`NetlinkError::Refused`] with the kernel's answer; it may have the address already.
+    pub fn add_address(
+        &mut self,
+        interface: u32,
+        address: Ipv4Addr,
+        prefix: u8,
+    ) -> Result<(), NetlinkError> {
+        let mut fixed = [0; FIXED_BYTES];
+        fixed[0] = libc::AF_INET as u8;
+        fixed[1] = prefix;
+        fixed[4..].copy_from_slice(&interface.to_ne_bytes());
+        let flags = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+        let request = Request::new(libc::RTM_NEWADDR, flags, &fixed)
+            .with(libc::IFA_LOCAL, &address.octets())
+            .with(libc::IFA_ADDRESS, &address.octets());
+        self.socket.ask("add an IPv4 address", &request, |_| None::<()>).map(drop)
     }
 }
 

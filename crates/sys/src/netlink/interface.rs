@@ -72,6 +72,20 @@ impl Netlink {
         self.socket.ask("list the network interfaces", &request, parse)
     }
 
+    /// Switches an interface on or off. Needs CAP_NET_ADMIN.
+    ///
+    /// # Errors
+    /// [`NetlinkError::Refused`] with the kernel's answer.
+    pub fn set_up(&mut self, interface: u32, up: bool) -> Result<(), NetlinkError> {
+        let mut fixed = [0; FIXED_BYTES];
+        fixed[4..8].copy_from_slice(&interface.to_ne_bytes());
+        let (flag, value) = (libc::IFF_UP as u32, if up { libc::IFF_UP as u32 } else { 0 });
+        fixed[8..12].copy_from_slice(&value.to_ne_bytes());
+        fixed[12..].copy_from_slice(&flag.to_ne_bytes());
+        let request = Request::new(libc::RTM_NEWLINK, libc::NLM_F_ACK, &fixed);
+        self.socket.ask("switch an interface", &request, |_| None::<()>).map(drop)
+    }
+
     /// The interface of a name.
     ///
     /// # Errors

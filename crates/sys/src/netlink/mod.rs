@@ -9,6 +9,7 @@ mod features;
 mod interface;
 mod message;
 mod neighbour;
+mod queue;
 mod route;
 mod socket;
 

@@ -1,7 +1,9 @@
-//! Interrupts that are sent elsewhere (Documentation/core-api/irq/irq-affinity.rst).
+//! Interrupts that are sent elsewhere, or to the application where its network is to be with it
+//! (Documentation/core-api/irq/irq-affinity.rst).
 
-use super::{Account, Changes, Plan};
+use super::{Account, Changes, Place, Plan};
 use crate::cpu_set::CpuSet;
+use crate::packet_threads::device_irqs;
 use serde::Serialize;
 use std::fs;
 use std::path::Path;
@@ -15,32 +17,38 @@ pub struct Interrupt {
     pub name: String,
 }
 
-/// Sends all that may come to the shielded CPUs to the others, as far as the kernel lets us.
-pub(super) fn send_away(
-    root: &Path,
-    plan: &Plan,
-    changes: &mut Changes<'_>,
-    account: &mut Account,
-) {
+/// Sends all that may come to the shielded CPUs to the others, and those of interfaces that are to
+/// be with the application to it, as far as the kernel lets us.
+pub(super) fn send(root: &Path, plan: &Plan, changes: &mut Changes<'_>, account: &mut Account) {
     let folder = root.join("proc/irq");
     let names = fs::read_dir(&folder).into_iter().flatten().flatten();
     let mut numbers: Vec<u32> =
         names.filter_map(|name| name.file_name().to_str()?.parse().ok()).collect();
     numbers.sort_unstable();
+    let with = plan.napi.iter().filter(|napi| napi.place == Place::With);
+    let near: Vec<_> = with
+        .flat_map(|napi| &napi.interfaces)
+        .flat_map(|interface| device_irqs(root, interface))
+        .collect();
     for number in numbers {
         let file = folder.join(number.to_string()).join("smp_affinity_list");
         let Ok(text) = fs::read_to_string(&file) else { continue };
         let Ok(now) = text.parse::<CpuSet>() else { continue };
-        if !now.iter().any(|cpu| plan.cpus.contains(cpu)) {
+        let is_near = near.contains(&number.to_string());
+        if !is_near && !now.iter().any(|cpu| plan.cpus.contains(cpu)) {
             continue;
         }
         let elsewhere: CpuSet = now.iter().filter(|cpu| !plan.cpus.contains(*cpu)).collect();
-        let target = if elsewhere.is_empty() { &account.rest } else { &elsewhere };
+        let (target, list) = match (is_near, elsewhere.is_empty()) {
+            (true, _) => (&plan.cpus, &mut account.near),
+            (false, true) => (&account.rest, &mut account.interrupts),
+            (false, false) => (&elsewhere, &mut account.interrupts),
+        };
         let interrupt = Interrupt { number, name: name(&folder, number) };
         match changes.journal.write_file(&file, &target.to_string()) {
             Ok(change) => {
                 changes.list.push(change);
-                account.interrupts.push(interrupt);
+                list.push(interrupt);
             }
             Err(_) => account.stuck.push(interrupt),
         }

@@ -1,24 +1,30 @@
 //! A shield: CPUs that are kept for one application, until it is dropped.
 //!
 //! ```text
-//!   version 1   ROOT/millstream-rest-PID     all threads that can be moved, on the other CPUs
-//!               ROOT/millstream-PID          the application's, on the shielded ones
-//!   version 2   ROOT/millstream-PID          a partition: its CPUs are nobody else's
+//!   version 1   ROOT/millstream-rest-…     all threads that can be moved, on the other CPUs
+//!               ROOT/millstream-…          the application's, on the shielded ones
+//!   version 2   ROOT/millstream-…          a partition: its CPUs are nobody else's
 //!   both        /proc/irq/N/smp_affinity_list, /dev/cpu_dma_latency
 //! ```
 //!
 //! Everything is written down first ([`crate::journal`]), so that it is as it was after this
 //! value's end, and after a `kill -9` by the next start of any `millstream`.
 
+mod groups;
 mod hierarchy;
 mod interrupts;
+mod napi;
+mod partition;
 mod threads;
 
 pub use hierarchy::Hierarchy;
 pub use interrupts::Interrupt;
+pub use napi::{Napi, Place};
 
 use crate::cpu_set::CpuSet;
 use crate::journal::{Change, Journal, JournalError};
+use crate::packet_threads::PacketThread;
+use crate::sched::Class;
 use serde::Serialize;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -39,6 +45,10 @@ pub struct Plan {
     pub interrupts: bool,
     /// Whether CPUs are kept from deep sleep.
     pub awake: bool,
+    /// Where the network's threads are to run; none: they are left as they are.
+    pub napi: Option<Napi>,
+    /// The application's scheduling class: what serves it must be above that.
+    pub class: Class,
 }
 
 /// What was done, and what could not be.
@@ -54,12 +64,23 @@ pub struct Account {
     pub moved: usize,
     /// Threads that could not be moved: those of the kernel that belong to one CPU.
     pub kept: Vec<String>,
+    /// Groups of others that the CPUs were taken from, with their threads (version 1).
+    pub narrowed: Vec<String>,
+    /// Groups of others that keep the CPUs: they have no others, hold a process that is to be left,
+    /// or the kernel refuses.
+    pub wide: Vec<String>,
     /// Interrupts that are sent elsewhere now.
     pub interrupts: Vec<Interrupt>,
+    /// Interrupts that are sent to the application's CPUs now.
+    pub near: Vec<Interrupt>,
     /// Interrupts that cannot be sent elsewhere.
     pub stuck: Vec<Interrupt>,
     /// Whether CPUs are kept from deep sleep.
     pub awake: bool,
+    /// Threads that packets of the interfaces wait for.
+    pub packet_threads: Vec<PacketThread>,
+    /// What could not be done, and threads that the application would keep waiting.
+    pub warnings: Vec<String>,
 }
 
 /// Why there is no shield.
@@ -76,6 +97,12 @@ pub enum ShieldError {
         cpus: CpuSet,
         /// What there is.
         all: CpuSet,
+    },
+    /// The driver has no queues that threads could serve.
+    #[error("the kernel starts no NAPI thread for {interface}: its driver has no NAPI in use")]
+    NoNapi {
+        /// The interface.
+        interface: String,
     },
     /// The kernel refuses the partition.
     #[error("the kernel does not make a partition of CPUs {cpus}: it says `{says}`")]
@@ -106,8 +133,11 @@ fn hint(source: &io::Error) -> &'static str {
 #[derive(Debug)]
 pub struct Shield {
     account: Account,
-    /// The control group of the application, and its file that takes processes.
+    /// The file of the application's control group that takes processes.
     door: PathBuf,
+    /// That of this process's own group, where a door takes whole processes.
+    own_door: Option<PathBuf>,
+    journal: Arc<Journal>,
     /// In the order in which they were made; undone from the end.
     changes: Vec<Change>,
     /// A request that holds as long as it is open (Documentation/power/pm_qos_interface.rst).
@@ -128,19 +158,32 @@ impl Shield {
             ..Account::default()
         };
         // An error from here on drops the changes, the last one first.
-        let door = match &hierarchy {
-            Hierarchy::V1 { root, prefix } => {
-                threads::version_1(root, prefix, plan, &mut changes, &mut account)?
-            }
-            Hierarchy::V2 { root } => threads::version_2(root, plan, &mut changes, &mut account)?,
+        let packets = match &plan.napi {
+            Some(napi) => napi::switch(root, napi, &mut changes)?,
+            None => Vec::new(),
         };
+        let (door, own_door) = match &hierarchy {
+            Hierarchy::V1 { root, prefix } => {
+                let (changes, account) = (&mut changes, &mut account);
+                (threads::version_1(root, prefix, plan, &packets, changes, account)?, None)
+            }
+            Hierarchy::V2 { root: groups } => {
+                let (changes, account) = (&mut changes, &mut account);
+                let door = partition::make(groups, plan, changes, account, partition::state)?;
+                (door, Some(partition::own_door(root, groups)))
+            }
+        };
+        if let Some(napi) = &plan.napi {
+            napi::place(napi, &packets, plan, &mut account);
+        }
+        napi::look(root, plan, &mut account);
         if plan.interrupts {
-            interrupts::send_away(root, plan, &mut changes, &mut account);
+            interrupts::send(root, plan, &mut changes, &mut account);
         }
         let awake = if plan.awake { stay_awake(root).ok() } else { None };
         account.awake = awake.is_some();
         let changes = std::mem::take(&mut changes.list);
-        Ok(Self { account, door, changes, _awake: awake })
+        Ok(Self { account, door, own_door, journal: Arc::clone(journal), changes, _awake: awake })
     }
 
     /// What was done.
@@ -163,17 +206,39 @@ impl Shield {
         &self.door
     }
 
-    /// Puts all back, and says what could not be.
+    /// Does something behind the shield, on a thread of its own. This process is where it was
+    /// afterwards, also where a group takes it as a whole.
+    ///
+    /// # Errors
+    /// [`ShieldError`].
+    pub fn visit<R: Send>(&self, job: impl FnOnce() -> R + Send) -> Result<R, ShieldError> {
+        // `0` is who writes.
+        let inside = || write(&self.door, "0").map(|()| job());
+        let Some(own_door) = &self.own_door else { return on_own_thread(inside) };
+        // Up to Linux 6.1, a process that comes to the root's group may run on all CPUs.
+        let threads = groups::own_threads()?;
+        let pins = self.journal.keep_pins(&threads, &CpuSet::default())?;
+        let done = on_own_thread(inside);
+        write(own_door, "0")?;
+        drop(pins);
+        done
+    }
+
+    /// Puts all back. What is left as it is, because somebody else has changed it since or has come
+    /// to rely on it: `/proc/irq/24/smp_affinity_list (0-3)`.
     ///
     /// # Errors
     /// The system's, of the first that failed; it stays in the journal, and the next start tries
     /// again.
-    pub fn lower(mut self) -> io::Result<()> {
-        let mut outcome = Ok(());
+    pub fn lower(mut self) -> io::Result<Vec<String>> {
+        let (mut left, mut outcome) = (Vec::new(), Ok(()));
         while let Some(change) = self.changes.pop() {
-            outcome = outcome.and(change.undo());
+            match change.undo() {
+                Ok(one) => left.extend(one),
+                Err(error) => outcome = outcome.and(Err(error)),
+            }
         }
-        outcome
+        outcome.map(|()| left)
     }
 }
 
@@ -193,6 +258,11 @@ impl Drop for Changes<'_> {
     fn drop(&mut self) {
         while self.list.pop().is_some() {}
     }
+}
+
+fn on_own_thread<R: Send>(job: impl FnOnce() -> R + Send) -> R {
+    std::thread::scope(|scope| scope.spawn(job).join())
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 fn write(path: &Path, text: &str) -> Result<(), ShieldError> {

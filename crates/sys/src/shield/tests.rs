@@ -64,6 +64,45 @@ fn a_shield_leaves_no_trace() {
 }
 
 #[test]
+fn groups_that_are_there_are_kept_off_the_cpus_and_named_where_they_are_not() {
+    let root = machine(&V1);
+    let own = std::process::id().to_string();
+    let groups = [
+        ("docker", "0-3\n", ""),
+        ("docker/one", "2-3\n", ""),
+        ("docker/two", "1-2\n", ""),
+        ("other", "0-1\n", ""),
+        ("left", "1-3\n", own.as_str()),
+    ];
+    for (group, cpus, tasks) in groups {
+        let group = root.path().join("cg").join(group);
+        fs::create_dir(&group).unwrap();
+        fs::write(group.join("cpuset.cpus"), cpus).unwrap();
+        fs::write(group.join("tasks"), tasks).unwrap();
+    }
+    let journals = tempfile::tempdir().unwrap();
+    let journal = Arc::new(Journal::open_in(journals.path()));
+    let before = snapshot(root.path());
+    let leave = vec![own.parse().unwrap()];
+    let plan = Plan { leave, interrupts: false, ..plan("2-3") };
+    let shield = Shield::raise(root.path(), &plan, &journal).unwrap();
+    let cpus = groups.map(|(group, ..)| {
+        fs::read_to_string(root.path().join("cg").join(group).join("cpuset.cpus")).unwrap()
+    });
+    assert_eq!(cpus, ["0-1\n", "2-3\n", "1\n", "0-1\n", "1-3\n"]);
+    let names = |list: &[String]| {
+        let last = |path: &String| Path::new(path).file_name().unwrap().to_owned();
+        let mut names: Vec<_> = list.iter().map(last).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(&shield.account().narrowed), ["docker", "two"]);
+    assert_eq!(names(&shield.account().wide), ["left", "one"]);
+    shield.lower().unwrap();
+    assert_eq!(snapshot(root.path()), before);
+}
+
+#[test]
 fn cpus_that_cannot_be_had_change_nothing() {
     let root = machine(&V1);
     let journals = tempfile::tempdir().unwrap();
@@ -80,25 +119,60 @@ fn cpus_that_cannot_be_had_change_nothing() {
     assert_eq!((snapshot(root.path()), journal.open_changes()), (before, 0));
 }
 
+const V2: [(&str, &str); 6] = [
+    ("proc/mounts", "cgroup2 /cg cgroup2 rw 0 0\n"),
+    ("proc/self/cgroup", "1:name=systemd:/\n0::/user/mine\n"),
+    ("cg/cgroup.controllers", "cpuset\n"),
+    ("cg/cgroup.subtree_control", "cpuset\n"),
+    ("cg/cpuset.cpus.effective", "0-3\n"),
+    ("cg/user/mine/cgroup.procs", ""),
+];
+
 #[test]
-fn a_partition_that_the_kernel_refuses_is_said_and_taken_back() {
-    let root = machine(&[
-        ("proc/mounts", "cgroup2 /cg cgroup2 rw 0 0\n"),
-        ("cg/cgroup.controllers", "cpuset\n"),
-        ("cg/cgroup.subtree_control", "cpuset\n"),
-        ("cg/cpuset.cpus.effective", "0-3\n"),
-    ]);
+fn a_partition_is_made_and_taken_back() {
+    let root = machine(&V2);
     let journals = tempfile::tempdir().unwrap();
     let journal = Arc::new(Journal::open_in(journals.path()));
-    // Plain files accept all: what is written is what is read.
+    let before = snapshot(root.path());
     let shield = Shield::raise(root.path(), &plan("3"), &journal).unwrap();
     let group = shield.door().parent().unwrap().to_owned();
     assert_eq!(fs::read_to_string(group.join("cpuset.cpus.partition")).unwrap(), "root");
     assert_eq!(fs::read_to_string(group.join("cpuset.cpus")).unwrap(), "3");
+    assert_eq!(shield.lower().unwrap(), Vec::<String>::new());
+    assert_eq!(snapshot(root.path()), before);
+}
+
+#[test]
+fn a_partition_that_the_kernel_refuses_is_said_and_taken_back() {
+    let root = machine(&V2);
+    let journals = tempfile::tempdir().unwrap();
+    let journal = Arc::new(Journal::open_in(journals.path()));
+    let before = snapshot(root.path());
+    let mut changes = Changes { journal: &journal, list: Vec::new() };
+    let (groups, plan, mut account) = (root.path().join("cg"), plan("3"), Account::default());
+    // As Linux 6.1 says it, of a file that takes whatever is written.
+    let state = |file: &Path| {
+        assert_eq!(read(file)?, "root", "it was asked for");
+        Ok("root invalid (Parent is not a partition root)\n".to_owned())
+    };
+    let made = partition::make(&groups, &plan, &mut changes, &mut account, state);
+    let error = made.unwrap_err().to_string();
+    assert!(error.contains("CPUs 3: it says `root invalid (Parent is not"), "{error}");
+    drop(changes);
+    assert_eq!((snapshot(root.path()), journal.open_changes()), (before, 0));
+}
+
+#[test]
+fn a_process_that_was_taken_as_a_whole_goes_back_to_its_own_group() {
+    let root = machine(&V2);
+    let journals = tempfile::tempdir().unwrap();
+    let journal = Arc::new(Journal::open_in(journals.path()));
+    let shield = Shield::raise(root.path(), &plan("3"), &journal).unwrap();
+    let own = root.path().join("cg/user/mine/cgroup.procs");
+    let seen = shield.visit(|| [shield.door(), &own].map(|file| fs::read_to_string(file).unwrap()));
+    assert_eq!(seen.unwrap(), ["0", ""], "`0` is whoever writes");
+    assert_eq!(fs::read_to_string(&own).unwrap(), "0");
     drop(shield);
-    assert!(!group.exists());
-    let error = ShieldError::Partition { cpus: "3".parse().unwrap(), says: "root invalid".into() };
-    assert!(error.to_string().contains("it says `root invalid`"));
 }
 
 /// Real cpusets, of our own: the machine's threads are not touched.
@@ -121,7 +195,12 @@ fn real_threads_are_moved_and_come_back() {
     let put = |file: &str, text: &str| fs::write(folder.join(file), text.trim()).unwrap();
     put(&format!("{prefix}cpus"), &cpus);
     put(&format!("{prefix}mems"), &fs::read_to_string(root.join(format!("{prefix}mems"))).unwrap());
-    let mut children = [None, Some(all.iter().last().unwrap())].map(|cpu| {
+    let inner = journal.make_group(&folder.join("inner")).unwrap();
+    for file in ["cpus", "mems"].map(|name| format!("{prefix}{name}")) {
+        let text = fs::read_to_string(folder.join(&file)).unwrap();
+        fs::write(folder.join("inner").join(file), text.trim()).unwrap();
+    }
+    let mut children = [None, Some(all.iter().last().unwrap()), None].map(|cpu| {
         let mut command = std::process::Command::new("sleep");
         crate::child::tie(command.arg("60"), cpu);
         command.spawn().unwrap()
@@ -132,6 +211,7 @@ fn real_threads_are_moved_and_come_back() {
         line.unwrap().trim().to_owned()
     };
     children.iter().for_each(|child| put("tasks", &child.id().to_string()));
+    put("inner/tasks", &children[2].id().to_string());
     let state = || children.each_ref().map(|child| allowed(child.id()));
     let (before, tasks) = (state(), fs::read_to_string(folder.join("tasks")).unwrap());
     let cpu = all.iter().last().unwrap();
@@ -143,9 +223,9 @@ fn real_threads_are_moved_and_come_back() {
     let shield = Shield::raise(Path::new("/"), &plan, &journal).unwrap();
     assert_eq!((shield.account().moved, shield.account().kept.len()), (2, 0));
     let rest = shield.account().rest.to_string();
-    assert_eq!(state(), [rest.clone(), rest.clone()]);
+    assert_eq!(state(), [rest.clone(), rest.clone(), rest.clone()]);
     shield.admit(children[0].id()).unwrap();
-    assert_eq!(state(), [cpu.to_string(), rest]);
+    assert_eq!(state(), [cpu.to_string(), rest.clone(), rest]);
     shield.lower().unwrap();
     assert_eq!(state(), before);
     let mut after: Vec<_> =
@@ -158,6 +238,7 @@ fn real_threads_are_moved_and_come_back() {
         child.kill().unwrap();
         child.wait().unwrap();
     }
+    inner.undo().unwrap();
     group.undo().unwrap();
     assert!(!folder.exists());
 }

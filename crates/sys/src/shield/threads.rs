@@ -1,7 +1,9 @@
-//! Threads behind the shield and before it.
+//! Version 1: threads are moved away one by one.
 
-use super::{Account, Changes, Plan, ShieldError, read, write};
+use super::groups::{keep_pins, members, tree};
+use super::{Account, Changes, Place, Plan, ShieldError, read, write};
 use crate::cpu_set::CpuSet;
+use crate::threads::Thread;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -9,7 +11,7 @@ use std::path::{Path, PathBuf};
 const ROUNDS: usize = 5;
 
 /// The CPUs that are left for the others.
-fn rest(all: &CpuSet, plan: &Plan) -> Result<CpuSet, ShieldError> {
+pub(super) fn rest(all: &CpuSet, plan: &Plan) -> Result<CpuSet, ShieldError> {
     let rest: CpuSet = all.iter().filter(|cpu| !plan.cpus.contains(*cpu)).collect();
     let known = plan.cpus.iter().all(|cpu| all.contains(cpu));
     if plan.cpus.is_empty() || rest.is_empty() || !known {
@@ -18,16 +20,19 @@ fn rest(all: &CpuSet, plan: &Plan) -> Result<CpuSet, ShieldError> {
     Ok(rest)
 }
 
-fn cpus_of(path: &Path) -> Result<CpuSet, ShieldError> {
+pub(super) fn cpus_of(path: &Path) -> Result<CpuSet, ShieldError> {
     Ok(read(path)?.parse().unwrap_or_default())
 }
 
-/// A name that no other shield has.
-fn name(what: &str) -> String {
+/// A name that no other shield has. Process numbers repeat from one container to the next, which
+/// may share the hierarchy: with the number of their namespace (pid_namespaces(7)) they do not.
+pub(super) fn name(what: &str) -> String {
+    use std::os::unix::fs::MetadataExt;
     use std::sync::atomic::{AtomicU32, Ordering};
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    format!("millstream{what}-{}-{number}", std::process::id())
+    let space = fs::metadata("/proc/self/ns/pid").map_or(0, |space| space.ino());
+    format!("millstream{what}-{space}-{}-{number}", std::process::id())
 }
 
 /// Two groups: one for the application, one to which all others are moved.
@@ -35,6 +40,7 @@ pub(super) fn version_1(
     root: &Path,
     prefix: &str,
     plan: &Plan,
+    packets: &[Thread],
     changes: &mut Changes<'_>,
     account: &mut Account,
 ) -> Result<PathBuf, ShieldError> {
@@ -44,8 +50,9 @@ pub(super) fn version_1(
     account.rest = rest(&all, plan)?;
     let memory = read(&home.join(file("mems")))?;
     // Before anything is moved, which may forget it.
-    let threads = members(&home.join("tasks"))?;
-    changes.list.push(changes.journal.keep_pins(&threads, &all)?);
+    let groups = tree(&home);
+    keep_pins(&groups, ["tasks", &file("cpus")], changes)?;
+    narrow(&groups[1..], &file("cpus"), plan, changes, account);
     let mut make = |what: &str, cpus: &CpuSet| -> Result<PathBuf, ShieldError> {
         let group = home.join(name(what));
         changes.list.push(changes.journal.make_group(&group)?);
@@ -63,7 +70,13 @@ pub(super) fn version_1(
             if plan.leave.contains(&process_of(thread)) {
                 continue;
             }
-            match fs::write(others.join("tasks"), thread.to_string()) {
+            let is_packets = packets.iter().any(|one| one.tid == thread.cast_unsigned());
+            let group = match plan.napi.as_ref().filter(|_| is_packets).map(|napi| napi.place) {
+                Some(Place::With) => &inside,
+                Some(Place::Anywhere) => continue,
+                _ => &others,
+            };
+            match fs::write(group.join("tasks"), thread.to_string()) {
                 Ok(()) => moved += 1,
                 Err(_) => kept.extend(name_of(thread)),
             }
@@ -78,35 +91,35 @@ pub(super) fn version_1(
     Ok(inside.join("tasks"))
 }
 
-/// A partition: the kernel takes its CPUs from everybody else.
-pub(super) fn version_2(
-    root: &Path,
+/// Takes the shielded CPUs from groups that are there already, with the threads in them; innermost
+/// first, because a group keeps what those below it have.
+fn narrow(
+    groups: &[PathBuf],
+    file: &str,
     plan: &Plan,
     changes: &mut Changes<'_>,
     account: &mut Account,
-) -> Result<PathBuf, ShieldError> {
-    let home = plan.under.as_ref().map_or_else(|| root.to_owned(), |under| root.join(under));
-    let all = cpus_of(&home.join("cpuset.cpus.effective"))?;
-    account.rest = rest(&all, plan)?;
-    let control = home.join("cgroup.subtree_control");
-    if !read(&control)?.split_whitespace().any(|name| name == "cpuset") {
-        // Left on: other groups may rely on it by the time that this shield is lowered.
-        write(&control, "+cpuset")?;
+) {
+    for group in groups.iter().rev() {
+        // One that has gone meanwhile does not matter.
+        let now = cpus_of(&group.join(file)).unwrap_or_default();
+        let elsewhere: CpuSet = now.iter().filter(|cpu| !plan.cpus.contains(*cpu)).collect();
+        if elsewhere == now {
+            continue;
+        }
+        let threads = members(&group.join("tasks")).unwrap_or_default();
+        let is_left = threads.iter().any(|thread| plan.leave.contains(&process_of(*thread)));
+        let change = (!elsewhere.is_empty() && !is_left)
+            .then(|| changes.journal.write_file(&group.join(file), &elsewhere.to_string()).ok());
+        let list = match change.flatten() {
+            Some(change) => {
+                changes.list.push(change);
+                &mut account.narrowed
+            }
+            None => &mut account.wide,
+        };
+        list.push(group.display().to_string());
     }
-    let group = home.join(name(""));
-    changes.list.push(changes.journal.make_group(&group)?);
-    write(&group.join("cpuset.cpus"), &plan.cpus.to_string())?;
-    let partition = group.join("cpuset.cpus.partition");
-    write(&partition, "root")?;
-    let says = read(&partition)?.trim().to_owned();
-    if says != "root" {
-        return Err(ShieldError::Partition { cpus: plan.cpus.clone(), says });
-    }
-    Ok(group.join("cgroup.procs"))
-}
-
-fn members(file: &Path) -> Result<Vec<i32>, ShieldError> {
-    Ok(read(file)?.lines().filter_map(|line| line.parse().ok()).collect())
 }
 
 /// The process of a thread.

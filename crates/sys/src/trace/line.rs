@@ -42,6 +42,8 @@ pub enum What {
     Waking {
         /// Which.
         thread: i32,
+        /// Its priority, in the kernel's numbers.
+        priority: Option<i32>,
     },
     /// A thread goes to another CPU.
     Migrate {
@@ -117,7 +119,9 @@ fn number(fields: &str, key: &str) -> Option<i32> {
 fn what(event: &str, fields: &str) -> Option<What> {
     Some(match event {
         "sched_switch" => switch(fields)?,
-        "sched_waking" => What::Waking { thread: number(fields, " pid=")? },
+        "sched_waking" => {
+            What::Waking { thread: number(fields, " pid=")?, priority: number(fields, " prio=") }
+        }
         "sched_migrate_task" => What::Migrate {
             thread: number(fields, " pid=")?,
             from: number(fields, "orig_cpu=")?.try_into().ok()?,
@@ -220,7 +224,7 @@ CPU:1 [LOST 5 EVENTS]
     #[test]
     fn a_thread_may_be_called_like_a_key() {
         let events = parse(TRACE);
-        assert_eq!(events[1].what, What::Waking { thread: 21068 });
+        assert_eq!(events[1].what, What::Waking { thread: 21068, priority: Some(120) });
     }
 
     #[test]

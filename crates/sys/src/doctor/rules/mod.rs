@@ -15,6 +15,7 @@ pub(super) mod memlock;
 pub(super) mod mitigations;
 pub(super) mod numa;
 pub(super) mod offloads;
+pub(super) mod packet_priorities;
 pub(super) mod preemption;
 pub(super) mod queues;
 pub(super) mod rings;

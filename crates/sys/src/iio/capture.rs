@@ -1,0 +1,232 @@
+//! A device that takes scans into its buffer, until this is dropped.
+
+use super::scan::{Element, Layout, Packing, TIMESTAMP};
+use super::{Device, IioError, at, find, list, named};
+use crate::journal::{Change, Journal};
+use std::fs::{self, File, OpenOptions};
+use std::io::Read;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Where triggers that are timers are made (Documentation/iio/iio_configfs.rst).
+const TIMERS: &str = "sys/kernel/config/iio/triggers/hrtimer";
+
+/// What is wanted of a device.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wanted<'w> {
+    /// Its name; none: the first one with a buffer.
+    pub device: Option<&'w str>,
+    /// The name of its trigger, which is left as it is set; none: the one that it has, or else a
+    /// timer that is made for this.
+    pub trigger: Option<&'w str>,
+    /// From scan to scan with a timer of ours, nanoseconds.
+    pub period_ns: u64,
+    /// Scans that the buffer has room for.
+    pub length: usize,
+}
+
+/// A device at work. Its times are of the monotonic clock.
+#[derive(Debug)]
+pub struct Capture {
+    device: Device,
+    trigger: String,
+    grid_ns: Option<u64>,
+    layout: Layout,
+    node: File,
+    /// In the order in which they were made; undone from the end.
+    changes: Vec<Change>,
+}
+
+impl Capture {
+    /// Sets a device below a root folder (`/` for this machine) up, and starts it.
+    ///
+    /// # Errors
+    /// [`IioError`]; then all is as it was.
+    pub fn begin(
+        root: &Path,
+        wanted: &Wanted<'_>,
+        journal: &Arc<Journal>,
+    ) -> Result<Self, IioError> {
+        let device = find(root, wanted.device)?;
+        let mut changes = Changes { journal, list: Vec::new() };
+        let folder = &device.folder;
+        let layout = Layout::new(&device.name, elements(folder)?)?;
+        // A buffer that is on refuses every change; whose it is, that one needs it.
+        let (trigger, grid_ns) = trigger(root, &device, wanted, &mut changes)?;
+        for name in enablers(folder)? {
+            changes.write(&name, "1")?;
+        }
+        changes.write(&folder.join("current_timestamp_clock"), "monotonic")?;
+        changes.write(&folder.join("buffer/length"), &wanted.length.to_string())?;
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(libc::O_NONBLOCK);
+        let node = options.open(&device.node).map_err(at(&device.node))?;
+        changes.write(&folder.join("buffer/enable"), "1")?;
+        let changes = std::mem::take(&mut changes.list);
+        Ok(Self { device, trigger, grid_ns, layout, node, changes })
+    }
+
+    /// The device.
+    #[must_use]
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The name of its trigger; empty when it has none and needs none.
+    #[must_use]
+    pub fn trigger(&self) -> &str {
+        &self.trigger
+    }
+
+    /// The period of the timer that was made for this, exactly as the kernel keeps it, nanoseconds.
+    #[must_use]
+    pub fn grid_ns(&self) -> Option<u64> {
+        self.grid_ns
+    }
+
+    /// How scans are packed.
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Whole scans that are there, without waiting: their bytes. None are there: no bytes.
+    ///
+    /// # Errors
+    /// [`IioError::File`].
+    pub fn read<'b>(&mut self, room: &'b mut [u8]) -> Result<&'b [u8], IioError> {
+        let whole = room.len() - room.len() % self.layout.size();
+        match self.node.read(&mut room[..whole]) {
+            Ok(count) => Ok(&room[..count - count % self.layout.size()]),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Ok(&[]),
+            Err(error) => Err(at(&self.device.node)(error)),
+        }
+    }
+
+    /// Stops the device and puts all back, and says what could not be.
+    ///
+    /// # Errors
+    /// [`IioError::File`] with what went wrong first; it stays in the journal, and the next start
+    /// tries again.
+    pub fn end(mut self) -> Result<(), IioError> {
+        let mut outcome = Ok(());
+        while let Some(change) = self.changes.pop() {
+            outcome = outcome.and(change.undo().map(drop));
+        }
+        outcome.map_err(at(&self.device.folder))
+    }
+}
+
+/// To wait for scans.
+impl AsFd for Capture {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.node.as_fd()
+    }
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        while self.changes.pop().is_some() {}
+    }
+}
+
+/// Changes as they are made, undone from the end unless they are taken over.
+struct Changes<'a> {
+    journal: &'a Arc<Journal>,
+    list: Vec<Change>,
+}
+
+impl Changes<'_> {
+    fn write(&mut self, path: &Path, text: &str) -> Result<(), IioError> {
+        self.list.push(self.journal.write_file(path, text)?);
+        Ok(())
+    }
+}
+
+impl Drop for Changes<'_> {
+    fn drop(&mut self) {
+        while self.list.pop().is_some() {}
+    }
+}
+
+/// Files that put an element into scans, in their order.
+fn enablers(folder: &Path) -> Result<Vec<PathBuf>, IioError> {
+    let folder = folder.join("scan_elements");
+    let entries = fs::read_dir(&folder).map_err(at(&folder))?;
+    let paths = entries.flatten().map(|entry| entry.path());
+    let mut all: Vec<_> = paths.filter(|path| path.to_string_lossy().ends_with("_en")).collect();
+    all.sort();
+    Ok(all)
+}
+
+/// All elements that scans can have.
+fn elements(folder: &Path) -> Result<Vec<Element>, IioError> {
+    let mut elements = Vec::new();
+    for enabler in enablers(folder)? {
+        let name = enabler.file_name().unwrap_or_default().to_string_lossy();
+        let name = name.trim_end_matches("_en").to_owned();
+        let path = |what: &str| enabler.with_file_name(format!("{name}_{what}"));
+        let read = |path: &Path| fs::read_to_string(path).map_err(at(path));
+        let (index, packing) = (read(&path("index"))?, read(&path("type"))?);
+        let wrong = |what: &str, text: &str| IioError::Packing {
+            path: path(what),
+            text: text.trim().to_owned(),
+        };
+        elements.push(Element {
+            index: index.trim().parse().map_err(|_| wrong("index", &index))?,
+            packing: Packing::parse(&packing).ok_or_else(|| wrong("type", &packing))?,
+            name: name.clone(),
+        });
+    }
+    debug_assert!(elements.iter().filter(|one| one.name == TIMESTAMP).count() <= 1);
+    Ok(elements)
+}
+
+/// Sets the trigger: its name, and its period if it was made for this.
+fn trigger(
+    root: &Path,
+    device: &Device,
+    wanted: &Wanted<'_>,
+    changes: &mut Changes<'_>,
+) -> Result<(String, Option<u64>), IioError> {
+    let current = device.folder.join("trigger/current_trigger");
+    let Ok(now) = fs::read_to_string(&current) else {
+        // The hardware fills its buffer by itself.
+        return Ok((String::new(), None));
+    };
+    let known: Vec<String> = named(root, "trigger").into_iter().map(|(_, name)| name).collect();
+    let (name, grid_ns) = match (wanted.trigger, now.trim()) {
+        (Some(name), _) if known.iter().any(|other| other == name) => (name.to_owned(), None),
+        (None, set) if !set.is_empty() => return Ok((set.to_owned(), None)),
+        (None, _) if root.join(TIMERS).is_dir() => {
+            let (name, period_ns) = timer(root, wanted.period_ns, changes)?;
+            (name, Some(period_ns))
+        }
+        _ => {
+            let (device, known) = (device.name.clone(), list(known));
+            return Err(IioError::NoTrigger { device, known });
+        }
+    };
+    changes.write(&current, &name)?;
+    Ok((name, grid_ns))
+}
+
+/// Makes a trigger that is a timer: its name, and its period as the kernel keeps it.
+fn timer(
+    root: &Path,
+    period_ns: u64,
+    changes: &mut Changes<'_>,
+) -> Result<(String, u64), IioError> {
+    let name = format!("millstream-{}", std::process::id());
+    changes.list.push(changes.journal.make_group(&root.join(TIMERS).join(&name))?);
+    let made = named(root, "trigger").into_iter().find(|(_, other)| *other == name);
+    let folder = made.map_or_else(|| root.join(TIMERS).join(&name), |(folder, _)| folder);
+    let file = folder.join("sampling_frequency");
+    // The kernel keeps thousandths of a hertz, and makes whole nanoseconds of them.
+    let millihertz = (1_000_000_000_000 / period_ns.max(1)).max(1);
+    let text = format!("{}.{:03}", millihertz / 1000, millihertz % 1000);
+    fs::write(&file, text).map_err(at(&file))?;
+    Ok((name, 1_000_000_000_000 / millihertz))
+}

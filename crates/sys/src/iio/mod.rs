@@ -1,0 +1,163 @@
+//! Converters and sensors of the kernel's Industrial I/O, read through their character devices
+//! (Linux, Documentation/driver-api/iio, Documentation/ABI/testing/sysfs-bus-iio).
+//!
+//! ```text
+//!   /sys/bus/iio/devices/iio:device0/   name, scan_elements/, buffer/, trigger/current_trigger
+//!   /sys/bus/iio/devices/trigger0/      name, sampling_frequency
+//!   /dev/iio:device0                    scans, one behind the other
+//! ```
+//!
+//! [`Capture`] sets a device up through the [journal](crate::journal), so that all is as it was
+//! when it is dropped.
+
+mod capture;
+mod scan;
+
+pub use capture::{Capture, Wanted};
+pub use scan::{Element, Layout, Packing, TIMESTAMP};
+
+use crate::journal::JournalError;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Where devices and triggers are, below a root folder.
+const BUS: &str = "sys/bus/iio/devices";
+
+/// Why a device gives nothing.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IioError {
+    /// There is none with a buffer, or none of this name.
+    #[error(
+        "no IIO device{} whose samples come through a buffer; there are: {known}. Load its driver, \
+         or take the one of `millstream guest --iio`",
+        .wanted.as_ref().map_or(String::new(), |name| format!(" `{name}`"))
+    )]
+    NoDevice {
+        /// The name that was asked for.
+        wanted: Option<String>,
+        /// Those that exist.
+        known: String,
+    },
+    /// Scans have no time.
+    #[error("IIO device {device} puts no timestamp of 64 bits in its scans: its way is not timed")]
+    NoTimestamp {
+        /// Its name.
+        device: String,
+    },
+    /// Nothing starts a scan.
+    #[error(
+        "IIO device {device} needs a trigger; there are: {known}. Name one (--trigger), or have \
+         one made: `modprobe iio-trig-hrtimer` and `mount -t configfs none /sys/kernel/config`"
+    )]
+    NoTrigger {
+        /// Name of the device.
+        device: String,
+        /// Names of triggers.
+        known: String,
+    },
+    /// The trigger does not fire.
+    #[error("IIO device {device} gave no sample for {seconds} s: its trigger does not fire")]
+    Silent {
+        /// Name of the device.
+        device: String,
+        /// How long it was waited for.
+        seconds: u64,
+    },
+    /// Some drivers take the time only when the device itself triggers.
+    #[error(
+        "IIO device {device} leaves the time out with this trigger: give it its own (--trigger)"
+    )]
+    Untimed {
+        /// Name of the device.
+        device: String,
+    },
+    /// It is packed in a way that is not known.
+    #[error("{path} says `{text}`: not a packing of up to 64 bits")]
+    Packing {
+        /// The file.
+        path: PathBuf,
+        /// What stands in it.
+        text: String,
+    },
+    /// A setting of it cannot be changed.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A file cannot be used.
+    #[error("{path}: {source}{}", hint(.source))]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+fn hint(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::PermissionDenied => "; buffers of IIO devices are for root",
+        io::ErrorKind::ResourceBusy => "; somebody else reads this device",
+        _ => "",
+    }
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> IioError {
+    let path = path.to_owned();
+    move |source| IioError::File { path, source }
+}
+
+/// A device with a buffer.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Device {
+    /// What its driver calls it.
+    pub name: String,
+    /// Its folder of settings.
+    pub folder: PathBuf,
+    /// Its character device.
+    pub node: PathBuf,
+}
+
+/// Finds the device of this name or number (`iio:device0`), or the first with a buffer, below a
+/// root folder (`/` for this machine).
+///
+/// # Errors
+/// [`IioError::NoDevice`].
+pub fn find(root: &Path, wanted: Option<&str>) -> Result<Device, IioError> {
+    let all = named(root, "iio:device");
+    let known: Vec<_> = all.iter().map(|(_, name)| name.clone()).collect();
+    let fits = |folder: &Path, name: &str| {
+        let number = folder.file_name().unwrap_or_default();
+        wanted.is_none_or(|wanted| wanted == name || wanted == number)
+    };
+    let mut able = all
+        .into_iter()
+        .filter(|(folder, name)| fits(folder, name) && folder.join("buffer/enable").exists());
+    let Some((folder, name)) = able.next() else {
+        return Err(IioError::NoDevice { wanted: wanted.map(str::to_owned), known: list(known) });
+    };
+    let node = root.join("dev").join(folder.file_name().unwrap_or_default());
+    Ok(Device { name, folder, node })
+}
+
+/// Folders on the bus whose names begin so, in their order, with the names that they state.
+fn named(root: &Path, prefix: &str) -> Vec<(PathBuf, String)> {
+    let entries = fs::read_dir(root.join(BUS)).into_iter().flatten().flatten();
+    let mut folders: Vec<PathBuf> = entries
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix))
+        .map(|entry| entry.path())
+        .collect();
+    folders.sort();
+    let name = |folder: PathBuf| {
+        let name = fs::read_to_string(folder.join("name")).unwrap_or_default();
+        (folder, name.trim().to_owned())
+    };
+    folders.into_iter().map(name).collect()
+}
+
+fn list(names: Vec<String>) -> String {
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+#[cfg(test)]
+mod tests;

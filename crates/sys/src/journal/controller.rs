@@ -1,0 +1,83 @@
+//! The controller of cpusets, switched on for the groups below one
+//! (Documentation/admin-guide/cgroup-v2.rst, "Enabling and Disabling").
+
+use super::outcome::Outcome;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A group whose children were given cpusets.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(super) struct OfCpusets {
+    pub(super) group: PathBuf,
+}
+
+impl OfCpusets {
+    fn file(&self) -> PathBuf {
+        self.group.join("cgroup.subtree_control")
+    }
+
+    /// Whether the children have them.
+    pub(super) fn is_on(&self) -> io::Result<bool> {
+        Ok(fs::read_to_string(self.file())?.split_whitespace().any(|name| name == "cpuset"))
+    }
+
+    pub(super) fn apply(&self) -> io::Result<()> {
+        fs::write(self.file(), "+cpuset")
+    }
+
+    pub(super) fn undo(&self) -> io::Result<Outcome> {
+        match self.is_on() {
+            Ok(true) => {}
+            Ok(false) => return Ok(Outcome::Nothing),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Outcome::Nothing),
+            Err(error) => return Err(error),
+        }
+        let groups = fs::read_dir(&self.group)?.flatten().map(|entry| entry.path());
+        if groups.filter(|path| path.is_dir()).any(|group| is_in_use(&group)) {
+            return Ok(Outcome::Left);
+        }
+        match fs::write(self.file(), "-cpuset") {
+            // A group below has them for its own children.
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Ok(Outcome::Left),
+            written => written.map(|()| Outcome::PutBack),
+        }
+    }
+}
+
+/// Whether somebody has set what would be lost with a group's cpuset.
+fn is_in_use(group: &Path) -> bool {
+    let is_set =
+        |name: &str| fs::read_to_string(group.join(name)).is_ok_and(|text| !text.trim().is_empty());
+    is_set("cpuset.cpus") || is_set("cpuset.mems")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A group of plain files, whose cpusets are on, with one child that has such a setting.
+    fn group(cpus: &str) -> (tempfile::TempDir, OfCpusets) {
+        let folder = tempfile::tempdir().unwrap();
+        let control = OfCpusets { group: folder.path().to_owned() };
+        fs::write(control.file(), "cpuset cpu\n").unwrap();
+        fs::create_dir(folder.path().join("child")).unwrap();
+        fs::write(folder.path().join("child/cpuset.cpus"), cpus).unwrap();
+        (folder, control)
+    }
+
+    #[test]
+    fn it_is_switched_off_again_unless_somebody_relies_on_it() {
+        let (_folder, unused) = group("\n");
+        assert!(unused.is_on().unwrap());
+        assert_eq!(unused.undo().unwrap(), Outcome::PutBack);
+        assert_eq!(fs::read_to_string(unused.file()).unwrap(), "-cpuset", "as the kernel takes it");
+        assert_eq!(unused.undo().unwrap(), Outcome::Nothing, "it is off");
+        let (folder, used) = group("2-3\n");
+        assert_eq!(used.undo().unwrap(), Outcome::Left);
+        assert_eq!(fs::read_to_string(used.file()).unwrap(), "cpuset cpu\n");
+        drop(folder);
+        assert_eq!(used.undo().unwrap(), Outcome::Nothing, "the group is gone");
+    }
+}

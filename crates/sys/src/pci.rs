@@ -1,0 +1,147 @@
+//! Network cards on the PCI bus, and which driver has them (Linux,
+//! Documentation/ABI/testing/sysfs-bus-pci, Documentation/driver-api/vfio.rst).
+
+use serde::Serialize;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+const BUS: &str = "/sys/bus/pci";
+/// How the class of a network device begins.
+const NETWORK: &str = "0x02";
+
+/// A network device on the bus.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Card {
+    /// Its address, `0000:03:00.0`.
+    pub address: String,
+    /// The driver that has it.
+    pub driver: Option<String>,
+}
+
+/// The network devices of this machine, by their addresses.
+#[must_use]
+pub fn cards() -> Vec<Card> {
+    cards_of(Path::new(BUS))
+}
+
+/// The driver that has a device.
+#[must_use]
+pub fn driver_of(address: &str) -> Option<String> {
+    link_name(&device(Path::new(BUS), address).join("driver"))
+}
+
+/// The group of devices that the IOMMU keeps apart from all others; none where none does.
+#[must_use]
+pub fn iommu_group(address: &str) -> Option<String> {
+    link_name(&device(Path::new(BUS), address).join("iommu_group"))
+}
+
+/// The kernel's interface on a device, while a driver of the kernel's has it.
+#[must_use]
+pub fn interface_of(address: &str) -> Option<String> {
+    let entries = fs::read_dir(device(Path::new(BUS), address).join("net")).ok()?;
+    entries.flatten().find_map(|entry| entry.file_name().into_string().ok())
+}
+
+/// The device below an interface of the kernel's; none for those that are not on the bus. A
+/// virtio device stands between the two.
+#[must_use]
+pub fn of_interface(interface: &str) -> Option<String> {
+    let device = fs::canonicalize(format!("/sys/class/net/{interface}/device")).ok()?;
+    let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    device.ancestors().take(2).filter_map(name).find(|name| is_address(name))
+}
+
+/// Gives a device to a driver, and only that one may take it from now on: what
+/// `dpdk-devbind.py --bind` does. The driver has to be loaded.
+///
+/// # Errors
+/// The kernel's; `NotFound` when the driver did not take it.
+pub fn bind(address: &str, driver: &str) -> io::Result<()> {
+    place(address, driver)?;
+    match driver_of(address) {
+        Some(found) if found == driver => Ok(()),
+        _ => Err(io::Error::new(io::ErrorKind::NotFound, format!("{driver} does not take it"))),
+    }
+}
+
+/// Gives a device back to whichever driver of the kernel's is made for it.
+///
+/// # Errors
+/// The kernel's.
+pub fn give_back(address: &str) -> io::Result<()> {
+    // The kernel takes an empty line for no name.
+    place(address, "\n")
+}
+
+fn place(address: &str, driver: &str) -> io::Result<()> {
+    let folder = device(Path::new(BUS), address);
+    fs::write(folder.join("driver_override"), driver)?;
+    if folder.join("driver").exists() {
+        fs::write(folder.join("driver/unbind"), address)?;
+    }
+    fs::write(Path::new(BUS).join("drivers_probe"), address)
+}
+
+fn cards_of(bus: &Path) -> Vec<Card> {
+    let entries = fs::read_dir(bus.join("devices")).into_iter().flatten().flatten();
+    let mut names: Vec<_> =
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    let card = |address: String| {
+        let folder = device(bus, &address);
+        let class = fs::read_to_string(folder.join("class")).ok()?;
+        let driver = link_name(&folder.join("driver"));
+        class.starts_with(NETWORK).then_some(Card { address, driver })
+    };
+    names.into_iter().filter_map(card).collect()
+}
+
+fn device(bus: &Path, address: &str) -> PathBuf {
+    bus.join("devices").join(address)
+}
+
+fn link_name(link: &Path) -> Option<String> {
+    Some(fs::read_link(link).ok()?.file_name()?.to_string_lossy().into_owned())
+}
+
+/// `0000:03:00.0`
+fn is_address(name: &str) -> bool {
+    let shape = |(place, byte): (usize, u8)| match place {
+        4 | 7 => byte == b':',
+        10 => byte == b'.',
+        _ => byte.is_ascii_hexdigit(),
+    };
+    name.len() == 12 && name.bytes().enumerate().all(shape)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn network_devices_are_told_from_others_with_their_drivers() {
+        let bus = tempfile::tempdir().unwrap();
+        let devices = [("0000:03:00.0", "0x020000\n"), ("0000:00:1f.2", "0x010601\n")];
+        for (address, class) in devices {
+            let folder = device(bus.path(), address);
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("class"), class).unwrap();
+            std::os::unix::fs::symlink("../../drivers/igb", folder.join("driver")).unwrap();
+        }
+        let found = cards_of(bus.path());
+        let card = Card { address: "0000:03:00.0".to_owned(), driver: Some("igb".to_owned()) };
+        assert_eq!(found, [card]);
+        assert_eq!(cards_of(&bus.path().join("none")), []);
+    }
+
+    #[test]
+    fn an_address_is_told_from_the_device_below_it() {
+        assert!(is_address("0000:03:00.0") && is_address("10de:3b:1f.7"));
+        for name in ["virtio0", "0000:03:00", "0000:03:00.00", "0000-03:00.0", "000g:03:00.0"] {
+            assert!(!is_address(name), "{name}");
+        }
+        assert_eq!(of_interface("lo"), None);
+    }
+}
