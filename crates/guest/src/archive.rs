@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 const DIRECTORY: u32 = 0o040_755;
 const FILE: u32 = 0o100_755;
+const LINK: u32 = 0o120_777;
 const CHARACTER_DEVICE: u32 = 0o020_600;
 
 /// An archive that grows entry by entry. Directories above an entry come by themselves.
@@ -37,6 +38,13 @@ impl Archive {
         let path = path.trim_start_matches('/');
         self.parents(path);
         self.entry(path, FILE, (0, 0), content);
+    }
+
+    /// Adds a symbolic link.
+    pub fn link(&mut self, path: &str, target: &str) {
+        let path = path.trim_start_matches('/');
+        self.parents(path);
+        self.entry(path, LINK, (0, 0), target.as_bytes());
     }
 
     /// Adds a character device.
@@ -92,6 +100,7 @@ mod tests {
         archive.file("/lib64/one", b"abc");
         archive.file("lib64/two", b"");
         archive.device("/dev/console", 5, 1);
+        archive.link("/init", "/lib64/one");
         archive.directory("/proc");
         archive.finish()
     }
@@ -116,6 +125,6 @@ mod tests {
         assert!(output.status.success());
         let list = String::from_utf8(output.stdout).unwrap();
         let list: Vec<&str> = list.lines().collect();
-        assert_eq!(list, ["lib64", "lib64/one", "lib64/two", "dev", "dev/console", "proc"]);
+        assert_eq!(list, ["lib64", "lib64/one", "lib64/two", "dev", "dev/console", "init", "proc"]);
     }
 }

@@ -35,6 +35,18 @@ pub enum Error {
     /// A file is not a kernel package, or holds no kernel.
     #[error("{0} holds no boot/vmlinuz-*: name a Debian linux-image package or a vmlinuz file")]
     NoKernel(PathBuf),
+    /// No kernel has this name.
+    #[error(
+        "there is no kernel {name}: it is no file here, and no Debian package that apt-get could \
+         fetch (it says: {said}). `apt-cache search --names-only '^linux-image-[0-9]'` lists \
+         packages, after `apt-get update`; or name a .deb or a vmlinuz file, with a slash in it"
+    )]
+    NoSuchKernel {
+        /// What was asked for.
+        name: String,
+        /// What apt-get said.
+        said: String,
+    },
     /// Modules were asked of a kernel that came as a single file.
     #[error("kernel {kernel} came without modules, but {module} is needed: name its package")]
     NoModules {

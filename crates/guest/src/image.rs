@@ -5,26 +5,35 @@ use crate::error::{Error, at};
 use crate::job::{self, Job};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Files for a guest beside the program: where they lie there, and their content.
 pub type Files = Vec<(String, Vec<u8>)>;
 
 /// The initial file system that runs `job` with `program`, which is the calling program itself.
-/// A program that is linked statically is all there is; otherwise its libraries come along.
+/// The libraries that it is linked with come along, and `plug_ins`, shared objects that it opens by
+/// itself, with theirs. A static one is all there is.
 ///
 /// # Errors
 /// When the program or a library cannot be read.
-pub fn build(program: &Path, job: &Job, files: &Files) -> Result<Vec<u8>, Error> {
+pub fn build(
+    program: &Path,
+    job: &Job,
+    files: &Files,
+    plug_ins: &[PathBuf],
+) -> Result<Vec<u8>, Error> {
     let mut archive = Archive::new();
-    for directory in ["proc", "sys", "dev", "tmp", "run", "root", "var"] {
+    for directory in ["proc", "sys", "dev", "tmp", "run", "root", "var/run"] {
         archive.directory(directory);
     }
     archive.device("/dev/console", 5, 1);
     archive.file("/init", &std::fs::read(program).map_err(at(program))?);
-    for library in libraries()? {
-        let content = std::fs::read(&library).map_err(at(&library))?;
-        archive.file(&library.to_string_lossy(), &content);
-    }
+    // Its file, also when another one lies in its place by now.
+    let mut objects = vec![format!("/proc/{}/exe", std::process::id()).into()];
+    objects.extend_from_slice(plug_ins);
+    let mut paths = libraries(&objects)?;
+    paths.extend(plug_ins.iter().cloned());
+    add_objects(&mut archive, &paths)?;
     for (path, content) in files {
         archive.file(path, content);
     }
@@ -33,26 +42,44 @@ pub fn build(program: &Path, job: &Job, files: &Files) -> Result<Vec<u8>, Error>
     Ok(archive.finish())
 }
 
-/// The shared objects of the calling process, and the loader's path as programs name it.
-fn libraries() -> Result<BTreeSet<PathBuf>, Error> {
-    let maps = std::fs::read_to_string("/proc/self/maps").map_err(at("/proc/self/maps"))?;
-    let mut found = mapped_objects(&maps);
-    // The kernel follows the name in the program's header (System V ABI, AMD64 supplement, 5.2.1).
-    let loader = Path::new("/lib64/ld-linux-x86-64.so.2");
-    if !found.is_empty() && loader.exists() {
-        found.insert(loader.to_owned());
+/// Adds each object once, under all its names: one that a program opens by a second name is not to
+/// be another one.
+fn add_objects(archive: &mut Archive, paths: &BTreeSet<PathBuf>) -> Result<(), Error> {
+    let mut added = BTreeSet::new();
+    for path in paths {
+        let object = std::fs::canonicalize(path).map_err(at(path))?;
+        let (name, target) = (path.to_string_lossy(), object.to_string_lossy());
+        if added.insert(object.clone()) {
+            archive.file(&target, &std::fs::read(&object).map_err(at(&object))?);
+        }
+        if *path != object {
+            archive.link(&name, &target);
+        }
     }
-    // A library is looked for in the default directories, wherever it was found here.
-    Ok(found)
+    Ok(())
 }
 
-fn mapped_objects(maps: &str) -> BTreeSet<PathBuf> {
-    let path = |line: &str| line.split_whitespace().nth(5).map(PathBuf::from);
-    let is_object = |path: &PathBuf| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        path.is_absolute() && (name.ends_with(".so") || name.contains(".so."))
+/// What the loader would take for objects, by the names under which it looks for them, and itself
+/// by the name that stands in the program's header.
+fn libraries(objects: &[PathBuf]) -> Result<BTreeSet<PathBuf>, Error> {
+    let mut command = Command::new("ldd");
+    // Of one object or several, each with a head; a static one has nothing, which is no failure.
+    let output = command.args(objects).output().map_err(|source| Error::Missing {
+        program: "ldd".to_owned(),
+        package: "libc-bin",
+        source,
+    })?;
+    Ok(named(&String::from_utf8_lossy(&output.stdout)))
+}
+
+/// `name => path (address)`, and `path (address)` of the loader.
+fn named(list: &str) -> BTreeSet<PathBuf> {
+    let path = |line: &str| {
+        let (path, _) = line.rsplit_once(" (")?;
+        let path = path.rsplit_once("=> ").map_or(path, |(_, path)| path).trim();
+        path.starts_with('/').then(|| path.into())
     };
-    maps.lines().filter_map(path).filter(is_object).collect()
+    list.lines().filter_map(path).collect()
 }
 
 #[cfg(test)]
@@ -60,16 +87,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shared_objects_are_taken_from_the_map_and_data_is_not() {
-        let maps = "\
-55f0-55f1 r--p 00000000 fe:00 12 /usr/bin/millstream
-7f00-7f01 r-xp 00001000 fe:00 34 /usr/lib/x86_64-linux-gnu/libc.so.6
-7f02-7f03 r--p 00000000 fe:00 34 /usr/lib/x86_64-linux-gnu/libc.so.6
-7f04-7f05 r--p 00000000 fe:00 35 /usr/lib/locale/locale-archive
-7ffe-7fff rw-p 00000000 00:00 0 [stack]
+    fn libraries_come_under_the_names_by_which_they_are_looked_for() {
+        let list = "\
+/usr/lib/librte_net_e1000.so:
+\tlinux-vdso.so.1 (0x00007fcb6705e000)
+\tlibrte_eal.so.23 => /lib/x86_64-linux-gnu/librte_eal.so.23 (0x00007fcb66cde000)
+\tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007fcb66a87000)
+\t/lib64/ld-linux-x86-64.so.2 (0x00007fcb67060000)
+/usr/bin/static:
+\tstatically linked
+/usr/bin/other:
+\tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007fcb66a87000)
 ";
-        let found = mapped_objects(maps);
-        assert_eq!(found, [PathBuf::from("/usr/lib/x86_64-linux-gnu/libc.so.6")].into());
+        let wanted = [
+            "/lib/x86_64-linux-gnu/libc.so.6",
+            "/lib/x86_64-linux-gnu/librte_eal.so.23",
+            "/lib64/ld-linux-x86-64.so.2",
+        ];
+        assert!(named(list).iter().eq(&wanted.map(PathBuf::from)), "{:?}", named(list));
     }
 
     #[test]
@@ -77,7 +112,7 @@ mod tests {
         let job = Job { arguments: vec!["find".into()], ..Job::default() };
         let files = vec![("/plan.toml".to_owned(), b"restarts = 3".to_vec())];
         let program = std::env::current_exe().unwrap();
-        let image = build(&program, &job, &files).unwrap();
+        let image = build(&program, &job, &files, &[]).unwrap();
         for needle in [&b"init\0"[..], b"millstream-job.json\0", b"restarts = 3", b"TRAILER!!!"] {
             assert!(image.windows(needle.len()).any(|window| window == needle));
         }

@@ -1,17 +1,32 @@
 //! The guest's first process: prepares the kernel, runs the job, says what came of it, powers off.
 
 use crate::job::{self, Job};
+use crate::state::State;
+use millstream_sys::netlink::{Netlink, NetlinkError};
 use rustix::fs::Mode;
 use rustix::mount::{MountFlags, mount};
 use rustix::system::RebootCommand;
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
+use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// Where the command's output goes: the host reads the other end.
 const OUTPUT: &str = "/dev/ttyS1";
+
+/// The status of a command that succeeded and has left the machine otherwise than it found it.
+const CHANGED: i32 = 124;
+
+/// Where modules are told to make devices.
+const CONFIGURATION: &str = "/sys/kernel/config";
+
+/// What stands before an interface and the microseconds for which the kernel holds back every
+/// packet that it sends, on the kernel's command line: `millstream.netem_us=lo:200`.
+const DELAY: &str = "millstream.netem_us=";
 
 /// The status that stands for a job that could not be begun.
 const NOT_BEGUN: i32 = 125;
@@ -19,7 +34,7 @@ const NOT_BEGUN: i32 = 125;
 /// Whether this process is the first one of a guest.
 #[must_use]
 pub fn is_first_process() -> bool {
-    std::process::id() == 1 && std::path::Path::new(job::PATH).exists()
+    std::process::id() == 1 && Path::new(job::PATH).exists()
 }
 
 /// Does the job and powers the guest off. What goes wrong is said on the console.
@@ -40,6 +55,8 @@ pub fn run() -> ! {
 }
 
 fn prepare() -> io::Result<()> {
+    // DPDK takes no drivers from below a folder that anybody may write in.
+    rustix::fs::chmod("/", Mode::from_raw_mode(0o755))?;
     let system = [
         ("proc", "/proc"),
         ("sysfs", "/sys"),
@@ -57,7 +74,16 @@ fn prepare() -> io::Result<()> {
     }
     rustix::fs::mkdir("/dev/shm", Mode::from_raw_mode(0o1777))?;
     mount("tmpfs", "/dev/shm", "tmpfs", MountFlags::empty(), None)?;
+    if let Err(error) = bring_up_loopback() {
+        eprintln!("millstream guest: the loopback: {error}");
+    }
     Ok(())
+}
+
+fn bring_up_loopback() -> Result<(), NetlinkError> {
+    let mut netlink = Netlink::open()?;
+    let index = netlink.interface("lo")?.index;
+    netlink.set_up(index, true)
 }
 
 fn work() -> io::Result<i32> {
@@ -66,16 +92,37 @@ fn work() -> io::Result<i32> {
     for module in &job.modules {
         load(module).map_err(|error| named(module, &error))?;
     }
+    // It is a module of some kernels, which makes the place for it.
+    if Path::new(CONFIGURATION).is_dir() {
+        mount("configfs", CONFIGURATION, "configfs", MountFlags::empty(), None)?;
+    }
+    slow_down()?;
     for (path, value) in &job.settings {
         std::fs::write(path, value).map_err(|error| named(path, &error))?;
     }
     let mut command = Command::new("/init");
     command.args(&job.arguments).env("HOME", "/root").current_dir("/tmp");
     command.stdin(Stdio::null()).stdout(output()?);
+    let before = job.unchanged.then(|| State::take(Path::new("/")));
     let mut child = command.spawn()?;
     // Orphans of the command stay behind; the power-off takes them.
-    let status = child.wait()?;
-    Ok(status.code().unwrap_or(128))
+    let status = child.wait()?.code().unwrap_or(128);
+    let changed = before.is_some_and(|before| tell_changes(&before));
+    Ok(if changed && status == 0 { CHANGED } else { status })
+}
+
+/// Says what of the machine is not as it was; whether anything is.
+fn tell_changes(before: &State) -> bool {
+    let changes = before.changes(&State::take(Path::new("/")));
+    for change in &changes {
+        eprintln!("millstream guest: {change}");
+    }
+    let (settings, threads) = before.count();
+    eprintln!(
+        "millstream guest: of {settings} settings and {threads} threads, {} not as before",
+        changes.len()
+    );
+    !changes.is_empty()
 }
 
 fn named(what: &str, error: &io::Error) -> io::Error {
@@ -83,9 +130,35 @@ fn named(what: &str, error: &io::Error) -> io::Error {
 }
 
 fn load(module: &str) -> io::Result<()> {
-    let file = File::open(module)?;
-    rustix::system::finit_module(file.as_fd(), c"", 0)?;
+    let (file, parameters) = module.split_once(' ').unwrap_or((module, ""));
+    let file = File::open(file)?;
+    rustix::system::finit_module(file.as_fd(), &CString::new(parameters)?, 0)?;
     Ok(())
+}
+
+/// Slows interfaces down where the kernel's command line says so.
+fn slow_down() -> io::Result<()> {
+    let mut netlink = Netlink::open().map_err(io::Error::other)?;
+    for (name, delay) in delays(&std::fs::read_to_string("/proc/cmdline")?)? {
+        let interface = netlink.interface(&name).map_err(io::Error::other)?.index;
+        netlink.hold_back(interface, delay).map_err(|error| {
+            io::Error::other(format!("{DELAY}: {error}; give the guest --module sch_netem"))
+        })?;
+    }
+    Ok(())
+}
+
+/// What the words [`DELAY`] of a command line say.
+fn delays(line: &str) -> io::Result<Vec<(String, Duration)>> {
+    let words = line.split_whitespace().filter_map(|word| word.strip_prefix(DELAY));
+    let parse = |word: &str| {
+        let (name, us) = word.split_once(':')?;
+        Some((name.to_owned(), Duration::from_micros(us.parse().ok()?)))
+    };
+    let wrong = |word: &str| {
+        io::Error::other(format!("{DELAY}{word}: give an interface and microseconds, lo:200"))
+    };
+    words.map(|word| parse(word).ok_or_else(|| wrong(word))).collect()
 }
 
 /// The output line, without the terminal's changes to line ends.
@@ -103,4 +176,20 @@ fn report(status: i32) -> io::Result<()> {
     // Bytes that still wait in the line's buffer would be lost by the power-off.
     rustix::termios::tcdrain(&line)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_are_read_from_the_command_line() {
+        let line = "console=ttyS0 millstream.netem_us=lo:200 quiet millstream.netem_us=eth0:5\n";
+        let found = delays(line).unwrap();
+        let us = Duration::from_micros;
+        assert_eq!(found, [("lo".to_owned(), us(200)), ("eth0".to_owned(), us(5))]);
+        assert!(delays("console=ttyS0").unwrap().is_empty());
+        let error = delays("millstream.netem_us=200").unwrap_err().to_string();
+        assert!(error.contains("lo:200"), "{error}");
+    }
 }

@@ -52,13 +52,11 @@ impl Window {
         Arc::clone(&self.guest)
     }
 
-    /// QEMU's arguments for the device, and for the IOMMU that VFIO wants in front of it.
+    /// QEMU's arguments for the device; VFIO wants an [IOMMU](crate::iommu) in front of it.
     #[must_use]
     pub fn arguments(&self) -> Vec<String> {
         let socket = self.guest.as_raw_fd();
         let all = [
-            "-device",
-            "intel-iommu,intremap=on",
             "-chardev",
             &format!("socket,id=window,fd={socket}"),
             "-device",
@@ -66,13 +64,6 @@ impl Window {
         ];
         all.map(str::to_owned).to_vec()
     }
-
-    /// What the chipset needs for interrupts that the IOMMU remaps.
-    pub const CHIPSET: &'static str = "kernel-irqchip=split";
-    /// What the guest's kernel is told.
-    pub const KERNEL_WORD: &'static str = "intel_iommu=on";
-    /// Modules of the guest.
-    pub const MODULES: [&'static str; 2] = ["vfio-pci", "vfio_iommu_type1"];
 
     /// What the guest writes so that vfio-pci has the device.
     #[must_use]

@@ -11,12 +11,14 @@ pub const STATUS_MARK: &str = "millstream-guest-status: ";
 /// What a guest does between its start and its power-off.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
-    /// Modules to load, files of the image, in this order.
+    /// Modules to load in this order: a file of the image, and parameters behind it.
     pub modules: Vec<String>,
     /// Files to write before the command: settings of the kernel (path, value).
     pub settings: Vec<(String, String)>,
     /// Arguments of the `millstream` that is run.
     pub arguments: Vec<String>,
+    /// Whether the command has to leave the machine as it found it.
+    pub unchanged: bool,
 }
 
 /// Parts what came over the output line into the command's output and its exit status. The status

@@ -1,7 +1,8 @@
 //! Kernels to boot: a vmlinuz file, a Debian package, or the name of one that `apt-get` fetches.
 
 use crate::error::{Error, at};
-use crate::modules::Modules;
+use crate::modules::{Module, Modules};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -27,6 +28,13 @@ impl Kernel {
     pub fn find(wanted: &str, cache: &Path) -> Result<Self, Error> {
         let path = Path::new(wanted);
         if !wanted.contains('/') && !path.exists() {
+            // A word that apt-get would take for an option, or for several names, is none.
+            let is_name = |c: char| c.is_ascii_alphanumeric() || "+-.:~_".contains(c);
+            let starts = wanted.starts_with(|c: char| c.is_ascii_alphanumeric());
+            if !starts || !wanted.chars().all(is_name) {
+                let said = "that is no name of a package".to_owned();
+                return Err(Error::NoSuchKernel { name: wanted.to_owned(), said });
+            }
             return Self::from_package(&fetch(wanted, cache)?, cache);
         }
         if path.extension().is_some_and(|extension| extension == "deb") {
@@ -40,9 +48,11 @@ impl Kernel {
     }
 
     fn from_package(package: &Path, cache: &Path) -> Result<Self, Error> {
-        std::fs::File::open(package).map_err(at(package))?;
-        let stem = package.file_stem().unwrap_or_default();
-        let directory = cache.join(stem);
+        let file = std::fs::metadata(package).map_err(at(package))?;
+        let stem = package.file_stem().unwrap_or_default().to_string_lossy();
+        // A kernel that was built anew may come in a package of the same name.
+        let (seconds, rest) = (file.mtime(), file.mtime_nsec());
+        let directory = cache.join(format!("{stem}-{}-{seconds}.{rest}", file.len()));
         unpack(package, &directory, "./boot/*")?;
         let boot = directory.join("boot");
         let none = || Error::NoKernel(package.to_owned());
@@ -57,11 +67,12 @@ impl Kernel {
         Err(none())
     }
 
-    /// The contents of the modules `wanted` and of what they need, in loading order.
+    /// The modules `wanted`, each a name and perhaps parameters behind it, and what they need, in
+    /// loading order.
     ///
     /// # Errors
     /// When the kernel has no such modules, or came without any.
-    pub fn modules(&self, wanted: &[String]) -> Result<Vec<(String, Vec<u8>)>, Error> {
+    pub fn modules(&self, wanted: &[String]) -> Result<Vec<Module>, Error> {
         let Some(first) = wanted.first() else { return Ok(Vec::new()) };
         let Some(package) = &self.package else {
             return Err(Error::NoModules { kernel: self.name.clone(), module: first.clone() });
@@ -92,9 +103,12 @@ fn fetch(name: &str, cache: &Path) -> Result<PathBuf, Error> {
     }
     let mut command = Command::new("apt-get");
     command.args(["download", "-q", name]).current_dir(&directory);
-    output(&mut command, "apt")?;
-    let said = "no file came; `apt-cache search linux-image` lists packages".to_owned();
-    find().ok_or_else(|| Error::Failed { program: format!("apt-get download {name}"), said })
+    let unknown = |said| Error::NoSuchKernel { name: name.to_owned(), said };
+    output(&mut command, "apt").map_err(|error| match error {
+        Error::Failed { said, .. } => unknown(said),
+        other => other,
+    })?;
+    find().ok_or_else(|| unknown("nothing, and no file came".to_owned()))
 }
 
 /// Unpacks what of a package matches `pattern`, once.
@@ -146,6 +160,41 @@ mod tests {
     fn a_file_that_is_not_there_is_named() {
         let error = Kernel::find("/nowhere/vmlinuz-1", Path::new("/tmp")).unwrap_err();
         assert!(error.to_string().starts_with("/nowhere/vmlinuz-1: "), "{error}");
+    }
+
+    #[test]
+    fn a_kernel_that_is_not_known_is_said_with_what_to_do() {
+        for name in ["--version", "linux;image", ""] {
+            let error = Kernel::find(name, Path::new("/tmp")).unwrap_err().to_string();
+            assert!(error.contains("there is no kernel") && error.contains("apt-cache"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_package_that_was_built_anew_is_unpacked_anew() {
+        let directory = tempfile::tempdir().unwrap();
+        let package = directory.path().join("linux-image-9.deb");
+        let build = |content: &str| {
+            let root = tempfile::tempdir().unwrap();
+            for folder in ["boot", "DEBIAN"] {
+                std::fs::create_dir(root.path().join(folder)).unwrap();
+            }
+            std::fs::write(root.path().join("boot/vmlinuz-9"), content).unwrap();
+            let control = "Package: linux-image-9\nVersion: 1\nArchitecture: all\n\
+                           Maintainer: nobody <nobody@localhost>\nDescription: none\n";
+            std::fs::write(root.path().join("DEBIAN/control"), control).unwrap();
+            let mut command = Command::new("dpkg-deb");
+            command.arg("--build").arg(root.path()).arg(&package);
+            output(&mut command, "dpkg").map(drop)
+        };
+        for content in ["one", "another"] {
+            if let Err(Error::Missing { program, .. }) = build(content) {
+                eprintln!("skipped: {program} is not installed");
+                return;
+            }
+            let kernel = Kernel::find(package.to_str().unwrap(), directory.path()).unwrap();
+            assert_eq!(std::fs::read_to_string(&kernel.image).unwrap(), content);
+        }
     }
 
     #[test]

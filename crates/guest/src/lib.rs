@@ -17,22 +17,30 @@
 //! | --- | --- |
 //! | [`archive`] | the initial file system's format |
 //! | [`image`] | what goes into it |
+//! | [`iommu`] | the IOMMU in front of a device that VFIO hands out |
+//! | [`cards`] | two network cards on one wire: DPDK's and the kernel's |
+//! | [`iio`] | a converter of the kernel's own, without hardware |
 //! | [`ivshmem`] | shared memory and an interrupt for a guest |
 //! | [`job`] | what the guest is to do, and how it says what came of it |
 //! | [`kernel`] | kernels as files and as Debian packages |
 //! | [`modules`] | modules and what they depend on |
 //! | [`machine`] | the emulated machine: started, watched, ended |
 //! | [`init`] | the guest's first process |
+//! | [`state`] | what a command may change and has to put back |
 
 pub mod archive;
+pub mod cards;
 mod error;
+pub mod iio;
 pub mod image;
 pub mod init;
+pub mod iommu;
 pub mod ivshmem;
 pub mod job;
 pub mod kernel;
 pub mod machine;
 pub mod modules;
+pub mod state;
 
 pub use error::Error;
 pub use job::Job;

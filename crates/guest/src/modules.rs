@@ -6,6 +6,17 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// A module, and how it is to be loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Module {
+    /// Its name, with `_`.
+    pub name: String,
+    /// Its file's content, unpacked.
+    pub content: Vec<u8>,
+    /// Its parameters, `a=1 b=2`.
+    pub parameters: String,
+}
+
 /// The modules below a directory, by name.
 pub struct Modules {
     kernel: String,
@@ -33,20 +44,26 @@ impl Modules {
         Ok(Self { kernel: kernel.to_owned(), files })
     }
 
-    /// The contents of `wanted` and of all that they depend on, each once, in loading order.
+    /// Those `wanted`, each a name and perhaps parameters behind it, and all that they depend on,
+    /// each once, in loading order.
     ///
     /// # Errors
     /// When one is not there or cannot be unpacked.
-    pub fn closure(&self, wanted: &[String]) -> Result<Vec<(String, Vec<u8>)>, Error> {
+    pub fn closure(&self, wanted: &[String]) -> Result<Vec<Module>, Error> {
         let mut order = Vec::new();
-        for name in wanted {
-            self.add(&plain(name), &mut order)?;
+        for words in wanted {
+            let (name, parameters) = words.split_once(' ').unwrap_or((words, ""));
+            let name = plain(name);
+            self.add(&name, &mut order)?;
+            if let Some(module) = order.iter_mut().find(|module| module.name == name) {
+                parameters.clone_into(&mut module.parameters);
+            }
         }
         Ok(order)
     }
 
-    fn add(&self, name: &str, order: &mut Vec<(String, Vec<u8>)>) -> Result<(), Error> {
-        if order.iter().any(|(known, _)| known == name) {
+    fn add(&self, name: &str, order: &mut Vec<Module>) -> Result<(), Error> {
+        if order.iter().any(|known| known.name == name) {
             return Ok(());
         }
         let missing =
@@ -57,7 +74,7 @@ impl Modules {
         for needed in dependencies(&content) {
             self.add(&needed, order)?;
         }
-        order.push((name.to_owned(), content));
+        order.push(Module { name: name.to_owned(), content, parameters: String::new() });
         Ok(())
     }
 }
@@ -111,9 +128,9 @@ mod tests {
     fn what_is_needed_comes_first_and_once() {
         let tree = tree();
         let modules = Modules::below("k", tree.path()).unwrap();
-        let order = modules.closure(&["vfio-pci".into(), "vfio".into()]).unwrap();
-        let names: Vec<&str> = order.iter().map(|(name, _)| name.as_str()).collect();
-        assert_eq!(names, ["vfio", "vfio_core", "vfio_pci"]);
+        let order = modules.closure(&["vfio-pci ids=1:2 x".into(), "vfio".into()]).unwrap();
+        let names: Vec<_> = order.iter().map(|m| (m.name.as_str(), &*m.parameters)).collect();
+        assert_eq!(names, [("vfio", ""), ("vfio_core", ""), ("vfio_pci", "ids=1:2 x")]);
     }
 
     #[test]

@@ -1,0 +1,162 @@
+//! What a command may change of a machine and has to put back: settings of the kernel that are
+//! files, and where and how threads run. Taken before and after, and compared byte for byte.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// Where settings are.
+const FOLDERS: [&str; 6] = [
+    "proc/irq",
+    "proc/sys",
+    "sys/fs/cgroup",
+    "sys/bus/iio/devices",
+    "sys/kernel/config",
+    "sys/devices/system/cpu",
+];
+
+/// How names of files end that change by themselves; who is in a group is compared by thread.
+const LIVELY: [&str; 5] = ["cgroup.procs", "cgroup.threads", "tasks", "ns_last_pid", ".pressure"];
+
+/// Bytes of a setting that are compared.
+const LONGEST: usize = 4096;
+
+/// Settings and threads.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    settings: BTreeMap<PathBuf, Vec<u8>>,
+    threads: BTreeMap<String, String>,
+}
+
+impl State {
+    /// Takes it below a root folder, `/` for this machine. What cannot be read is left out.
+    #[must_use]
+    pub fn take(root: &Path) -> Self {
+        let mut state = Self { threads: threads(root), ..Self::default() };
+        for folder in FOLDERS {
+            state.walk(&root.join(folder), 0);
+        }
+        state
+    }
+
+    fn walk(&mut self, folder: &Path, depth: u32) {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let (path, name) = (entry.path(), entry.file_name());
+            // Devices of a bus are links, the first time; the rest leads elsewhere.
+            let Ok(kind) = (if depth == 0 { fs::metadata(&path) } else { entry.metadata() }) else {
+                continue;
+            };
+            if kind.is_dir() {
+                self.settings.insert(path.clone(), Vec::new());
+                self.walk(&path, depth + 1);
+            } else if kind.is_file()
+                && kind.permissions().mode() & 0o222 != 0
+                && !LIVELY.iter().any(|lively| name.to_string_lossy().ends_with(lively))
+                && let Ok(mut text) = fs::read(&path)
+            {
+                text.truncate(LONGEST);
+                self.settings.insert(path, text);
+            }
+        }
+    }
+
+    /// How many settings there are, and how many threads.
+    #[must_use]
+    pub fn count(&self) -> (usize, usize) {
+        (self.settings.len(), self.threads.len())
+    }
+
+    /// What is different now: a line each. Threads that have come or gone are none.
+    #[must_use]
+    pub fn changes(&self, now: &Self) -> Vec<String> {
+        let show = |text: Option<&Vec<u8>>| {
+            text.map_or("not there".to_owned(), |text| {
+                format!("`{}`", String::from_utf8_lossy(text).escape_debug())
+            })
+        };
+        let mut paths: Vec<_> = self.settings.keys().chain(now.settings.keys()).collect();
+        paths.sort();
+        paths.dedup();
+        let settings = paths.into_iter().filter_map(|path| {
+            let (before, after) = (self.settings.get(path), now.settings.get(path));
+            let differ = before != after;
+            differ.then(|| format!("{}: {}, was {}", path.display(), show(after), show(before)))
+        });
+        let threads = self.threads.iter().filter_map(|(thread, before)| {
+            let after = now.threads.get(thread).filter(|after| *after != before)?;
+            Some(format!("thread {thread}: {after}, was {before}"))
+        });
+        settings.chain(threads).collect()
+    }
+}
+
+/// Every thread by its number and start, with where and how it runs.
+fn threads(root: &Path) -> BTreeMap<String, String> {
+    let below = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten();
+    let processes = below(root.join("proc")).filter(|entry| {
+        entry.file_name().to_string_lossy().bytes().all(|byte| byte.is_ascii_digit())
+    });
+    let tasks = processes.flat_map(|process| below(process.path().join("task")));
+    tasks.filter_map(|task| thread(&task.path())).collect()
+}
+
+/// From proc_pid_stat(5), fields 1, 2, 22, 40 and 41, proc_pid_status(5) and proc_pid_cgroup(5).
+fn thread(folder: &Path) -> Option<(String, String)> {
+    let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
+    let stat = read("stat")?;
+    let (head, tail) = stat.rsplit_once(')')?;
+    let fields: Vec<&str> = tail.split_whitespace().collect();
+    let field = |number: usize| fields.get(number - 3).copied().unwrap_or_default();
+    let status = read("status")?;
+    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?.trim();
+    let group = read("cgroup")?.replace('\n', " ");
+    let name = format!("{head}), started {}", field(22));
+    let how = format!("CPUs {allowed}, class {}:{}, group {group}", field(41), field(40));
+    Some((name, how.trim_end().to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(root: &Path, path: &str, text: &str) {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn task(root: &Path, id: u32, cpus: &str) {
+        let folder = format!("proc/{id}/task/{id}");
+        let stat = format!("{id} (a) b) S 1 {}", vec!["7"; 50].join(" "));
+        put(root, &format!("{folder}/stat"), &stat);
+        put(root, &format!("{folder}/status"), &format!("Name:\ta\nCpus_allowed_list:\t{cpus}\n"));
+        put(root, &format!("{folder}/cgroup"), "0::/\n");
+    }
+
+    #[test]
+    fn every_change_is_found_and_nothing_else() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        put(root, "proc/irq/5/smp_affinity_list", "0-3\n");
+        put(root, "sys/fs/cgroup/cgroup.subtree_control", "\n");
+        put(root, "sys/fs/cgroup/cgroup.procs", "1\n");
+        task(root, 1, "0-3");
+        task(root, 2, "0-3");
+        let before = State::take(root);
+        assert_eq!(before.count(), (3, 2), "{before:?}");
+        put(root, "sys/fs/cgroup/cgroup.procs", "1\n2\n");
+        task(root, 3, "1");
+        assert!(before.changes(&State::take(root)).is_empty());
+        put(root, "proc/irq/5/smp_affinity_list", "0-2\n");
+        put(root, "sys/fs/cgroup/mine/cpuset.cpus", "3\n");
+        task(root, 2, "0-2");
+        let changes = before.changes(&State::take(root));
+        let found: Vec<_> =
+            changes.iter().map(|line| line.trim_start_matches(root.to_str().unwrap())).collect();
+        assert_eq!(found.len(), 4, "{found:?}");
+        assert_eq!(found[0], "/proc/irq/5/smp_affinity_list: `0-2\\n`, was `0-3\\n`");
+        assert!(found[2].ends_with("cpuset.cpus: `3\\n`, was not there"), "{found:?}");
+        assert!(found[3].starts_with("thread 2 (a) b), started 7: CPUs 0-2"), "{found:?}");
+    }
+}
