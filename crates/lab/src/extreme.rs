@@ -7,6 +7,12 @@
 //! interval comes from a parametric bootstrap: as many maxima are drawn from the fit, and fitted
 //! anew, many times. Blocks, and not single values beyond a threshold, because late wake-ups come
 //! in bursts: the largest of a block is one event.
+//!
+//! Latencies are a mixture: most wake-ups meet nothing, few meet an interrupt. The maxima of blocks
+//! in which such a meeting is rare follow no single distribution, so blocks are joined until theirs
+//! do: the distance is Anderson and Darling's with the weight on the upper tail (Sinclair, Spurr,
+//! Ahmad, *Communications in Statistics* 19, 1990), judged against those of the refits. What was
+//! never seen cannot be told by any of this.
 
 use millstream_dsp::noise::Noise;
 use serde::{Deserialize, Serialize};
@@ -14,7 +20,11 @@ use serde::{Deserialize, Serialize};
 use crate::observed::BlockMaxima;
 
 /// Fewer blocks say nothing about a tail.
-pub const BLOCKS_MIN: usize = 20;
+const BLOCKS_MIN: usize = 20;
+/// The largest of fewer values is no extreme one.
+const BLOCK_VALUES_MIN: u64 = 128;
+/// Fits that are farther off than all but this share of true ones are none.
+const FIT_SHARE_MIN: f64 = 0.1;
 /// Refits for an interval.
 const REFITS: usize = 300;
 /// Bounds of the interval, shares of the refits.
@@ -83,6 +93,29 @@ impl Gev {
         self.location + self.scale * reduced
     }
 
+    /// The chance that a value is not exceeded.
+    fn share_below(&self, value: f64) -> f64 {
+        let reduced = (value - self.location) / self.scale;
+        let y = if self.k.abs() < SHAPE_EPSILON {
+            (-reduced).exp()
+        } else {
+            (1.0 - self.k * reduced).max(0.0).powf(1.0 / self.k)
+        };
+        (-y).exp()
+    }
+
+    /// How far the maxima are from this distribution, above all the largest: Sinclair's AU².
+    fn distance(&self, maxima: &[f64]) -> f64 {
+        let mut sorted = maxima.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let n = sorted.len() as f64;
+        let term = |(i, x): (usize, &f64)| {
+            let below = self.share_below(*x).min(1.0 - 1e-12);
+            2.0 * below + (2.0 - (2.0 * i as f64 + 1.0) / n) * (1.0 - below).ln()
+        };
+        n / 2.0 - sorted.iter().enumerate().map(term).sum::<f64>()
+    }
+
     fn draw(&self, random: &mut Noise) -> f64 {
         // Above zero and below one.
         let unit = ((random.bits() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
@@ -105,20 +138,57 @@ pub struct Estimate {
     pub blocks: usize,
 }
 
+/// Why there is no estimate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Untold {
+    /// Too few values.
+    #[error("fewer than {} values", BLOCKS_MIN as u64 * BLOCK_VALUES_MIN)]
+    TooFew,
+    /// The maxima of blocks of any size are no sample of an extreme value distribution.
+    #[error("the largest values follow no law yet: measure longer")]
+    NoFit,
+}
+
 impl Estimate {
-    /// Of the largest of `values` values to come; none when fewer than [`BLOCKS_MIN`] blocks are
-    /// there or all maxima are alike.
-    #[must_use]
-    pub fn of(blocks: &BlockMaxima, values: u64, seed: u64) -> Option<Self> {
-        let maxima: Vec<f64> = blocks.maxima_ns.iter().map(|max| *max as f64).collect();
-        let fit = Gev::fit(&maxima)?;
-        let ahead = (values as f64 / blocks.values_per_block as f64).max(1.0);
+    /// Of the largest of `values` values to come.
+    ///
+    /// # Errors
+    /// [`Untold`].
+    pub fn of(blocks: &BlockMaxima, values: u64, seed: u64) -> Result<Self, Untold> {
+        let mut maxima: Vec<f64> = blocks.maxima_ns.iter().map(|max| *max as f64).collect();
+        let mut of_block = blocks.values_per_block;
         let mut random = Noise::new(seed);
-        let refit = |_| {
-            let drawn: Vec<f64> = maxima.iter().map(|_| fit.draw(&mut random)).collect();
-            Some(Gev::fit(&drawn)?.largest_of(ahead, 0.5))
-        };
-        let mut refits: Vec<f64> = (0..REFITS).filter_map(refit).collect();
+        let mut why = Untold::TooFew;
+        while maxima.len() >= BLOCKS_MIN {
+            if of_block >= BLOCK_VALUES_MIN {
+                if let Some(found) = Self::fitting(&maxima, of_block, values, &mut random) {
+                    return Ok(found);
+                }
+                why = Untold::NoFit;
+            }
+            maxima = maxima.chunks_exact(2).map(|pair| pair[0].max(pair[1])).collect();
+            of_block *= 2;
+        }
+        Err(why)
+    }
+
+    /// From blocks of one size; none when the maxima do not fit, or are all alike.
+    fn fitting(maxima: &[f64], of_block: u64, values: u64, random: &mut Noise) -> Option<Self> {
+        let fit = Gev::fit(maxima)?;
+        let ahead = (values as f64 / of_block as f64).max(1.0);
+        let distance = fit.distance(maxima);
+        let (mut refits, mut as_far) = (Vec::new(), 0);
+        for _ in 0..REFITS {
+            let drawn: Vec<f64> = maxima.iter().map(|_| fit.draw(random)).collect();
+            if let Some(refit) = Gev::fit(&drawn) {
+                refits.push(refit.largest_of(ahead, 0.5));
+                as_far += u32::from(refit.distance(&drawn) >= distance);
+            }
+        }
+        if f64::from(as_far) < FIT_SHARE_MIN * refits.len() as f64 {
+            return None;
+        }
         refits.sort_by(f64::total_cmp);
         let at = |share: f64| refits.get((share * (refits.len() - 1) as f64).round() as usize);
         Some(Self {
@@ -161,21 +231,27 @@ mod tests {
     const VALUES: u64 = 50_000;
     const AHEAD: u64 = 1_000_000;
 
-    /// The interval of each of `runs` samples drawn by `inverse`, and how many hold the truth: the
-    /// median of the largest of [`AHEAD`] values.
-    fn covered(runs: u64, inverse: impl Fn(f64) -> f64) -> u64 {
-        let truth = inverse(0.5f64.powf(1.0 / AHEAD as f64));
-        let holds = |seed: &u64| {
-            let mut random = Noise::new(*seed);
+    /// The estimates of 20 samples drawn by `inverse`.
+    fn estimates(values: u64, inverse: impl Fn(f64) -> f64) -> Vec<Result<Estimate, Untold>> {
+        let estimate = |seed: u64| {
+            let mut random = Noise::new(seed);
             let mut observed = Observed::default();
-            for n in 0..VALUES {
+            for n in 0..values {
                 let unit = ((random.bits() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
                 observed.record(inverse(unit) as u64, n);
             }
-            let estimate = Estimate::of(&observed.blocks, AHEAD, *seed).unwrap();
-            (estimate.interval_ns.0..=estimate.interval_ns.1).contains(&truth)
+            Estimate::of(&observed.blocks, AHEAD, seed)
         };
-        (0..runs).filter(holds).count() as u64
+        (0..20).map(estimate).collect()
+    }
+
+    /// How many of them hold the median of the largest of [`AHEAD`] values, and how many do not.
+    fn held(values: u64, inverse: impl Fn(f64) -> f64 + Copy) -> (usize, usize) {
+        let truth = inverse(0.5f64.powf(1.0 / AHEAD as f64));
+        let given: Vec<_> = estimates(values, inverse).into_iter().flatten().collect();
+        let holds = |one: &&Estimate| (one.interval_ns.0..=one.interval_ns.1).contains(&truth);
+        let held = given.iter().filter(holds).count();
+        (held, given.len() - held)
     }
 
     #[test]
@@ -183,13 +259,33 @@ mod tests {
         let exponential = |unit: f64| 10e3 - 5e3 * (1.0 - unit).ln();
         let pareto = |unit: f64| 10e3 * (1.0 - unit).powf(-0.2);
         let bounded = |unit: f64| 10e3 + 40e3 * (1.0 - (1.0 - unit).powf(0.25));
-        for (name, found) in [
-            ("exponential", covered(20, exponential)),
-            ("pareto", covered(20, pareto)),
-            ("bounded", covered(20, bounded)),
+        for (name, (held, missed)) in [
+            ("exponential", held(VALUES, exponential)),
+            ("pareto", held(VALUES, pareto)),
+            ("bounded", held(VALUES, bounded)),
         ] {
-            assert!(found >= 16, "{name}: {found} of 20 intervals of 95 % hold the truth");
+            assert!(held >= 15 && missed <= 4, "{name}: {held} held, {missed} missed the truth");
         }
+    }
+
+    /// A body from 4 to 6 µs, and 0.3 % of wake-ups that met something: 30 µs more on average.
+    fn mixture(unit: f64) -> f64 {
+        const BODY: f64 = 0.997;
+        if unit < BODY {
+            return 4e3 + 2e3 * unit / BODY;
+        }
+        6e3 - 30e3 * ((1.0 - unit) / (1.0 - BODY)).ln()
+    }
+
+    #[test]
+    fn rare_late_wake_ups_give_a_true_bound_or_none() {
+        let (held, missed) = held(VALUES, mixture);
+        assert!(held >= 12 && missed <= 4, "{held} held, {missed} missed the truth");
+        // As many as a user may ask for in a hurry: nothing is known yet.
+        let few = estimates(2000, mixture);
+        assert!(few.iter().all(|one| *one == Err(Untold::TooFew)), "{few:?}");
+        let some = estimates(5000, mixture);
+        assert!(some.iter().filter(|one| **one == Err(Untold::NoFit)).count() >= 15, "{some:?}");
     }
 
     #[test]
@@ -208,7 +304,7 @@ mod tests {
     fn without_enough_or_different_maxima_there_is_no_estimate() {
         assert_eq!(Gev::fit(&[1.0; 19]), None);
         assert_eq!(Gev::fit(&[1.0; 100]), None);
-        assert_eq!(Estimate::of(&BlockMaxima::default(), 10, 0), None);
+        assert_eq!(Estimate::of(&BlockMaxima::default(), 10, 0), Err(Untold::TooFew));
     }
 
     #[test]

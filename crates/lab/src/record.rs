@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
+use crate::explain::Explained;
 use crate::{Histogram, Observed};
 
 /// The version of [`Record`] that is written here.
@@ -35,6 +36,9 @@ pub struct Measured {
     /// Parts of the latency in the order of time, which sum to it value by value.
     #[serde(default)]
     pub stages: Vec<Stage>,
+    /// Values above a threshold of which the cause was looked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outliers: Vec<Explained>,
     /// Whatever else belongs to this kind of measurement.
     #[serde(default)]
     pub details: Map<String, Value>,
@@ -66,6 +70,15 @@ pub struct LoadSeen {
     pub steal_share: f64,
     /// What each worker did, a second.
     pub work_per_s: BTreeMap<String, f64>,
+    /// Share of all CPUs' time that neither the load nor the measurement took.
+    #[serde(default)]
+    pub others_cpu_share: f64,
+    /// Packets a second through interfaces with hardware behind them, the measurement's own too.
+    #[serde(default)]
+    pub hardware_packets_per_s: f64,
+    /// Terminals that were open: who is logged in makes traffic and work.
+    #[serde(default)]
+    pub terminals: u32,
 }
 
 /// One sample with its place in a run and its machine.
@@ -78,6 +91,9 @@ pub struct Record {
     /// What differs between the compared sides of a run: a kernel, an option; may be empty.
     #[serde(default)]
     pub variant: String,
+    /// Which of the compared sides that is, from 0, in the order that they were given.
+    #[serde(default)]
+    pub side: u32,
     /// The plan's name of the measurement.
     pub name: String,
     /// The load profile beside it.
@@ -210,6 +226,7 @@ impl Document {
                 format: FORMAT,
                 run: run.clone(),
                 variant: String::new(),
+                side: 0,
                 name: measured.measurement.clone(),
                 load: "as found".to_owned(),
                 restart: 0,
@@ -241,12 +258,14 @@ pub(crate) mod tests {
             observed,
             counters: BTreeMap::new(),
             stages: Vec::new(),
+            outliers: Vec::new(),
             details: Map::new(),
         };
         Record {
             format: FORMAT,
             run: "r1".to_owned(),
             variant: String::new(),
+            side: 0,
             name: name.to_owned(),
             load: "idle".to_owned(),
             restart: 0,

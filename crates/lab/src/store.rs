@@ -68,6 +68,15 @@ pub enum StoreError {
         /// What there is.
         runs: String,
     },
+    /// A run of that name.
+    #[error("there is a run `{0}` already: give this one another --name")]
+    Exists(String),
+    /// Another record in the same place.
+    #[error(
+        "the run `{0}` holds another record of the same variant, measurement, load, start and \
+         sample: nothing was added; give these another --name"
+    )]
+    Taken(String),
     /// There is no home.
     #[error("neither XDG_STATE_HOME nor HOME says where results belong: give --store FILE")]
     NoPlace,
@@ -153,11 +162,22 @@ impl Store {
         &self.path
     }
 
+    /// Makes sure that a run which begins is none that is there.
+    ///
+    /// # Errors
+    /// [`StoreError::Exists`]; [`StoreError::Sqlite`].
+    pub fn begin(&self, run: &str) -> Result<(), StoreError> {
+        let query = "SELECT EXISTS (SELECT 1 FROM record WHERE run = ?1)";
+        let exists = self.connection.query_row(query, [run], |row| row.get(0));
+        if exists.map_err(self.fail())? { Err(StoreError::Exists(run.to_owned())) } else { Ok(()) }
+    }
+
     /// Adds records, all or none. Those that are there already are left as they are: how many are
     /// new.
     ///
     /// # Errors
-    /// [`StoreError::Sqlite`]; [`StoreError::Record`] for one that says nothing of its machine.
+    /// [`StoreError::Sqlite`]; [`StoreError::Record`] for one that says nothing of its machine;
+    /// [`StoreError::Taken`] for one whose place in its run another has.
     pub fn add(&mut self, records: &[Record]) -> Result<usize, StoreError> {
         let fail = self.fail();
         let change = self.connection.transaction().map_err(&fail)?;
@@ -165,7 +185,7 @@ impl Store {
         for record in records {
             let kernel = record.environment.kernel_release.as_deref();
             let kernel = kernel.ok_or(RecordError::NoEnvironment)?;
-            let measured = &record.measured;
+            let (measured, line) = (&record.measured, record.to_line());
             let histogram = &measured.observed.histogram;
             let done = change.execute(
                 "INSERT OR IGNORE INTO record (run, variant, name, series, load, restart, sample,
@@ -183,10 +203,24 @@ impl Store {
                     kernel,
                     i64::try_from(histogram.count()).unwrap_or(i64::MAX),
                     i64::try_from(histogram.max_ns()).unwrap_or(i64::MAX),
-                    record.to_line(),
+                    line,
                 ],
             );
-            added += done.map_err(&fail)?;
+            let new = done.map_err(&fail)?;
+            added += new;
+            // Not by the text alone: a number that was read and written again may end in another
+            // digit.
+            let known = || -> rusqlite::Result<bool> {
+                let known = "SELECT body FROM record WHERE run = ?1 AND variant = ?2 AND name = ?3
+                         AND series = ?4 AND load = ?5 AND restart = ?6 AND sample = ?7";
+                let Record { run, variant, name, load, restart, sample, .. } = record;
+                let place = params![run, variant, name, measured.series, load, restart, sample];
+                let body: String = change.query_row(known, place, |row| row.get(0))?;
+                Ok(body == line || Record::parse(&body).is_ok_and(|known| known == *record))
+            };
+            if new == 0 && !known().map_err(&fail)? {
+                return Err(StoreError::Taken(record.run.clone()));
+            }
         }
         change.commit().map_err(&fail)?;
         Ok(added)
@@ -281,6 +315,12 @@ mod tests {
         let mut store = Store::open(&path).unwrap();
         assert_eq!(store.add(&records).unwrap(), 3);
         assert_eq!(store.add(&records).unwrap(), 0, "the same again");
+        let other = Record { command: vec!["x".to_owned()], ..place("run 1", "b", 0) };
+        let error = store.add(&[place("run 1", "b", 1), other]).unwrap_err().to_string();
+        assert!(error.contains("`run 1` holds another record"), "{error}");
+        let error = store.begin("run 1").unwrap_err().to_string();
+        assert!(error.contains("another --name"), "{error}");
+        store.begin("run 2").unwrap();
         drop(store);
         let store = Store::open(&path).unwrap();
         assert_eq!(store.records("run 1", Some("a")).unwrap(), records[..2]);

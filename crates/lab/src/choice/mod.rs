@@ -135,7 +135,7 @@ pub fn measure_link(
     let (mut rates, mut trips) = (Vec::new(), Histogram::default());
     let mut once = || -> Result<(), StageError> {
         rates.push(measure(stage, &row, &how)?.rate_pps);
-        trips.merge(&trip(stage, &row, &round)?.from_due);
+        trips.merge(&trip(stage, &row, &round, None)?.from_due);
         Ok(())
     };
     let refused = match (0..repeat.max(1)).try_for_each(|_| once()) {

@@ -3,6 +3,8 @@
 use millstream_dsp::noise::Noise;
 use serde::Serialize;
 
+use super::middle;
+
 /// Resamplings.
 const TIMES: usize = 2000;
 
@@ -17,36 +19,34 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// The ratio of two figures: starts, each with its samples, of the base and of the other. Starts
-/// are drawn anew with replacement, and so are the samples of each (Davison, Hinkley, *Bootstrap
-/// Methods and their Application*, 1997, section 3.8); the interval is that of percentiles.
+/// The ratio of two figures: starts, each with its samples, of the base and of the other. A figure
+/// is the median over starts of the median over samples. Starts are drawn anew with replacement,
+/// and so are the samples of each (Davison, Hinkley, *Bootstrap Methods and their Application*,
+/// 1997, section 3.8); the interval is that of percentiles.
 #[must_use]
 pub fn ratio(base: &[Vec<f64>], other: &[Vec<f64>], seed: u64) -> Interval {
     let mut random = Noise::new(seed);
     let mut ratios: Vec<f64> = (0..TIMES)
-        .map(|_| (resampled(other, &mut random) - resampled(base, &mut random)).exp())
+        .map(|_| resampled(other, &mut random) / resampled(base, &mut random).max(1.0))
         .collect();
     ratios.sort_by(f64::total_cmp);
     let at = |share: f64| ratios[(share * (TIMES - 1) as f64).round() as usize];
-    let estimate = (level(other) - level(base)).exp();
+    let level =
+        |starts: &[Vec<f64>]| middle(&starts.iter().map(|start| middle(start)).collect::<Vec<_>>());
+    let estimate = level(other) / level(base).max(1.0);
     Interval { estimate, low: at(0.025).min(estimate), high: at(0.975).max(estimate) }
 }
 
-/// Mean over starts of the mean logarithm of their samples.
-fn level(starts: &[Vec<f64>]) -> f64 {
-    let of_start =
-        |start: &Vec<f64>| start.iter().map(|x| x.max(1.0).ln()).sum::<f64>() / start.len() as f64;
-    starts.iter().map(of_start).sum::<f64>() / starts.len() as f64
-}
-
 fn resampled(starts: &[Vec<f64>], random: &mut Noise) -> f64 {
-    let mut sum = 0.0;
-    for _ in 0..starts.len() {
-        let start = &starts[draw(random, starts.len())];
-        let samples = (0..start.len()).map(|_| start[draw(random, start.len())].max(1.0).ln());
-        sum += samples.sum::<f64>() / start.len() as f64;
-    }
-    sum / starts.len() as f64
+    let figures: Vec<f64> = (0..starts.len())
+        .map(|_| {
+            let start = &starts[draw(random, starts.len())];
+            let samples: Vec<f64> =
+                (0..start.len()).map(|_| start[draw(random, start.len())]).collect();
+            middle(&samples)
+        })
+        .collect();
+    middle(&figures)
 }
 
 fn draw(random: &mut Noise, below: usize) -> usize {
@@ -75,5 +75,12 @@ mod tests {
         }
         // Percentile intervals of six starts are somewhat too narrow.
         assert!((170..=199).contains(&held), "{held} of 200 intervals");
+    }
+
+    #[test]
+    fn one_wild_start_does_not_move_the_ratio() {
+        let mut other = vec![vec![100.0]; 6];
+        other[5] = vec![1000.0];
+        assert_eq!(ratio(&vec![vec![100.0]; 6], &other, 1).estimate, 1.0);
     }
 }

@@ -4,7 +4,7 @@
 //! differ most is tested against random orders of the same starts, and either side of it is
 //! searched in turn (Fryzlewicz, *Annals of Statistics* 42, 2014, with every stretch, because sets
 //! are few, and a permutation test, because starts are). Ranks, because a single wild start must
-//! not decide.
+//! not decide. Last, parts that differ by too little to matter are joined.
 
 use millstream_dsp::noise::Noise;
 use serde::Serialize;
@@ -25,73 +25,97 @@ pub struct Change {
     pub p: f64,
 }
 
-/// The changes along sets, each the figures of its starts; in the order of the sets.
+/// What the starts say.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Found {
+    /// The changes, in the order of the sets.
+    pub changes: Vec<Change>,
+    /// Sets of which nothing is known: had their figure been clear of all others', so few starts
+    /// could not have shown it.
+    pub untold: Vec<usize>,
+}
+
+/// The changes along sets, each the figures of its starts.
 #[must_use]
-pub fn change_points(sets: &[Vec<f64>], rule: &Rule) -> Vec<Change> {
+pub fn change_points(sets: &[Vec<f64>], rule: &Rule) -> Found {
     let mut random = Noise::new(rule.seed);
-    let mut changes = Vec::new();
-    search(sets, 0, rule, &mut random, &mut changes);
-    changes.sort_by_key(|change| change.at);
-    changes
+    let mut found = Found::default();
+    search(sets, 0, rule, &mut random, &mut found);
+    found.changes.sort_by_key(|change| change.at);
+    let smallest = (1.0 + rule.effect_min).ln();
+    // Ranks do not see sizes: only when all is divided can a part be held against its neighbours.
+    while let Some(index) = measure(sets, &mut found.changes)
+        && found.changes[index].ratio.ln().abs() < smallest
+    {
+        found.changes.remove(index);
+    }
+    found.untold.sort_unstable();
+    found
 }
 
-/// Whether the clearest difference that so few starts can show is no evidence.
-pub(super) fn too_few(sets: &[Vec<f64>], alpha: f64) -> bool {
-    let all: usize = sets.iter().map(Vec::len).sum();
-    let mut before = 0;
-    let best = sets.iter().map(|set| {
-        before += set.len();
-        2.0 / ways(all, before)
-    });
-    sets.len() > 1 && best.fold(f64::INFINITY, f64::min) > alpha
+/// Sets each change's ratio, between the parts on its sides; the smallest of them.
+fn measure(sets: &[Vec<f64>], changes: &mut [Change]) -> Option<usize> {
+    let mut edges = vec![0];
+    edges.extend(changes.iter().map(|change| change.at));
+    edges.push(sets.len());
+    let part = |from: usize, to: usize| middle(&sets[from..to].concat()).max(1.0);
+    for (change, edges) in changes.iter_mut().zip(edges.windows(3)) {
+        change.ratio = part(edges[1], edges[2]) / part(edges[0], edges[1]);
+    }
+    let size = |index: &usize| changes[*index].ratio.ln().abs();
+    (0..changes.len()).min_by(|a, b| size(a).total_cmp(&size(b)))
 }
 
-/// Ways to choose some of all.
-fn ways(all: usize, some: usize) -> f64 {
-    (0..some.min(all - some)).map(|k| (all - k) as f64 / (k + 1) as f64).product()
-}
-
-fn search(
-    sets: &[Vec<f64>],
-    offset: usize,
-    rule: &Rule,
-    random: &mut Noise,
-    changes: &mut Vec<Change>,
-) {
+fn search(sets: &[Vec<f64>], offset: usize, rule: &Rule, random: &mut Noise, found: &mut Found) {
     if sets.len() < 2 {
         return;
     }
-    let values: Vec<f64> = sets.iter().flatten().copied().collect();
+    let values = sets.concat();
     let mut edges = vec![0];
     edges.extend(sets.iter().scan(0, |end, set| {
         *end += set.len();
         Some(*end)
     }));
     let mut ranks = ranks(&values);
-    let found = strongest(&ranks, &edges);
-    let mut as_strong = 0;
+    let split = strongest(&ranks, &edges);
+    let mut by_chance = Vec::new();
     for _ in 0..ORDERS {
         shuffle(&mut ranks, random);
-        let by_chance = strongest(&ranks, &edges).statistic;
-        as_strong += u32::from(by_chance >= found.statistic * (1.0 - 1e-12));
+        by_chance.push(strongest(&ranks, &edges).statistic);
     }
-    let p = f64::from(1 + as_strong) / f64::from(1 + ORDERS);
-    let [from, at, to] = found.sets;
-    let part = |from: usize, to: usize| middle(&values[edges[from]..edges[to]]);
-    let ratio = part(at, to) / part(from, at).max(1.0);
-    if p > rule.alpha || ratio.ln().abs() < (1.0 + rule.effect_min).ln() {
+    let chance = |statistic: f64| {
+        let as_strong = by_chance.iter().filter(|other| **other >= statistic * (1.0 - 1e-12));
+        (1 + as_strong.count()) as f64 / f64::from(1 + ORDERS)
+    };
+    let p = chance(split.statistic);
+    if p > rule.alpha {
+        let clear = |set: &usize| chance(strongest(&standing_out(&edges, *set), &edges).statistic);
+        let untold = (1..sets.len()).filter(|set| clear(set) > rule.alpha);
+        found.untold.extend(untold.map(|set| offset + set));
         return;
     }
-    changes.push(Change { at: offset + at, ratio, p });
-    let (left, right) = sets.split_at(at);
-    search(left, offset, rule, random, changes);
-    search(right, offset + at, rule, random, changes);
+    found.changes.push(Change { at: offset + split.at, ratio: 1.0, p });
+    let (left, right) = sets.split_at(split.at);
+    search(left, offset, rule, random, found);
+    search(right, offset + split.at, rule, random, found);
+}
+
+/// The ranks when all values of one set are above those of the others, which are alike.
+fn standing_out(edges: &[usize], set: usize) -> Vec<f64> {
+    let all = edges[edges.len() - 1];
+    let own = edges[set]..edges[set + 1];
+    let others = (all - own.len()) as f64;
+    let rank = |index: usize| match own.contains(&index) {
+        true => others + (own.len() as f64 + 1.0) / 2.0,
+        false => (others + 1.0) / 2.0,
+    };
+    (0..all).map(rank).collect()
 }
 
 /// A stretch of sets, and a boundary in it.
 struct Split {
-    /// The first set, the first behind the boundary, and the one behind the last.
-    sets: [usize; 3],
+    /// The first set behind the boundary.
+    at: usize,
     statistic: f64,
 }
 
@@ -106,7 +130,7 @@ fn strongest(ranks: &[f64], edges: &[usize]) -> Split {
         let count = (edges[to] - edges[from]) as f64;
         (count, (sums[edges[to]] - sums[edges[from]]) / count)
     };
-    let mut best = Split { sets: [0, 1, edges.len() - 1], statistic: -1.0 };
+    let mut best = Split { at: 1, statistic: -1.0 };
     for to in 2..edges.len() {
         for at in 1..to {
             for from in 0..at {
@@ -114,7 +138,7 @@ fn strongest(ranks: &[f64], edges: &[usize]) -> Split {
                 let weight = (left * right / (left + right)).sqrt();
                 let statistic = (behind - before).abs() * weight;
                 if statistic > best.statistic {
-                    best = Split { sets: [from, at, to], statistic };
+                    best = Split { at, statistic };
                 }
             }
         }
@@ -142,28 +166,53 @@ fn shuffle(items: &mut [f64], random: &mut Noise) {
 mod tests {
     use super::*;
 
+    fn changes(sets: &[Vec<f64>]) -> Vec<(usize, f64)> {
+        let found = change_points(sets, &Rule::default());
+        found.changes.iter().map(|change| (change.at, (change.ratio * 100.0).round())).collect()
+    }
+
+    /// So many starts around each base, none like another.
+    fn sets<const N: usize>(bases: [f64; N], starts: u32) -> Vec<Vec<f64>> {
+        let set = |base: f64| (0..starts).map(|n| base * (1.0 + 1e-3 * f64::from(n))).collect();
+        bases.map(set).into()
+    }
+
     #[test]
     fn two_changes_are_found_where_they_are() {
-        let set = |base: f64| (0..5).map(|n| base + f64::from(n)).collect::<Vec<_>>();
-        let sets = [set(100.0), set(101.0), set(300.0), set(301.0), set(100.0), set(99.0)];
-        let found = change_points(&sets, &Rule::default());
-        let at: Vec<_> = found.iter().map(|change| change.at).collect();
-        assert_eq!(at, [2, 4], "{found:?}");
+        let bases = [100.0, 101.0, 300.0, 301.0, 100.0, 99.0];
+        let at: Vec<_> = changes(&sets(bases, 5)).iter().map(|(at, _)| *at).collect();
+        assert_eq!(at, [2, 4]);
     }
 
     #[test]
     fn a_small_change_is_no_news_and_equal_values_are_none() {
-        let sets = [vec![100.0; 8], vec![104.0; 8]];
-        assert_eq!(change_points(&sets, &Rule::default()), []);
-        assert_eq!(change_points(&[vec![5.0; 8], vec![5.0; 8]], &Rule::default()), []);
-        assert_eq!(change_points(&[vec![5.0; 8]], &Rule::default()), []);
+        assert_eq!(changes(&[vec![100.0; 8], vec![104.0; 8]]), []);
+        assert_eq!(changes(&[vec![5.0; 8], vec![5.0; 8]]), []);
+        assert_eq!(changes(&[vec![5.0; 8]]), []);
         assert_eq!(ranks(&[3.0, 1.0, 3.0]), [2.5, 1.0, 2.5]);
     }
 
     #[test]
-    fn how_many_starts_are_enough() {
-        let sets = |count: usize| vec![vec![1.0; count], vec![2.0; count]];
-        assert!(too_few(&sets(4), 0.01) && !too_few(&sets(5), 0.01));
-        assert_eq!((ways(10, 5), ways(10, 10)), (252.0, 1.0));
+    fn a_small_change_does_not_hide_a_large_one_nor_take_its_place() {
+        assert_eq!(changes(&sets([100.0, 104.0, 104.0, 130.0], 6)), [(3, 125.0)]);
+        assert_eq!(changes(&sets([100.0, 104.0, 104.0, 104.0, 125.0], 6)), [(4, 120.0)]);
+        assert_eq!(changes(&sets([100.0, 104.0, 130.0], 6)), [(2, 127.0)]);
+        // Five small steps up are a change, somewhere.
+        assert_eq!(changes(&sets([100.0, 105.0, 110.0, 115.0, 120.0], 6)).len(), 1);
+    }
+
+    #[test]
+    fn a_set_that_could_not_have_stood_out_is_named() {
+        let untold = |starts: u32| {
+            let found = change_points(&sets([100.0, 300.0], starts), &Rule::default());
+            (found.changes.len(), found.untold)
+        };
+        assert_eq!((untold(4), untold(6)), ((0, vec![1]), (1, vec![])));
+        // Whether the way up is found or not: of the way back nothing can be known.
+        let found = change_points(&sets([100.0, 300.0, 100.0], 4), &Rule::default());
+        assert!(found.untold.contains(&2) && found.changes.len() < 2, "{found:?}");
+        // And where all are alike, six starts suffice to say so.
+        let alike = change_points(&sets([100.0; 4], 6), &Rule::default());
+        assert_eq!(alike, Found::default());
     }
 }

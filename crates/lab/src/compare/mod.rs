@@ -6,9 +6,11 @@
 
 mod bootstrap;
 mod change;
+mod set;
 
 pub use bootstrap::{Interval, ratio};
-pub use change::{Change, change_points};
+pub use change::{Change, Found, change_points};
+pub use set::Set;
 
 use std::collections::BTreeMap;
 
@@ -19,15 +21,6 @@ use crate::{Histogram, Summary};
 
 /// Figures that are compared: name and quantile.
 pub const FIGURES: [(&str, f64); 2] = [("p50", 0.5), ("p99", 0.99)];
-
-/// Records that are one side of a comparison.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Set {
-    /// What it is called.
-    pub label: String,
-    /// Its records.
-    pub records: Vec<Record>,
-}
 
 /// What counts as a change.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -57,8 +50,6 @@ pub struct Comparison {
     pub sides: Vec<Side>,
     /// Where the figure changes along the sets.
     pub changes: Vec<Change>,
-    /// So few starts that even the clearest change could be chance.
-    pub too_few: bool,
 }
 
 /// What a set says of a figure.
@@ -74,6 +65,8 @@ pub struct Side {
     pub max_ns: u64,
     /// Over the first set's, with its 95 % interval; none for the first itself.
     pub ratio: Option<Interval>,
+    /// So few starts that a clear change here could not have been told from chance.
+    pub too_few: bool,
 }
 
 /// Compares sets, in their order.
@@ -107,20 +100,16 @@ fn compare_figure(
     let samples: Vec<_> = held.iter().map(|(_, records)| by_start(records, quantile)).collect();
     let starts: Vec<Vec<f64>> =
         samples.iter().map(|set| set.iter().map(|start| middle(start)).collect()).collect();
+    let Found { changes, untold } = change_points(&starts, rule);
     let sides = held.iter().enumerate().map(|(index, (set, records))| Side {
         label: set.label.clone(),
         starts: starts[index].len(),
         figure_ns: middle(&starts[index]),
         max_ns: records.iter().map(|r| r.measured.observed.histogram.max_ns()).max().unwrap_or(0),
         ratio: (index > 0).then(|| ratio(&samples[0], &samples[index], rule.seed)),
+        too_few: untold.contains(&index),
     });
-    Comparison {
-        title: title.to_owned(),
-        figure,
-        sides: sides.collect(),
-        changes: change_points(&starts, rule),
-        too_few: change::too_few(&starts, rule.alpha),
-    }
+    Comparison { title: title.to_owned(), figure, sides: sides.collect(), changes }
 }
 
 /// The figure of each sample, by the start that it belongs to.
@@ -210,6 +199,6 @@ mod tests {
         };
         let sets = [cut(set("a", 2e4, 1)), cut(set("b", 9e4, 2))];
         let found = compare(&sets, &Rule::default());
-        assert!(found.iter().all(|figure| figure.too_few && figure.changes.is_empty()));
+        assert!(found.iter().all(|figure| figure.sides[1].too_few && figure.changes.is_empty()));
     }
 }

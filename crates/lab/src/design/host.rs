@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use millstream_sys::CpuSet;
 use serde_json::Value;
 
+use super::quiet::{self, Watch};
 use super::run::{Bench, Unit};
 use crate::load::Running;
 use crate::record::{Document, Record};
@@ -29,6 +30,8 @@ pub struct Host<'h> {
     pub measured: CpuSet,
     /// From the start of a load to the measurement.
     pub settle: Duration,
+    /// How long to wait for a machine on which nobody else works; zero: not at all.
+    pub quiet: Duration,
     /// Where records go.
     pub keep: Keep<'h>,
     /// Whether somebody asked to end.
@@ -42,13 +45,18 @@ impl Host<'_> {
         let words = |error: crate::load::LoadError| error.to_string();
         let worker: Vec<String> = self.worker.iter().map(|&word| word.to_owned()).collect();
         let start = || (self.program)(&worker);
+        if !self.quiet.is_zero() {
+            quiet::wait(self.quiet, self.ended)?;
+        }
         let profile = &unit.cell.load;
         let mut load =
             Running::begin(profile, &self.allowed, &self.measured, &start).map_err(words)?;
         self.settle();
         load.restart().map_err(words)?;
+        let (watch, since) = (Watch::begin(), Instant::now());
         let output = self.run(&unit.cell.args)?;
-        let seen = load.seen().map_err(words)?;
+        let mut seen = load.seen().map_err(words)?;
+        watch.end(seen.cpu_share * since.elapsed().as_secs_f64()).tell(&mut seen);
         let mut records = read(&output)?;
         for record in &mut records {
             record.load_seen = Some(seen.clone());

@@ -10,6 +10,7 @@
 
 mod host;
 mod plan;
+mod quiet;
 pub mod run;
 pub mod variance;
 

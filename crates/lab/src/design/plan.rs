@@ -39,6 +39,10 @@ pub struct Plan {
     /// From the start of a load to the measurement, seconds.
     #[serde(default = "tenth")]
     pub settle_s: f64,
+    /// Wait so long for a machine on which nobody else works, before each start, seconds; 0: do not
+    /// wait.
+    #[serde(default)]
+    pub quiet_s: f64,
     /// CPUs whose latency is measured: load for `system` stays away from them.
     #[serde(default)]
     pub measured_cpus: CpuSet,
@@ -102,6 +106,8 @@ pub enum PlanError {
 pub struct Cell {
     /// The variant's name.
     pub variant: String,
+    /// Which variant it is, from 0.
+    pub side: u32,
     /// The measurement's name.
     pub name: String,
     /// The profile beside it.
@@ -129,6 +135,9 @@ impl Plan {
         if !(0.0..3600.0).contains(&plan.settle_s) {
             return Err(wrong("settle_s", "lies from 0 to 3600"));
         }
+        if !(0.0..=86_400.0).contains(&plan.quiet_s) {
+            return Err(wrong("quiet_s", "lies from 0 to 86400"));
+        }
         if plan.name.is_empty() || plan.name.contains(['/', '\n']) {
             return Err(wrong("name", "is some text without a slash"));
         }
@@ -145,6 +154,9 @@ impl Plan {
         }
         if !names(plan.variants.iter().map(|variant| &variant.name).collect()) {
             return Err(wrong("variant", "has a name of its own"));
+        }
+        if !names(plan.loads.iter().collect()) {
+            return Err(wrong("loads", "names each profile once"));
         }
         plan.cells()?;
         Ok(plan)
@@ -163,8 +175,9 @@ impl Plan {
         for load in &self.loads {
             let load = profiles.get(load)?;
             for measurement in &self.measurements {
-                cells.extend(variants.iter().map(|variant| Cell {
+                cells.extend((0..).zip(variants).map(|(side, variant)| Cell {
                     variant: variant.name.clone(),
+                    side,
                     name: measurement.name.clone(),
                     load: load.clone(),
                     args: self.arguments(measurement, variant),
@@ -260,9 +273,11 @@ pub(super) mod tests {
         let wrong =
             |from: &str, to: &str| Plan::parse(&PLAN.replace(from, to)).unwrap_err().to_string();
         assert!(wrong("\"idle\", ", "\"idel\", ").contains("no load profile `idel`"));
+        assert!(wrong("\"mine\"]", "\"idle\"]").contains("each profile once"));
         assert!(wrong("samples = 2", "samples = 0").contains("1 or more"));
         assert!(wrong("\"udp\"", "\"timer\"").contains("name of its own"));
         assert!(wrong("seed = 7", "sede = 7").contains("unknown field `sede`"));
         assert!(wrong("\"two\"", "\"a/b\"").contains("without a slash"));
+        assert!(wrong("samples = 2", "quiet_s = -1").contains("`quiet_s` lies from 0"));
     }
 }

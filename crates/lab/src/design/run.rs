@@ -39,6 +39,14 @@ pub trait Bench {
 
     /// Whether somebody asked to end.
     fn ended(&self) -> bool;
+
+    /// Says of a record of a start of `cell` where it belongs.
+    fn place(&self, record: &mut Record, cell: &Cell) {
+        record.variant.clone_from(&cell.variant);
+        record.side = cell.side;
+        record.name.clone_from(&cell.name);
+        record.load.clone_from(&cell.load.name);
+    }
 }
 
 /// Why a run ended before its end.
@@ -115,6 +123,7 @@ pub fn run(plan: &Plan, name: &str, bench: &mut dyn Bench) -> Result<Outcome, Ru
             let unit = Unit { cell: &cells[index], restart: rounds, number };
             let (records, failed) = take(&unit, name, bench)?;
             again += failed;
+            let Some(records) = records else { break 'run "it was asked to end" };
             book.add(plan, &records);
             bench.keep(&records).map_err(RunError::Keep)?;
             starts += 1;
@@ -130,27 +139,36 @@ pub fn run(plan: &Plan, name: &str, bench: &mut dyn Bench) -> Result<Outcome, Ru
     Ok(Outcome { run: name.to_owned(), starts, again, rounds, why, lines: book.lines() })
 }
 
-/// The records of a start, in their places, and how many starts failed before it.
-fn take(unit: &Unit<'_>, run: &str, bench: &mut dyn Bench) -> Result<(Vec<Record>, u32), RunError> {
+/// The records of a start, in their places, and how many starts failed before it. Those of a start
+/// during which somebody asked to end are none: the program was asked as well, and has cut short
+/// what would count as a whole sample.
+fn take(
+    unit: &Unit<'_>,
+    run: &str,
+    bench: &mut dyn Bench,
+) -> Result<(Option<Vec<Record>>, u32), RunError> {
     let cell = unit.cell;
     let mut failed = 0;
     loop {
-        match bench.start(unit) {
+        let outcome = bench.start(unit);
+        if bench.ended() {
+            return Ok((None, failed));
+        }
+        match outcome {
             Ok(mut records) => {
                 for record in &mut records {
-                    record.run = run.to_owned();
-                    record.variant.clone_from(&cell.variant);
-                    record.name.clone_from(&cell.name);
-                    record.load.clone_from(&cell.load.name);
+                    run.clone_into(&mut record.run);
                     record.restart = unit.restart;
+                    bench.place(record, cell);
                 }
-                return Ok((records, failed));
+                return Ok((Some(records), failed));
             }
-            Err(_) if bench.ended() => return Ok((Vec::new(), failed)),
             Err(reason) => {
                 failed += 1;
                 if failed == TRIES {
-                    let cell = format!("{} | {}", cell.name, cell.load.name);
+                    let variant = cell.variant.as_str();
+                    let comma = if variant.is_empty() { "" } else { ", " };
+                    let cell = format!("{variant}{comma}{} | {}", cell.name, cell.load.name);
                     return Err(RunError::Start { cell, reason });
                 }
             }
@@ -216,7 +234,9 @@ mod tests {
         spread: u64,
         fail: u32,
         kept: Vec<Record>,
-        end_after: usize,
+        started: usize,
+        /// Somebody asks to end during this start.
+        end_in: usize,
     }
 
     impl Bench for Fake {
@@ -225,6 +245,7 @@ mod tests {
                 self.fail -= 1;
                 return Err("no luck".to_owned());
             }
+            self.started += 1;
             let base = 10_000 + u64::from(unit.restart % 2) * self.spread;
             let sample = |sample| {
                 let mut record = record("unplaced", &[base + u64::from(sample)]);
@@ -240,12 +261,12 @@ mod tests {
         }
 
         fn ended(&self) -> bool {
-            self.kept.len() >= self.end_after
+            self.started >= self.end_in
         }
     }
 
     fn fake(spread: u64) -> Fake {
-        Fake { spread, fail: 0, kept: Vec::new(), end_after: usize::MAX }
+        Fake { spread, fail: 0, kept: Vec::new(), started: 0, end_in: usize::MAX }
     }
 
     #[test]
@@ -288,9 +309,9 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_is_asked_to_end_keeps_what_it_has() {
+    fn a_run_that_is_asked_to_end_keeps_what_it_has_but_not_what_was_cut_short() {
         let plan = Plan::parse(PLAN).unwrap();
-        let mut bench = Fake { end_after: 6, ..fake(0) };
+        let mut bench = Fake { end_in: 4, ..fake(0) };
         let outcome = run(&plan, "r", &mut bench).unwrap();
         assert_eq!((outcome.starts, outcome.why), (3, "it was asked to end"));
         assert_eq!(bench.kept.len(), 6);

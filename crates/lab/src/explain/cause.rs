@@ -2,10 +2,10 @@
 
 use super::timeline::{Doing, Holder, Stretch, stretches};
 use millstream_sys::trace::{Event, What};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Why a thread was late.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Cause {
@@ -69,12 +69,15 @@ pub struct Outlier {
     pub done_us: f64,
     /// Whether the machine is a guest.
     pub guest: bool,
-    /// Time that the hypervisor says to have taken from the CPU meanwhile, milliseconds.
+    /// Time that the hypervisor may have taken from the CPU meanwhile, by what it says,
+    /// milliseconds.
     pub steal_ms: f64,
+    /// Whether it had work of its own to do before it was done.
+    pub works: bool,
 }
 
 /// What one cause took.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Share {
     /// The cause.
     pub cause: Cause,
@@ -85,7 +88,7 @@ pub struct Share {
 }
 
 /// Why a thread was late.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Explanation {
     /// From the deadline until it was done, microseconds.
     pub late_us: f64,
@@ -152,6 +155,9 @@ struct Facts {
 /// A rival in user space is gone this soon after the thread was woken, microseconds.
 const PREEMPTION_US: f64 = 50.0;
 
+/// From a wake-up to a look at the clock it is not as long as this, microseconds.
+const NOTHING_US: f64 = 100.0;
+
 /// See [`Facts::in_kernel`].
 fn in_kernel(found: &[Stretch]) -> Option<i32> {
     let woken = found.iter().position(|stretch| stretch.doing != Doing::Sleeping)?;
@@ -177,14 +183,17 @@ impl Facts {
             .collect();
         let count = u32::try_from(faults.len()).unwrap_or(u32::MAX);
         let faults = faults.first().zip(faults.last()).map(|(first, last)| (*first, *last, count));
-        let is_waking = |event: &&&Event| event.what == What::Waking { thread: outlier.thread };
+        let is_waking = |event: &&&Event| match event.what {
+            What::Waking { thread, .. } => thread == outlier.thread,
+            _ => false,
+        };
         // By a timer: a thread that wakes another one is running where it pleases.
         let is_timer = |event: &&&Event| {
             let before = |other: &&&Event| {
                 other.cpu == event.cpu && (event.at_us - 20.0..=event.at_us).contains(&other.at_us)
             };
             let mut near = events.iter().filter(before);
-            near.any(|other| matches!(&other.what, What::Timer(name) if name == "hrtimer_wakeup"))
+            near.any(|other| matches!(&other.what, What::Timer(name) if is_wake_up(name)))
         };
         let woken = events.iter().filter(is_waking).find(is_timer).map(|event| event.cpu);
         Self {
@@ -215,7 +224,7 @@ impl Facts {
             },
             (_, Holder::Soft(name)) => one(Cause::SoftInterrupt, name),
             (Doing::Running, Holder::Thread { tid, .. }) if *tid == outlier.thread => {
-                self.own(stretch)
+                self.own(stretch, outlier)
             }
             (_, Holder::Thread { tid: 0, .. }) => match self.woken_elsewhere {
                 Some(cpu) => one(Cause::TimerMigration, &format!("CPU {cpu}")),
@@ -235,9 +244,13 @@ impl Facts {
     }
 
     /// The thread's own time: between its first and its last page fault, and the rest.
-    fn own(&self, stretch: &Stretch) -> Vec<(Cause, String, f64)> {
+    fn own(&self, stretch: &Stretch, outlier: &Outlier) -> Vec<(Cause, String, f64)> {
         let rest = if self.frequency { Cause::Frequency } else { Cause::OwnWork };
         let Some((first, last, count)) = self.faults else {
+            // Whoever has nothing to do, and is at it for so long, did not run.
+            if !outlier.works && stretch.us() > NOTHING_US {
+                return vec![(silence(outlier), format!("CPU {}", outlier.cpu), stretch.us())];
+            }
             return vec![(rest, "its own work".to_owned(), stretch.us())];
         };
         // A fault takes about as long as it is from one to the next.
@@ -271,10 +284,15 @@ impl Facts {
         });
         lines.push(format!("{} interrupts on CPU {} meanwhile", interrupts.count(), outlier.cpu));
         if outlier.steal_ms > 0.0 {
-            lines.push(format!("the hypervisor says it took {:.0} ms", outlier.steal_ms));
+            lines.push(format!("the hypervisor says it took up to {:.0} ms", outlier.steal_ms));
         }
         lines
     }
+}
+
+/// Whether a timer's function wakes a sleeper: of clock_nanosleep, and of a timerfd.
+fn is_wake_up(function: &str) -> bool {
+    matches!(function, "hrtimer_wakeup" | "timerfd_tmrproc")
 }
 
 fn silence(outlier: &Outlier) -> Cause {

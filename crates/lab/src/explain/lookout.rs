@@ -1,34 +1,13 @@
 //! A watched thread and a ring of trace events: waits for outliers and explains them.
 
-use super::cause::{Explanation, Outlier, explain};
+use super::cause::Explanation;
 use super::helper::Helper;
-use super::observer::{Late, Order, Tale, Watch};
-use millstream_sys::trace::{Instance, TraceError};
+use super::observer::{NAME, Order, Tale, Told, Watch};
+use super::recorder::{LEAD, Late, Recorder};
+use millstream_sys::trace::TraceError;
 use std::io;
 use std::process::Command;
-use std::time::Duration;
-
-/// Kibibytes of the ring of each CPU: tenths of a second of a busy machine.
-const RING_KIB: u32 = 4096;
-
-/// Events that tell who had the CPU; those that a kernel lacks are left out.
-const EVENTS: [&str; 12] = [
-    "sched/sched_switch",
-    "sched/sched_waking",
-    "sched/sched_migrate_task",
-    "irq/irq_handler_entry",
-    "irq/irq_handler_exit",
-    "irq/softirq_entry",
-    "irq/softirq_exit",
-    "irq_vectors",
-    "timer/hrtimer_expire_entry",
-    "signal/signal_generate",
-    "power/cpu_frequency",
-    "exceptions",
-];
-
-/// From when the ring runs until an outlier may be: its deadline is in the ring then.
-const LEAD: Duration = Duration::from_millis(20);
+use std::time::{Duration, Instant};
 
 /// Patience for a process that starts, and for one that answers.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -57,12 +36,10 @@ pub struct Lookout {
     watch: Watch,
     observer: Helper,
     thread: i32,
-    ring: Instance,
-    guest: bool,
-    steal_before: Option<u64>,
+    recorder: Recorder,
     /// An outlier that came while it was being armed.
-    early: Option<Late>,
-    last: Option<Late>,
+    early: Option<Told>,
+    last: Option<Told>,
 }
 
 impl Lookout {
@@ -71,10 +48,7 @@ impl Lookout {
     /// # Errors
     /// [`LookoutError`].
     pub fn open(watch: &Watch, start: StartObserver) -> Result<Self, LookoutError> {
-        let ring = Instance::create(RING_KIB)?;
-        for events in EVENTS {
-            ring.enable(events)?;
-        }
+        let recorder = Recorder::open(NAME)?;
         let observer = Helper::start(start(watch)?)?;
         let line = observer.hear(PATIENCE)?;
         let thread = match line.as_deref().map(serde_json::from_str) {
@@ -82,23 +56,8 @@ impl Lookout {
             Some(Ok(Tale::Failed(reason))) => return Err(LookoutError::Watched(reason)),
             _ => return Err(LookoutError::Watched("it says nothing".to_owned())),
         };
-        // Page faults of all others would fill the ring.
-        let _ = ring.filter("exceptions", &format!("common_pid == {thread}"));
-        let guest = std::fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| {
-            let flags = text.lines().find(|line| line.starts_with("flags"));
-            flags.is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"))
-        });
         let watch = watch.clone();
-        Ok(Self {
-            watch,
-            observer,
-            thread,
-            ring,
-            guest,
-            steal_before: None,
-            early: None,
-            last: None,
-        })
+        Ok(Self { watch, observer, thread, recorder, early: None, last: None })
     }
 
     /// Number of the process that is watched.
@@ -112,11 +71,10 @@ impl Lookout {
     /// # Errors
     /// [`LookoutError`].
     pub fn arm(&mut self) -> Result<(), LookoutError> {
-        self.ring.start()?;
+        self.recorder.start()?;
         std::thread::sleep(LEAD);
-        self.steal_before = steal_ticks(self.watch.cpu);
         self.early = None;
-        self.order(&Order::Arm(self.ring.switch()))?;
+        self.order(&Order::Arm(self.recorder.switch()))?;
         loop {
             match self.hear(PATIENCE)? {
                 Some(Tale::Armed) => return Ok(()),
@@ -143,7 +101,7 @@ impl Lookout {
 
     /// The outlier that was waited for last.
     #[must_use]
-    pub fn last(&self) -> Option<Late> {
+    pub fn last(&self) -> Option<Told> {
         self.last
     }
 
@@ -155,19 +113,33 @@ impl Lookout {
     pub fn wait(&mut self, patience: Duration) -> Result<Option<Explanation>, LookoutError> {
         let mut late = self.early.take();
         if late.is_none() {
-            late = self.late_within(patience)?;
+            late = self.late_in_steps(patience)?;
         }
         if late.is_none() {
             self.order(&Order::Disarm)?;
             // It may have come just then.
             late = self.late_within(Duration::from_millis(20))?;
         }
-        self.ring.stop()?;
+        self.recorder.stop()?;
         self.last = late;
         late.map(|late| self.explain(late)).transpose()
     }
 
-    fn late_within(&self, patience: Duration) -> Result<Option<Late>, LookoutError> {
+    /// Looks after the recorder meanwhile.
+    fn late_in_steps(&mut self, patience: Duration) -> Result<Option<Told>, LookoutError> {
+        const STEP: Duration = Duration::from_millis(50);
+        let end = Instant::now() + patience;
+        while Instant::now() < end {
+            let left = end.saturating_duration_since(Instant::now());
+            if let Some(late) = self.late_within(STEP.min(left))? {
+                return Ok(Some(late));
+            }
+            self.recorder.look();
+        }
+        Ok(None)
+    }
+
+    fn late_within(&self, patience: Duration) -> Result<Option<Told>, LookoutError> {
         match self.hear(patience)? {
             None => Ok(None),
             Some(Tale::Late(late)) => Ok(Some(late)),
@@ -175,30 +147,14 @@ impl Lookout {
         }
     }
 
-    fn explain(&self, late: Late) -> Result<Explanation, LookoutError> {
-        let steal = steal_ticks(self.watch.cpu).zip(self.steal_before);
-        let ticks = steal.map_or(0, |(after, before)| after.saturating_sub(before));
-        let per_second = rustix::param::clock_ticks_per_second().max(1);
-        let outlier = Outlier {
-            thread: self.thread,
-            cpu: self.watch.cpu,
-            deadline_us: late.deadline_ns as f64 / 1e3,
-            done_us: late.done_ns as f64 / 1e3,
-            guest: self.guest,
-            steal_ms: ticks as f64 * 1e3 / per_second as f64,
-        };
-        Ok(explain(&self.ring.events()?, &outlier))
+    fn explain(&self, told: Told) -> Result<Explanation, LookoutError> {
+        let Told { deadline_ns, done_ns, pages_gone: works } = told;
+        let late = Late { thread: self.thread, cpu: self.watch.cpu, deadline_ns, done_ns, works };
+        Ok(self.recorder.explain(&late)?)
     }
 
     fn order(&mut self, order: &Order) -> Result<(), LookoutError> {
         let line = serde_json::to_string(order).map_err(io::Error::other)?;
         Ok(self.observer.say(&line)?)
     }
-}
-
-/// Time that the hypervisor has taken from a CPU, clock ticks (proc_stat(5)).
-fn steal_ticks(cpu: usize) -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/stat").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix(&format!("cpu{cpu} ")))?;
-    line.split_whitespace().nth(7)?.parse().ok()
 }

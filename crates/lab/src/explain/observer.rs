@@ -10,18 +10,17 @@
 //!   ◀ {"late": {"deadline_ns": …, "done_ns": …}}    an outlier; it is armed no more
 //! ```
 
+use super::trip::Trip;
+use crate::timer::{now_ns, sleep_to};
 use millstream_sys::sched::{self, Class};
 use millstream_sys::thread::{name_current_thread, pin_current_thread};
-use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
-use rustix::thread::clock_nanosleep_absolute;
-use rustix::time::{ClockId, Timespec, clock_gettime};
 use serde::{Deserialize, Serialize};
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// What is watched.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -57,14 +56,14 @@ pub enum Tale {
     /// It looks out.
     Armed,
     /// It was late.
-    Late(Late),
+    Late(Told),
     /// It cannot go on.
     Failed(String),
 }
 
 /// An answer that came late, on CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Late {
+pub struct Told {
     /// When it was due, nanoseconds.
     pub deadline_ns: u64,
     /// When it came, nanoseconds.
@@ -73,15 +72,17 @@ pub struct Late {
     pub pages_gone: bool,
 }
 
+/// The name of the thread that is watched.
+pub(super) const NAME: &str = "ms-watched";
+
 /// Memory that is worked on when its pages were taken away, bytes.
 const MEMORY: usize = 16 << 20;
 const PAGE: usize = 4096;
 
 #[derive(Default)]
 struct Orders {
-    /// The ring to be stopped; behind the lock for a moment at each order only.
-    switch: Mutex<Option<File>>,
-    armed: AtomicBool,
+    /// Stops the ring.
+    trip: Trip,
     /// It is to be said that it is armed.
     new: AtomicBool,
     faults: AtomicBool,
@@ -117,13 +118,8 @@ pub fn watch(
         sleep_to(deadline_ns)?;
         let pages_gone = memory.work();
         let done_ns = now_ns();
-        if done_ns - deadline_ns > plan.threshold_ns && orders.armed.swap(false, Ordering::Relaxed)
-        {
-            let switch = orders.switch.lock().unwrap_or_else(PoisonError::into_inner).take();
-            if let Some(mut switch) = switch {
-                switch.write_all(b"0")?;
-            }
-            tell(output, &Tale::Late(Late { deadline_ns, done_ns, pages_gone }))?;
+        if done_ns - deadline_ns > plan.threshold_ns && orders.trip.pull()? {
+            tell(output, &Tale::Late(Told { deadline_ns, done_ns, pages_gone }))?;
         }
         if orders.new.swap(false, Ordering::Relaxed) {
             tell(output, &Tale::Armed)?;
@@ -137,7 +133,7 @@ pub fn watch(
 
 fn take_place(plan: &Watch) -> Result<(), String> {
     pin_current_thread(plan.cpu).map_err(|error| error.to_string())?;
-    let _ = name_current_thread("ms-watched");
+    let _ = name_current_thread(NAME);
     let class: Class = plan.class.parse().map_err(|error| format!("{error}"))?;
     sched::set_current_thread(class).map_err(|error| error.to_string())
 }
@@ -146,15 +142,10 @@ fn listen(input: impl BufRead, orders: &Orders) {
     for line in input.lines().map_while(Result::ok) {
         match serde_json::from_str(&line) {
             Ok(Order::Arm(path)) => {
-                let switch = OpenOptions::new().write(true).open(path).ok();
-                *orders.switch.lock().unwrap_or_else(PoisonError::into_inner) = switch;
-                orders.armed.store(true, Ordering::Relaxed);
+                orders.trip.arm(OpenOptions::new().write(true).open(path).ok());
                 orders.new.store(true, Ordering::Relaxed);
             }
-            Ok(Order::Disarm) => {
-                orders.armed.store(false, Ordering::Relaxed);
-                *orders.switch.lock().unwrap_or_else(PoisonError::into_inner) = None;
-            }
+            Ok(Order::Disarm) => orders.trip.disarm(),
             Ok(Order::Faults) => orders.faults.store(true, Ordering::Relaxed),
             Err(_) => {}
         }
@@ -211,25 +202,6 @@ impl Drop for Memory {
         // SAFETY: the mapping of this value, which nobody uses any more.
         let _ = unsafe { rustix::mm::munmap(self.start.cast(), MEMORY) };
     }
-}
-
-fn sleep_to(deadline_ns: u64) -> io::Result<()> {
-    let until = Timespec {
-        tv_sec: (deadline_ns / 1_000_000_000) as _,
-        tv_nsec: (deadline_ns % 1_000_000_000) as _,
-    };
-    loop {
-        match clock_nanosleep_absolute(ClockId::Monotonic, &until) {
-            Ok(()) => return Ok(()),
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-}
-
-fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }
 
 #[cfg(test)]

@@ -72,7 +72,7 @@ impl State {
     fn before(events: &[Event], cpu: usize, thread: i32) -> Option<Self> {
         let first = events.iter().find(|event| event.cpu == cpu)?;
         let doing = events.iter().find_map(|event| match &event.what {
-            What::Waking { thread: woken } if *woken == thread => Some(Doing::Sleeping),
+            What::Waking { thread: woken, .. } if *woken == thread => Some(Doing::Sleeping),
             What::Switch { next, .. } if *next == thread => Some(Doing::Ready),
             _ if event.thread == thread => Some(Doing::Running),
             _ => None,
@@ -86,7 +86,9 @@ impl State {
 
     fn take(&mut self, event: &Event, cpu: usize, thread: i32) {
         match &event.what {
-            What::Waking { thread: woken } if *woken == thread && self.doing != Doing::Running => {
+            What::Waking { thread: woken, .. }
+                if *woken == thread && self.doing != Doing::Running =>
+            {
                 self.doing = Doing::Ready;
             }
             What::Switch { previous, state, next, .. } => {
@@ -142,6 +144,42 @@ fn left(state: &str) -> Doing {
     }
 }
 
+/// The events with the switches that some kernels do not tell (6.18: from idle). Who runs is in
+/// every line: an idle CPU on which somebody else is met next has switched when it was last heard
+/// of.
+fn completed(events: &[Event], cpu: usize) -> Vec<Event> {
+    let mut complete: Vec<Event> = Vec::with_capacity(events.len());
+    // Where the last event of the CPU is, if nobody ran behind it.
+    let mut idle_at: Option<usize> = None;
+    let mut lost = Vec::new();
+    for event in events {
+        if event.cpu == cpu {
+            if let Some(place) = idle_at.filter(|_| event.thread != 0) {
+                lost.push((place, event.thread, event.name.clone()));
+            }
+            let next = match event.what {
+                What::Switch { next, .. } => next,
+                _ => event.thread,
+            };
+            idle_at = (next == 0).then_some(complete.len());
+        }
+        complete.push(event.clone());
+    }
+    for (place, next, next_name) in lost.into_iter().rev() {
+        let priority = complete[..=place].iter().rev().find_map(|event| match event.what {
+            What::Waking { thread, priority } if thread == next => priority,
+            _ => None,
+        });
+        let (previous, state) = (0, "R".to_owned());
+        // 120 is the ordinary class.
+        let next_priority = priority.unwrap_or(120);
+        let what = What::Switch { previous, state, next, next_name, next_priority };
+        let switch = Event { what, thread: 0, ..complete[place].clone() };
+        complete.insert(place + 1, switch);
+    }
+    complete
+}
+
 /// The stretches of `cpu` and `thread` between two moments, without gaps; none where the trace does
 /// not reach back to the first of them.
 #[must_use]
@@ -155,6 +193,7 @@ pub fn stretches(
     if oldest.at_us > from_us {
         return None;
     }
+    let events = &completed(events, cpu);
     let mut state = State::before(events, cpu, thread)?;
     let mut found: Vec<Stretch> = Vec::new();
     let mut begun_us = from_us;
@@ -231,6 +270,35 @@ mod tests {
         assert_eq!(of(999_999.0, 1_000_310.0), None);
         assert_eq!(stretches(&[], 1, 7, (0.0, 1.0)), None);
         assert_eq!(stretches(&parse(TRACE), 5, 7, (1e6, 2e6)), None, "another CPU");
+    }
+
+    /// As 6.18 tells it: nobody is ever switched to from idle.
+    const FROM_IDLE: &str = "\
+  <idle>-0  [001] d..2. 1.000000: sched_switch: prev_comm=me prev_pid=7 prev_prio=9 prev_state=S \
+        ==> next_comm=swapper/1 next_pid=0 next_prio=120
+  <idle>-0  [001] d.h.. 1.000100: local_timer_entry: vector=236
+  <idle>-0  [001] d.h.. 1.000105: sched_waking: comm=hog pid=8 prio=1 target_cpu=001
+  <idle>-0  [001] d.h.. 1.000110: local_timer_exit: vector=236
+  hog-8     [001] d.h.. 1.000200: local_timer_entry: vector=236
+  hog-8     [001] d.h.. 1.000205: sched_waking: comm=me pid=7 prio=9 target_cpu=001
+  hog-8     [001] d.h.. 1.000210: local_timer_exit: vector=236
+  hog-8     [001] d..2. 1.000900: sched_switch: prev_comm=hog prev_pid=8 prev_prio=1 \
+        prev_state=S ==> next_comm=me next_pid=7 next_prio=9
+";
+
+    #[test]
+    fn a_switch_from_idle_that_is_not_told_is_seen_by_who_runs_next() {
+        let found = stretches(&parse(FROM_IDLE), 1, 7, (1_000_205.0, 1_000_900.0)).unwrap();
+        let hog = |stretch: &&Stretch| {
+            let hog = Holder::Thread { tid: 8, name: "hog".to_owned(), priority: Some(1) };
+            stretch.holder == hog && stretch.doing == Doing::Ready
+        };
+        let us: f64 = found.iter().filter(hog).map(Stretch::us).sum();
+        assert!((us - 690.0).abs() < 1.0, "{found:#?}");
+        let before = stretches(&parse(FROM_IDLE), 1, 7, (1_000_050.0, 1_000_200.0)).unwrap();
+        let idle = Holder::Thread { tid: 0, name: "swapper/1".to_owned(), priority: Some(120) };
+        assert_eq!((&before[0].holder, before[0].to_us.round()), (&idle, 1_000_100.0));
+        assert_eq!(before.last().unwrap().from_us.round(), 1_000_110.0, "{before:#?}");
     }
 
     #[test]

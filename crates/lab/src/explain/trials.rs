@@ -35,8 +35,10 @@ pub const HOG: Duration = Duration::from_millis(5);
 pub const STOP: Duration = Duration::from_millis(5);
 /// The name of the hog's thread.
 const HOG_NAME: &str = "ms-hog";
-/// How long a flood lasts at most, and how long an outlier is waited for.
+/// How long an outlier is waited for.
 const PATIENCE: Duration = Duration::from_millis(500);
+/// How long a flood lasts at most: its sender shares a CPU with whatever else runs there.
+const FLOOD_MAX: Duration = Duration::from_secs(3);
 /// How long nothing is made to happen.
 const CALM: Duration = Duration::from_millis(150);
 
@@ -151,7 +153,7 @@ fn inject(
         Injection::Hog => hog(cpu)?,
         Injection::Flood => {
             flood.say("on")?;
-            let found = lookout.wait(PATIENCE);
+            let found = lookout.wait(FLOOD_MAX);
             flood.say("off")?;
             // What is on its way is no part of the next trial.
             std::thread::sleep(Duration::from_millis(50));

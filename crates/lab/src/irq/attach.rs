@@ -18,6 +18,7 @@ use super::board::{Board, command};
 use super::clock::Exchange;
 use super::device::host_ns;
 use super::host::{IrqError, PATIENCE};
+use super::iio::Choice;
 use super::vfio::{self, Ivshmem};
 
 /// Questions about the clock on either side of a measurement.
@@ -33,6 +34,8 @@ pub enum Source<'s> {
     Process(&'s StartImitation<'s>),
     /// Behind the PCI bus of a guest: the first one that vfio-pci has.
     Vfio,
+    /// A real one, through its character device.
+    Iio(Choice<'s>),
 }
 
 /// An imitated device in a process of its own, which ends with this value.
@@ -82,23 +85,30 @@ pub(super) struct Device {
 }
 
 impl Device {
-    /// Takes hold of it, and tells it what the plan wants.
-    pub fn attach(plan: &Plan, source: &Source<'_>) -> Result<Self, IrqError> {
-        let device = match source {
-            Source::Process(start) => {
-                let imitation = Imitation::start(start, Some(plan.device_cpu))?;
-                let line = imitation.line.try_clone()?.into();
-                let board = Board::map(&imitation.memory)?;
-                Self { board, line, imitation: Some(imitation), _behind: None }
-            }
-            Source::Vfio => {
-                let behind = vfio::open()?;
-                let board = Board::map_at(&behind.device, behind.memory_offset)?;
-                let line = behind.line.try_clone()?;
-                Self { board, line, imitation: None, _behind: Some(behind) }
-            }
-        };
-        let board = &device.board;
+    /// Starts one as a process.
+    pub fn start(plan: &Plan, start: &StartImitation<'_>) -> Result<Self, IrqError> {
+        let imitation = Imitation::start(start, Some(plan.device_cpu))?;
+        let line = imitation.line.try_clone()?.into();
+        let board = Board::map(&imitation.memory)?;
+        Ok(Self { board, line, imitation: Some(imitation), _behind: None }.told(plan))
+    }
+
+    /// Takes the one behind VFIO.
+    pub fn behind_vfio(plan: &Plan) -> Result<Self, IrqError> {
+        let behind = vfio::open()?;
+        let board = Board::map_at(&behind.device, behind.memory_offset)?;
+        let line = behind.line.try_clone()?;
+        Ok(Self { board, line, imitation: None, _behind: Some(behind) }.told(plan))
+    }
+
+    /// Whether it reads the same clock as this host.
+    pub fn is_here(&self) -> bool {
+        self.imitation.is_some()
+    }
+
+    /// Tells it what the plan wants.
+    fn told(self, plan: &Plan) -> Self {
+        let board = &self.board;
         // One behind VFIO has served others before.
         board.command.store(command::CALIBRATE, Release);
         for block in &board.blocks {
@@ -111,7 +121,7 @@ impl Device {
         board.interrupts.store(plan.interrupts.number(), Relaxed);
         board.period_ns.store(plan.period_ns, Relaxed);
         board.count.store(plan.count, Release);
-        Ok(device)
+        self
     }
 
     /// Questions about the clock.

@@ -49,6 +49,10 @@ pub struct Taken {
     pub cpu_ns_per_block: f64,
     /// How long it took, seconds.
     pub seconds: f64,
+    /// A real device and what triggers it; none of an imitation.
+    pub device: Option<String>,
+    /// What a real device measured first, by channel, as it came.
+    pub values: Vec<(String, i64)>,
 }
 
 /// Why nothing could be measured.
@@ -67,6 +71,9 @@ pub enum IrqError {
     /// There is no device behind VFIO.
     #[error(transparent)]
     Vfio(#[from] super::vfio::VfioError),
+    /// There is no device of the kernel's Industrial I/O, or it cannot be had.
+    #[error(transparent)]
+    Iio(#[from] millstream_sys::iio::IioError),
     /// It does not do what it should.
     #[error("the imitated device does not {0}: its CPU is taken by something of higher priority")]
     Silent(&'static str),
@@ -80,7 +87,14 @@ pub enum IrqError {
 /// # Errors
 /// [`IrqError`].
 pub fn measure(plan: &Plan, source: &Source<'_>, ended: fn() -> bool) -> Result<Taken, IrqError> {
-    let mut device = Device::attach(plan, source)?;
+    match source {
+        Source::Process(start) => imitated(plan, Device::start(plan, start)?, ended),
+        Source::Vfio => imitated(plan, Device::behind_vfio(plan)?, ended),
+        Source::Iio(choice) => super::iio::measure(plan, choice, ended),
+    }
+}
+
+fn imitated(plan: &Plan, mut device: Device, ended: fn() -> bool) -> Result<Taken, IrqError> {
     let before = device.ask()?;
     let begun = Instant::now();
     let run = Run { plan, board: &device.board, over: AtomicBool::new(false) };
@@ -103,9 +117,11 @@ pub fn measure(plan: &Plan, source: &Source<'_>, ended: fn() -> bool) -> Result<
         negative: found.negative,
         clock_bound_ns: calibration.error_ns,
         // The clock of a guest is not the one that the imitation reads.
-        clock_error_ns: matches!(source, Source::Process(_)).then_some(found.clock_error_ns),
+        clock_error_ns: device.is_here().then_some(found.clock_error_ns),
         cpu_ns_per_block: seen.cpu_s * 1e9 / seen.stamps.len() as f64,
         seconds,
+        device: None,
+        values: Vec::new(),
     })
 }
 

@@ -8,6 +8,8 @@
 //! time, so that the parts of the way sum to the whole, block by block. The two clocks are related
 //! by questions to the device before and after ([`clock`]).
 //!
+//! A real device, through the character device of the kernel's Industrial I/O, is [`Source::Iio`].
+//!
 //! With one interrupt a block the device does the housekeeping itself. With two, the first says
 //! that a conversion is done, the driver then starts the transfer, and the second says that that is
 //! done: one more way through the kernel for every block.
@@ -17,11 +19,13 @@ pub mod board;
 pub mod clock;
 pub mod device;
 mod host;
+mod iio;
 mod stages;
 mod vfio;
 
 pub use attach::{Imitation, Source, StartImitation};
 pub use host::{IrqError, Taken, measure};
+pub use iio::Choice;
 pub use vfio::VfioError;
 
 use millstream_sys::sched::Class;

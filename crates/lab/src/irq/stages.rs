@@ -56,22 +56,30 @@ pub(super) fn analyse(
         Interrupts::One => &ONE,
         Interrupts::Two => &TWO,
     };
+    let all = || stamps.iter().map(|stamp| times(stamp, interrupts, calibration));
+    let error = |(times, stamp): (Vec<i64>, &Stamps)| times[0].abs_diff(stamp.truth_ns as i64);
+    let clock_error_ns = all().zip(stamps).map(error).max().unwrap_or(0);
+    Analysis { clock_error_ns, ..sum_up(names, all()) }
+}
+
+/// Sums the parts up, of which `names` are: each block is the host's times at its stations, from
+/// the edge to the read, nanoseconds.
+pub(super) fn sum_up(names: &[&str], blocks: impl Iterator<Item = Vec<i64>>) -> Analysis {
     let mut parts = vec![(Histogram::default(), 0i64); names.len()];
     let mut observed = Observed::default();
-    let (mut total, mut negative, mut clock_error_ns) = (0i64, 0, 0);
-    let begin = stamps.first().map_or(0, |stamps| stamps.read_ns);
-    for stamp in stamps {
-        let times = times(stamp, interrupts, calibration);
+    let (mut total, mut negative, mut begin) = (0i64, 0, None);
+    for times in blocks {
         for (part, pair) in parts.iter_mut().zip(times.windows(2)) {
             let length = pair[1] - pair[0];
             negative += u64::from(length < 0);
             part.0.record(length.max(0) as u64);
             part.1 += length;
         }
-        let whole = stamp.read_ns as i64 - times[0];
+        let read = times[names.len()];
+        let whole = read - times[0];
         total += whole;
-        observed.record(whole.max(0) as u64, stamp.read_ns.saturating_sub(begin));
-        clock_error_ns = clock_error_ns.max(times[0].abs_diff(stamp.truth_ns as i64));
+        let since = read - *begin.get_or_insert(read);
+        observed.record(whole.max(0) as u64, since.max(0) as u64);
     }
     let stage = |(name, (histogram, total)): (&&str, (Histogram, i64))| Stage {
         name: (*name).to_owned(),
@@ -83,7 +91,7 @@ pub(super) fn analyse(
         stages: names.iter().zip(parts).map(stage).collect(),
         total_ns: total.max(0) as u64,
         negative,
-        clock_error_ns,
+        clock_error_ns: 0,
     }
 }
 

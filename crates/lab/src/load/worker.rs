@@ -3,7 +3,7 @@
 
 use std::io::{self, BufRead, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::thread;
 
 use millstream_sys::CpuSet;
@@ -28,6 +28,8 @@ pub(super) struct Order {
 pub(super) struct Tally {
     work: AtomicU64,
     over: AtomicBool,
+    /// Why the first of them that failed after its start did.
+    failed: OnceLock<String>,
 }
 
 impl Tally {
@@ -35,6 +37,12 @@ impl Tally {
     pub fn did(&self, work: u64) -> bool {
         self.work.fetch_add(work, Ordering::Relaxed);
         !self.over.load(Ordering::Relaxed)
+    }
+
+    /// What is answered: the work, or why it is not all done that should be.
+    fn answer(&self) -> String {
+        let work = || self.work.load(Ordering::Relaxed).to_string();
+        self.failed.get().cloned().unwrap_or_else(work)
     }
 }
 
@@ -54,7 +62,7 @@ pub fn serve(input: impl BufRead, output: &mut impl Write) -> io::Result<()> {
     output.flush()?;
     for line in lines {
         line?;
-        writeln!(output, "{}", tally.work.load(Ordering::Relaxed))?;
+        writeln!(output, "{}", tally.answer())?;
         output.flush()?;
     }
     // They end soon, or with the process.
@@ -75,7 +83,9 @@ fn begin(order: &Order, tally: &Arc<Tally>) -> Result<(), String> {
             let _ = name_current_thread(&format!("ms-load-{index}"));
             let confined = confine_current_thread(&cpus).map_err(|error| error.to_string());
             if let Err(reason) = confined.and_then(|()| kinds::run(&kind, &tally, &tell)) {
-                let _ = tell.send(Err(reason));
+                // Whoever waits for the start, or for work, is told.
+                let _ = tell.send(Err(reason.clone()));
+                let _ = tally.failed.set(reason);
             }
         };
         thread::Builder::new().spawn(body).map_err(|error| error.to_string())?;
@@ -146,6 +156,18 @@ mod tests {
                 assert!(counts.is_sorted() && counts[0] > 0, "{kind:?} {counts:?}");
             }
         }
+    }
+
+    #[test]
+    fn one_that_ends_after_its_start_is_no_worker_any_more() {
+        let tally = Tally::default();
+        assert!(tally.did(7) && tally.answer() == "7");
+        let (kind, (tell, told)) =
+            (Kind::Program { command: vec!["true".to_owned()] }, mpsc::channel());
+        let reason = kinds::run(&kind, &tally, &tell).unwrap_err();
+        assert_eq!(told.recv().unwrap(), Ok(()), "it had begun");
+        tally.failed.set(reason).unwrap();
+        assert!(tally.answer().starts_with("`true` ended"), "{}", tally.answer());
     }
 
     #[test]

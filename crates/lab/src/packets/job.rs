@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Histogram;
+use crate::explain::{LateTrip, Stop};
 
 use super::end::Address;
 use super::plan::{EndPlan, Span};
@@ -61,6 +62,9 @@ pub struct PingPlan {
     pub load_pps: Option<f64>,
     /// Round trips before counting begins.
     pub warm: u64,
+    /// The first round trip that is too long stops a ring of trace events.
+    #[serde(default)]
+    pub stop: Option<Stop>,
 }
 
 /// What a side says.
@@ -70,7 +74,7 @@ pub enum Reply {
     /// It is in its place.
     Ready(Address),
     /// It has done its part.
-    Done(Outcome),
+    Done(Box<Outcome>),
     /// It cannot.
     Failed(String),
 }
@@ -105,4 +109,7 @@ pub struct Trips {
     pub load_sent: u64,
     /// CPU time over time of this side.
     pub cpu_share: f64,
+    /// The one that stopped the ring.
+    #[serde(default)]
+    pub late: Option<LateTrip>,
 }

@@ -1,6 +1,7 @@
 //! Round trips: one after the other, or by the clock, alone or beside load.
 
 use std::collections::VecDeque;
+use std::fs::OpenOptions;
 use std::io;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -8,6 +9,8 @@ use std::time::Instant;
 use millstream_sys::usage::process_cpu_time;
 
 use crate::Histogram;
+use crate::explain::{LateTrip, Stop, Trip};
+use crate::timer::now_ns;
 
 use super::end::{BATCH, End, Look};
 use super::job::{Outcome, PingPlan, Trips};
@@ -66,13 +69,16 @@ impl Probes {
     }
 
     /// One is back. A number that is not under way (a copy, or given up) counts for nothing.
-    pub fn back(&mut self, number: u64, now_ns: u64) {
-        let Some(at) = self.under_way.iter().position(|probe| probe.0 == number) else { return };
-        let Some((_, due_ns, sent_ns)) = self.under_way.remove(at) else { return };
-        if number >= self.warm {
-            self.trips.from_sent.record(now_ns - sent_ns);
-            self.trips.from_due.record(now_ns - due_ns);
+    /// When it was due, where it counts.
+    pub fn back(&mut self, number: u64, now_ns: u64) -> Option<u64> {
+        let at = self.under_way.iter().position(|probe| probe.0 == number)?;
+        let (_, due_ns, sent_ns) = self.under_way.remove(at)?;
+        if number < self.warm {
+            return None;
         }
+        self.trips.from_sent.record(now_ns - sent_ns);
+        self.trips.from_due.record(now_ns - due_ns);
+        Some(due_ns)
     }
 
     /// Gives up those that are too old. A loss counts as a round trip of that length, too: what
@@ -116,12 +122,41 @@ impl Probes {
     }
 }
 
+/// Stops a ring of trace events at the first round trip that is too long.
+struct Watch {
+    trip: Trip,
+    threshold_ns: u64,
+    begun_ns: u64,
+    late: Option<LateTrip>,
+}
+
+impl Watch {
+    fn new(stop: Option<&Stop>) -> Self {
+        let trip = Trip::default();
+        if let Some(stop) = stop {
+            trip.arm(OpenOptions::new().write(true).open(&stop.switch).ok());
+        }
+        let threshold_ns = stop.map_or(u64::MAX, |stop| stop.threshold_ns);
+        Self { trip, threshold_ns, begun_ns: now_ns(), late: None }
+    }
+
+    fn note(&mut self, due_ns: u64, now_ns: u64) -> io::Result<()> {
+        if now_ns - due_ns > self.threshold_ns && self.trip.pull()? {
+            let at = |ns| self.begun_ns + ns;
+            let (due_ns, back_ns) = (at(due_ns), at(now_ns));
+            self.late = Some(LateTrip { begun_ns: self.begun_ns, due_ns, back_ns });
+        }
+        Ok(())
+    }
+}
+
 /// Measures round trips with the side's end.
 pub(super) fn run(side: &mut Side<'_>, plan: &PingPlan) -> io::Result<Outcome> {
     let mut probes = Probes::new(plan.rate_pps.map(Pace::new), plan.warm);
     let load = plan.load_pps.map(Pace::new);
     let mut governor = Governor::new(side.wait);
     let mut numbers = Vec::with_capacity(4 * BATCH);
+    let mut watch = Watch::new(plan.stop.as_ref());
     let (start, cpu_before) = (Instant::now(), process_cpu_time());
     let (mut load_due, mut load_sent) = (0u64, 0u64);
     let all = plan.count + plan.warm;
@@ -160,13 +195,17 @@ pub(super) fn run(side: &mut Side<'_>, plan: &PingPlan) -> io::Result<Outcome> {
         }
         let now_ns = ns_since(start);
         look = governor.next(now_ns, !numbers.is_empty());
-        numbers.drain(..).for_each(|number| probes.back(number, now_ns));
+        for number in numbers.drain(..) {
+            let due_ns = probes.back(number, now_ns);
+            due_ns.map_or(Ok(()), |due_ns| watch.note(due_ns, now_ns))?;
+        }
         probes.give_up(now_ns);
     }
     let seconds = start.elapsed().as_secs_f64();
     let cpu_s = (process_cpu_time() - cpu_before).as_secs_f64();
     let total = probes.count();
-    let trips = Trips { load_sent, cpu_share: cpu_s / seconds, ..probes.trips() };
+    let late = watch.late;
+    let trips = Trips { load_sent, cpu_share: cpu_s / seconds, late, ..probes.trips() };
     let events = side.end.events();
     Ok(Outcome { total, events, trips: Some(trips), ..Outcome::default() })
 }
@@ -242,7 +281,9 @@ mod tests {
             assert!(probes.due(at_ns).is_some());
             probes.sent(at_ns);
         }
-        answers.for_each(|(number, back_ns)| probes.back(number as u64, *back_ns));
+        for (number, back_ns) in answers {
+            probes.back(number as u64, *back_ns);
+        }
         let trips = probes.trips();
         assert_eq!(trips.from_due, truth(pace));
         assert_eq!(trips.from_sent, trips.from_due);

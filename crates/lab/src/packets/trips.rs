@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::explain::Stop;
 use crate::{Histogram, Summary};
 
 use super::end::Address;
@@ -26,11 +27,17 @@ pub struct Round {
     pub fifo: Option<u32>,
 }
 
-/// Measures the round trips of a row once.
+/// Measures the round trips of a row once. The first that is too long stops a ring of trace events,
+/// where there is one.
 ///
 /// # Errors
 /// [`StageError::Refused`] when the row cannot be measured here.
-pub fn trip(stage: &mut Stage, row: &Row, how: &Round) -> Result<Trips, StageError> {
+pub fn trip(
+    stage: &mut Stage,
+    row: &Row,
+    how: &Round,
+    stop: Option<Stop>,
+) -> Result<Trips, StageError> {
     let places = stage.places().clone();
     let job = |half: &Half, index: usize, role| Job {
         end: half.at(&places[index], how.frame_bytes),
@@ -41,7 +48,7 @@ pub fn trip(stage: &mut Stage, row: &Row, how: &Round) -> Result<Trips, StageErr
     let warm = (how.count / 10).clamp(10, 1000);
     let active = |to: Address| {
         let Round { count, rate_pps, load_pps, .. } = *how;
-        job(&row.active, 0, Role::Ping(PingPlan { to, count, rate_pps, load_pps, warm }))
+        job(&row.active, 0, Role::Ping(PingPlan { to, count, rate_pps, load_pps, warm, stop }))
     };
     // Even where each of them is lost.
     let all = (how.count + warm) as f64;

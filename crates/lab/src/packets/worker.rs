@@ -46,7 +46,7 @@ pub fn serve(input: impl BufRead + Send + 'static, output: &mut impl Write) -> i
             Ok(job) => play(&job, &stop, output)?,
             Err(error) => Err(format!("not a job: {error}")),
         };
-        let reply = reply.map_or_else(Reply::Failed, Reply::Done);
+        let reply = reply.map_or_else(Reply::Failed, |outcome| Reply::Done(Box::new(outcome)));
         say(output, &reply)?;
     }
     Ok(())

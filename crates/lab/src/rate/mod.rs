@@ -1,9 +1,11 @@
 //! Sustained rates, measured at the host: a null sink and a signal generator.
 
+mod duplex;
 mod receive;
 mod shares;
 mod transmit;
 
+pub use duplex::{DuplexOutcome, duplex};
 pub use receive::{RxChannelOutcome, RxOutcome, RxPlan, receive};
 pub use transmit::{TxChannelOutcome, TxOutcome, TxPlan, transmit};
 

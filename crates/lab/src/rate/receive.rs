@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 /// Longest wait of one call.
 const PATIENCE: Duration = Duration::from_millis(100);
+/// The same where something is to be done beside it.
+const PATIENCE_BESIDE: Duration = Duration::from_millis(1);
 /// Silence after the start that ends a measurement.
 const SILENCE_MAX: Duration = Duration::from_secs(2);
 /// Packets that one call converts.
@@ -84,11 +86,34 @@ pub struct RxChannelOutcome {
     pub window_p99: f64,
 }
 
+/// How far what is done beside the reception has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Beside {
+    /// It goes on.
+    Going,
+    /// It may end with the reception.
+    Done,
+    /// Everything is to end: the answer is known.
+    End,
+}
+
+/// What is done between two calls that receive, if anything.
+type Task<'t> = Option<&'t mut dyn FnMut() -> Result<Beside, RateError>>;
+
 /// Receives as `plan` says, all channels aligned in time.
 ///
 /// # Errors
 /// [`RateError`]; [`RateError::OtherRate`] when the radio does not take the plan's rate.
 pub fn receive(device: &mut Device, plan: &RxPlan) -> Result<RxOutcome, RateError> {
+    receive_beside(device, plan, None)
+}
+
+/// The same, with a task.
+pub(super) fn receive_beside(
+    device: &mut Device,
+    plan: &RxPlan,
+    task: Task<'_>,
+) -> Result<RxOutcome, RateError> {
     set_rate(device, plan.rate_hz)?;
     let args: Vec<_> = plan.channels.iter().map(|&channel| plan.args(channel)).collect();
     let mut group = device.rx_group(&args)?;
@@ -98,7 +123,7 @@ pub fn receive(device: &mut Device, plan: &RxPlan) -> Result<RxOutcome, RateErro
     let mut lag = Lag::new(plan.rate_hz);
     group.start_continuous(None)?;
     let cpu_before = millstream_sys::usage::process_cpu_time();
-    let drained = drain(&mut group, &mut blocks, &mut lag, plan)?;
+    let drained = drain(&mut group, &mut blocks, &mut lag, plan, task)?;
     let cpu_s = (millstream_sys::usage::process_cpu_time() - cpu_before).as_secs_f64();
 
     let lag_ns = [0.5, 0.99, 1.0].map(|quantile| lag.histogram().quantile_ns(quantile));
@@ -141,14 +166,17 @@ fn drain(
     blocks: &mut [Vec<Complex32>],
     lag: &mut Lag,
     plan: &RxPlan,
+    mut task: Task<'_>,
 ) -> Result<Drained, RateError> {
+    let patience = if task.is_some() { PATIENCE_BESIDE } else { PATIENCE };
     let channels = blocks.len() as u64;
     let mut outs: Vec<_> = blocks.iter_mut().map(Vec::as_mut_slice).collect();
     let began = Instant::now();
     let mut first = None;
     let (mut samples, mut lossless) = (0, true);
     let last = loop {
-        let meta = group.recv(&mut outs, PATIENCE)?;
+        let meta = group.recv(&mut outs, patience)?;
+        let beside = task.as_mut().map_or(Ok(Beside::Done), |task| task())?;
         let last = Instant::now();
         let over = match first {
             None if meta.samples > 0 => {
@@ -165,6 +193,7 @@ fn drain(
             lag.note(last, ticks.wrapping_add(meta.samples as u64));
         }
         lossless &= matches!(meta.event, RxEvent::None | RxEvent::Timeout);
+        let over = over && beside == Beside::Done || beside == Beside::End;
         if over || (plan.until_loss && !lossless) || (plan.ended)() {
             break last;
         }

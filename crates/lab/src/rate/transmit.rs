@@ -95,9 +95,11 @@ pub struct TxChannelOutcome {
 }
 
 /// A generator while it runs.
-struct Generator {
+pub(super) struct Generator {
     group: TxGroup,
     block: Vec<Complex32>,
+    /// Longest wait of one call.
+    pub patience: Duration,
     /// Samples still to send.
     left: u64,
     /// How full the window of each channel was, call by call.
@@ -124,21 +126,7 @@ pub fn transmit(device: &mut Device, plan: &TxPlan) -> Result<TxOutcome, RateErr
         generator.turn()?;
     }
     let cpu_s = (millstream_sys::usage::process_cpu_time() - cpu_before).as_secs_f64();
-    generator.settle()?;
-    let seconds = began.elapsed().as_secs_f64();
-    let whole = generator.is_lossless();
-    let channels = generator.end(&plan.channels);
-    let samples = channels.iter().map(|channel| channel.transmitted).sum::<u64>();
-    Ok(TxOutcome {
-        rate_hz: plan.rate_hz,
-        seconds,
-        samples,
-        sustained_hz: samples as f64 / seconds / plan.channels.len() as f64,
-        lossless: whole && channels.iter().all(TxChannelOutcome::is_lossless),
-        cpu_s,
-        cpu_s_per_gigasample: cpu_s / samples.max(1) as f64 * 1e9,
-        channels,
-    })
+    generator.outcome(plan, began, cpu_s)
 }
 
 /// Whole periods of a tone, at least `samples` long.
@@ -151,7 +139,7 @@ fn tone(samples: usize) -> Vec<Complex32> {
 }
 
 impl Generator {
-    fn open(device: &Device, plan: &TxPlan) -> Result<Self, RateError> {
+    pub fn open(device: &Device, plan: &TxPlan) -> Result<Self, RateError> {
         let args: Vec<_> = plan.channels.iter().map(|&channel| TxArgs::new(channel)).collect();
         let group = device.tx_group(&args)?;
         let packet = group.members().iter().map(TxStreamer::samples_per_packet).max();
@@ -159,6 +147,7 @@ impl Generator {
         Ok(Self {
             group,
             block: tone(packet.unwrap_or(1) * BLOCK_PACKETS),
+            patience: PATIENCE,
             left: samples as u64,
             shares: plan.channels.iter().map(|_| Shares::new()).collect(),
             acknowledged: vec![false; plan.channels.len()],
@@ -168,13 +157,23 @@ impl Generator {
         })
     }
 
+    /// Samples of each channel that are still to be sent.
+    pub fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// Whether something was lost, late or missing.
+    pub fn is_troubled(&self) -> bool {
+        self.troubled
+    }
+
     /// Sends one block on every channel, or what is left.
-    fn turn(&mut self) -> Result<(), RateError> {
+    pub fn turn(&mut self) -> Result<(), RateError> {
         let count = self.block.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
         let meta = TxMetadata { end_of_burst: count as u64 == self.left, ..TxMetadata::now() };
         // The same tone everywhere.
         let slices: [&[Complex32]; CHANNELS_MAX] = [&self.block[..count]; CHANNELS_MAX];
-        let sent = self.group.send(&slices[..self.shares.len()], meta, PATIENCE)?;
+        let sent = self.group.send(&slices[..self.shares.len()], meta, self.patience)?;
         self.left -= sent.samples as u64;
         for (shares, stream) in self.shares.iter_mut().zip(self.group.members()) {
             shares.note(stream.in_flight_bytes(), stream.credit_window_bytes());
@@ -217,6 +216,30 @@ impl Generator {
             self.listen()?;
         }
         Ok(())
+    }
+
+    /// Waits for the end, and says how it was since `began`.
+    pub fn outcome(
+        mut self,
+        plan: &TxPlan,
+        began: Instant,
+        cpu_s: f64,
+    ) -> Result<TxOutcome, RateError> {
+        self.settle()?;
+        let seconds = began.elapsed().as_secs_f64();
+        let whole = self.is_lossless();
+        let channels = self.end(&plan.channels);
+        let samples = channels.iter().map(|channel| channel.transmitted).sum::<u64>();
+        Ok(TxOutcome {
+            rate_hz: plan.rate_hz,
+            seconds,
+            samples,
+            sustained_hz: samples as f64 / seconds / plan.channels.len() as f64,
+            lossless: whole && channels.iter().all(TxChannelOutcome::is_lossless),
+            cpu_s,
+            cpu_s_per_gigasample: cpu_s / samples.max(1) as f64 * 1e9,
+            channels,
+        })
     }
 
     fn is_lossless(&self) -> bool {

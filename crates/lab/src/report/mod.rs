@@ -3,6 +3,7 @@
 //! PNG.
 
 mod figure;
+mod outliers;
 mod page;
 mod tables;
 mod view;

@@ -3,12 +3,12 @@
 use std::fmt::Write;
 
 use super::view::View;
-use super::{HEIGHT, WIDTH, figure, tables};
+use super::{HEIGHT, WIDTH, figure, outliers, tables};
 use crate::chart::{Svg, escape};
 use millstream_sys::Environment;
 
 const STYLE: &str = "
-body { font: 16px/1.5 sans-serif; max-width: 960px; margin: 2em auto; padding: 0 1em;
+body { font: 16px/1.5 sans-serif; max-width: 1080px; margin: 2em auto; padding: 0 1em;
   color: #111; }
 h1 { font-size: 1.6em; } h2 { font-size: 1.25em; margin-top: 2em; }
 .wide { overflow-x: auto; } svg { max-width: 100%; height: auto; }
@@ -16,6 +16,7 @@ table { border-collapse: collapse; font-size: 0.85em; }
 th, td { text-align: left; padding: 0.25em 0.7em; border-bottom: 1px solid #ddd;
   vertical-align: top; }
 th { background: #f3f3f3; } td:not(:first-child):not(:last-child) { white-space: nowrap; }
+th:last-child { min-width: 11em; } td:first-child { min-width: 9em; }
 .key { border-left: 4px solid #0b6e99; padding: 0.5em 1em; background: #f2f8fa; }
 .warn { border-left: 4px solid #c2571a; padding: 0.5em 1em; background: #fdf5f0; }
 ";
@@ -30,6 +31,7 @@ pub fn html(view: &View<'_>) -> String {
          <title>{title}</title><style>{STYLE}</style></head><body>\n<h1>{title}</h1>\n"
     );
     text += &summary(view);
+    let _ = write!(text, "<h2>What was measured</h2>\n{}", tables::commands(view));
     text += "<h2>How late things were</h2>\n";
     text += &tables::latencies(view);
     if view.sets.len() > 1 {
@@ -46,6 +48,7 @@ pub fn html(view: &View<'_>) -> String {
         let _ = writeln!(text, "<figure>{}</figure>", svg.element(&figure.title));
     }
     for (heading, table) in [
+        ("Why some were late", outliers::table(view)),
         ("Where the time goes", tables::stages(view)),
         ("The load beside it", tables::loads(view)),
         ("What others measured", tables::references(view)),
@@ -78,12 +81,15 @@ machine's drift does not favour one side.</li></ul>\n";
 fn summary(view: &View<'_>) -> String {
     let values: u64 = view.records().map(|r| r.measured.observed.histogram.count()).sum();
     let seconds: f64 = view.records().map(|record| record.measured.seconds).sum();
-    let labels: Vec<&str> = view.sets.iter().map(|set| &*set.label).collect();
+    let labels: Vec<_> = view.sets.iter().map(|set| format!("“{}”", set.label)).collect();
+    let begun = || view.records().map(|record| &*record.measured.started);
     let mut text = format!(
-        "<p class=\"key\">{values} latencies from {} samples, {:.0} s of measuring in all; sets: \
-         {}.</p>\n",
+        "<p class=\"key\">{values} latencies from {} samples, {:.0} s of measuring in all, begun \
+         between {} and {}; sets: {}.</p>\n",
         view.records().count(),
         seconds,
+        escape(begun().min().unwrap_or_default()),
+        escape(begun().max().unwrap_or_default()),
         escape(&labels.join(", "))
     );
     for line in findings(view) {
@@ -105,13 +111,16 @@ fn findings(view: &View<'_>) -> Vec<String> {
             let side = &comparison.sides[change.at].label;
             let word = if change.ratio > 1.0 { "slower" } else { "faster" };
             lines.push(format!(
-                "From {side} on, the {} of {} is {word}: {:.2} times what it was before.",
+                "From “{side}” on, the {} of {} is {word}: {:.2} times what it was before.",
                 comparison.figure, comparison.title, change.ratio
             ));
         }
     }
     if lines.is_empty() {
-        let few = view.comparisons.iter().any(|comparison| comparison.too_few);
+        let few = view
+            .comparisons
+            .iter()
+            .any(|comparison| comparison.sides.iter().any(|side| side.too_few));
         let text = if few {
             "No change was found, but some sets have too few starts for one to show."
         } else {
@@ -237,7 +246,7 @@ mod tests {
         for part in [
             "<title>A &amp; B</title>",
             "kernel &lt;old&gt;",
-            "From kernel new on, the p50 of timer, cpu 1 | idle is slower: 10",
+            "From “kernel new” on, the p50 of timer, cpu 1 | idle is slower: 10",
             "cyclictest, Cortex-A53",
             "the maximum so far",
             "</html>",

@@ -29,6 +29,24 @@ pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     text + "</table></div>\n"
 }
 
+/// What was started, by measurement and set; samples that differ in nothing once.
+pub(super) fn commands(view: &View<'_>) -> String {
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for set in view.sets {
+        for record in &set.records {
+            let command = match record.command.join(" ") {
+                none if none.is_empty() => "not recorded".to_owned(),
+                command => command,
+            };
+            let row = vec![record.name.clone(), set.label.clone(), command];
+            if !rows.contains(&row) {
+                rows.push(row);
+            }
+        }
+    }
+    table(&["measurement", "set", "command"], &rows)
+}
+
 /// Each title and set: quantiles, the maximum, what is to be expected, spreads.
 pub(super) fn latencies(view: &View<'_>) -> String {
     let mut rows = Vec::new();
@@ -66,14 +84,14 @@ fn expected(records: &[&Record]) -> String {
     let blocks = BlockMaxima::joined(&observed().map(|one| &one.blocks).collect::<Vec<_>>());
     let values: u64 = observed().map(|one| one.histogram.count()).sum();
     match Estimate::of(&blocks, values * 10, 1) {
-        Some(found) if found.shape > 0.5 => "no bound: the tail is too heavy".to_owned(),
-        Some(found) => format!(
+        Ok(found) if found.shape > 0.5 => "no bound: the tail is too heavy".to_owned(),
+        Ok(found) => format!(
             "{} ({} to {})",
             short_time(found.largest_ns as u64),
             short_time(found.interval_ns.0 as u64),
             short_time(found.interval_ns.1 as u64)
         ),
-        None => "–".to_owned(),
+        Err(_) => "–".to_owned(),
     }
 }
 
@@ -106,7 +124,7 @@ pub(super) fn comparisons(comparisons: &[Comparison]) -> String {
             let verdict = match change {
                 Some(change) => format!("CHANGE here: × {:.2} (p {:.3})", change.ratio, change.p),
                 None if index == 0 => String::new(),
-                None if comparison.too_few => "too few starts to tell".to_owned(),
+                None if side.too_few => "too few starts to tell".to_owned(),
                 None => "no change".to_owned(),
             };
             rows.push(vec![
@@ -120,7 +138,15 @@ pub(super) fn comparisons(comparisons: &[Comparison]) -> String {
             ]);
         }
     }
-    let head = ["measurement | load", "figure", "set", "starts", "median", "over the first", ""];
+    let head = [
+        "measurement | load",
+        "figure",
+        "set",
+        "starts",
+        "median",
+        "ratio to the first (95 %)",
+        "verdict",
+    ];
     table(&head, &rows)
 }
 

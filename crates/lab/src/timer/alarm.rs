@@ -63,12 +63,7 @@ impl Alarm {
     pub fn wait(&mut self) -> io::Result<Woken> {
         let expired = match &self.timer {
             None => {
-                let until = timespec(self.deadline_ns + self.handicap_ns);
-                while let Err(error) = clock_nanosleep_absolute(ClockId::Monotonic, &until) {
-                    if error != rustix::io::Errno::INTR {
-                        return Err(error.into());
-                    }
-                }
+                sleep_to(self.deadline_ns + self.handicap_ns)?;
                 None
             }
             Some(timer) => {
@@ -87,7 +82,7 @@ impl Alarm {
     }
 }
 
-/// A steady beat for whoever needs no figures.
+/// A steady beat.
 pub struct Beat(Alarm);
 
 impl Beat {
@@ -103,17 +98,24 @@ impl Beat {
         })
     }
 
-    /// Sleeps to the next one.
+    /// Sleeps to the next one; how late it is then, nanoseconds.
     ///
     /// # Errors
     /// The kernel's.
-    pub fn wait(&mut self) -> io::Result<()> {
-        self.0.wait().map(drop)
+    pub fn wait(&mut self) -> io::Result<u64> {
+        self.0.wait().map(|woken| woken.late_ns)
     }
 }
 
+/// Sleeps to a moment of CLOCK_MONOTONIC, nanoseconds, however often a signal comes.
+pub(crate) fn sleep_to(deadline_ns: u64) -> io::Result<()> {
+    let until = timespec(deadline_ns);
+    rustix::io::retry_on_intr(|| clock_nanosleep_absolute(ClockId::Monotonic, &until))?;
+    Ok(())
+}
+
 /// CLOCK_MONOTONIC, nanoseconds.
-pub(super) fn now_ns() -> u64 {
+pub(crate) fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }

@@ -17,14 +17,20 @@ use std::time::Duration;
 
 use millstream_sys::sched::{self, Class, ClassError};
 use millstream_sys::thread::{PinError, name_current_thread, pin_current_thread};
+use millstream_sys::trace::TraceError;
 
 use crate::Observed;
-use alarm::{Alarm, now_ns};
+use crate::explain::{Explained, Guard, Late, Snare};
+use alarm::Alarm;
+pub(crate) use alarm::{now_ns, sleep_to};
 
 /// From the start of a thread to its first deadline, nanoseconds.
 const LEAD_NS: u64 = 5_000_000;
 /// How often whoever waits looks whether to end.
 const TICK: Duration = Duration::from_millis(20);
+
+/// What the measuring threads are called: `ms-timer-3` on CPU 3.
+pub const THREADS: &str = "ms-timer-";
 
 /// What is measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,6 +60,10 @@ pub struct Taken {
     pub missed: u64,
     /// How long it took, seconds.
     pub seconds: f64,
+    /// Answers above the threshold of a guard.
+    pub late: u64,
+    /// Those of them that were explained.
+    pub outliers: Vec<Explained>,
 }
 
 /// Why nothing could be measured.
@@ -66,6 +76,9 @@ pub enum TimerError {
     /// A thread has not the class that it should have.
     #[error(transparent)]
     Class(#[from] ClassError),
+    /// Nothing can be traced.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
     /// The kernel gives no timer, or no thread.
     #[error("no timer on CPU {cpu}: {source}")]
     Timer {
@@ -76,38 +89,45 @@ pub enum TimerError {
     },
 }
 
-/// Measures on all CPUs at once; `ended` says that somebody wants it to end early. What the
-/// threads saw, in the order of the plan's CPUs.
+/// Measures on all CPUs at once; `ended` says that somebody wants it to end early. A guard explains
+/// what it finds late meanwhile. What the threads saw, in the order of the plan's CPUs.
 ///
 /// # Errors
 /// [`TimerError`] of the first thread that could not begin; the others are ended.
-pub fn measure(plan: &Plan, ended: fn() -> bool) -> Result<Vec<Taken>, TimerError> {
+pub fn measure(
+    plan: &Plan,
+    mut guard: Option<&mut Guard>,
+    ended: fn() -> bool,
+) -> Result<Vec<Taken>, TimerError> {
     let stop = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let start_ns = now_ns() + LEAD_NS;
-        let stop = &stop;
+    let snare = guard.as_ref().map(|guard| guard.snare());
+    let start_ns = now_ns() + LEAD_NS;
+    let taken: Result<Vec<Taken>, TimerError> = thread::scope(|scope| {
+        let (stop, snare) = (&stop, snare.as_deref());
         let mut threads = Vec::with_capacity(plan.cpus.len());
         for (index, cpu) in plan.cpus.iter().copied().enumerate() {
             // Evenly over the interval, so that threads do not wake at the same moment.
             let phase_ns = plan.interval_ns * index as u64 / plan.cpus.len() as u64;
             let body = move || {
-                let taken = observe(plan, cpu, start_ns + phase_ns, stop);
+                let taken = observe(plan, cpu, start_ns + phase_ns, snare, stop);
                 // One that cannot measure ends all.
                 if taken.is_err() {
                     stop.store(true, Ordering::Relaxed);
                 }
                 taken
             };
-            let builder = thread::Builder::new().name(format!("ms-timer-{cpu}"));
+            let builder = thread::Builder::new().name(format!("{THREADS}{cpu}"));
             let spawned = builder.spawn_scoped(scope, body);
             threads.push(spawned.map_err(|source| {
                 stop.store(true, Ordering::Relaxed);
                 TimerError::Timer { cpu, source }
             })?);
         }
+        let mut guarded = Ok(());
         while threads.iter().any(|thread| !thread.is_finished()) {
             thread::sleep(TICK);
-            if ended() {
+            guarded = guarded.and_then(|()| guard.as_mut().map_or(Ok(()), |guard| guard.turn()));
+            if ended() || guarded.is_err() {
                 stop.store(true, Ordering::Relaxed);
             }
         }
@@ -115,21 +135,46 @@ pub fn measure(plan: &Plan, ended: fn() -> bool) -> Result<Vec<Taken>, TimerErro
             Ok(taken) => taken,
             Err(panic) => std::panic::resume_unwind(panic),
         });
-        taken.collect()
-    })
+        let taken = taken.collect::<Result<_, _>>()?;
+        guarded?;
+        Ok(taken)
+    });
+    let found = guard.map_or(Ok(Vec::new()), Guard::end);
+    let (mut taken, found) = (taken?, found?);
+    for (late, why) in found {
+        let outlier = Explained { at_ns: late.done_ns.saturating_sub(start_ns), why };
+        let own = taken.iter_mut().find(|taken| taken.cpu == late.cpu);
+        own.into_iter().for_each(|taken| taken.outliers.push(outlier.clone()));
+    }
+    Ok(taken)
+}
+
+/// The first of the deadlines from `first_ns` on that is at least an interval ahead.
+fn first_after(now_ns: u64, first_ns: u64, interval_ns: u64) -> u64 {
+    let passed = (now_ns + interval_ns).saturating_sub(first_ns).div_ceil(interval_ns);
+    first_ns + passed * interval_ns
 }
 
 /// The measuring thread: allocates before its first deadline only.
-fn observe(plan: &Plan, cpu: usize, first_ns: u64, stop: &AtomicBool) -> Result<Taken, TimerError> {
+fn observe(
+    plan: &Plan,
+    cpu: usize,
+    first_ns: u64,
+    snare: Option<&Snare>,
+    stop: &AtomicBool,
+) -> Result<Taken, TimerError> {
     let fail = |source| TimerError::Timer { cpu, source };
     pin_current_thread(cpu)?;
     // The kernel's name for it; the thread's own is long.
-    let _ = name_current_thread(&format!("ms-timer-{cpu}"));
+    let _ = name_current_thread(&format!("{THREADS}{cpu}"));
+    let thread = rustix::thread::gettid().as_raw_nonzero().get();
     let mut observed = Observed::default();
-    let mut missed = 0;
+    let (mut missed, mut late) = (0, 0);
+    sched::set_current_thread(plan.class)?;
+    // Deadlines that passed before the thread was in its place are none of its own.
+    let first_ns = first_after(now_ns(), first_ns, plan.interval_ns);
     let mut alarm =
         Alarm::new(plan.mechanism, first_ns, plan.interval_ns, plan.handicap_ns).map_err(fail)?;
-    sched::set_current_thread(plan.class)?;
     let mut last_ns = first_ns;
     for _ in 0..plan.count {
         if stop.load(Ordering::Relaxed) {
@@ -139,8 +184,15 @@ fn observe(plan: &Plan, cpu: usize, first_ns: u64, stop: &AtomicBool) -> Result<
         last_ns = woken.at_ns;
         observed.record(woken.late_ns, woken.at_ns.saturating_sub(first_ns));
         missed += woken.missed;
+        if let Some(snare) = snare.filter(|snare| snare.is_late(woken.late_ns)) {
+            late += 1;
+            let deadline_ns = woken.at_ns - woken.late_ns;
+            let done_ns = woken.at_ns;
+            snare.report(Late { thread, cpu, deadline_ns, done_ns, works: false });
+        }
     }
-    Ok(Taken { cpu, observed, missed, seconds: last_ns.saturating_sub(first_ns) as f64 / 1e9 })
+    let seconds = last_ns.saturating_sub(first_ns) as f64 / 1e9;
+    Ok(Taken { cpu, observed, missed, seconds, late, outliers: Vec::new() })
 }
 
 #[cfg(test)]
@@ -157,7 +209,7 @@ mod tests {
     fn every_cpu_has_all_its_wake_ups_and_none_before_its_deadline() {
         for mechanism in [Mechanism::Nanosleep, Mechanism::Timerfd] {
             let plan = plan(mechanism);
-            let taken = measure(&plan, || false).unwrap();
+            let taken = measure(&plan, None, || false).unwrap();
             let seen: Vec<_> = taken.iter().map(|taken| taken.cpu).collect();
             assert_eq!(seen, plan.cpus);
             for taken in taken {
@@ -170,10 +222,17 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_that_begins_late_is_not_late_for_what_was_before() {
+        assert_eq!(first_after(1_000, 5_000, 500), 5_000, "long ahead");
+        assert_eq!(first_after(4_800, 5_000, 500), 5_500);
+        assert_eq!(first_after(42_100, 5_000, 500), 43_000);
+    }
+
+    #[test]
     fn a_handicap_shows_in_every_wake_up() {
         for mechanism in [Mechanism::Nanosleep, Mechanism::Timerfd] {
             let plan = Plan { handicap_ns: 200_000, ..plan(mechanism) };
-            let taken = measure(&plan, || false).unwrap();
+            let taken = measure(&plan, None, || false).unwrap();
             let min_ns = taken[0].observed.histogram.min_ns();
             assert!(min_ns >= 200_000, "{mechanism:?}: {min_ns}");
         }
@@ -182,10 +241,10 @@ mod tests {
     #[test]
     fn it_ends_when_asked_to_and_a_cpu_that_is_not_there_is_named() {
         let endless = Plan { count: u64::MAX, ..plan(Mechanism::Nanosleep) };
-        let taken = measure(&endless, || true).unwrap();
+        let taken = measure(&endless, None, || true).unwrap();
         assert!(taken.iter().all(|taken| taken.observed.histogram.count() < 1_000_000));
         let nowhere = Plan { cpus: vec![endless.cpus[0], 1023], ..endless };
-        let error = measure(&nowhere, || false).unwrap_err().to_string();
+        let error = measure(&nowhere, None, || false).unwrap_err().to_string();
         assert!(error.starts_with("cannot run on CPU 1023"), "{error}");
     }
 }

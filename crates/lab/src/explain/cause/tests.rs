@@ -19,6 +19,7 @@ fn explained(trace: &str, done_us: f64) -> Explanation {
         done_us: 1e6 + done_us,
         guest: true,
         steal_ms: 0.0,
+        works: true,
     };
     let found = explain(&parse(&trace), &outlier);
     let sum: f64 = found.shares.iter().map(|share| share.us).sum();

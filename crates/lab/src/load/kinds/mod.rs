@@ -11,6 +11,7 @@ use std::sync::mpsc::Sender;
 
 use millstream_dsp::noise::Noise;
 use millstream_sys::sched::{self, Class};
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 use super::profile::Kind;
 use super::worker::Tally;
@@ -50,9 +51,7 @@ pub(super) fn run(
         Kind::Memory { bytes } => {
             ready();
             while did(1) {
-                let mut memory = vec![0u8; *bytes];
-                memory.iter_mut().step_by(PAGE).for_each(|byte| *byte = 1);
-                black_box(&memory);
+                touch(*bytes).map_err(|error| format!("no {bytes} bytes of memory: {error}"))?;
             }
         }
         Kind::Thrash { bytes } => {
@@ -80,6 +79,21 @@ pub(super) fn run(
         Kind::Chatter => chatter::run(ready, did)?,
         Kind::Program { command } => program(command, ready, did)?,
     }
+    Ok(())
+}
+
+/// Maps memory, touches every page of it and gives it back: an allocator would keep it, and no page
+/// would be missing the next time.
+fn touch(bytes: usize) -> std::io::Result<()> {
+    let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
+    // SAFETY: a new mapping at a place that the kernel chooses.
+    let start = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, access, flags)? };
+    for offset in (0..bytes).step_by(PAGE) {
+        // SAFETY: inside the mapping, which nobody else knows.
+        unsafe { start.cast::<u8>().add(offset).write_volatile(1) };
+    }
+    // SAFETY: the mapping made above, which nobody uses any more.
+    unsafe { munmap(start, bytes)? };
     Ok(())
 }
 

@@ -110,6 +110,12 @@ impl Stage {
         &self.places
     }
 
+    /// The processes of the active and the passive side, whose first threads play the jobs.
+    #[must_use]
+    pub fn pids(&self) -> [i32; 2] {
+        [&self.active, &self.passive].map(|side| side.pid().cast_signed())
+    }
+
     /// Where the passive side can be reached by frames, whatever it does.
     #[must_use]
     pub fn passive_mac(&self) -> [u8; 6] {

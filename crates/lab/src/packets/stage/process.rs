@@ -84,7 +84,7 @@ impl Process {
     /// Waits for what it found.
     pub fn finish(&mut self, longest: Duration) -> Result<Outcome, StageError> {
         match self.reply(longest + PATIENCE)? {
-            Reply::Done(outcome) => Ok(outcome),
+            Reply::Done(outcome) => Ok(*outcome),
             Reply::Failed(reason) => Err(StageError::Refused(reason)),
             Reply::Ready(_) => Err(self.fail("began again".to_owned())),
         }

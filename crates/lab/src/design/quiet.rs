@@ -1,0 +1,216 @@
+//! Whether the machine is left alone. An unattended run waits until nobody else works on it, and
+//! says of every sample what others did meanwhile.
+
+use crate::load::Machine;
+use crate::record::LoadSeen;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// A machine is quiet when others take at most this share of all CPUs' time,
+const CPU_SHARE: f64 = 0.05;
+/// and at most so many packets a second pass its hardware.
+const PACKETS_PER_S: f64 = 20.0;
+/// For so long it is looked at.
+const WINDOW: Duration = Duration::from_secs(1);
+/// Kernel ticks of processor time a second, as user space sees them (proc(5), USER_HZ).
+const TICKS_PER_S: f64 = 100.0;
+/// So many of the busiest are named.
+const NAMED: usize = 3;
+
+/// Counters at a moment.
+#[derive(Debug)]
+pub(super) struct Watch {
+    at: Instant,
+    machine: Machine,
+    own_ticks: u64,
+    packets: u64,
+}
+
+/// What others did.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Others {
+    cpu_share: f64,
+    packets_per_s: f64,
+}
+
+impl Watch {
+    pub(super) fn begin() -> Self {
+        let root = Path::new("/");
+        Self {
+            at: Instant::now(),
+            machine: Machine::read(root),
+            own_ticks: own_ticks(root),
+            packets: packets(root),
+        }
+    }
+
+    /// What was done since, beside this process, its children and `load_cpu_s` of a load.
+    pub(super) fn end(&self, load_cpu_s: f64) -> Others {
+        let now = Self::begin();
+        let busy = now.machine.busy_ticks.saturating_sub(self.machine.busy_ticks) as f64;
+        let all = now.machine.all_ticks.saturating_sub(self.machine.all_ticks).max(1) as f64;
+        let own = now.own_ticks.saturating_sub(self.own_ticks) as f64 + load_cpu_s * TICKS_PER_S;
+        let seconds = (now.at - self.at).as_secs_f64().max(1e-9);
+        Others {
+            cpu_share: ((busy - own) / all).clamp(0.0, 1.0),
+            packets_per_s: now.packets.saturating_sub(self.packets) as f64 / seconds,
+        }
+    }
+}
+
+impl Others {
+    fn is_quiet(&self) -> bool {
+        self.cpu_share <= CPU_SHARE && self.packets_per_s <= PACKETS_PER_S
+    }
+
+    /// Puts it into what is kept with a sample.
+    pub(super) fn tell(&self, seen: &mut LoadSeen) {
+        seen.others_cpu_share = self.cpu_share;
+        seen.hardware_packets_per_s = self.packets_per_s;
+        seen.terminals = terminals(Path::new("/"));
+    }
+}
+
+/// Waits until the machine is quiet; who is busy, if that takes longer than `patience`.
+pub(super) fn wait(patience: Duration, ended: fn() -> bool) -> Result<(), String> {
+    let until = Instant::now() + patience;
+    loop {
+        let (watch, before) = (Watch::begin(), ticks(Path::new("/")));
+        std::thread::sleep(WINDOW.min(patience));
+        let others = watch.end(0.0);
+        if others.is_quiet() || ended() {
+            return Ok(());
+        }
+        if Instant::now() >= until {
+            return Err(format!(
+                "the machine is not quiet: others take {:.0} % of its CPUs (mostly {}), and {:.0} \
+                 packets a second pass its hardware; {} terminals are open. End what runs, or \
+                 give `quiet_s` more time",
+                others.cpu_share * 100.0,
+                busiest(&before, &ticks(Path::new("/"))),
+                others.packets_per_s,
+                terminals(Path::new("/")),
+            ));
+        }
+    }
+}
+
+/// Processor time of this process and of children that have ended, ticks (proc_pid_stat(5), 14 to
+/// 17).
+fn own_ticks(root: &Path) -> u64 {
+    let stat = fs::read_to_string(root.join("proc/self/stat")).unwrap_or_default();
+    let tail = stat.rsplit_once(") ").map_or("", |(_, tail)| tail);
+    let fields = tail.split(' ').skip(14 - 3).take(4);
+    fields.filter_map(|field| field.parse::<u64>().ok()).sum()
+}
+
+/// Packets that passed interfaces with hardware behind them.
+fn packets(root: &Path) -> u64 {
+    let entries = fs::read_dir(root.join("sys/class/net")).into_iter().flatten().flatten();
+    let hardware = entries.map(|entry| entry.path()).filter(|path| path.join("device").exists());
+    let read = |path: &Path, name: &str| -> u64 {
+        let text = fs::read_to_string(path.join("statistics").join(name)).unwrap_or_default();
+        text.trim().parse().unwrap_or(0)
+    };
+    hardware.map(|path| read(&path, "rx_packets") + read(&path, "tx_packets")).sum()
+}
+
+/// Terminals of people who are logged in over a network, or of what imitates them.
+fn terminals(root: &Path) -> u32 {
+    let entries = fs::read_dir(root.join("dev/pts")).into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name());
+    names.filter(|name| name.to_string_lossy().bytes().all(|byte| byte.is_ascii_digit())).count()
+        as u32
+}
+
+/// Processor time of every process, by number and name, ticks (proc_pid_stat(5), 14 and 15).
+fn ticks(root: &Path) -> BTreeMap<(u32, String), u64> {
+    let entries = fs::read_dir(root.join("proc")).into_iter().flatten().flatten();
+    let one = |entry: fs::DirEntry| {
+        let number = entry.file_name().to_str()?.parse().ok()?;
+        let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+        let (head, tail) = stat.rsplit_once(") ")?;
+        let name = head.split_once('(')?.1.to_owned();
+        let mut fields = tail.split(' ').skip(14 - 3).map_while(|field| field.parse::<u64>().ok());
+        Some(((number, name), fields.next()? + fields.next()?))
+    };
+    entries.filter_map(one).collect()
+}
+
+/// Names of those that had most.
+fn busiest(before: &BTreeMap<(u32, String), u64>, after: &BTreeMap<(u32, String), u64>) -> String {
+    let own = std::process::id();
+    let mut all: Vec<_> = after
+        .iter()
+        .filter(|((number, _), _)| *number != own)
+        .map(|(who, ticks)| (ticks - before.get(who).unwrap_or(ticks).min(ticks), &who.1))
+        .filter(|(ticks, _)| *ticks > 0)
+        .collect();
+    all.sort_by(|one, other| other.cmp(one));
+    let names: Vec<_> = all.into_iter().take(NAMED).map(|(_, name)| name.as_str()).collect();
+    if names.is_empty() { "the kernel".to_owned() } else { names.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_of_hardware_count_and_terminals_are_seen() {
+        let root = tempfile::tempdir().unwrap();
+        let put = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        put("sys/class/net/eth0/device/vendor", "0x8086\n");
+        put("sys/class/net/eth0/statistics/rx_packets", "5\n");
+        put("sys/class/net/eth0/statistics/tx_packets", "2\n");
+        put("sys/class/net/veth0/statistics/rx_packets", "100\n");
+        put("dev/pts/0", "");
+        put("dev/pts/ptmx", "");
+        assert_eq!((packets(root.path()), terminals(root.path())), (7, 1));
+    }
+
+    #[test]
+    fn the_busiest_are_named() {
+        let of = |list: &[(u32, &str, u64)]| {
+            list.iter().map(|(n, name, ticks)| ((*n, (*name).to_owned()), *ticks)).collect()
+        };
+        let before = of(&[(10, "rustc", 5), (11, "cron", 9), (12, "ssh", 1), (13, "x y", 0)]);
+        let after = of(&[(10, "rustc", 95), (11, "cron", 9), (12, "ssh", 3), (13, "x y", 1)]);
+        assert_eq!(busiest(&before, &after), "rustc, ssh, x y");
+        assert_eq!(busiest(&before, &before), "the kernel");
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("proc/42")).unwrap();
+        let stat = "42 (a) b) S 1 1 1 0 -1 0 0 0 0 0 30 12 0 0 20 0 1 0 5";
+        fs::write(root.path().join("proc/42/stat"), stat).unwrap();
+        assert_eq!(ticks(root.path()), of(&[(42, "a) b", 42)]));
+    }
+
+    #[test]
+    fn what_is_quiet_has_bounds() {
+        let quiet = Others { cpu_share: 0.05, packets_per_s: 20.0 };
+        assert!(quiet.is_quiet());
+        assert!(!Others { cpu_share: 0.06, ..quiet }.is_quiet());
+        assert!(!Others { packets_per_s: 21.0, ..quiet }.is_quiet());
+        let mut seen = LoadSeen::default();
+        quiet.tell(&mut seen);
+        assert_eq!((seen.others_cpu_share, seen.hardware_packets_per_s), (0.05, 20.0));
+    }
+
+    #[test]
+    fn our_own_time_is_not_that_of_others() {
+        let watch = Watch::begin();
+        // A load that took all there is leaves nothing for others.
+        assert!(watch.end(1e9).cpu_share.abs() < f64::EPSILON);
+        let root = tempfile::tempdir().unwrap();
+        assert_eq!(own_ticks(root.path()), 0);
+        fs::create_dir_all(root.path().join("proc/self")).unwrap();
+        let stat = "42 (a) b) S 1 1 1 0 -1 0 0 0 0 0 30 12 5 2 20 0 1 0 5";
+        fs::write(root.path().join("proc/self/stat"), stat).unwrap();
+        assert_eq!(own_ticks(root.path()), 49);
+    }
+}

@@ -1,0 +1,157 @@
+//! A ring of trace events that tell who had the CPU, and what it says of a late answer.
+
+use super::cause::{Explanation, Outlier, explain};
+use super::trips::LateTrip;
+use super::way::{Way, explain_way};
+use millstream_sys::trace::{Instance, TraceError};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Kibibytes of the ring of each CPU: tenths of a second of a busy machine.
+const RING_KIB: u32 = 4096;
+
+/// Events that tell who had the CPU; those that a kernel lacks are left out.
+const EVENTS: [&str; 12] = [
+    "sched/sched_switch",
+    "sched/sched_waking",
+    "sched/sched_migrate_task",
+    "irq/irq_handler_entry",
+    "irq/irq_handler_exit",
+    "irq/softirq_entry",
+    "irq/softirq_exit",
+    "irq_vectors",
+    "timer/hrtimer_expire_entry",
+    "signal/signal_generate",
+    "power/cpu_frequency",
+    "exceptions",
+];
+
+/// From when the ring runs until an outlier may be: its deadline is in the ring then.
+pub(super) const LEAD: Duration = Duration::from_millis(20);
+
+/// How often it is looked how much the hypervisor has taken: up to twice as long before an outlier
+/// counts, too.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// An answer that came late, on CLOCK_MONOTONIC.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Late {
+    /// The thread that was late.
+    pub thread: i32,
+    /// Its CPU.
+    pub cpu: usize,
+    /// When it was due, nanoseconds.
+    pub deadline_ns: u64,
+    /// When it came, nanoseconds.
+    pub done_ns: u64,
+    /// Whether there was work to do in between.
+    pub works: bool,
+}
+
+/// A ring, and what is known of the machine beside it.
+#[derive(Debug)]
+pub(super) struct Recorder {
+    ring: Instance,
+    guest: bool,
+    /// `/proc/stat` the last time but one that it was looked at, and the last time.
+    times: [String; 2],
+    looked: Instant,
+}
+
+impl Recorder {
+    /// Stopped. Page faults are recorded of threads only whose names are like `threads`, with `*`
+    /// for anything: those of all others would fill the ring.
+    pub fn open(threads: &str) -> Result<Self, TraceError> {
+        let ring = Instance::create(RING_KIB)?;
+        for events in EVENTS {
+            ring.enable(events)?;
+        }
+        let _ = ring.filter("exceptions", &format!("comm ~ \"{threads}\""));
+        let guest = std::fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| {
+            let flags = text.lines().find(|line| line.starts_with("flags"));
+            flags.is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"))
+        });
+        Ok(Self { ring, guest, times: Default::default(), looked: Instant::now() })
+    }
+
+    /// Begins anew, with an empty ring. After [`LEAD`] an outlier may be.
+    pub fn start(&mut self) -> Result<(), TraceError> {
+        self.times = [times(), times()];
+        self.looked = Instant::now();
+        self.ring.start()
+    }
+
+    /// To be called now and then while no outlier is known.
+    pub fn look(&mut self) {
+        if self.looked.elapsed() >= LOOK {
+            self.times.swap(0, 1);
+            self.times[1] = times();
+            self.looked = Instant::now();
+        }
+    }
+
+    /// Records no more; what is in the ring stays.
+    pub fn stop(&self) -> Result<(), TraceError> {
+        self.ring.stop()
+    }
+
+    /// The file of which `0` stops the ring.
+    pub fn switch(&self) -> PathBuf {
+        self.ring.switch()
+    }
+
+    /// Why a round trip was late.
+    pub fn explain_trip(
+        &self,
+        late: &LateTrip,
+        threads: [i32; 2],
+    ) -> Result<Explanation, TraceError> {
+        let us = |ns: u64| ns as f64 / 1e3;
+        let (due_us, back_us) = (us(late.due_ns), us(late.back_ns));
+        let way = Way { threads, due_us, back_us, guest: self.guest };
+        Ok(explain_way(&self.ring.events()?, &way))
+    }
+
+    /// Why an answer was late.
+    pub fn explain(&self, late: &Late) -> Result<Explanation, TraceError> {
+        let ticks = |times: &str| steal_ticks(times, late.cpu);
+        let taken = ticks(&times()).zip(ticks(&self.times[0]));
+        let ticks = taken.map_or(0, |(after, before)| after.saturating_sub(before));
+        let per_second = rustix::param::clock_ticks_per_second().max(1);
+        let late_ms = late.done_ns.saturating_sub(late.deadline_ns) as f64 / 1e6;
+        // No more than it was late by can have been taken from it.
+        let steal_ms = (ticks as f64 * 1e3 / per_second as f64).min(late_ms);
+        let outlier = Outlier {
+            thread: late.thread,
+            cpu: late.cpu,
+            deadline_us: late.deadline_ns as f64 / 1e3,
+            done_us: late.done_ns as f64 / 1e3,
+            guest: self.guest,
+            steal_ms,
+            works: late.works,
+        };
+        Ok(explain(&self.ring.events()?, &outlier))
+    }
+}
+
+fn times() -> String {
+    std::fs::read_to_string("/proc/stat").unwrap_or_default()
+}
+
+/// Time that the hypervisor has taken from a CPU, clock ticks (proc_stat(5)).
+fn steal_ticks(times: &str, cpu: usize) -> Option<u64> {
+    let line = times.lines().find_map(|line| line.strip_prefix(&format!("cpu{cpu} ")))?;
+    line.split_whitespace().nth(7)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_hypervisor_took_is_read_of_the_right_cpu() {
+        let times = "cpu 1 2 3 4 5 6 7 8 9 10\ncpu1 1 2 3 4 5 6 7 81 9 10\ncpu11 0 0 0 0 0 0 0 7\n";
+        let of = |cpu| steal_ticks(times, cpu);
+        assert_eq!((of(1), of(11), of(0)), (Some(81), Some(7), None));
+    }
+}

@@ -1,0 +1,55 @@
+//! Both ways at once, by one thread: what came is taken, and what there is room for is sent.
+
+use super::receive::{Beside, receive_beside};
+use super::transmit::Generator;
+use super::{RateError, RxOutcome, RxPlan, TxOutcome, TxPlan, set_rate};
+use millstream_radio::Device;
+use serde::Serialize;
+use std::time::{Duration, Instant};
+
+/// Blocks that are sent between two calls that receive, at most: the way out catches up.
+const BLOCKS_MAX: usize = 4;
+
+/// What was received and transmitted at once. The CPU time of either is that of both together.
+#[derive(Debug, Clone, Serialize)]
+pub struct DuplexOutcome {
+    /// From the radio.
+    pub rx: RxOutcome,
+    /// To the radio.
+    pub tx: TxOutcome,
+}
+
+/// Receives and transmits at once, as the two plans say; both are of one rate.
+///
+/// # Errors
+/// [`RateError`]; [`RateError::OtherRate`] when the radio does not take the rate.
+pub fn duplex(
+    device: &mut Device,
+    rx_plan: &RxPlan,
+    tx_plan: &TxPlan,
+) -> Result<DuplexOutcome, RateError> {
+    set_rate(device, tx_plan.rate_hz)?;
+    let mut generator = Generator::open(device, tx_plan)?;
+    // The reception is what waits.
+    generator.patience = Duration::ZERO;
+    let began = Instant::now();
+    let mut send = || {
+        for _ in 0..BLOCKS_MAX {
+            let before = generator.left();
+            if before == 0 {
+                return Ok(Beside::Done);
+            }
+            generator.turn()?;
+            if tx_plan.until_loss && generator.is_troubled() {
+                return Ok(Beside::End);
+            }
+            if generator.left() == before {
+                break;
+            }
+        }
+        Ok(Beside::Going)
+    };
+    let rx = receive_beside(device, rx_plan, Some(&mut send))?;
+    let tx = generator.outcome(tx_plan, began, rx.cpu_s)?;
+    Ok(DuplexOutcome { rx, tx })
+}
