@@ -22,6 +22,8 @@ pub struct ChildRadio {
 /// How to start one.
 #[derive(Default)]
 pub struct Options {
+    /// Where it listens; none: at an address of the loopback that nobody else has.
+    pub addr: Option<Ipv4Addr>,
     /// Arguments of `millstream radio` beside its address.
     pub args: Vec<String>,
     /// What it reads from `/dev/stdin`.
@@ -33,7 +35,7 @@ pub struct Options {
 impl ChildRadio {
     /// Starts a radio and waits until it listens.
     pub fn start(options: &Options) -> anyhow::Result<Self> {
-        let addr = free_address();
+        let addr = options.addr.unwrap_or_else(free_address);
         let child = spawn(addr, options)?;
         let mut radio = Self { child, addr };
         let stderr = radio.child.stderr.take().context("the radio process has no output")?;

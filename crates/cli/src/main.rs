@@ -131,11 +131,16 @@ fn configure(said: Option<PathBuf>) -> anyhow::Result<Option<millstream_net::con
 /// Puts settings of the machine back that a process changed and then was killed. Nothing is there
 /// to be found as a rule, and nothing is said then.
 fn put_back() {
-    let (undone, failed) = match millstream_sys::journal::recover() {
-        Ok(found) => (found.undone, found.failed),
-        Err(error) => (Vec::new(), vec![format!("the journals cannot be read: {error}")]),
-    };
-    for (what, list) in [("put back", undone), ("could not put back", failed)] {
+    let found = millstream_sys::journal::recover().unwrap_or_else(|error| {
+        let failed = vec![format!("the journals cannot be read: {error}")];
+        millstream_sys::journal::Recovered { failed, ..Default::default() }
+    });
+    let told = [
+        ("put back", found.undone),
+        ("left what others have changed or rely on", found.left),
+        ("could not put back", found.failed),
+    ];
+    for (what, list) in told {
         if !list.is_empty() {
             let list = list.join(", ");
             output::note(format_args!("millstream: {what} after a process that died: {list}"));

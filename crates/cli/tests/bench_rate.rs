@@ -56,6 +56,31 @@ fn a_tone_is_transmitted_and_every_sample_is_in_the_books() {
 }
 
 #[test]
+fn both_ways_at_once_are_in_the_books() {
+    let args = ["--rate", "1e6", "--channels", "0,1", "--duration", "0.3", "--duplex"];
+    let measure =
+        || millstream(Path::new("/"), &[&["bench", "rate", "--json"][..], &args].concat());
+    let mut outcome = measure();
+    if outcome.stderr.contains("did not answer") {
+        // The radio had no CPU for a second.
+        outcome = measure();
+    }
+    let results = outcome.succeeds().json()["results"].take();
+    let measured = &results["measured"][0];
+    assert_eq!(measured["direction"], "duplex", "{results}");
+    for channel in measured["outcome"]["rx"]["channels"].as_array().unwrap() {
+        assert_eq!(channel["balances"], true, "{channel}");
+        assert!(channel["expected"].as_u64().unwrap() >= 300_000 - 20_000, "{channel}");
+    }
+    for channel in measured["outcome"]["tx"]["channels"].as_array().unwrap() {
+        assert_eq!((&channel["accepted"], &channel["balances"]), (&300_000.into(), &true.into()));
+    }
+    for packets in ["rx_packets", "tx_packets"] {
+        assert!(results["radio"][packets].as_u64().unwrap() > 0, "the radio was ours");
+    }
+}
+
+#[test]
 fn the_networks_mtu_decides_the_packets() {
     let args = ["--rate", "1e6", "--duration", "0.2", "--mtu", "1500", "--json"];
     let outcome = millstream(Path::new("/"), &[&["bench", "rate"][..], &args].concat());
@@ -72,6 +97,7 @@ fn what_cannot_be_measured_is_refused() {
     for (args, status, part) in [
         (&["--channels", "0"][..], 2, "--rate <HZ>"),
         (&["--rate", "1e6", "--search"], 2, "cannot be used with"),
+        (&["--rate", "1e6", "--duplex", "--direction", "tx"], 2, "cannot be used with"),
         (&["--rate", "1e6", "--host-cpu", "5000"], 2, "give the number of a CPU"),
         (&["--rate", "1e6", "--duration", "0.001"], 1, "give 0.1 to 86400 seconds"),
         (&["--search", "--max", "1e6"], 1, "--max 1000000 is below --step 5000000"),

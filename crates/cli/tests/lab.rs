@@ -100,7 +100,7 @@ fn a_run_is_kept_compared_and_reported() {
     let args = ["report", "night", "--out", "p.html", "--title", "Two < three"];
     lab(&[&args[..], &store].concat()).succeeds();
     let page = std::fs::read_to_string(folder.path().join("p.html")).unwrap();
-    assert!(page.contains("<h1>Two &lt; three</h1>") && page.contains("From b on"), "{page}");
+    assert!(page.contains("<h1>Two &lt; three</h1>") && page.contains("From “b” on"), "{page}");
     assert!(std::fs::read(folder.path().join("p.png")).unwrap().starts_with(b"\x89PNG"));
 }
 

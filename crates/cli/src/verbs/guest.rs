@@ -3,8 +3,9 @@
 use crate::output::{self, Report};
 use crate::verbs::lab::adc;
 use anyhow::Context;
+use millstream_guest::cards::{self, Cards};
 use millstream_guest::ivshmem::Window;
-use millstream_guest::{Job, Kernel, Machine, Outcome, image};
+use millstream_guest::{Job, Kernel, Machine, Outcome, iio, image, iommu};
 use millstream_lab::irq::Imitation;
 use millstream_sys::folders;
 use serde_json::{Value, json};
@@ -36,6 +37,9 @@ const EXAMPLES: &str = "\
 Examples:
   millstream guest --kernel linux-image-6.12-rt-amd64 -- find
   millstream guest --kernel linux-image-6.1.0-56-rt-amd64 --adc -- latency irq --via vfio
+  millstream guest --kernel linux-image-6.1.0-56-amd64 --cards vmxnet3 --memory 1024 -- \\
+    lab card --card 0000:00:04.0
+  millstream guest --kernel linux-image-6.12-rt-amd64 --iio -- latency irq --via iio
   millstream guest --kernel /boot/vmlinuz-6.1.0 --append mitigations=off -- --json bench convert";
 
 /// What the guests have. Shared by the commands that start guests.
@@ -46,7 +50,8 @@ pub struct Options {
     #[arg(long = "kernel", required = true, value_name = "KERNEL")]
     pub kernels: Vec<String>,
 
-    /// A module to load first, with what it needs. May be given several times.
+    /// A module to load first, with what it needs, and perhaps parameters (`i2c-stub
+    /// chip_addr=0x0f`). May be given several times.
     #[arg(long = "module", value_name = "NAME")]
     pub modules: Vec<String>,
 
@@ -75,6 +80,16 @@ pub struct Options {
     #[arg(long)]
     pub adc: bool,
 
+    /// Give the guests two network cards of this model on one wire (e1000e, e1000, vmxnet3),
+    /// an IOMMU, and DPDK's drivers: there, `lab card` receives a stream.
+    #[arg(long, value_name = "MODEL")]
+    pub cards: Option<String>,
+
+    /// Give the guests a converter of the kernel's Industrial I/O, on a bus that is only memory
+    /// (kernels from 6.12): there, `latency irq --via iio` measures it.
+    #[arg(long)]
+    pub iio: bool,
+
     /// Options of the machine (q35), as `kernel-irqchip=split`, which an IOMMU needs.
     #[arg(long, default_value = "", hide_default_value = true, value_name = "OPTIONS")]
     pub chipset: String,
@@ -98,6 +113,11 @@ pub struct Options {
     /// Where fetched kernels are kept; otherwise $XDG_CACHE_HOME/millstream/kernels.
     #[arg(long, value_name = "DIR")]
     pub cache: Option<PathBuf>,
+
+    /// Compare the machine before and after the command, settings and threads byte for byte: the
+    /// command fails (status 124) when it has left something changed, and the console tells what.
+    #[arg(long)]
+    pub unchanged: bool,
 
     /// Show the guests' consoles.
     #[arg(long)]
@@ -156,20 +176,33 @@ impl Options {
             files.push((place.to_string_lossy().into_owned(), content));
         }
         let converter = self.adc.then(Converter::start).transpose()?;
+        let rig = self.cards.as_deref().map(Rig::new).transpose()?;
         let (mut modules, mut wanted) = (Vec::new(), self.modules.clone());
-        if self.adc {
-            wanted.extend(Window::MODULES.map(str::to_owned));
+        let mut plug_ins = Vec::new();
+        if self.has_vfio() {
+            wanted.extend(iommu::MODULES.map(str::to_owned));
         }
-        for (name, content) in kernel.modules(&wanted)? {
-            modules.push(format!("{MODULES}/{name}.ko"));
-            files.push((format!("{MODULES}/{name}.ko"), content));
+        if let Some(rig) = &rig {
+            wanted.extend(rig.cards.modules().map(str::to_owned));
+            plug_ins = rig.cards.plug_ins()?;
+        }
+        if self.iio {
+            wanted.extend(iio::MODULES.map(str::to_owned));
+        }
+        for module in kernel.modules(&wanted)? {
+            let path = format!("{MODULES}/{}.ko", module.name);
+            modules.push(format!("{path} {}", module.parameters));
+            files.push((path, module.content));
         }
         let mut settings = self.settings.clone();
         if self.adc {
             settings.extend(Window::settings());
         }
-        let job = Job { modules, settings, arguments };
-        let image = image::build(Path::new("/proc/self/exe"), &job, &files)?;
+        if self.iio {
+            settings.extend(iio::settings());
+        }
+        let job = Job { modules, settings, arguments, unchanged: self.unchanged };
+        let image = image::build(Path::new("/proc/self/exe"), &job, &files, &plug_ins)?;
         let show = self.console;
         let watch = |line: &str| {
             if show {
@@ -180,7 +213,24 @@ impl Options {
         if let Some(converter) = &converter {
             converter.attach(&mut machine);
         }
+        if let Some(rig) = &rig {
+            machine.devices.extend(rig.cards.arguments());
+            machine.command_line.extend(cards::KERNEL_WORDS.map(str::to_owned));
+        }
+        if self.has_vfio() {
+            // An IOMMU stands in front of the devices that it is for.
+            machine.devices.splice(0..0, iommu::ARGUMENTS.map(str::to_owned));
+            machine.command_line.extend(iommu::KERNEL_WORDS.map(str::to_owned));
+            if machine.chipset.is_empty() {
+                iommu::CHIPSET.clone_into(&mut machine.chipset);
+            }
+        }
         Ok(machine.run(kernel, &image, watch)?)
+    }
+
+    /// Whether there is a device for VFIO to hand out.
+    fn has_vfio(&self) -> bool {
+        self.adc || self.cards.is_some()
     }
 
     fn machine(&self, words: &[String]) -> Machine {
@@ -213,13 +263,23 @@ impl Converter {
     }
 
     fn attach(&self, machine: &mut Machine) {
-        // An IOMMU stands in front of the devices that it is for.
-        machine.devices.splice(0..0, self.window.arguments());
+        machine.devices.extend(self.window.arguments());
         machine.inherited.push(self.window.socket());
-        machine.command_line.push(Window::KERNEL_WORD.to_owned());
-        if machine.chipset.is_empty() {
-            Window::CHIPSET.clone_into(&mut machine.chipset);
-        }
+    }
+}
+
+/// Two network cards, and the folder of the socket by which the guest pulls their cable.
+struct Rig {
+    cards: Cards,
+    _folder: tempfile::TempDir,
+}
+
+impl Rig {
+    fn new(model: &str) -> anyhow::Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let cards = Cards::new(model, folder.path().join("monitor"));
+        let cards = cards.map_err(|error| anyhow::anyhow!("--cards: {error}"))?;
+        Ok(Self { cards, _folder: folder })
     }
 }
 

@@ -108,7 +108,7 @@ fn radio_options(args: &Args) -> anyhow::Result<child_radio::Options> {
     let args = ["--serial", "DEMO", "--rx-antenna", &antenna, "--time-scale", &scale];
     let args = args.into_iter().chain(["--rx-buffer-samples", &buffer]);
     let args = args.map(str::to_owned).collect();
-    Ok(child_radio::Options { args, stdin, cpu: None })
+    Ok(child_radio::Options { args, stdin, ..Default::default() })
 }
 
 /// No file may be written over another one of the same demo: feeding `demo.ts` back in is likely.

@@ -4,30 +4,27 @@ use crate::output::Report;
 use millstream_sys::doctor::{self, Applied, Finding};
 use serde_json::json;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// Where the journal of a recorded machine is; none: this machine's.
-fn folder(root: &Path) -> Option<PathBuf> {
-    (root != Path::new("/")).then(|| root.join("run/millstream"))
+/// A finding in a line: `interrupts (irq 24)`.
+fn title(rule: &str, subject: Option<&String>) -> String {
+    subject.map_or_else(|| rule.to_owned(), |subject| format!("{rule} ({subject})"))
 }
 
 /// Succeeds when all that was meant is done.
 pub fn apply(root: &Path, found: &[Finding], named: &[&str]) -> anyhow::Result<Report> {
-    let done = doctor::apply(root, folder(root).as_deref(), found, named);
+    let done = doctor::apply(root, found, named);
     let mut text = String::new();
-    for Applied { rule, written, error } in &done {
+    for Applied { rule, subject, written, error } in &done {
+        let title = title(rule, subject.as_ref());
         for write in written {
-            let _ = writeln!(text, "{rule}: /{} = {}", write.path, write.text);
+            let _ = writeln!(text, "{title}: /{} = {}", write.path, write.text);
         }
         if let Some(error) = error {
-            let _ = writeln!(text, "{rule}: {error}");
+            let _ = writeln!(text, "{title}: {error}");
         }
     }
-    let is_left = |finding: &&Finding| {
-        let mend = finding.mend.as_ref().filter(|_| finding.verdict == doctor::Verdict::Costs);
-        mend.is_some() && !done.iter().any(|one| one.rule == finding.rule)
-    };
-    for finding in found.iter().filter(is_left) {
+    for finding in doctor::left(found, &done) {
         let Some(mend) = &finding.mend else { continue };
         let how = match mend.risk {
             Some(risk) if finding.is_appliable() => {
@@ -35,7 +32,8 @@ pub fn apply(root: &Path, found: &[Finding], named: &[&str]) -> anyhow::Result<R
             }
             _ => mend.command.clone(),
         };
-        let _ = writeln!(text, "{}: left to you: {how}", finding.rule);
+        let title = title(finding.rule, finding.subject.as_ref());
+        let _ = writeln!(text, "{title}: left to you: {how}");
     }
     let failed = done.iter().filter(|one| one.error.is_some()).count();
     let written: usize = done.iter().map(|one| one.written.len()).sum();
@@ -44,13 +42,13 @@ pub fn apply(root: &Path, found: &[Finding], named: &[&str]) -> anyhow::Result<R
         0 => {}
         _ => text += "`millstream doctor --undo` puts it back; a reboot does, too\n",
     }
-    let failure = (failed > 0).then(|| format!("{failed} rules could not be applied"));
+    let failure = (failed > 0).then(|| format!("{failed} findings could not be mended"));
     Ok(Report { text, results: json!({ "applied": done }), failure })
 }
 
 /// Succeeds when all is as it was, or has been changed by somebody else since.
 pub fn undo(root: &Path) -> anyhow::Result<Report> {
-    let undone = doctor::undo(folder(root).as_deref())?;
+    let undone = doctor::undo(root)?;
     let mut text = String::new();
     for one in &undone {
         let _ = match &one.error {

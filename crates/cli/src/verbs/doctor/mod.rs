@@ -7,6 +7,7 @@ use crate::output::Report;
 use anyhow::bail;
 use millstream_sys::CpuSet;
 use millstream_sys::doctor::{Finding, Focus, RULES, Rule, Topic, Verdict, View, examine};
+use millstream_sys::sched::Class;
 use std::path::PathBuf;
 
 /// Says what on this machine stands in the way of a stream or a deadline, and how to change it.
@@ -30,6 +31,10 @@ pub struct Args {
     /// Interface that the stream comes over, may be repeated; otherwise all that are up.
     #[arg(long, value_name = "NAME")]
     interface: Vec<String>,
+
+    /// Scheduling class of the stream's threads: what packets wait for should be above it.
+    #[arg(long, value_name = "CLASS", default_value = "fifo:50")]
+    class: Class,
 
     /// Mend what can be mended by writing files; what is risky only where its rule is named.
     #[arg(long)]
@@ -106,7 +111,7 @@ fn focus(args: &Args) -> anyhow::Result<Focus> {
         }
     }
     let interfaces = (!args.interface.is_empty()).then(|| args.interface.clone());
-    Ok(Focus { cpus: args.cpus.clone(), interfaces })
+    Ok(Focus { cpus: args.cpus.clone(), interfaces, class: Some(args.class) })
 }
 
 /// The rules of some names; without any, all that need not be asked for.

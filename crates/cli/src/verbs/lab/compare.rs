@@ -43,7 +43,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     let found = compare(&sets, &rule);
     let changes = found.iter().map(|figure| figure.changes.len()).sum::<usize>();
     let mut text = table(&found);
-    let few = found.iter().any(|figure| figure.too_few);
+    let few = found.iter().flat_map(|figure| &figure.sides).any(|side| side.too_few);
     text += &match (changes, few) {
         (0, true) => "no change found, but with so few starts none could be\n".to_owned(),
         (0, false) => "no change\n".to_owned(),

@@ -15,6 +15,10 @@ pub struct Args {
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
+    /// Name of the run that they become; by default their own, which for a document is its time.
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+
     #[command(flatten)]
     store: StoreArgs,
 }
@@ -26,6 +30,9 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
         let name = || path.display().to_string();
         let text = std::fs::read_to_string(path).with_context(name)?;
         all.extend(Record::parse_all(&text).with_context(name)?);
+    }
+    if let Some(name) = &args.name {
+        all.iter_mut().for_each(|record| record.run.clone_from(name));
     }
     let mut store = args.store.open()?;
     let added = store.add(&all)?;

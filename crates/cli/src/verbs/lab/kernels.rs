@@ -2,14 +2,17 @@
 
 use super::place::StoreArgs;
 use super::planned::PlanArgs;
+use super::run::table;
 use crate::interrupt;
 use crate::output::{Report, note};
 use crate::verbs::guest::Options;
-use anyhow::{Context, bail};
+use anyhow::bail;
 use millstream_guest::Kernel;
 use millstream_lab::Record;
-use millstream_lab::design::Plan;
-use serde_json::json;
+use millstream_lab::design::{
+    Bench, Cell, Plan, PlannedMeasurement, Unit, Variant, run as carry_out,
+};
+use millstream_lab::store::Store;
 
 /// Where a guest finds its plan.
 const GUEST_PLAN: &str = "/plan.toml";
@@ -18,7 +21,7 @@ const GUEST_PLAN: &str = "/plan.toml";
 const GUEST_RECORDS: &str = "/dev/ttyS1";
 
 /// Carries out a plan under several kernels: each boot is one fresh start of everything in it, and
-/// the kernels' boots are in random order.
+/// the kernels' boots are in random order, until each figure is known well enough.
 ///
 /// Results go to the store, a variant for each kernel, so that `lab compare last` and `lab report
 /// last` show them side by side. Guests are emulated in software: differences in kind between
@@ -29,8 +32,10 @@ pub struct Args {
     #[command(flatten)]
     planned: PlanArgs,
 
-    /// Boots of each kernel, in place of the plan's restarts.
-    #[arg(long, default_value_t = 6, value_name = "N")]
+    /// Boots of each kernel, in place of the plan's restarts; up to its `restarts_max` follow while
+    /// a figure is not known well enough.
+    #[arg(long, default_value_t = 6, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
     boots: u32,
 
     #[command(flatten)]
@@ -47,8 +52,9 @@ measurement gets beside its own; given twice it is compared with itself.
 Examples:
   millstream lab kernels plans/kernels.toml --kernel linux-image-6.1.0-56-amd64 \\
     --kernel linux-image-6.1.0-56-rt-amd64 --kernel 'linux-image-6.12-amd64 mitigations=off'
-  millstream lab kernels plans/kernels.toml --kernel linux-image-6.1.0-56-amd64 \\
-    --kernel linux-image-6.1.0-56-amd64 --kernel 'linux-image-6.1.0-56-amd64 -- --handicap-us 200'
+  millstream lab kernels plans/kernel-delay.toml --module sch_netem \\
+    --kernel linux-image-6.1.0-56-amd64 --kernel linux-image-6.1.0-56-amd64 \\
+    --kernel 'linux-image-6.1.0-56-amd64 millstream.netem_us=lo:200'
   millstream lab report last --title 'Three kernels' --out kernels.html";
 
 /// One side of the comparison.
@@ -65,35 +71,32 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     interrupt::install();
     let (plan, name) = args.planned.read()?;
     let sides = sides(&args.guest)?;
-    let mut store = args.store.open()?;
+    let boots = boots(&plan, &sides, args.boots);
+    let store = args.store.open()?;
+    store.begin(&name)?;
     note(format_args!("run     {name}"));
-    let (mut booted, mut seconds, all) = (0, 0.0, args.boots as usize * sides.len());
-    for round in 0..args.boots {
-        // The first round is in the order given: so reports list the kernels, and changes are
-        // looked for along it.
-        let order =
-            if round == 0 { (0..sides.len()).collect() } else { plan.order(round, sides.len()) };
-        for index in order {
-            if interrupt::asked() {
-                bail!("ended after {booted} of {all} boots; their records are kept in {name}");
-            }
-            let side = &sides[index];
-            let (records, took) = boot(&args.guest, &plan, side, round)?;
-            let count = records.len();
-            store.add(&placed(records, &name, &side.label, round))?;
-            booted += 1;
-            seconds += took;
-            let label = &side.label;
-            note(format_args!("{booted:>3}/{all} {label}: {count} records in {took:.0} s"));
-        }
+    let mut guests = Guests { options: &args.guest, plan: &plan, sides: &sides, store };
+    let outcome = carry_out(&boots, &name, &mut guests)?;
+    let text =
+        table(&boots, &outcome) + "see `millstream lab compare last` and `lab report last`\n";
+    let failure = interrupt::asked().then(|| "ended before the plan was".to_owned());
+    Ok(Report { text, results: serde_json::to_value(&outcome)?, failure })
+}
+
+/// The plan of the boots: a variant for each kernel, one start of which is a boot.
+fn boots(plan: &Plan, sides: &[Side], count: u32) -> Plan {
+    let variant = |side: &Side| Variant { name: side.label.clone(), args: Vec::new() };
+    // A plan that does not say how far to go on ends where it is told to.
+    let goes_on = plan.restarts_max > plan.restarts;
+    let restarts_max = if goes_on { plan.restarts_max.max(count) } else { count };
+    Plan {
+        restarts: count,
+        restarts_max,
+        loads: vec!["idle".to_owned()],
+        variants: sides.iter().map(variant).collect(),
+        measurements: vec![PlannedMeasurement { name: "boot".to_owned(), args: Vec::new() }],
+        ..plan.clone()
     }
-    let labels: Vec<_> = sides.iter().map(|side| &side.label).collect();
-    let text = format!(
-        "{booted} boots of {} kernels, {seconds:.0} s; see `millstream lab compare last` and \
-         `millstream lab report last`\n",
-        sides.len()
-    );
-    Ok(Report::done(text, json!({ "run": name, "boots": booted, "variants": labels })))
 }
 
 /// The kernels with their labels, told apart when one is given twice.
@@ -117,45 +120,64 @@ fn sides(options: &Options) -> anyhow::Result<Vec<Side>> {
     Ok(sides)
 }
 
-/// Boots one kernel once, and takes the records of everything in the plan.
-fn boot(
-    options: &Options,
-    plan: &Plan,
-    side: &Side,
-    round: u32,
-) -> anyhow::Result<(Vec<Record>, f64)> {
-    let mut inner = plan.clone();
-    (inner.restarts, inner.restarts_max) = (1, 1);
-    for measurement in &mut inner.measurements {
-        measurement.args.extend_from_slice(&side.arguments);
-    }
-    inner.seed = plan.seed.wrapping_add(u64::from(round) << 16);
-    let files = vec![(GUEST_PLAN.to_owned(), toml::to_string(&inner)?.into_bytes())];
-    let arguments = ["lab", "run", GUEST_PLAN, "--no-store", "--records", GUEST_RECORDS];
-    let arguments = arguments.map(str::to_owned).to_vec();
-    let outcome = options.run(&side.kernel, &side.words, arguments, files)?;
-    let label = &side.label;
-    if outcome.status != 0 {
-        let said = outcome.console.lines().rev().find(|line| line.starts_with("millstream"));
-        bail!("the plan failed under {label}: {}", said.unwrap_or("--console shows why"));
-    }
-    // The text of the run stands on the same line behind the records.
-    let lines = outcome.output.lines().filter(|line| line.starts_with('{'));
-    let records: Result<Vec<_>, _> = lines.map(Record::parse).collect();
-    let records = records.with_context(|| format!("under {label}"))?;
-    anyhow::ensure!(!records.is_empty(), "the plan gave no record under {label}");
-    Ok((records, outcome.took.as_secs_f64()))
+/// Guests as the place where a plan is carried out: every start is a boot.
+struct Guests<'g> {
+    options: &'g Options,
+    plan: &'g Plan,
+    sides: &'g [Side],
+    store: Store,
 }
 
-/// Says of records that came from a guest which boot of which kernel they belong to.
-fn placed(mut records: Vec<Record>, run: &str, label: &str, round: u32) -> Vec<Record> {
-    for record in &mut records {
-        run.clone_into(&mut record.run);
-        record.variant = match record.variant.as_str() {
-            "" => label.to_owned(),
-            variant => format!("{label}, {variant}"),
-        };
-        record.restart = round;
+impl Guests<'_> {
+    /// Boots a kernel once, and takes the records of everything in the plan.
+    fn boot(&self, side: &Side, round: u32) -> anyhow::Result<Vec<Record>> {
+        let mut inner = self.plan.clone();
+        (inner.restarts, inner.restarts_max) = (1, 1);
+        for measurement in &mut inner.measurements {
+            measurement.args.extend_from_slice(&side.arguments);
+        }
+        inner.seed = self.plan.seed.wrapping_add(u64::from(round) << 16);
+        let files = vec![(GUEST_PLAN.to_owned(), toml::to_string(&inner)?.into_bytes())];
+        let arguments = ["lab", "run", GUEST_PLAN, "--no-store", "--records", GUEST_RECORDS];
+        let arguments = arguments.map(str::to_owned).to_vec();
+        let outcome = self.options.run(&side.kernel, &side.words, arguments, files)?;
+        if outcome.status != 0 {
+            let said = outcome.console.lines().rev().find(|line| line.starts_with("millstream"));
+            bail!("the plan failed: {}", said.unwrap_or("--console shows why"));
+        }
+        // The text of the run stands on the same line behind the records.
+        let lines = outcome.output.lines().filter(|line| line.starts_with('{'));
+        let records = lines.map(Record::parse).collect::<Result<Vec<_>, _>>()?;
+        anyhow::ensure!(!records.is_empty(), "the plan gave no record");
+        let (count, took) = (records.len(), outcome.took.as_secs());
+        note(format_args!("        {}: {count} records in {took} s", side.label));
+        Ok(records)
     }
-    records
+}
+
+impl Bench for Guests<'_> {
+    fn start(&mut self, unit: &Unit<'_>) -> Result<Vec<Record>, String> {
+        let (label, (done, all)) = (&unit.cell.variant, unit.number);
+        note(format_args!("{:>3}/{all} {label}", done + 1));
+        let side = self.sides.iter().find(|side| side.label == *label);
+        let side = side.ok_or_else(|| format!("there is no kernel {label}"))?;
+        self.boot(side, unit.restart).map_err(|error| format!("{error:#}"))
+    }
+
+    fn keep(&mut self, records: &[Record]) -> Result<(), String> {
+        self.store.add(records).map(drop).map_err(|error| error.to_string())
+    }
+
+    fn ended(&self) -> bool {
+        interrupt::asked()
+    }
+
+    /// Measurement and load are the guest's, the kernel comes before its variant.
+    fn place(&self, record: &mut Record, cell: &Cell) {
+        record.side += cell.side * self.plan.variants.len().max(1) as u32;
+        record.variant = match record.variant.as_str() {
+            "" => cell.variant.clone(),
+            variant => format!("{}, {variant}", cell.variant),
+        };
+    }
 }

@@ -1,6 +1,7 @@
 //! `millstream lab`: runs of measurements by plan, kept, compared and reported. One file a job.
 
 pub mod adc;
+mod card;
 mod compare;
 mod import;
 mod kernels;
@@ -33,6 +34,7 @@ enum What {
     Import(import::Args),
     Kernels(Box<kernels::Args>),
     Load(load::Args),
+    Card(card::Args),
     #[command(hide = true)]
     Adc(adc::Args),
     #[command(hide = true)]
@@ -49,6 +51,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         What::Import(args) => import::run(&args),
         What::Kernels(args) => kernels::run(*args),
         What::Load(args) => load::run(&args),
+        What::Card(args) => card::run(&args),
         What::Adc(args) => adc::run(args),
         What::Worker(args) => worker::run(args),
     }

@@ -50,6 +50,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     interrupt::install();
     let (plan, name) = args.planned.read()?;
     let mut store = if args.no_store { None } else { Some(args.store.open()?) };
+    store.as_ref().map_or(Ok(()), |store| store.begin(&name))?;
     let mut file = args.records.as_ref().map(open_records).transpose()?;
     let mut live = Live::new();
     let mut host = Host {
@@ -58,6 +59,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         allowed: allowed_cpus().context("cannot see which CPUs there are")?,
         measured: plan.measured_cpus.clone(),
         settle: Duration::from_secs_f64(plan.settle_s),
+        quiet: Duration::from_secs_f64(plan.quiet_s),
         keep: Box::new(|records| keep(records, store.as_mut(), file.as_mut())),
         ended: interrupt::asked,
         progress: Box::new(|unit| {
@@ -96,7 +98,8 @@ fn keep(
     Ok(())
 }
 
-fn table(plan: &Plan, outcome: &Outcome) -> String {
+/// What is known of each figure, and why the run ended.
+pub(super) fn table(plan: &Plan, outcome: &Outcome) -> String {
     let percent = format!("p{}", plan.quantile * 100.0);
     let mut text = format!(
         "\n{}: {} rounds, {} starts ({} tried again), until {}\n\

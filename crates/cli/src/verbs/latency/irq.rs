@@ -7,7 +7,7 @@ use crate::output::{Report, note, now};
 use crate::verbs::lab::adc;
 use anyhow::Context;
 use millstream_lab::Measured;
-use millstream_lab::irq::{Interrupts, Plan, Source, Taken, measure};
+use millstream_lab::irq::{Choice, Interrupts, Plan, Source, Taken, measure};
 use millstream_lab::picture::short_time;
 use millstream_lab::timer::Quiet;
 use millstream_sys::sched::Class;
@@ -27,7 +27,9 @@ use std::fmt::Write;
 #[command(after_help = "Examples:
   sudo millstream latency irq
   sudo millstream latency irq --interrupts 1 --period-us 200 --count 50000 --histograms
-  millstream guest --kernel linux-image-6.1.0-56-rt-amd64 --adc -- latency irq --via vfio")]
+  sudo millstream latency irq --via iio --device ads1015 --period-us 2000
+  millstream guest --kernel linux-image-6.1.0-56-rt-amd64 --adc -- latency irq --via vfio
+  millstream guest --kernel linux-image-6.12-rt-amd64 --iio -- latency irq --via iio")]
 pub struct Args {
     /// Interrupts for a block; both by default, in turns.
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1u8, 2],
@@ -62,6 +64,16 @@ pub struct Args {
     #[arg(long, value_name = "WAY", value_enum, default_value = "eventfd")]
     via: Via,
 
+    /// Which device of the kernel's Industrial I/O, by its name; by default the first with a
+    /// buffer.
+    #[arg(long, value_name = "NAME")]
+    device: Option<String>,
+
+    /// What triggers that device, by its name; by default what does so already, or else a timer
+    /// that fires every --period-us.
+    #[arg(long, value_name = "NAME")]
+    trigger: Option<String>,
+
     /// Draw the distributions.
     #[arg(long)]
     histograms: bool,
@@ -74,6 +86,8 @@ enum Via {
     Eventfd,
     /// As MSI-X of a device that vfio-pci has: in a guest of `millstream guest --adc`.
     Vfio,
+    /// From a real converter, through the kernel's Industrial I/O and its character device.
+    Iio,
 }
 
 /// Succeeds when every sample was taken, and nothing in it contradicts itself.
@@ -84,14 +98,22 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     quiet.missing().iter().for_each(|missing| note(format_args!("millstream: {missing}")));
     let class = class::chosen(args.class);
     let period_ns = (args.period_us * 1e3).round();
+    let of_iio = args.device.is_some() || args.trigger.is_some();
+    anyhow::ensure!(args.via == Via::Iio || !of_iio, "--device and --trigger go with --via iio");
     anyhow::ensure!((2e4..=1e10).contains(&period_ns), "--period-us: give 20 to 10000000");
     let source = match args.via {
         Via::Eventfd => Source::Process(&adc::command),
         Via::Vfio => Source::Vfio,
+        Via::Iio => {
+            let (device, trigger) = (args.device.as_deref(), args.trigger.as_deref());
+            Source::Iio(Choice { device, trigger })
+        }
     };
+    // A real device does its housekeeping as it does.
+    let numbers = if args.via == Via::Iio { &[1][..] } else { &args.interrupts };
     let mut records = Vec::new();
     for _ in 0..args.samples {
-        for number in &args.interrupts {
+        for number in numbers {
             if interrupt::asked() {
                 break;
             }
@@ -130,19 +152,23 @@ impl Args {
 
 fn measured(plan: &Plan, via: Via, started: String, taken: Taken) -> Measured {
     let interrupts = plan.interrupts.number();
+    let series = taken.device.unwrap_or_else(|| {
+        format!("{interrupts} interrupt{} a block", if interrupts == 1 { "" } else { "s" })
+    });
     let parameters = json!({
         "cpu": plan.cpu, "device_cpu": plan.device_cpu, "class": plan.class.to_string(),
         "period_ns": plan.period_ns, "interrupts": interrupts,
-        "via": match via { Via::Eventfd => "eventfd", Via::Vfio => "vfio" },
+        "via": match via { Via::Eventfd => "eventfd", Via::Vfio => "vfio", Via::Iio => "iio" },
     });
     let details = json!({
         "total_ns": taken.total_ns, "cpu_ns_per_block": taken.cpu_ns_per_block,
         "clock_bound_ns": taken.clock_bound_ns, "clock_error_ns": taken.clock_error_ns,
+        "first_values": taken.values,
     });
     let map = |value: serde_json::Value| value.as_object().cloned().unwrap_or_else(Map::new);
     Measured {
         measurement: "irq".to_owned(),
-        series: format!("{interrupts} interrupt{} a block", if interrupts == 1 { "" } else { "s" }),
+        series,
         parameters: map(parameters),
         started,
         seconds: taken.seconds,
@@ -153,6 +179,7 @@ fn measured(plan: &Plan, via: Via, started: String, taken: Taken) -> Measured {
             ("parts shorter than nothing".to_owned(), taken.negative),
         ]),
         stages: taken.stages,
+        outliers: Vec::new(),
         details: map(details),
     }
 }

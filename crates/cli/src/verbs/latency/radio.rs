@@ -86,7 +86,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         Some(_) => None,
         None => {
             let options = ["--serial", "LATENCY", "--rx-antenna", "ramp"].map(str::to_owned).into();
-            Some(ChildRadio::start(&Options { args: options, stdin: None, cpu: None })?)
+            Some(ChildRadio::start(&Options { args: options, ..Options::default() })?)
         }
     };
     let device = match (&args.args, &emulated) {
@@ -151,6 +151,7 @@ fn measured(plan: &Plan, observed: Observed, started: String, seconds: f64) -> M
         observed,
         counters: BTreeMap::new(),
         stages: Vec::new(),
+        outliers: Vec::new(),
         details: Map::new(),
     }
 }

@@ -1,6 +1,6 @@
 //! Samples of a measurement for people: a line a series, the samples of each together.
 
-use millstream_lab::extreme::{BLOCKS_MIN, Estimate};
+use millstream_lab::extreme::{Estimate, Untold};
 use millstream_lab::observed::BlockMaxima;
 use millstream_lab::picture::{draw, short_time};
 use millstream_lab::{Histogram, Measured};
@@ -31,7 +31,7 @@ fn together(samples: &[&Measured]) -> Histogram {
 }
 
 /// The estimate from all samples together.
-fn estimate(samples: &[&Measured]) -> Option<Estimate> {
+fn estimate(samples: &[&Measured]) -> Result<Estimate, Untold> {
     let blocks: Vec<_> = samples.iter().map(|sample| &sample.observed.blocks).collect();
     Estimate::of(&BlockMaxima::joined(&blocks), together(samples).count() * AHEAD, SEED)
 }
@@ -95,7 +95,7 @@ fn maximum(name: &str, samples: &[&Measured]) -> String {
     }
     let indent = " ".repeat(name.len() + 2);
     let _ = match estimate(samples) {
-        Some(estimate) => writeln!(
+        Ok(estimate) => writeln!(
             text,
             "{indent}largest of {} to come: {} (95 %: {} to {}; {}, shape {:+.2})",
             estimate.values,
@@ -105,7 +105,7 @@ fn maximum(name: &str, samples: &[&Measured]) -> String {
             tail(estimate.shape),
             estimate.shape
         ),
-        None => writeln!(text, "{indent}no estimate of the tail: fewer than {BLOCKS_MIN} values"),
+        Err(why) => writeln!(text, "{indent}no estimate of the tail: {why}"),
     };
     text
 }
@@ -129,7 +129,7 @@ pub fn summary(records: &[Measured]) -> Vec<Value> {
             "series": name, "count": histogram.count(), "min_ns": histogram.min_ns(),
             "mode_ns": histogram.mode_ns(), "p50_ns": quantile(0.5), "p90_ns": quantile(0.9),
             "p99_ns": quantile(0.99), "p99_9_ns": quantile(0.999), "max_ns": histogram.max_ns(),
-            "tail": estimate(samples),
+            "tail": estimate(samples).ok(),
         })
     };
     series(records).iter().map(line).collect()

@@ -1,12 +1,13 @@
 //! `millstream latency timer`: how late threads run after their timers.
 
-use super::{class, samples};
+use super::{class, explain, samples};
 use crate::interrupt;
 use crate::numbers::positive;
 use crate::output::{Report, note, now};
 use anyhow::Context;
 use millstream_lab::Measured;
-use millstream_lab::timer::{Mechanism, Plan, Quiet, Taken, measure};
+use millstream_lab::explain::Guard;
+use millstream_lab::timer::{Mechanism, Plan, Quiet, THREADS, Taken, measure};
 use millstream_sys::CpuSet;
 use millstream_sys::sched::Class;
 use millstream_sys::thread::allowed_cpus;
@@ -22,7 +23,8 @@ use std::collections::BTreeMap;
 #[command(after_help = "Examples:
   sudo millstream latency timer
   sudo millstream latency timer --cpus 1 --class fifo:98 --interval-us 200 --time 30
-  millstream latency timer --class other --via timerfd --histograms")]
+  millstream latency timer --class other --via timerfd --histograms
+  sudo millstream latency timer --explain-above-us 300      why the late ones were late")]
 pub struct Args {
     /// CPUs with a thread, such as 0-3,8; all that are allowed by default.
     #[arg(long, value_name = "CPUS")]
@@ -57,6 +59,15 @@ pub struct Args {
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     samples: u32,
 
+    /// Say why an answer later than this was late, microseconds. Trace events are recorded
+    /// meanwhile, which costs a little; needs root.
+    #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    explain_above_us: Option<u64>,
+
+    /// How many to explain at most.
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "explain_above_us")]
+    outliers: usize,
+
     /// Draw the distribution of each CPU.
     #[arg(long)]
     histograms: bool,
@@ -82,11 +93,14 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let plan = args.plan()?;
     let quiet = Quiet::begin();
     quiet.missing().iter().for_each(|missing| note(format_args!("millstream: {missing}")));
+    let open = |us| Guard::open(&format!("{THREADS}*"), us * 1000, args.outliers);
+    let mut guard = args.explain_above_us.map(open).transpose()?;
     let mut records = Vec::new();
     while records.len() < plan.cpus.len() * args.samples as usize && !interrupt::asked() {
         let started = now();
-        let taken = measure(&plan, interrupt::asked)?;
-        records.extend(taken.into_iter().map(|taken| measured(&plan, &started, taken)));
+        let taken = measure(&plan, guard.as_mut(), interrupt::asked)?;
+        let record = |taken| measured(&plan, args.explain_above_us, &started, taken);
+        records.extend(taken.into_iter().map(record));
     }
     records.retain(|record| record.observed.histogram.count() > 0);
     anyhow::ensure!(!records.is_empty(), "ended before anything was measured");
@@ -96,7 +110,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         mechanism_name(plan.mechanism),
         plan.class
     );
-    let text = samples::text(&title, &records, args.histograms);
+    let mut text = samples::text(&title, &records, args.histograms);
+    text += &explain::table::of_records(&records);
     let summary = samples::summary(&records);
     Ok(Report::done(text, json!({ "series": summary, "records": records })))
 }
@@ -134,7 +149,7 @@ fn mechanism_name(mechanism: Mechanism) -> &'static str {
     }
 }
 
-fn measured(plan: &Plan, started: &str, taken: Taken) -> Measured {
+fn measured(plan: &Plan, above_us: Option<u64>, started: &str, taken: Taken) -> Measured {
     let mut parameters = Map::new();
     parameters.insert("cpu".to_owned(), taken.cpu.into());
     parameters.insert("via".to_owned(), mechanism_name(plan.mechanism).into());
@@ -143,6 +158,11 @@ fn measured(plan: &Plan, started: &str, taken: Taken) -> Measured {
     if plan.handicap_ns > 0 {
         parameters.insert("handicap_ns".to_owned(), plan.handicap_ns.into());
     }
+    let mut counters = BTreeMap::from([("deadlines missed".to_owned(), taken.missed)]);
+    if let Some(us) = above_us {
+        parameters.insert("explain_above_us".to_owned(), us.into());
+        counters.insert(format!("later than {us} us"), taken.late);
+    }
     Measured {
         measurement: "timer".to_owned(),
         series: format!("cpu {}", taken.cpu),
@@ -150,8 +170,9 @@ fn measured(plan: &Plan, started: &str, taken: Taken) -> Measured {
         started: started.to_owned(),
         seconds: taken.seconds,
         observed: taken.observed,
-        counters: BTreeMap::from([("deadlines missed".to_owned(), taken.missed)]),
+        counters,
         stages: Vec::new(),
+        outliers: taken.outliers,
         details: Map::new(),
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::output::Report;
 use anyhow::Context;
-use millstream_net::config::{Survey, import};
+use millstream_net::config::{Config, Survey, import, import_for_dpdk};
+use std::fmt::Write as _;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -13,6 +14,11 @@ pub struct Args {
     #[arg(value_name = "INTERFACE")]
     interfaces: Vec<String>,
 
+    /// Describe them as DPDK's, before the kernel loses them, with the commands that take them and
+    /// that give them back.
+    #[arg(long, requires = "interfaces")]
+    dpdk: bool,
+
     /// Where to write it, a file that is not there yet; otherwise to standard output.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -21,11 +27,15 @@ pub struct Args {
 /// Succeeds when there is something to describe.
 pub fn run(args: &Args) -> anyhow::Result<Report> {
     let survey = Survey::take()?;
-    let config = import(&survey, &args.interfaces).map_err(|name| {
-        let known = survey.interfaces.iter().map(|found| found.interface.name.as_str());
-        let known = known.collect::<Vec<_>>().join(", ");
-        anyhow::anyhow!("there is no network interface \"{name}\" here; there are: {known}")
-    })?;
+    let config = if args.dpdk {
+        import_for_dpdk(&survey, &args.interfaces).map_err(anyhow::Error::msg)?
+    } else {
+        import(&survey, &args.interfaces).map_err(|name| {
+            let known = survey.interfaces.iter().map(|found| found.interface.name.as_str());
+            let known = known.collect::<Vec<_>>().join(", ");
+            anyhow::anyhow!("there is no network interface \"{name}\" here; there are: {known}")
+        })?
+    };
     if config.interfaces.is_empty() {
         anyhow::bail!(
             "there is no Ethernet interface that is up and has an IPv4 address: configure one (`ip \
@@ -35,7 +45,8 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     let body = toml::to_string_pretty(&config)?;
     let text = format!(
         "# What `millstream net import` found; `millstream net check` compares it with the system\n\
-         # and `millstream net schema` says what else may stand here.\n\n{body}"
+         # and `millstream net schema` says what else may stand here.\n{}\n{body}",
+        commands(&config, &survey)
     );
     let results = serde_json::json!({ "config": config, "text": text, "file": args.out });
     let Some(path) = &args.out else { return Ok(Report::done(text, results)) };
@@ -45,6 +56,39 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     let count = config.interfaces.len();
     let said = format!("{}: {count} interface{}\n", path.display(), plural(count));
     Ok(Report::done(said, results))
+}
+
+/// How DPDK gets what is its, and how the kernel gets it back as it was, in comments.
+fn commands(config: &Config, survey: &Survey) -> String {
+    let mut text = String::new();
+    for interface in &config.interfaces {
+        let (Some(device), Some(found)) = (&interface.device, survey.interface(&interface.name))
+        else {
+            continue;
+        };
+        let name = &interface.name;
+        let driver = found.driver.as_deref().unwrap_or("DRIVER");
+        let bind = |driver: &str| format!("dpdk-devbind.py --bind={driver} {device}");
+        let _ = writeln!(text, "#\n# {name}, for DPDK (the kernel loses it):");
+        let _ =
+            writeln!(text, "#   modprobe vfio-pci; ip link set {name} down; {}", bind("vfio-pci"));
+        let _ = writeln!(text, "# and back to the kernel:");
+        let _ = writeln!(
+            text,
+            "#   {}; ip link set {name} up mtu {}",
+            bind(driver),
+            found.interface.mtu
+        );
+        for address in &found.addresses {
+            let _ = writeln!(text, "#   ip addr add {address} dev {name}");
+        }
+        for route in &found.routes {
+            let Some(via) = route.gateway else { continue };
+            let to = format!("{}/{}", route.destination, route.prefix);
+            let _ = writeln!(text, "#   ip route add {to} via {via} dev {name}");
+        }
+    }
+    text
 }
 
 fn plural(count: usize) -> &'static str {

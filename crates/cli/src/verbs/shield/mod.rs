@@ -8,7 +8,8 @@ use anyhow::Context;
 use effect::Effect;
 use millstream_sys::CpuSet;
 use millstream_sys::journal::Journal;
-use millstream_sys::shield::{Plan, Shield};
+use millstream_sys::sched::{self, Class};
+use millstream_sys::shield::{Napi, Place, Plan, Shield};
 use serde_json::json;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,9 @@ use std::time::Duration;
 #[command(after_help = "Examples:
   sudo millstream shield 2-3 -- millstream rx --core 2
   sudo millstream shield 3                        until Ctrl-C
-  sudo millstream shield 1 --under mygroup        only threads in that control group are moved")]
+  sudo millstream shield 1 --under mygroup        only threads in that control group are moved
+  sudo millstream shield 3 --interface eth1 --napi with --napi-class fifo:60 --class fifo:50 \\
+    -- millstream rx --core 3                     the network's threads beside the application")]
 pub struct Args {
     /// CPUs to keep free, `2-3`.
     #[arg(value_name = "CPUS")]
@@ -42,6 +45,24 @@ pub struct Args {
     #[arg(long)]
     keep_interrupts: bool,
 
+    /// An interface whose network threads are placed; may be repeated.
+    #[arg(long, value_name = "NAME", requires = "napi")]
+    interface: Vec<String>,
+
+    /// Where packets of the interfaces are handled: in soft interrupts, or by NAPI threads with the
+    /// application, away from it, or anywhere. With it, their interrupts go there, too.
+    #[arg(long, value_name = "PLACE", value_enum, requires = "interface")]
+    napi: Option<NapiPlace>,
+
+    /// The class of NAPI threads: other, fifo:1 to fifo:99.
+    #[arg(long, value_name = "CLASS", default_value = "other", requires = "napi")]
+    napi_class: Class,
+
+    /// The class that the command is started in. What serves it should be above that: a warning
+    /// names what is not.
+    #[arg(long, value_name = "CLASS", default_value = "other")]
+    class: Class,
+
     /// How long to measure before and behind the shield, milliseconds; 0: not at all.
     #[arg(long, value_name = "MS", default_value_t = 1000,
           value_parser = clap::value_parser!(u64).range(0..=60_000))]
@@ -50,6 +71,30 @@ pub struct Args {
     /// What runs behind the shield; without it the shield stays until Ctrl-C.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
+}
+
+/// Names of [`Place`]s.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum NapiPlace {
+    /// No threads: soft interrupts, where they come.
+    Soft,
+    /// On the shielded CPUs.
+    With,
+    /// On the other CPUs.
+    Away,
+    /// On all CPUs.
+    Anywhere,
+}
+
+impl From<NapiPlace> for Place {
+    fn from(place: NapiPlace) -> Self {
+        match place {
+            NapiPlace::Soft => Self::Soft,
+            NapiPlace::With => Self::With,
+            NapiPlace::Away => Self::Away,
+            NapiPlace::Anywhere => Self::Anywhere,
+        }
+    }
 }
 
 /// Succeeds when the shield was raised and lowered, and the command succeeded.
@@ -61,6 +106,12 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
         leave: args.leave.iter().copied().chain([std::process::id().cast_signed()]).collect(),
         interrupts: !args.keep_interrupts,
         awake: true,
+        napi: args.napi.map(|place| Napi {
+            interfaces: args.interface.clone(),
+            place: place.into(),
+            class: args.napi_class,
+        }),
+        class: args.class,
     };
     let cpu = args.cpus.iter().next().context("no CPU: name those to keep free, like `2-3`")?;
     let span = Duration::from_millis(args.measure_ms);
@@ -68,7 +119,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     let before = effect::measure(cpu, span, None)?;
     let shield = Shield::raise(Path::new("/"), &plan, &Journal::of_process())?;
     let account = shield.account().clone();
-    let behind = effect::measure(cpu, span, Some(shield.door()))?;
+    let behind = effect::measure(cpu, span, Some(&shield))?;
     let effect = Effect { cpu, before, behind };
     let told = table::account(&account) + &table::effect(&effect);
     crate::output::note(told.trim_end());
@@ -80,21 +131,22 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
             }
             None
         }
-        command => Some(attend(start(command, shield.door())?)?),
+        command => Some(attend(start(command, args.class, shield.door())?)?),
     };
-    shield.lower().context("the shield could not be lowered; the next start tries again")?;
+    let left =
+        shield.lower().context("the shield could not be lowered; the next start tries again")?;
     let failure = status
         .filter(|status| !status.success())
         .map(|status| format!("{}: {status}", args.command.first().map_or("", String::as_str)));
     let results = json!({
-        "account": account, "effect": effect, "lowered": true,
+        "account": account, "effect": effect, "lowered": true, "left": left,
         "command_status": status.and_then(|status| status.code()),
     });
-    Ok(Report { text: "the shield is down, and all is as it was\n".to_owned(), results, failure })
+    Ok(Report { text: table::lowered(&left), results, failure })
 }
 
 /// Starts a command that goes behind the shield before it begins.
-fn start(command: &[String], door: &Path) -> anyhow::Result<Child> {
+fn start(command: &[String], class: Class, door: &Path) -> anyhow::Result<Child> {
     let mut process = Command::new(&command[0]);
     process.args(&command[1..]);
     millstream_sys::child::tie(&mut process, None);
@@ -102,7 +154,11 @@ fn start(command: &[String], door: &Path) -> anyhow::Result<Child> {
     // SAFETY: between fork and exec only write(2) is called, which is safe there; `0` is who
     // writes.
     unsafe { process.pre_exec(move || Ok(rustix::io::write(&door, b"0").map(drop)?)) };
-    process.spawn().with_context(|| format!("cannot start {}", command[0]))
+    let child = process.spawn().with_context(|| format!("cannot start {}", command[0]))?;
+    if class != Class::Other {
+        sched::set_thread(child.id(), class).with_context(|| format!("cannot make it {class}"))?;
+    }
+    Ok(child)
 }
 
 /// Waits for it; a request to end is passed on.

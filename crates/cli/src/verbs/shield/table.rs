@@ -1,6 +1,7 @@
 //! What a shield did, for people.
 
 use super::effect::Effect;
+use millstream_sys::packet_threads::Kind;
 use millstream_sys::shield::{Account, Interrupt};
 use std::fmt::Write;
 
@@ -27,12 +28,34 @@ pub fn account(account: &Account) -> String {
     };
     row("threads moved", account.moved, String::new());
     row("threads of one CPU, kept", account.kept.len(), few(&account.kept));
+    row("groups kept off them", account.narrowed.len(), few(&account.narrowed));
+    row("groups that keep them", account.wide.len(), few(&account.wide));
     row("interrupts sent away", account.interrupts.len(), names(&account.interrupts));
+    row("interrupts sent to them", account.near.len(), names(&account.near));
     row("interrupts that cannot be", account.stuck.len(), names(&account.stuck));
+    let packets = account.packet_threads.iter().filter(|one| one.kind != Kind::Soft);
+    let packets: Vec<_> = packets
+        .map(|one| format!("{} {} on {}", one.thread.name, one.thread.class, one.thread.allowed))
+        .collect();
+    row("threads of the network", packets.len(), few(&packets));
     if !account.awake {
         text += "  deep sleep of CPUs is not held off: /dev/cpu_dma_latency cannot be opened\n";
     }
+    for warning in &account.warnings {
+        let _ = writeln!(text, "  warning: {warning}");
+    }
     text
+}
+
+/// What was left as it is when the shield was lowered.
+pub fn lowered(left: &[String]) -> String {
+    match left {
+        [] => "the shield is down, and all is as it was\n".to_owned(),
+        some => format!(
+            "the shield is down; left, because others have changed it or rely on it: {}\n",
+            some.join(", ")
+        ),
+    }
 }
 
 /// The first of many names.
@@ -100,6 +123,7 @@ mod tests {
         let kept = vec!["ksoftirqd/1".to_owned()];
         let text = account(&Account { moved: 7, kept, stuck, ..Account::default() });
         assert!(text.contains("ksoftirqd/1") && text.contains("virtio1-req.0"), "{text}");
+        assert!(lowered(&["/x (0)".into()]).contains("rely on it: /x (0)"));
         assert!(!text.contains("sent away") && text.contains("cpu_dma_latency"), "{text}");
     }
 }

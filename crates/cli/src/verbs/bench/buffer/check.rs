@@ -17,7 +17,7 @@ pub fn run(args: &Args, samples: u64, latency_s: f64) -> anyhow::Result<Report> 
     let options = ["--serial", "BUFFER", "--rx-antenna", "ramp", "--time-scale", &scale];
     let buffers = ["--rx-buffer-samples", &buffer, "--tx-buffer-samples", &buffer];
     let options = options.into_iter().chain(buffers).map(str::to_owned).collect();
-    let mut radio = ChildRadio::start(&Options { args: options, stdin: None, cpu: None })?;
+    let mut radio = ChildRadio::start(&Options { args: options, ..Options::default() })?;
     note(format_args!(
         "radio   E320 emulated by process {} at {}, its time {} times slower",
         radio.pid(),

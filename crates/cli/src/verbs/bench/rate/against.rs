@@ -1,7 +1,7 @@
 //! Ours and UHD's host in turns against the same radio.
 
 use super::Args;
-use super::contender::{Found, Ours, Uhd, highest};
+use super::contender::{Flow, Found, Ours, Uhd, highest};
 use super::place::{Place, RadioUnderTest};
 use crate::output::{Report, note};
 use millstream_lab::{Direction, Summary};
@@ -23,8 +23,9 @@ pub fn run(
         let mut row = Row { direction, ours: Side::default(), uhd: Side::default() };
         for repetition in 1..=args.repetitions {
             note(format_args!("{} {repetition}: millstream", direction.name()));
-            let found =
-                highest(args, |rate_hz| ours.attempt(direction, rate_hz, args.duration(), true));
+            let found = highest(args, |rate_hz| {
+                ours.attempt(Flow::One(direction), rate_hz, args.duration(), true)
+            });
             row.ours.add(found.map_err(|error| radio.explain(error))?);
             note(format_args!("{} {repetition}: UHD", direction.name()));
             let found = highest(args, |rate_hz| uhd.attempt(direction, rate_hz, args.duration()));

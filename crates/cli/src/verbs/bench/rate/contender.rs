@@ -4,7 +4,9 @@ use super::Args;
 use crate::interrupt;
 use crate::output::note;
 use millstream_lab::Direction;
-use millstream_lab::rate::{RxOutcome, RxPlan, TxOutcome, TxPlan, receive, transmit};
+use millstream_lab::rate::{
+    DuplexOutcome, RxOutcome, RxPlan, TxOutcome, TxPlan, duplex, receive, transmit,
+};
 use millstream_lab::uhd::{BenchmarkRate, Outcome};
 use millstream_radio::{Device, DeviceArgs};
 use millstream_sys::child::cpu_time_s;
@@ -30,6 +32,25 @@ pub struct Uhd {
     pub radio_pid: Option<u32>,
 }
 
+/// What is measured at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Flow {
+    Duplex,
+    #[serde(untagged)]
+    One(Direction),
+}
+
+impl Flow {
+    /// In a table.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::One(direction) => direction.name(),
+            Self::Duplex => "both at once",
+        }
+    }
+}
+
 /// One measurement.
 #[derive(Serialize)]
 pub struct Attempt {
@@ -46,6 +67,7 @@ pub struct Attempt {
 pub enum Details {
     Rx(RxOutcome),
     Tx(TxOutcome),
+    Duplex(Box<DuplexOutcome>),
     Uhd(Outcome),
 }
 
@@ -53,7 +75,7 @@ impl Ours {
     /// Opens the radio, measures, and gives it back: every measurement begins afresh.
     pub fn attempt(
         &mut self,
-        direction: Direction,
+        flow: Flow,
         rate_hz: f64,
         duration: Duration,
         until_loss: bool,
@@ -61,18 +83,28 @@ impl Ours {
         let radio_cpu = RadioCpu::start(self.radio_pid);
         let mut device = Device::open(self.args.clone())?;
         let (channels, ended) = (self.channels.clone(), interrupt::asked as fn() -> bool);
-        let (lossless, details) = match direction {
-            Direction::Rx => {
-                let recv_queue_bytes = None;
-                let plan =
-                    RxPlan { channels, rate_hz, duration, until_loss, ended, recv_queue_bytes };
-                let outcome = receive(&mut device, &plan)?;
+        let rx_plan = RxPlan {
+            channels: channels.clone(),
+            rate_hz,
+            duration,
+            until_loss,
+            ended,
+            recv_queue_bytes: None,
+        };
+        let tx_plan = TxPlan { channels, rate_hz, duration, until_loss, ended };
+        let (lossless, details) = match flow {
+            Flow::One(Direction::Rx) => {
+                let outcome = receive(&mut device, &rx_plan)?;
                 (outcome.lossless, Details::Rx(outcome))
             }
-            Direction::Tx => {
-                let plan = TxPlan { channels, rate_hz, duration, until_loss, ended };
-                let outcome = transmit(&mut device, &plan)?;
+            Flow::One(Direction::Tx) => {
+                let outcome = transmit(&mut device, &tx_plan)?;
                 (outcome.lossless, Details::Tx(outcome))
+            }
+            Flow::Duplex => {
+                let outcome = duplex(&mut device, &rx_plan, &tx_plan)?;
+                let lossless = outcome.rx.lossless && outcome.tx.lossless;
+                (lossless, Details::Duplex(Box::new(outcome)))
             }
         };
         Ok(Attempt { rate_hz, lossless, radio_cpu_s: radio_cpu.spent_s(), details })
@@ -110,21 +142,25 @@ impl Attempt {
         match &self.details {
             Details::Rx(outcome) => outcome.cpu_s_per_gigasample,
             Details::Tx(outcome) => outcome.cpu_s_per_gigasample,
+            Details::Duplex(outcome) => {
+                let samples = outcome.rx.samples + outcome.tx.samples;
+                outcome.rx.cpu_s / samples.max(1) as f64 * 1e9
+            }
             Details::Uhd(outcome) => outcome.cpu_s_per_gigasample,
         }
     }
 
     /// Why its figures cannot be trusted, if so.
     pub fn unsound(&self) -> Option<String> {
-        let bad = match &self.details {
-            Details::Rx(outcome) => {
-                outcome.channels.iter().find(|channel| !channel.balances)?.channel
-            }
-            Details::Tx(outcome) => {
-                outcome.channels.iter().find(|channel| !channel.balances)?.channel
-            }
-            Details::Uhd(_) => return None,
+        let (rx, tx) = match &self.details {
+            Details::Rx(rx) => (Some(rx), None),
+            Details::Tx(tx) => (None, Some(tx)),
+            Details::Duplex(both) => (Some(&both.rx), Some(&both.tx)),
+            Details::Uhd(_) => (None, None),
         };
+        let rx = rx.and_then(|rx| rx.channels.iter().find(|channel| !channel.balances));
+        let tx = tx.and_then(|tx| tx.channels.iter().find(|channel| !channel.balances));
+        let bad = rx.map(|bad| bad.channel).or(tx.map(|bad| bad.channel))?;
         Some(format!("the ledger of channel {bad} does not balance"))
     }
 }

@@ -9,8 +9,8 @@ use super::way::Way;
 use crate::interrupt;
 use crate::numbers::positive;
 use crate::output::{Report, note};
-use contender::{Attempt, Ours, Uhd};
-use millstream_lab::{Direction, Grid};
+use contender::{Attempt, Flow, Ours, Uhd};
+use millstream_lab::Grid;
 use millstream_radio::DeviceArgs;
 use place::{Place, RadioUnderTest};
 use serde_json::json;
@@ -43,6 +43,10 @@ pub struct Args {
     /// Which way: from the radio, to the radio, or one after the other.
     #[arg(long, value_name = "WAY", default_value = "rx")]
     direction: Way,
+
+    /// Both ways at once, by one thread; the CPU time is that of both.
+    #[arg(long, conflicts_with_all = ["direction", "against_uhd"])]
+    duplex: bool,
 
     /// Channels of the radio.
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "0")]
@@ -141,10 +145,10 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     }
     let mut report = Report::done(String::new(), json!({}));
     let mut measured = Vec::new();
-    for direction in args.direction.directions() {
+    for flow in args.flows() {
         let outcome = match args.rate {
-            Some(rate_hz) => measure(&args, &mut ours, direction, rate_hz),
-            None => search(&args, &mut ours, direction),
+            Some(rate_hz) => measure(&args, &mut ours, flow, rate_hz),
+            None => search(&args, &mut ours, flow),
         };
         let one = outcome.map_err(|error| radio.explain(error))?;
         report.text += &one.text;
@@ -162,15 +166,10 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
 }
 
 /// One measurement at the rate given.
-fn measure(
-    args: &Args,
-    ours: &mut Ours,
-    direction: Direction,
-    rate_hz: f64,
-) -> anyhow::Result<Report> {
-    let attempt = ours.attempt(direction, rate_hz, args.duration(), false)?;
+fn measure(args: &Args, ours: &mut Ours, flow: Flow, rate_hz: f64) -> anyhow::Result<Report> {
+    let attempt = ours.attempt(flow, rate_hz, args.duration(), false)?;
     let results = json!({
-        "direction": direction, "outcome": attempt.details, "radio_cpu_s": attempt.radio_cpu_s,
+        "direction": flow, "outcome": attempt.details, "radio_cpu_s": attempt.radio_cpu_s,
     });
     let cut = || interrupt::asked().then(|| "ended before the measurement was".to_owned());
     let failure = attempt.unsound().or_else(cut);
@@ -178,19 +177,18 @@ fn measure(
 }
 
 /// The highest rate of the grid.
-fn search(args: &Args, ours: &mut Ours, direction: Direction) -> anyhow::Result<Report> {
-    note(format_args!("{}: searching {}", direction.name(), args.criterion()));
-    let found = contender::highest(args, |rate_hz| {
-        ours.attempt(direction, rate_hz, args.duration(), true)
-    })?;
+fn search(args: &Args, ours: &mut Ours, flow: Flow) -> anyhow::Result<Report> {
+    note(format_args!("{}: searching {}", flow.name(), args.criterion()));
+    let found =
+        contender::highest(args, |rate_hz| ours.attempt(flow, rate_hz, args.duration(), true))?;
     let best: Option<&Attempt> = found.best.as_ref();
     let results = json!({
-        "direction": direction, "grid": args.grid(), "criterion": args.criterion(),
+        "direction": flow, "grid": args.grid(), "criterion": args.criterion(),
         "rate_hz": found.rate_hz, "outcome": best.map(|attempt| &attempt.details),
         "tried": found.tried,
     });
     let failure = best.is_none().then(|| {
-        let (way, lowest) = (direction.name(), args.step / 1e6);
+        let (way, lowest) = (flow.name(), args.step / 1e6);
         format!("{way}: no rate without a loss was found down to {lowest} MS/s")
     });
     Ok(Report { text: best.map(text::of_attempt).unwrap_or_default(), results, failure })
@@ -199,6 +197,13 @@ fn search(args: &Args, ours: &mut Ours, direction: Direction) -> anyhow::Result<
 impl Args {
     fn duration(&self) -> Duration {
         Duration::from_secs_f64(self.duration)
+    }
+
+    fn flows(&self) -> Vec<Flow> {
+        match self.duplex {
+            true => vec![Flow::Duplex],
+            false => self.direction.directions().into_iter().map(Flow::One).collect(),
+        }
     }
 
     /// UHD's host: the program given, or where distributions keep it.

@@ -63,7 +63,7 @@ impl RadioUnderTest {
         let buffers = ["--rx-buffer-samples", &rx, "--tx-buffer-samples", &tx];
         let mtu = ["--mtu".to_owned(), args.mtu.to_string()];
         let options = options.into_iter().chain(buffers).map(str::to_owned).chain(mtu).collect();
-        let options = Options { args: options, stdin: None, cpu: place.radio_cpu };
+        let options = Options { args: options, cpu: place.radio_cpu, ..Options::default() };
         Ok(Self::Emulated(ChildRadio::start(&options)?))
     }
 

@@ -11,6 +11,9 @@ pub fn of_attempt(attempt: &Attempt) -> String {
     let (mut text, seconds) = match &attempt.details {
         Details::Rx(outcome) => (of_receive(outcome), outcome.seconds),
         Details::Tx(outcome) => (of_transmit(outcome), outcome.seconds),
+        Details::Duplex(both) => {
+            (of_receive(&both.rx) + &of_transmit(&both.tx), both.rx.seconds.max(both.tx.seconds))
+        }
         Details::Uhd(outcome) => return format!("{:?}\n", outcome.summary),
     };
     if let Some(radio_s) = attempt.radio_cpu_s {

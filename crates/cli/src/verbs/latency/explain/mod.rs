@@ -1,6 +1,6 @@
 //! `millstream latency explain`: why a thread was late.
 
-mod table;
+pub(super) mod table;
 
 use crate::{interrupt, output::Report};
 use anyhow::{Context, bail};

@@ -1,5 +1,6 @@
 //! Explanations, for people.
 
+use millstream_lab::Measured;
 use millstream_lab::explain::Explanation;
 use millstream_lab::explain::trials::{Injection, Trial};
 use std::collections::BTreeMap;
@@ -9,6 +10,25 @@ use std::fmt::Write;
 const SMALL: f64 = 0.02;
 /// Characters of a bar of the whole.
 const BAR: f64 = 30.0;
+
+/// The outliers of a measurement, and how many of each cause.
+pub fn of_records(records: &[Measured]) -> String {
+    let mut text = String::new();
+    let mut causes: BTreeMap<&str, usize> = BTreeMap::new();
+    for record in records {
+        for outlier in &record.outliers {
+            *causes.entry(outlier.why.cause.name()).or_default() += 1;
+            let _ = write!(text, "\n{}, after {:.1} s", record.series, outlier.at_ns as f64 / 1e9);
+            text += &explanation(&outlier.why);
+        }
+    }
+    if !causes.is_empty() {
+        let causes: Vec<_> =
+            causes.iter().map(|(name, count)| format!("{count}x {name}")).collect();
+        let _ = writeln!(text, "\nof those explained: {}", causes.join(", "));
+    }
+    text
+}
 
 /// One outlier: its cause, and what took how long.
 pub fn explanation(found: &Explanation) -> String {

@@ -3,6 +3,7 @@
 mod record;
 mod text;
 
+use super::explain;
 use crate::ground::GroundArgs;
 use crate::interrupt;
 use crate::live::Live;
@@ -11,6 +12,7 @@ use crate::output::{Report, note, now};
 use crate::verbs::bench::places;
 use crate::wait::WaitArg;
 use millstream_lab::Measured;
+use millstream_lab::explain::TripWatch;
 use millstream_lab::packets::rows::{self, round_trip};
 use millstream_lab::packets::trips::trip;
 use millstream_lab::packets::{Ground, Path, Round, Row, Stage, StageError, TripTable};
@@ -65,6 +67,15 @@ pub struct TripArgs {
     #[arg(long, value_name = "WAIT", value_enum, default_value = "spin", requires = "link")]
     wait: WaitArg,
 
+    /// Say why a round trip longer than this was late, microseconds: the first of each repetition
+    /// of each row. Trace events are recorded meanwhile, which costs a little; needs root.
+    #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    explain_above_us: Option<u64>,
+
+    /// How many to explain at most.
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "explain_above_us")]
+    outliers: usize,
+
     /// Draw the distribution of each row.
     #[arg(long)]
     histograms: bool,
@@ -81,7 +92,9 @@ pub fn run(args: &TripArgs, path: Path) -> anyhow::Result<Report> {
     note(format_args!("{}", places(stage.places())));
     let mut table = TripTable::default();
     let mut records = Vec::new();
-    let ended = args.measure(&mut stage, &rows, &mut table, &mut records);
+    let open = |us| TripWatch::open(us * 1000, args.outliers);
+    let mut watch = args.explain_above_us.map(open).transpose()?;
+    let ended = args.measure(&mut stage, &rows, &mut watch, &mut table, &mut records);
     table.sum_up();
     // Beside the base, unless that is all that was asked for.
     let base = Row::base().name;
@@ -98,7 +111,8 @@ pub fn run(args: &TripArgs, path: Path) -> anyhow::Result<Report> {
         "records": records,
     });
     let failure = ended.err().map(|error| error.to_string()).or(nothing);
-    Ok(Report { text: text::table(args, &table), results, failure })
+    let text = text::table(args, &table) + &explain::table::of_records(&records);
+    Ok(Report { text, results, failure })
 }
 
 impl TripArgs {
@@ -106,9 +120,10 @@ impl TripArgs {
         &self,
         stage: &mut Stage,
         rows: &[Row],
+        watch: &mut Option<TripWatch>,
         table: &mut TripTable,
         records: &mut Vec<Measured>,
-    ) -> Result<(), StageError> {
+    ) -> anyhow::Result<()> {
         let mut live = Live::on_terminal_only();
         let loads: Vec<_> = match &self.load[..] {
             [] => vec![None],
@@ -126,14 +141,20 @@ impl TripArgs {
                     });
                     let (round, started) = (self.round(*load_pps), now());
                     let begun = Instant::now();
-                    match trip(stage, row, &round) {
+                    let stop = watch.as_mut().map_or(Ok(None), TripWatch::begin)?;
+                    match trip(stage, row, &round, stop) {
                         Ok(trips) => {
                             line.add(turn, &trips);
                             let seconds = begun.elapsed().as_secs_f64();
-                            records.push(record::measured(row, &round, &trips, started, seconds));
+                            let mut record =
+                                record::measured(row, &round, &trips, started, seconds);
+                            if let Some(watch) = watch {
+                                record.outliers.extend(watch.end(trips.late, stage.pids())?);
+                            }
+                            records.push(record);
                         }
                         Err(StageError::Refused(reason)) => line.refused = Some(reason),
-                        Err(error) => return Err(error),
+                        Err(error) => return Err(error.into()),
                     }
                 }
             }

@@ -40,6 +40,7 @@ pub fn measured(
         observed: Observed::from(trips.from_due.clone()),
         counters: BTreeMap::from([("lost".to_owned(), trips.lost)]),
         stages: Vec::new(),
+        outliers: Vec::new(),
         details,
     }
 }

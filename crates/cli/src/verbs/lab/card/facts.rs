@@ -1,0 +1,152 @@
+//! What the machine shows: the IOMMU, VFIO, who has the card.
+
+use super::process::Process;
+use super::rig::{Rig, wait};
+use super::{HOST, Outcome};
+use anyhow::{Context, ensure};
+use millstream_sys::netlink::Netlink;
+use millstream_sys::pci;
+use std::fs;
+use std::time::Duration;
+
+const NO_IOMMU: &str = "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode";
+
+/// The kernel, what it says of the IOMMU, and the card.
+pub fn machine(rig: &Rig) -> Outcome {
+    let mut lines = vec![
+        format!("kernel {}", read("/proc/sys/kernel/osrelease")),
+        format!("command line: {}", read("/proc/cmdline")),
+    ];
+    lines.extend(kernel_log().filter(|line| is_about_the_iommu(line, &rig.card)));
+    let device = |file: &str| read(&format!("/sys/bus/pci/devices/{}/{file}", rig.card));
+    lines.push(format!(
+        "{}: {}:{}, {} of {}",
+        rig.card,
+        device("vendor"),
+        device("device"),
+        rig.name,
+        rig.driver
+    ));
+    let group = pci::iommu_group(&rig.card).context("the card is in no IOMMU group")?;
+    lines.push(format!("IOMMU group {group}: {}", members(&group).join(" ")));
+    Ok(lines)
+}
+
+/// VFIO has it from now on.
+pub fn bind(rig: &Rig) -> Outcome {
+    pci::bind(&rig.card, "vfio-pci")?;
+    let group = pci::iommu_group(&rig.card).context("the card is in no IOMMU group")?;
+    ensure!(fs::exists(format!("/dev/vfio/{group}"))?, "there is no /dev/vfio/{group}");
+    // A kernel that is built without it has no such file.
+    let no_iommu = fs::read_to_string(NO_IOMMU).unwrap_or_else(|_| "not built in".to_owned());
+    let no_iommu = no_iommu.trim();
+    ensure!(no_iommu != "Y", "VFIO would hand devices out without an IOMMU ({NO_IOMMU})");
+    let domain = read(&format!("/sys/kernel/iommu_groups/{group}/type"));
+    Ok(vec![
+        format!("driver {}", pci::driver_of(&rig.card).unwrap_or_default()),
+        format!("/dev/vfio/{group}; group {group} ({domain}): {}", members(&group).join(" ")),
+        format!("no-IOMMU mode: {no_iommu} ({NO_IOMMU})"),
+        type1(),
+    ])
+}
+
+/// What a process holds of VFIO, and what interrupts the card has: while it runs.
+pub fn held(pid: u32) -> Vec<String> {
+    let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let targets = entries.filter_map(|entry| fs::read_link(entry.path()).ok());
+    let mut held: Vec<_> = targets
+        .map(|target| target.to_string_lossy().into_owned())
+        .filter(|target| target.contains("vfio"))
+        .collect();
+    held.sort();
+    held
+}
+
+/// Interrupts by VFIO, as the kernel counts them.
+pub fn interrupts() -> Vec<String> {
+    let all = read("/proc/interrupts");
+    let lines = all.lines().filter(|line| line.contains("vfio"));
+    lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+}
+
+/// Whether the IOMMU's part of VFIO is in use: the last number but one.
+pub fn type1() -> String {
+    let all = read("/proc/modules");
+    let line = all.lines().find(|line| line.starts_with("vfio_iommu_type1 "));
+    let users = line.and_then(|line| line.split_whitespace().nth(2));
+    format!("vfio_iommu_type1: {} users", users.unwrap_or("no"))
+}
+
+/// Before: the driver is in the way.
+pub fn doctor_before(rig: &Rig) -> Outcome {
+    let lines = doctor()?;
+    let text = lines.join("\n");
+    let bind = format!("dpdk-devbind.py --bind=vfio-pci {}", rig.card);
+    for wanted in ["an IOMMU is on", "vfio-pci is loaded", "the link is up", &bind] {
+        ensure!(text.contains(wanted), "it says nothing of `{wanted}`:\n{text}");
+    }
+    Ok(lines)
+}
+
+/// Behind: it is not any more.
+pub fn doctor_bound(_: &Rig) -> Outcome {
+    let lines = doctor()?;
+    let text = lines.join("\n");
+    let wanted = "vfio-pci has it: DPDK can take it";
+    ensure!(text.contains(wanted), "it says nothing of `{wanted}`:\n{text}");
+    Ok(lines)
+}
+
+fn doctor() -> anyhow::Result<Vec<String>> {
+    let ended = Process::start(&["doctor", "dpdk"])?.end()?;
+    Ok([vec![ended.head()], ended.wrote()].concat())
+}
+
+/// The kernel has it again, as it was.
+pub fn give_back(rig: &Rig) -> Outcome {
+    pci::give_back(&rig.card)?;
+    let back = || pci::interface_of(&rig.card);
+    ensure!(wait(Duration::from_secs(5), || back().is_some()), "{} does not take it", rig.driver);
+    let name = back().unwrap_or_default();
+    let mut netlink = Netlink::open()?;
+    let index = netlink.interface(&name)?.index;
+    let has = netlink.addresses()?.iter().any(|address| address.address == HOST);
+    ensure!(!has, "somebody else has {HOST} by now");
+    netlink.set_up(index, true)?;
+    let running =
+        || Netlink::open().is_ok_and(|mut it| it.interface(&name).is_ok_and(|i| i.running));
+    ensure!(wait(Duration::from_secs(20), running), "{name} has no carrier");
+    let driver = pci::driver_of(&rig.card).unwrap_or_default();
+    Ok(vec![format!("{driver} has it, as {name}, with its carrier"), type1()])
+}
+
+fn is_about_the_iommu(line: &str, card: &str) -> bool {
+    let iommu = line.contains("DMAR") && (line.contains("enabled") || line.contains("Virtualiz"));
+    iommu || line.contains("iommu: Default") || line.contains(card) && line.contains("iommu group")
+}
+
+/// What the kernel has logged (Documentation/ABI/testing/dev-kmsg): `level,number,µs,flags;text`.
+fn kernel_log() -> impl Iterator<Item = String> {
+    use std::io::Read;
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut options = fs::OpenOptions::new();
+    let file = options.read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg");
+    let mut file = file.ok();
+    std::iter::from_fn(move || {
+        let mut record = [0; 8192];
+        let count = file.as_mut()?.read(&mut record).ok()?;
+        let record = String::from_utf8_lossy(&record[..count]).into_owned();
+        let text = record.split_once(';').map_or("", |(_, text)| text);
+        Some(text.lines().next().unwrap_or_default().to_owned())
+    })
+}
+
+fn members(group: &str) -> Vec<String> {
+    let entries = fs::read_dir(format!("/sys/kernel/iommu_groups/{group}/devices"));
+    let names = entries.into_iter().flatten().flatten();
+    names.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default().trim().to_owned()
+}

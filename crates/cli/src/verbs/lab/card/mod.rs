@@ -1,0 +1,122 @@
+//! `millstream lab card`: a network card over DPDK and vfio-pci, from refusal to giving it back.
+
+mod cable;
+mod facts;
+mod process;
+mod refused;
+mod rig;
+mod stream;
+
+use crate::output::{Report, note};
+use crate::{interrupt, numbers};
+use rig::Rig;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Tries a network card with DPDK and vfio-pci, the emulated radio at the other end of its cable.
+///
+/// The card is taken from the kernel, used by processes of this program as one would use it by
+/// hand, and given back. What is tried: that it is refused as long as it is not vfio-pci's, that
+/// its configuration comes from what the kernel knew of it, that a stream is received and another
+/// transmitted without a loss, that a process may be killed in the middle, and that the cable may
+/// be pulled. `millstream guest --cards vmxnet3` gives a machine that has all of it.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The card: its PCI address. The kernel loses it meanwhile.
+    #[arg(long, value_name = "ADDRESS")]
+    card: String,
+
+    /// The interface that the emulated radio uses, at the other end of the card's cable; otherwise
+    /// that of the only other card.
+    #[arg(long, value_name = "NAME")]
+    interface: Option<String>,
+
+    /// A serial line to QEMU's monitor, and its name of the card: there the cable can be pulled.
+    #[arg(long, value_name = "LINE:NAME")]
+    cable: Option<String>,
+
+    /// Samples of each stream.
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    nsamps: u64,
+
+    /// Sample rate, Hz.
+    #[arg(long, value_name = "HZ", default_value_t = 250e3, value_parser = numbers::positive,
+          allow_negative_numbers = true)]
+    rate: f64,
+
+    /// Further options of the link, as memory_mib=256.
+    #[arg(long, value_name = "OPTIONS", default_value = "memory_mib=256")]
+    link: String,
+}
+
+/// The host's address and the radio's.
+const HOST: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
+const RADIO: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
+const PREFIX: u8 = 24;
+
+/// What a step came to: lines that show it, or why it failed.
+type Outcome = anyhow::Result<Vec<String>>;
+type Step = (&'static str, fn(&Rig) -> Outcome);
+
+/// In this order. The card is the kernel's in the first ones, and again behind the last.
+const STEPS: [Step; 15] = [
+    ("the machine", facts::machine),
+    ("the kernel has the card: refused", refused::by_the_kernel),
+    ("net import, before it is taken", refused::import),
+    ("doctor dpdk, before it is taken", facts::doctor_before),
+    ("uio_pci_generic has it: refused", refused::as_unsafe),
+    ("bound to vfio-pci", facts::bind),
+    ("doctor dpdk, bound", facts::doctor_bound),
+    ("receive, by the imported file", stream::receive),
+    ("kill -9 in the middle of a stream", stream::kill),
+    ("receive again", stream::receive),
+    ("transmit", stream::transmit),
+    ("the cable is pulled: the stream ends", cable::pull),
+    ("several queues", stream::queues),
+    ("receive, with huge pages", stream::receive_huge),
+    ("given back to the kernel", facts::give_back),
+];
+
+/// Tries everything, also behind what failed.
+pub fn run(args: &Args) -> anyhow::Result<Report> {
+    interrupt::install();
+    let rig = Rig::new(args)?;
+    let (mut text, mut steps, mut failed) = (String::new(), Vec::new(), Vec::new());
+    for (name, work) in STEPS {
+        if interrupt::asked() {
+            let _ = facts::give_back(&rig);
+            anyhow::bail!("interrupted");
+        }
+        let began = Instant::now();
+        let outcome = work(&rig);
+        let seconds = began.elapsed().as_secs_f64();
+        let verdict = if outcome.is_ok() { "ok" } else { "FAILED" };
+        let lines = outcome.unwrap_or_else(|error| {
+            failed.push(name);
+            crate::output::describe(&error).lines().map(str::to_owned).collect()
+        });
+        note(format_args!("{verdict:<6} {seconds:5.1} s  {name}"));
+        if verdict != "ok" {
+            lines.iter().for_each(|line| note(format_args!("         {line}")));
+        }
+        let _ = writeln!(text, "\n{verdict:<6} {name} ({seconds:.1} s)");
+        for line in &lines {
+            let _ = writeln!(text, "       {line}");
+        }
+        steps.push(step(name, verdict, seconds, &lines));
+    }
+    let failure = (!failed.is_empty()).then(|| format!("failed: {}", failed.join(", ")));
+    Ok(Report { text, results: json!({ "card": args.card, "steps": steps }), failure })
+}
+
+fn step(name: &str, verdict: &str, seconds: f64, lines: &[String]) -> Value {
+    json!({ "name": name, "verdict": verdict, "seconds": seconds, "lines": lines })
+}
+
+/// Files of the rig.
+fn folder() -> PathBuf {
+    std::env::temp_dir()
+}

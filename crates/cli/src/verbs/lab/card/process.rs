@@ -1,0 +1,132 @@
+//! This program as one would start it by hand: what it said, and how it ended.
+
+use super::rig::wait;
+use crate::program;
+use anyhow::{Context, ensure};
+use serde_json::Value;
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+/// How long any of them may take.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// A process of this program. It ends with whoever waits for it.
+pub struct Process {
+    child: Child,
+    line: String,
+    output: [File; 2],
+}
+
+/// How it ended.
+pub struct Ended {
+    status: ExitStatus,
+    line: String,
+    /// Standard output.
+    pub text: String,
+    /// Standard error.
+    pub notes: String,
+}
+
+impl Process {
+    /// Starts it; what it says goes into files without a name.
+    pub fn start(words: &[&str]) -> anyhow::Result<Self> {
+        let [out, err] = [tempfile::tempfile()?, tempfile::tempfile()?];
+        let mut command: Command = program::command(words)?;
+        command.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(err.try_clone()?);
+        millstream_sys::child::tie(&mut command, None);
+        let child = command.spawn().context("cannot start this program")?;
+        Ok(Self { child, line: format!("$ millstream {}", words.join(" ")), output: [out, err] })
+    }
+
+    /// Its number.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// `kill -9`.
+    pub fn kill(mut self) -> anyhow::Result<String> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(self.line.clone())
+    }
+
+    /// Waits for its end.
+    pub fn end(mut self) -> anyhow::Result<Ended> {
+        let ended = wait(LIMIT, || !matches!(self.child.try_wait(), Ok(None)));
+        if !ended {
+            self.child.kill()?;
+        }
+        let status = self.child.wait()?;
+        let [out, err] = &mut self.output;
+        let (text, notes) = (all(out)?, all(err)?);
+        let line = std::mem::take(&mut self.line);
+        ensure!(ended, "{line}\nit took more than {LIMIT:?} and was ended\n{}", tail(&notes));
+        Ok(Ended { status, line, text, notes })
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Both do nothing when it has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Ended {
+    /// The line that one would type, and the status.
+    pub fn head(&self) -> String {
+        format!("{} # {}", self.line, self.status)
+    }
+
+    /// The document that it wrote, if all went well.
+    pub fn document(&self) -> anyhow::Result<Value> {
+        let document: Value = serde_json::from_str(&self.text).unwrap_or_default();
+        ensure!(
+            self.status.success(),
+            "{}\n{}\n{}",
+            self.head(),
+            tail(&self.notes),
+            document["results"]["ledger"]
+        );
+        Ok(document)
+    }
+
+    /// Whether it ended well.
+    pub fn is_good(&self) -> bool {
+        self.status.success()
+    }
+
+    /// That it failed and said all of `words`; what it said.
+    pub fn refused(&self, words: &[&str]) -> anyhow::Result<Vec<String>> {
+        ensure!(!self.status.success(), "{}\nit should have failed", self.head());
+        for word in words {
+            ensure!(self.notes.contains(word), "{}\nno `{word}`: {}", self.head(), self.notes);
+        }
+        Ok([vec![self.head()], self.said()].concat())
+    }
+
+    /// The lines that it wrote to standard error.
+    pub fn said(&self) -> Vec<String> {
+        self.notes.lines().map(str::to_owned).collect()
+    }
+
+    /// The lines that it wrote to standard output.
+    pub fn wrote(&self) -> Vec<String> {
+        self.text.lines().map(str::to_owned).collect()
+    }
+}
+
+fn all(file: &mut File) -> anyhow::Result<String> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn tail(text: &str) -> String {
+    let lines: Vec<_> = text.lines().collect();
+    lines[lines.len().saturating_sub(8)..].join("\n")
+}

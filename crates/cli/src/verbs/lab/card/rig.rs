@@ -1,0 +1,123 @@
+//! What every step works with.
+
+use super::{Args, HOST, PREFIX, RADIO, folder};
+use crate::child_radio::{ChildRadio, Options};
+use anyhow::{Context, bail, ensure};
+use millstream_sys::netlink::Netlink;
+use millstream_sys::pci;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// A card, and the interface at the other end of its cable.
+pub struct Rig {
+    /// Its PCI address.
+    pub card: String,
+    /// The kernel's name of it, and the driver, as they were.
+    pub name: String,
+    pub driver: String,
+    /// Where its cable is pulled: a serial line, and what to call it there.
+    pub cable: Option<(PathBuf, String)>,
+    pub samples: u64,
+    pub rate_hz: f64,
+    /// Further options of the link.
+    options: String,
+}
+
+impl Rig {
+    /// Looks for both, and gives the radio's interface its address.
+    pub fn new(args: &Args) -> anyhow::Result<Self> {
+        let card = args.card.clone();
+        let cards = pci::cards();
+        let known: Vec<_> = cards.iter().map(|card| card.address.as_str()).collect();
+        let found = cards.iter().find(|found| found.address == card);
+        let known = known.join(", ");
+        let found = found.with_context(|| format!("no card {card}; there are: {known}"))?;
+        let name = pci::interface_of(&card).with_context(|| {
+            format!("the kernel has no interface on {card}: give it back to its driver first")
+        })?;
+        let other = cards.iter().filter(|other| other.address != card);
+        let other: Vec<_> = other.filter_map(|card| pci::interface_of(&card.address)).collect();
+        let radio = match (&args.interface, &other[..]) {
+            (Some(named), _) => named.clone(),
+            (None, [only]) => only.clone(),
+            (None, _) => bail!("name the radio's interface with --interface: {}", other.join(", ")),
+        };
+        let cable = match args.cable.as_deref().map(|cable| cable.split_once(':')) {
+            None => None,
+            Some(Some((line, name))) => Some((PathBuf::from(line), name.to_owned())),
+            Some(None) => bail!("--cable wants LINE:NAME"),
+        };
+        let driver = found.driver.clone().unwrap_or_default();
+        let rig = Self {
+            card,
+            name,
+            driver,
+            cable,
+            samples: args.nsamps,
+            rate_hz: args.rate,
+            options: args.link.clone(),
+        };
+        let lacks = |addresses: Vec<millstream_sys::netlink::Address>| {
+            addresses.iter().all(|address| ![HOST, RADIO].contains(&address.address))
+        };
+        ensure!(
+            lacks(Netlink::open()?.addresses()?),
+            "{HOST} and {RADIO} are in use here: take them off first"
+        );
+        rig.address(&rig.name, HOST)?;
+        rig.address(&radio, RADIO)?;
+        Ok(rig)
+    }
+
+    /// Switches an interface on, waits for its carrier and gives it an address.
+    fn address(&self, name: &str, address: std::net::Ipv4Addr) -> anyhow::Result<()> {
+        let mut netlink = Netlink::open()?;
+        let index = netlink.interface(name)?.index;
+        netlink.set_up(index, true)?;
+        netlink.add_address(index, address, PREFIX)?;
+        let up = || Netlink::open().ok()?.interface(name).ok().filter(|found| found.running);
+        let carrier = wait(Duration::from_secs(20), || up().is_some());
+        ensure!(carrier, "{name} has no carrier: is the cable in?");
+        Ok(())
+    }
+
+    /// The card as a link, with more options.
+    pub fn link(&self, more: &str) -> String {
+        let card = &self.card;
+        let words = [&format!("dpdk:{card},address={HOST}/{PREFIX}"), &self.options, more];
+        let words = words.into_iter().map(|word: &str| word).filter(|word| !word.is_empty());
+        words.collect::<Vec<_>>().join(",")
+    }
+
+    /// The same, as what the imported file has not.
+    pub fn imported_link(&self, more: &str) -> String {
+        let words = [&self.name, self.options.as_str(), more];
+        words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(",")
+    }
+
+    /// The file that `net import` wrote.
+    pub fn file(&self) -> PathBuf {
+        folder().join("card.toml")
+    }
+
+    /// A radio at the other end of the cable.
+    pub fn radio(&self, more: &[&str]) -> anyhow::Result<ChildRadio> {
+        let args = ["--rx-antenna", "ramp", "--rx-buffer-samples", "4000000"];
+        let args = args.iter().chain(more).map(|&word| word.to_owned()).collect();
+        ChildRadio::start(&Options { args, addr: Some(RADIO), ..Options::default() })
+    }
+}
+
+/// Looks until it is so, or the time is over.
+pub fn wait(limit: Duration, mut is_so: impl FnMut() -> bool) -> bool {
+    let until = Instant::now() + limit;
+    loop {
+        if is_so() {
+            return true;
+        }
+        if Instant::now() > until {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

@@ -1,0 +1,199 @@
+//! Streams between the emulated radio and a host over the card.
+
+use super::process::{Ended, Process};
+use super::rig::{Rig, wait};
+use super::{HOST, Outcome, RADIO, facts, folder};
+use crate::child_radio::ChildRadio;
+use anyhow::{Context, ensure};
+use serde_json::Value;
+use std::fs;
+use std::net::{SocketAddrV4, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Where huge pages are asked for, and how many a link or two need.
+const PAGES: &str = "/proc/sys/vm/nr_hugepages";
+const PAGES_WANTED: u32 = 160;
+
+/// Receives all samples, each the one that was sent.
+pub fn receive(rig: &Rig) -> Outcome {
+    received(rig, "huge=off")
+}
+
+/// The same out of huge pages, which are given back.
+pub fn receive_huge(rig: &Rig) -> Outcome {
+    let before = fs::read_to_string(PAGES)?;
+    fs::write(PAGES, PAGES_WANTED.to_string())?;
+    let got = fs::read_to_string(PAGES)?;
+    let outcome = received(rig, "huge=on");
+    fs::write(PAGES, before.trim())?;
+    let mut lines = outcome.with_context(|| format!("{} huge pages", got.trim()))?;
+    lines.push(format!("{} huge pages; afterwards {}", got.trim(), before.trim()));
+    Ok(lines)
+}
+
+fn received(rig: &Rig, more: &str) -> Outcome {
+    let radio = rig.radio(&[])?;
+    let file = recording();
+    let process = start(rig, more, rig.samples as f64 / rig.rate_hz, &file)?;
+    let mut lines = watched(&process, &file)?;
+    let ended = process.end()?;
+    let document = ended.document()?;
+    let ledger = &document["results"]["ledger"];
+    ensure!(ledger["expected"] == rig.samples, "it is short: {ledger}");
+    ensure!(ledger["delivered"] == rig.samples, "samples were lost: {ledger}");
+    let checked = steps_of_ramp(&file)?;
+    ensure!(checked == [rig.samples], "runs of consecutive samples: {checked:?}");
+    lines.splice(0..0, described(&ended));
+    lines.push(format!("{} samples expected, {} received", rig.samples, rig.samples));
+    lines.push("each is the one that the radio sent (a ramp, compared)".to_owned());
+    lines.push(format!("the radio: {}", counted(radio)?));
+    Ok(lines)
+}
+
+/// Kills a host in the middle; nothing may be left.
+pub fn kill(rig: &Rig) -> Outcome {
+    let _radio = rig.radio(&[])?;
+    let file = recording();
+    let process = start(rig, "huge=off", 60.0, &file)?;
+    let mut lines = watched(&process, &file)?;
+    lines.insert(0, format!("{} # killed", process.kill()?));
+    let free = || facts::type1().contains(": 0 users");
+    ensure!(wait(Duration::from_secs(5), free), "still held: {}", facts::type1());
+    for place in ["/var/run/dpdk", "/run/dpdk", "/tmp/dpdk", "/root/dpdk"] {
+        ensure!(!Path::new(place).exists(), "{place} was left");
+    }
+    lines.push(format!("{}; no folder of DPDK's is left", facts::type1()));
+    Ok(lines)
+}
+
+/// Transmits what was received; the radio keeps what it sends.
+pub fn transmit(rig: &Rig) -> Outcome {
+    let (file, sent) = (recording(), folder().join("sent.sc16"));
+    let _ = fs::remove_file(&sent);
+    let radio = rig.radio(&["--tx-out", &sent.to_string_lossy()])?;
+    let device = format!("addr={RADIO},link={}", rig.link("huge=off"));
+    let (input, rate) = (file.to_string_lossy(), rig.rate_hz.to_string());
+    let words = ["--json", "tx", "--args", &device, "--in", &input, "--rate", &rate];
+    let ended = Process::start(&words)?.end()?;
+    let document = ended.document()?;
+    let counters = counted(radio)?;
+    let (wanted, got) = (fs::read(&file)?, fs::read(&sent)?);
+    let ledger = &document["results"]["ledger"];
+    let same = got.windows(wanted.len().max(1)).next() == Some(&wanted[..]);
+    ensure!(same, "the radio sent {} bytes of {}: {ledger}", got.len(), wanted.len());
+    let mut lines = described(&ended);
+    lines.push(format!("ledger {ledger}"));
+    lines.push(format!("the radio sent the {} bytes of the file", got.len()));
+    lines.push(format!("the radio: {counters}"));
+    Ok(lines)
+}
+
+/// Asks for two queues, and a UDP port on each.
+pub fn queues(rig: &Rig) -> Outcome {
+    let link = rig.link("huge=off,queues=2");
+    let words = ["net", "host", "--link", &link, "--echo", "7", "--echo", "9", "--duration", "15"];
+    let process = Process::start(&words)?;
+    let mut lines = Vec::new();
+    for port in [7, 9] {
+        let (sent, echoed) = echoes(SocketAddrV4::new(HOST, port), Duration::from_secs(8))?;
+        lines.push(format!("UDP port {port}: {sent} datagrams, {echoed} came back"));
+        ensure!(sent == echoed && sent > 0, "{}", lines.join("\n"));
+    }
+    let ended = process.end()?;
+    ensure!(ended.is_good(), "{}", [lines, described(&ended)].concat().join("\n"));
+    Ok([described(&ended), ended.wrote(), lines].concat())
+}
+
+/// How many datagrams were sent once the first had come back, and how many came back.
+fn echoes(to: SocketAddrV4, patience: Duration) -> anyhow::Result<(u32, u32)> {
+    const COUNT: u32 = 100;
+    let socket = UdpSocket::bind((RADIO, 0))?;
+    socket.set_read_timeout(Some(Duration::from_millis(200)))?;
+    let mut answer = [0; 64];
+    let mut exchange = |number: u32| {
+        // Until its neighbour is known a datagram may be refused.
+        let _ = socket.send_to(&number.to_be_bytes(), to);
+        let mut comes = || {
+            socket
+                .recv(&mut answer)
+                .ok()
+                .map(|_| answer.first_chunk() == Some(&number.to_be_bytes()))
+        };
+        wait(Duration::from_millis(500), || comes() == Some(true))
+    };
+    let first = wait(patience, || exchange(0));
+    ensure!(first, "nothing comes back from {to}");
+    Ok((COUNT, (1..=COUNT).map(|number| u32::from(exchange(number))).sum()))
+}
+
+/// A host that records.
+pub fn start(rig: &Rig, more: &str, seconds: f64, file: &Path) -> anyhow::Result<Process> {
+    let _ = fs::remove_file(part(file));
+    let device = format!("addr={RADIO},claim_wait_s=20,link={}", rig.imported_link(more));
+    let (rate, count) = (rig.rate_hz.to_string(), (seconds * rig.rate_hz).round().to_string());
+    let (config, out) = (rig.file(), file.to_string_lossy());
+    let config = config.to_string_lossy();
+    let mut words = vec!["--json", "--config", &config, "rx", "--args", &device, "--rate", &rate];
+    words.extend(["--nsamps", &count, "--out", &out]);
+    Process::start(&words)
+}
+
+/// Waits until samples come, and looks at what the process holds then.
+pub fn watched(process: &Process, file: &Path) -> anyhow::Result<Vec<String>> {
+    let part = part(file);
+    let comes = || fs::metadata(&part).is_ok_and(|part| part.len() > 0);
+    // A process that ended without any says why when it is waited for.
+    wait(Duration::from_secs(60), || {
+        comes() || facts::held(process.pid()).is_empty() && gone(process)
+    });
+    let mut lines = vec![format!("it holds {}", facts::held(process.pid()).join(" "))];
+    lines.push(facts::type1());
+    lines.extend(facts::interrupts());
+    Ok(lines)
+}
+
+fn gone(process: &Process) -> bool {
+    let state = fs::read_to_string(format!("/proc/{}/stat", process.pid()));
+    state.map_or(true, |state| state.contains(") Z "))
+}
+
+/// The command, and what it said of its link.
+pub fn described(ended: &Ended) -> Vec<String> {
+    [vec![ended.head()], ended.said()].concat()
+}
+
+/// What a radio counted, as far as it counted something.
+pub fn counted(radio: ChildRadio) -> anyhow::Result<String> {
+    let counters = radio.stop()?;
+    let all = counters.as_object().context("the radio has no counters")?;
+    let busy = all.iter().filter(|(_, count)| count.as_u64() > Some(0));
+    let words: Vec<_> = busy.map(|(name, count): (_, &Value)| format!("{name} {count}")).collect();
+    Ok(words.join(", "))
+}
+
+/// How long the runs of consecutive samples are: the radio's antenna hears a counter.
+fn steps_of_ramp(file: &Path) -> anyhow::Result<Vec<u64>> {
+    let bytes = fs::read(file)?;
+    let values =
+        bytes.chunks_exact(4).map(|four| u32::from_le_bytes(four.try_into().expect("four bytes")));
+    let (mut runs, mut last) = (Vec::new(), None);
+    for value in values {
+        match runs.last_mut() {
+            Some(run) if last == Some(value.wrapping_sub(1)) => *run += 1,
+            _ => runs.push(1),
+        }
+        last = Some(value);
+    }
+    Ok(runs)
+}
+
+/// Where the samples go.
+pub fn recording() -> PathBuf {
+    folder().join("card.sc16")
+}
+
+/// Where they are as long as they come.
+fn part(file: &Path) -> PathBuf {
+    file.with_extension("sc16.part")
+}
