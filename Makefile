@@ -4,12 +4,13 @@
 CARGO ?= cargo
 BIN   := target/release/millstream
 
-.PHONY: help demo build test sanitize test-dpdk test-peers fuzz lint clean rust
+.PHONY: help demo build test sanitize test-dpdk test-vfio test-peers fuzz lint clean rust
 
 help:
 	@echo "make demo        emulated radio > kernel UDP > 8-VSB receiver > demo.ts and demo.png"
 	@echo "make test        all tests of our own, with loom models"
 	@echo "make test-dpdk   the link dpdk over ports in software, with and without huge pages"
+	@echo "make test-vfio   the link dpdk on a card behind vfio-pci and an IOMMU, in a guest"
 	@echo "make test-peers  against programs that nobody here wrote: UHD, GNU Radio, ffprobe"
 	@echo "make sanitize    rings and runtime under the address and the thread sanitizer"
 	@echo "make fuzz        every fuzz target for FUZZ_SECONDS (10)"
@@ -33,7 +34,13 @@ test-dpdk: rust
 	@scripts/need.sh gcc libc6-dev libdpdk-dev pkg-config
 	$(CARGO) test -p millstream-dpdk --features libdpdk
 	$(CARGO) test -p millstream-link --features dpdk --lib --test dpdk
+	$(CARGO) test -p millstream-net --features millstream-link/dpdk --test engine dpdk::
 	$(CARGO) test -p millstream-link --features dpdk --test conformance -- dpdk_ huge:: --test-threads=1
+
+test-vfio: rust
+	@scripts/need.sh gcc libc6-dev
+	@scripts/need.sh --optional libdpdk-dev dpdk pkg-config qemu-system-x86 xz-utils
+	scripts/test-vfio.sh $(MODELS)
 
 test-peers: build
 	@scripts/need.sh --optional uhd-host libuhd-dev g++ python3-uhd gnuradio python3-numpy ffmpeg iproute2 util-linux tshark strace \

@@ -87,6 +87,15 @@ def die_with_parent():
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
+def beside(command, cpu, policy, priority=0):
+    """A process on a CPU, of a scheduling class; it ends with this one."""
+    def prepare():
+        os.sched_setaffinity(0, {cpu})
+        os.sched_setscheduler(0, policy, os.sched_param(priority))
+        die_with_parent()
+    return subprocess.Popen(command, preexec_fn=prepare)
+
+
 class Radio:
     """Emulated radios of one process for the length of a `with` block; it has to end cleanly.
 

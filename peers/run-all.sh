@@ -4,16 +4,17 @@
 # Ends with one line of counts and the seconds of each peer.
 set -uo pipefail
 cd "$(dirname "$0")/.."
+ask() { timeout --kill-after=10 300 "$1"; }
 passed=0 failed=0 skipped=0 times= unsteady=
 for peer in peers/*_*.py peers/*_*.sh; do
   [ -x "$peer" ] || continue
   echo "== $peer"
   SECONDS=0
-  timeout --kill-after=10 300 "$peer"
+  ask "$peer"
   outcome=$?
   if [ $outcome -ne 0 ] && [ $outcome -ne 77 ]; then
     echo "== $peer once more"
-    timeout --kill-after=10 300 "$peer"
+    ask "$peer"
     outcome=$?
     unsteady+=" $(basename "$peer")"
   fi

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 
-from common import MILLSTREAM, die_with_parent, skip
+from common import MILLSTREAM, beside, die_with_parent, skip
 from pairs import agree, quantile
 
 BYTES, SECONDS = 22, 1
@@ -55,13 +55,6 @@ def free_port():
         return str(probe.getsockname()[1])
 
 
-def keep_awake(cpu):
-    """A process that takes what the CPU has left, and gives way to everybody."""
-    os.sched_setaffinity(0, {cpu})
-    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-    die_with_parent()
-
-
 def main():
     """Compares."""
     if shutil.which("sockperf") is None:
@@ -75,8 +68,8 @@ def main():
     helpers = [server]
     if "--measure" in sys.argv[1:]:
         for cpu in CPUS.split(","):
-            helpers.append(subprocess.Popen(["sh", "-c", "while :; do :; done"],
-                                            preexec_fn=lambda cpu=int(cpu): keep_awake(cpu)))
+            # It takes what the CPU has left, and gives way to everybody.
+            helpers.append(beside(["sh", "-c", "while :; do :; done"], int(cpu), os.SCHED_IDLE))
     try:
         time.sleep(0.5)
         good = agree(ours, theirs, *pairs)

@@ -13,15 +13,17 @@ goes with it.
 import argparse
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
 import time
 
 sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "peers"))
-from common import MILLSTREAM, die_with_parent  # noqa: E402  (found by the line above)
+from common import MILLSTREAM, beside  # noqa: E402  (found by the line above)
+from pairs import quantile  # noqa: E402
 
-SIDES = [("ms-place-a", "ms-pa", "10.78.0.1"), ("ms-place-b", "ms-pb", "10.78.0.2")]
+SIDES = [(f"ms-place-{os.getpid()}-{side}", f"ms-p{side}", f"10.78.0.{host}") for side, host in (("a", 1), ("b", 2))]
 APPLICATION, RIVAL = 50, 45
 # Half of each millisecond's CPU, by the clock.
 RIVAL_CODE = """
@@ -110,15 +112,6 @@ def place(case, cpus):
     return inverted
 
 
-def beside(cpu, code, policy, priority):
-    """A process on a CPU, of a class; it ends with this one."""
-    def prepare():
-        os.sched_setaffinity(0, {cpu})
-        os.sched_setscheduler(0, policy, os.sched_param(priority))
-        die_with_parent()
-    return subprocess.Popen([sys.executable, "-c", code], preexec_fn=prepare)
-
-
 def end(processes):
     """Ends them."""
     for process in processes:
@@ -133,15 +126,7 @@ def measure(cpus, count):
                "--cpus", ",".join(map(str, cpus)), "--fifo", str(APPLICATION), "--count", str(count),
                "--repeat", "1", "--json")
     classes = json.loads(text)["results"]["records"][0]["observed"]["histogram"]["classes_ns"]
-    total, figures = sum(count for _, count in classes), []
-    for share in (0.5, 0.99):
-        below = 0
-        for upper_ns, many in classes:
-            below += many
-            if below >= share * total:
-                figures.append(upper_ns / 1e3)
-                break
-    return figures
+    return [quantile(dict(classes), share) / 1e3 for share in (0.5, 0.99)]
 
 
 def main():
@@ -150,13 +135,15 @@ def main():
     parser.add_argument("--rounds", type=int, default=5, help="measurements of each case")
     parser.add_argument("--count", type=int, default=5000, help="round trips of each")
     args = parser.parse_args()
+    # As an exception, so that everything is taken down.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))
     if os.geteuid() != 0:
         sys.exit("network namespaces and priorities need root")
     cpus = sorted(os.sched_getaffinity(0))[:2]
     if len(cpus) < 2:
         sys.exit("two CPUs are needed, one for each side")
     seen, wrong = {case[0]: [] for case in CASES}, {}
-    awake = [beside(cpu, "while True: pass", os.SCHED_IDLE, 0) for cpu in cpus]
+    awake = [beside([sys.executable, "-c", "while True: pass"], cpu, os.SCHED_IDLE) for cpu in cpus]
     try:
         build()
         for turn in range(args.rounds):
@@ -164,7 +151,8 @@ def main():
                 wrong[case[0]] = place(case, cpus)
                 # Between the application's priority and that of a misplaced NAPI thread.
                 where = cpus if case[4] else []
-                rivals = [beside(cpu, RIVAL_CODE, os.SCHED_FIFO, RIVAL) for cpu in where]
+                rivals = [beside([sys.executable, "-c", RIVAL_CODE], cpu, os.SCHED_FIFO, RIVAL)
+                          for cpu in where]
                 threads = [thread for side in SIDES for thread in napi_threads(side)] if case[1] else []
                 before = turns(threads)
                 try:

@@ -4,8 +4,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 log=$(mktemp)
-again=$(mktemp)
-trap 'rm -f "$log" "$again"' EXIT
+trap 'rm -f "$log"' EXIT
 status=0
 
 cargo test --workspace --no-fail-fast "$@" 2>&1 | tee "$log" || status=1
@@ -16,7 +15,7 @@ if [ "$status" = 1 ] && [ ${#targets[@]} -ge 1 ] && [ ${#targets[@]} -le 2 ]; th
   for target in "${targets[@]}"; do
     echo "== once more: $target"
     # shellcheck disable=SC2086 # the arguments that cargo named
-    if cargo test $target 2>&1 | tee -a "$again"; then mended+=("$target"); else status=1; fi
+    if cargo test $target 2>&1; then mended+=("$target"); else status=1; fi
   done
 fi
 if pkg-config --exists libdpdk 2>/dev/null; then
