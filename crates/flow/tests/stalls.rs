@@ -97,11 +97,13 @@ fn a_block_that_does_not_come_back_is_named() {
         }
         let found = stalls(&mut running);
         mode.store(3, Ordering::Relaxed);
-        let Some(Stall::Busy { block, lasted, .. }) = found.first() else {
-            panic!("{preset:?}: {found:?}")
+        // On a busy machine the others may be in their last call at both looks, and are named too.
+        let named = |stall: &Stall| match stall {
+            Stall::Busy { block, lasted, .. } => block == "source" && *lasted == LIMIT,
+            _ => false,
         };
-        assert_eq!((block.as_str(), *lasted), ("source", LIMIT), "{preset:?}");
-        let Some(Stall::Still { reasons, .. }) = found.get(1) else { panic!("{found:?}") };
+        assert!(found.iter().any(named), "{preset:?}: {found:?}");
+        let Some(Stall::Still { reasons, .. }) = found.last() else { panic!("{found:?}") };
         assert_eq!(reasons[0], Reason { block: "source".into(), why: Why::Busy });
         running.wait().unwrap();
     }
