@@ -2,7 +2,7 @@
 
 use super::scan::{Element, Layout, Packing, TIMESTAMP};
 use super::{Device, IioError, at, find, list, named};
-use crate::journal::{Change, Journal};
+use crate::journal::{Changes, Journal};
 use std::fs::{self, File, OpenOptions};
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -30,13 +30,13 @@ pub struct Wanted<'w> {
 /// A device at work. Its times are of the monotonic clock.
 #[derive(Debug)]
 pub struct Capture {
+    /// First, so that the buffer is off before its file is closed.
+    changes: Changes,
     device: Device,
     trigger: String,
     grid_ns: Option<u64>,
     layout: Layout,
     node: File,
-    /// In the order in which they were made; undone from the end.
-    changes: Vec<Change>,
 }
 
 impl Capture {
@@ -50,22 +50,21 @@ impl Capture {
         journal: &Arc<Journal>,
     ) -> Result<Self, IioError> {
         let device = find(root, wanted.device)?;
-        let mut changes = Changes { journal, list: Vec::new() };
+        let mut changes = Changes::new(journal);
         let folder = &device.folder;
         let layout = Layout::new(&device.name, elements(folder)?)?;
         // A buffer that is on refuses every change; whose it is, that one needs it.
         let (trigger, grid_ns) = trigger(root, &device, wanted, &mut changes)?;
         for name in enablers(folder)? {
-            changes.write(&name, "1")?;
+            changes.write_file(&name, "1")?;
         }
-        changes.write(&folder.join("current_timestamp_clock"), "monotonic")?;
-        changes.write(&folder.join("buffer/length"), &wanted.length.to_string())?;
+        changes.write_file(&folder.join("current_timestamp_clock"), "monotonic")?;
+        changes.write_file(&folder.join("buffer/length"), &wanted.length.to_string())?;
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(libc::O_NONBLOCK);
         let node = options.open(&device.node).map_err(at(&device.node))?;
-        changes.write(&folder.join("buffer/enable"), "1")?;
-        let changes = std::mem::take(&mut changes.list);
-        Ok(Self { device, trigger, grid_ns, layout, node, changes })
+        changes.write_file(&folder.join("buffer/enable"), "1")?;
+        Ok(Self { changes, device, trigger, grid_ns, layout, node })
     }
 
     /// The device.
@@ -110,12 +109,8 @@ impl Capture {
     /// # Errors
     /// [`IioError::File`] with what went wrong first; it stays in the journal, and the next start
     /// tries again.
-    pub fn end(mut self) -> Result<(), IioError> {
-        let mut outcome = Ok(());
-        while let Some(change) = self.changes.pop() {
-            outcome = outcome.and(change.undo().map(drop));
-        }
-        outcome.map_err(at(&self.device.folder))
+    pub fn end(self) -> Result<(), IioError> {
+        self.changes.undo().map(drop).map_err(at(&self.device.folder))
     }
 }
 
@@ -123,31 +118,6 @@ impl Capture {
 impl AsFd for Capture {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.node.as_fd()
-    }
-}
-
-impl Drop for Capture {
-    fn drop(&mut self) {
-        while self.changes.pop().is_some() {}
-    }
-}
-
-/// Changes as they are made, undone from the end unless they are taken over.
-struct Changes<'a> {
-    journal: &'a Arc<Journal>,
-    list: Vec<Change>,
-}
-
-impl Changes<'_> {
-    fn write(&mut self, path: &Path, text: &str) -> Result<(), IioError> {
-        self.list.push(self.journal.write_file(path, text)?);
-        Ok(())
-    }
-}
-
-impl Drop for Changes<'_> {
-    fn drop(&mut self) {
-        while self.list.pop().is_some() {}
     }
 }
 
@@ -189,7 +159,7 @@ fn trigger(
     root: &Path,
     device: &Device,
     wanted: &Wanted<'_>,
-    changes: &mut Changes<'_>,
+    changes: &mut Changes,
 ) -> Result<(String, Option<u64>), IioError> {
     let current = device.folder.join("trigger/current_trigger");
     let Ok(now) = fs::read_to_string(&current) else {
@@ -209,18 +179,14 @@ fn trigger(
             return Err(IioError::NoTrigger { device, known });
         }
     };
-    changes.write(&current, &name)?;
+    changes.write_file(&current, &name)?;
     Ok((name, grid_ns))
 }
 
 /// Makes a trigger that is a timer: its name, and its period as the kernel keeps it.
-fn timer(
-    root: &Path,
-    period_ns: u64,
-    changes: &mut Changes<'_>,
-) -> Result<(String, u64), IioError> {
+fn timer(root: &Path, period_ns: u64, changes: &mut Changes) -> Result<(String, u64), IioError> {
     let name = format!("millstream-{}", std::process::id());
-    changes.list.push(changes.journal.make_group(&root.join(TIMERS).join(&name))?);
+    changes.push(changes.journal().make_group(&root.join(TIMERS).join(&name))?);
     let made = named(root, "trigger").into_iter().find(|(_, other)| *other == name);
     let folder = made.map_or_else(|| root.join(TIMERS).join(&name), |(folder, _)| folder);
     let file = folder.join("sampling_frequency");

@@ -15,6 +15,7 @@
 //! of an interface is undone in the interface's network namespace. A journal is followed only where
 //! nobody but this user can have written it: its lines are done with the rights of the reader.
 
+mod changes;
 mod controller;
 mod entry;
 mod file;
@@ -39,6 +40,7 @@ use interface::OfInterface;
 use outcome::Outcome;
 use setting::OfFile;
 
+pub use changes::Changes;
 pub use kept::{Fate, Kept};
 pub use recover::{Recovered, recover, recover_in};
 pub use value::Value;

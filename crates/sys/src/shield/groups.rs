@@ -38,7 +38,7 @@ pub(super) fn own_threads() -> Result<Vec<i32>, ShieldError> {
 pub(super) fn keep_pins(
     groups: &[PathBuf],
     [tasks, cpus]: [&str; 2],
-    changes: &mut Changes<'_>,
+    changes: &mut Changes,
 ) -> Result<(), ShieldError> {
     let mut threads: BTreeMap<CpuSet, Vec<i32>> = BTreeMap::new();
     for group in groups {
@@ -50,7 +50,7 @@ pub(super) fn keep_pins(
         threads.entry(anywhere.unwrap_or_default()).or_default().extend(members);
     }
     for (anywhere, threads) in threads.iter().filter(|(_, threads)| !threads.is_empty()) {
-        changes.list.push(changes.journal.keep_pins(threads, anywhere)?);
+        changes.push(changes.journal().keep_pins(threads, anywhere)?);
     }
     Ok(())
 }

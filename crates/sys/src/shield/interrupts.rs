@@ -19,7 +19,7 @@ pub struct Interrupt {
 
 /// Sends all that may come to the shielded CPUs to the others, and those of interfaces that are to
 /// be with the application to it, as far as the kernel lets us.
-pub(super) fn send(root: &Path, plan: &Plan, changes: &mut Changes<'_>, account: &mut Account) {
+pub(super) fn send(root: &Path, plan: &Plan, changes: &mut Changes, account: &mut Account) {
     let folder = root.join("proc/irq");
     let names = fs::read_dir(&folder).into_iter().flatten().flatten();
     let mut numbers: Vec<u32> =
@@ -45,9 +45,9 @@ pub(super) fn send(root: &Path, plan: &Plan, changes: &mut Changes<'_>, account:
             (false, false) => (&elsewhere, &mut account.interrupts),
         };
         let interrupt = Interrupt { number, name: name(&folder, number) };
-        match changes.journal.write_file(&file, &target.to_string()) {
+        match changes.journal().write_file(&file, &target.to_string()) {
             Ok(change) => {
-                changes.list.push(change);
+                changes.push(change);
                 list.push(interrupt);
             }
             Err(_) => account.stuck.push(interrupt),

@@ -22,7 +22,7 @@ pub use interrupts::Interrupt;
 pub use napi::{Napi, Place};
 
 use crate::cpu_set::CpuSet;
-use crate::journal::{Change, Journal, JournalError};
+use crate::journal::{Changes, Journal, JournalError};
 use crate::packet_threads::PacketThread;
 use crate::sched::Class;
 use serde::Serialize;
@@ -137,9 +137,7 @@ pub struct Shield {
     door: PathBuf,
     /// That of this process's own group, where a door takes whole processes.
     own_door: Option<PathBuf>,
-    journal: Arc<Journal>,
-    /// In the order in which they were made; undone from the end.
-    changes: Vec<Change>,
+    changes: Changes,
     /// A request that holds as long as it is open (Documentation/power/pm_qos_interface.rst).
     _awake: Option<File>,
 }
@@ -151,7 +149,7 @@ impl Shield {
     /// [`ShieldError`]; then all is as it was.
     pub fn raise(root: &Path, plan: &Plan, journal: &Arc<Journal>) -> Result<Self, ShieldError> {
         let hierarchy = Hierarchy::find(root).ok_or(ShieldError::NoCpusets)?;
-        let mut changes = Changes { journal, list: Vec::new() };
+        let mut changes = Changes::new(journal);
         let mut account = Account {
             hierarchy: hierarchy.name().to_owned(),
             cpus: plan.cpus.clone(),
@@ -182,8 +180,7 @@ impl Shield {
         }
         let awake = if plan.awake { stay_awake(root).ok() } else { None };
         account.awake = awake.is_some();
-        let changes = std::mem::take(&mut changes.list);
-        Ok(Self { account, door, own_door, journal: Arc::clone(journal), changes, _awake: awake })
+        Ok(Self { account, door, own_door, changes, _awake: awake })
     }
 
     /// What was done.
@@ -217,7 +214,7 @@ impl Shield {
         let Some(own_door) = &self.own_door else { return on_own_thread(inside) };
         // Up to Linux 6.1, a process that comes to the root's group may run on all CPUs.
         let threads = groups::own_threads()?;
-        let pins = self.journal.keep_pins(&threads, &CpuSet::default())?;
+        let pins = self.changes.journal().keep_pins(&threads, &CpuSet::default())?;
         let done = on_own_thread(inside);
         write(own_door, "0")?;
         drop(pins);
@@ -230,33 +227,8 @@ impl Shield {
     /// # Errors
     /// The system's, of the first that failed; it stays in the journal, and the next start tries
     /// again.
-    pub fn lower(mut self) -> io::Result<Vec<String>> {
-        let (mut left, mut outcome) = (Vec::new(), Ok(()));
-        while let Some(change) = self.changes.pop() {
-            match change.undo() {
-                Ok(one) => left.extend(one),
-                Err(error) => outcome = outcome.and(Err(error)),
-            }
-        }
-        outcome.map(|()| left)
-    }
-}
-
-impl Drop for Shield {
-    fn drop(&mut self) {
-        while self.changes.pop().is_some() {}
-    }
-}
-
-/// Changes as they are made, undone from the end unless they are taken over.
-struct Changes<'a> {
-    journal: &'a Arc<Journal>,
-    list: Vec<Change>,
-}
-
-impl Drop for Changes<'_> {
-    fn drop(&mut self) {
-        while self.list.pop().is_some() {}
+    pub fn lower(self) -> io::Result<Vec<String>> {
+        self.changes.undo()
     }
 }
 

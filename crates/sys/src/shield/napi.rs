@@ -44,7 +44,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(super) fn switch(
     root: &Path,
     napi: &Napi,
-    changes: &mut Changes<'_>,
+    changes: &mut Changes,
 ) -> Result<Vec<Thread>, ShieldError> {
     let is_on = napi.place != Place::Soft;
     let mut threads = Vec::new();
@@ -52,8 +52,8 @@ pub(super) fn switch(
         let file = root.join(format!("sys/class/net/{interface}/threaded"));
         // Threads that are there already are put back before they are turned off.
         let before: Vec<_> = napi_of(root, interface).iter().map(|one| one.tid).collect();
-        changes.list.push(changes.journal.keep_threads(&before)?);
-        changes.list.push(changes.journal.write_file(&file, if is_on { "1" } else { "0" })?);
+        changes.push(changes.journal().keep_threads(&before)?);
+        changes.push(changes.journal().write_file(&file, if is_on { "1" } else { "0" })?);
         let start = Instant::now();
         let mut found = napi_of(root, interface);
         while is_on && found.is_empty() && start.elapsed() < PATIENCE {
@@ -66,7 +66,7 @@ pub(super) fn switch(
         threads.extend(found.into_iter().filter(|_| is_on));
     }
     let numbers: Vec<_> = threads.iter().map(|one| one.tid).collect();
-    changes.list.push(changes.journal.keep_threads(&numbers)?);
+    changes.push(changes.journal().keep_threads(&numbers)?);
     Ok(threads)
 }
 

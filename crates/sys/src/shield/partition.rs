@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub(super) fn make(
     root: &Path,
     plan: &Plan,
-    changes: &mut Changes<'_>,
+    changes: &mut Changes,
     account: &mut Account,
     state: impl Fn(&Path) -> Result<String, ShieldError>,
 ) -> Result<PathBuf, ShieldError> {
@@ -21,9 +21,11 @@ pub(super) fn make(
     account.rest = rest(&all, plan)?;
     // Up to Linux 6.1 a thread forgets where it was pinned when the CPUs of its group change.
     keep_pins(&tree(&home), ["cgroup.threads", "cpuset.cpus.effective"], changes)?;
-    changes.list.extend(changes.journal.give_cpusets(&home)?);
+    if let Some(change) = changes.journal().give_cpusets(&home)? {
+        changes.push(change);
+    }
     let group = home.join(name(""));
-    changes.list.push(changes.journal.make_group(&group)?);
+    changes.push(changes.journal().make_group(&group)?);
     write(&group.join("cpuset.cpus"), &plan.cpus.to_string())?;
     let partition = group.join("cpuset.cpus.partition");
     write(&partition, "root")?;

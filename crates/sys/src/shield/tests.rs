@@ -148,7 +148,7 @@ fn a_partition_that_the_kernel_refuses_is_said_and_taken_back() {
     let journals = tempfile::tempdir().unwrap();
     let journal = Arc::new(Journal::open_in(journals.path()));
     let before = snapshot(root.path());
-    let mut changes = Changes { journal: &journal, list: Vec::new() };
+    let mut changes = Changes::new(&journal);
     let (groups, plan, mut account) = (root.path().join("cg"), plan("3"), Account::default());
     // As Linux 6.1 says it, of a file that takes whatever is written.
     let state = |file: &Path| {

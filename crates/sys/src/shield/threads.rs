@@ -41,7 +41,7 @@ pub(super) fn version_1(
     prefix: &str,
     plan: &Plan,
     packets: &[Thread],
-    changes: &mut Changes<'_>,
+    changes: &mut Changes,
     account: &mut Account,
 ) -> Result<PathBuf, ShieldError> {
     let home = plan.under.as_ref().map_or_else(|| root.to_owned(), |under| root.join(under));
@@ -55,7 +55,7 @@ pub(super) fn version_1(
     narrow(&groups[1..], &file("cpus"), plan, changes, account);
     let mut make = |what: &str, cpus: &CpuSet| -> Result<PathBuf, ShieldError> {
         let group = home.join(name(what));
-        changes.list.push(changes.journal.make_group(&group)?);
+        changes.push(changes.journal().make_group(&group)?);
         write(&group.join(file("cpus")), &cpus.to_string())?;
         write(&group.join(file("mems")), memory.trim())?;
         Ok(group)
@@ -97,7 +97,7 @@ fn narrow(
     groups: &[PathBuf],
     file: &str,
     plan: &Plan,
-    changes: &mut Changes<'_>,
+    changes: &mut Changes,
     account: &mut Account,
 ) {
     for group in groups.iter().rev() {
@@ -110,10 +110,10 @@ fn narrow(
         let threads = members(&group.join("tasks")).unwrap_or_default();
         let is_left = threads.iter().any(|thread| plan.leave.contains(&process_of(*thread)));
         let change = (!elsewhere.is_empty() && !is_left)
-            .then(|| changes.journal.write_file(&group.join(file), &elsewhere.to_string()).ok());
+            .then(|| changes.journal().write_file(&group.join(file), &elsewhere.to_string()).ok());
         let list = match change.flatten() {
             Some(change) => {
-                changes.list.push(change);
+                changes.push(change);
                 &mut account.narrowed
             }
             None => &mut account.wide,
