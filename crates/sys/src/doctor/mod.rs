@@ -15,6 +15,8 @@ mod view;
 
 #[cfg(test)]
 mod machine;
+#[cfg(test)]
+mod mends;
 
 pub use apply::{Applied, ApplyError, Undone, apply, left, undo};
 pub use finding::{Evidence, Finding, Mend, Verdict, Write};

@@ -5,6 +5,7 @@ use super::nic::Nic;
 use crate::cpu_set::CpuSet;
 use crate::sched::Class;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// What the question is about.
@@ -90,6 +91,13 @@ impl View {
     #[must_use]
     pub fn has(&self, path: &str) -> bool {
         self.root.join(path).exists()
+    }
+
+    /// Whether a file's mode lets its owner write it.
+    #[must_use]
+    pub fn is_for_writing(&self, path: &str) -> bool {
+        let file = fs::metadata(self.root.join(path));
+        file.is_ok_and(|file| file.permissions().mode() & 0o200 != 0)
     }
 
     /// The CPUs online.

@@ -97,9 +97,11 @@ fn is_of_kernel(path: &Path) -> bool {
     ["/proc", "/sys"].iter().any(|root| path.starts_with(root))
 }
 
-/// Of `always [madvise] never`, what is chosen; other texts are themselves.
+/// Of `always [madvise] never`, or `none (voluntary) full`, what is chosen; other texts are
+/// themselves.
 fn chosen(text: &str) -> &str {
-    text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or(text, |(one, _)| one)
+    let between = |(open, close)| Some(text.split_once(open)?.1.split_once(close)?.0);
+    [('[', ']'), ('(', ')')].into_iter().find_map(between).unwrap_or(text)
 }
 
 /// Whether a kernel that read one of them shows the other. CPU lists and masks may come back in

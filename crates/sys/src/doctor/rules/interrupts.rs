@@ -16,7 +16,7 @@ struct Rival {
     number: String,
     name: String,
     times: u64,
-    /// Where it may come; none where that is not told.
+    /// Where it may come; none where that is not told, or not to be chosen.
     affinity: Option<CpuSet>,
 }
 
@@ -72,10 +72,16 @@ fn rivals(view: &View, table: &str, stream: &CpuSet) -> Vec<Rival> {
         let counts: Vec<u64> = counts.collect::<Option<_>>()?;
         let here = cpus.iter().zip(&counts).filter(|(cpu, _)| stream.contains(**cpu));
         let times = here.map(|(_, times)| times).sum();
-        let affinity = list(number, "smp_affinity_list");
-        let goes = list(number, "effective_affinity_list").or_else(|| affinity.clone());
+        let asked = list(number, "smp_affinity_list");
+        let goes = list(number, "effective_affinity_list").or_else(|| asked.clone());
         let is_idle = counts.iter().all(|times| *times == 0);
-        let is_rival = !is_idle && goes.is_none_or(|goes| meets(&goes));
+        // One that is sent elsewhere may move only when it comes the next time.
+        let may_come = asked.as_ref().is_none_or(meets) && goes.as_ref().is_none_or(meets);
+        let is_rival = !is_idle && may_come;
+        // The kernel keeps those of a queue on each CPU where they are (managed ones), and says so
+        // by the file's mode; with root's rights it opens all the same.
+        let file = format!("proc/irq/{number}/smp_affinity_list");
+        let affinity = asked.filter(|_| view.is_for_writing(&file));
         let name = fields.last().copied().unwrap_or_default().to_owned();
         is_rival.then(|| Rival { number: number.to_owned(), name, times, affinity })
     };
@@ -118,6 +124,22 @@ mod tests {
     fn without_an_affinity_nothing_can_be_done() {
         let machine = Machine::with_two_cpus().with("proc/interrupts", TABLE);
         assert_eq!(machine.verdict(&RULE), Unknown);
+    }
+
+    #[test]
+    fn what_was_sent_elsewhere_is_good_before_it_comes_again() {
+        let sent = machine("1\n").with("proc/irq/24/smp_affinity_list", "0\n");
+        assert_eq!(sent.verdict(&RULE), Good);
+    }
+
+    #[test]
+    fn one_that_the_kernel_keeps_where_it_is_cannot_be_sent() {
+        let machine = machine("1\n");
+        let file = machine.view().root().join("proc/irq/24/smp_affinity_list");
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o444);
+        std::fs::set_permissions(file, mode).unwrap();
+        let found = machine.one(&RULE);
+        assert_eq!((found.verdict, found.mend), (Unknown, None));
     }
 
     #[test]

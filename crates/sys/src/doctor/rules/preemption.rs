@@ -33,6 +33,10 @@ fn check(view: &View) -> Vec<Finding> {
         Some((model, line)) => Finding::costs(format!("preemption is {model}, and could be full"))
             .seen([line])
             .mend_by_write(CHOICE, "full"),
+        None if view.has(CHOICE) => Finding::unknown(
+            "preemption can be chosen, but this kernel is locked: preempt=full at boot",
+        )
+        .seen([version]),
         None => Finding::unknown("preemption can be chosen, but debugfs is not mounted")
             .seen([version])
             .mend_by_hand("mount -t debugfs none /sys/kernel/debug"),
@@ -59,6 +63,8 @@ mod tests {
         let found = dynamic.one(&RULE);
         assert_eq!((found.verdict, &*found.says), (Costs, "preemption is none, and could be full"));
         assert_eq!(dynamic.with(CHOICE, "none voluntary (full)\n").verdict(&RULE), Good);
+        let locked = kernel("#1 SMP PREEMPT_DYNAMIC").with(CHOICE, "").one(&RULE);
+        assert_eq!((locked.verdict, locked.mend), (Unknown, None), "mounted, and tells nothing");
         assert_eq!(Machine::new().verdict(&RULE), Absent);
     }
 }

@@ -13,9 +13,10 @@ pub const RULE: Rule = Rule {
 };
 
 const MASK: &str = "proc/sys/kernel/watchdog_cpumask";
+const SWITCH: &str = "proc/sys/kernel/watchdog";
 
 fn check(view: &View) -> Vec<Finding> {
-    let Some((on, seen)) = view.number("proc/sys/kernel/watchdog") else { return Vec::new() };
+    let Some((on, seen)) = view.number(SWITCH) else { return Vec::new() };
     let mask = view.read(MASK);
     let watched: CpuSet =
         mask.as_ref().and_then(|mask| mask.value.parse().ok()).unwrap_or_else(|| view.online());
@@ -26,7 +27,11 @@ fn check(view: &View) -> Vec<Finding> {
     }
     let others: CpuSet = watched.iter().filter(|cpu| !stream.contains(*cpu)).collect();
     let says = format!("the watchdog interrupts the stream's CPUs {stream}");
-    vec![Finding::costs(says).seen(seen).mend_by_write(MASK, others.to_string())]
+    let finding = Finding::costs(says).seen(seen);
+    vec![match others.is_empty() {
+        true => finding.mend_by_write(SWITCH, "0"),
+        false => finding.mend_by_write(MASK, others.to_string()),
+    }]
 }
 
 #[cfg(test)]
@@ -43,6 +48,8 @@ mod tests {
         let found = watched("0-1\n").one(&RULE);
         assert_eq!(found.verdict, Costs);
         assert_eq!(found.mend.unwrap().command, "sysctl -w kernel.watchdog_cpumask=0");
+        let alone = watched("1\n").one(&RULE).mend.unwrap();
+        assert_eq!(alone.command, "sysctl -w kernel.watchdog=0", "nobody else to watch");
         assert_eq!(watched("0\n").verdict(&RULE), Good);
         assert_eq!(Machine::with_two_cpus().verdict(&RULE), Absent);
         let off = watched("0-1\n").with("proc/sys/kernel/watchdog", "0\n");
