@@ -1,6 +1,6 @@
 //! What netlink tells, against what `ip` did.
 
-use millstream_sys::netlink::{Netlink, Route, RouteKind, XdpFeatures};
+use millstream_sys::netlink::{Netlink, Order, PortShape, Route, RouteKind, XdpFeatures};
 use millstream_testkit::netns::{INTERFACE, Namespace, Pair, PairOptions};
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
@@ -81,6 +81,51 @@ fn packets_are_held_back_where_the_kernel_has_netem() {
             assert!(error.contains("netem") && error.contains("No such file"), "{error}");
         }
     }
+}
+
+#[test]
+fn a_port_has_its_rate_and_counts_what_it_sends_and_drops() {
+    let Some(pair) = Pair::new(PairOptions::default()) else { return };
+    let index = index(&pair.left);
+    // No word of IPv6 among the packets that are counted; a kernel without it has no file.
+    let ipv6 = format!("/proc/sys/net/ipv6/conf/{INTERFACE}/disable_ipv6");
+    pair.left.run(|| drop(std::fs::write(ipv6, "1")));
+    // A frame of 1500 bytes takes longer than this test: a minute, the longest that htb knows.
+    let shape =
+        |order| PortShape { rate_bps: 160, overhead: 24, least: 84, credit: Duration::ZERO, order };
+    let limited = shape(Order::Arrival { limit: 3 });
+    if let Err(error) = inside(&pair.left, |netlink| netlink.shape(index, &limited)) {
+        assert!(error.to_string().contains("No such file"), "{error}");
+        eprintln!("skipped: this kernel has no htb ({error})");
+        return;
+    }
+    // The receiver of nothing: its address is known, so that no question of ours is in the way.
+    let to = format!("10.99.0.77 lladdr 02:00:00:00:00:77 dev {INTERFACE}");
+    pair.left.sh(&format!("ip neigh replace {to}"));
+    let send = || {
+        pair.left.run(|| {
+            let socket = std::net::UdpSocket::bind((pair.left.address, 0)).unwrap();
+            (0..10).for_each(|_| drop(socket.send_to(&[0; 1472], "10.99.0.77:9")));
+        });
+        inside(&pair.left, |netlink| netlink.queued(index).unwrap()).expect("its queue")
+    };
+    let seen = send();
+    assert_eq!(seen.kind, "pfifo");
+    let accounted = (u64::from(seen.packets), seen.waiting, seen.drops);
+    assert_eq!((seen.bytes, accounted), (1514, (1, 3, 6)), "one leaves, three wait");
+    let shown = pair.left.sh(&format!("tc -s -d class show dev {INTERFACE}"));
+    assert!(shown.contains("rate 160bit overhead 24"), "{shown}");
+    let shown = pair.left.sh(&format!("tc -s qdisc show dev {INTERFACE}"));
+    assert!(shown.contains("limit 3p") && shown.contains("dropped 6,"), "{shown}");
+    inside(&pair.left, |netlink| netlink.shape(index, &shape(Order::Priority)).unwrap());
+    let seen = send();
+    let accounted = (&*seen.kind, seen.packets, seen.waiting, seen.drops);
+    assert_eq!(accounted, ("pfifo_fast", 1, 9, 0), "counts begin anew");
+    inside(&pair.left, |netlink| {
+        netlink.unshape(index).unwrap();
+        netlink.unshape(index).unwrap();
+        assert_eq!(netlink.queued(index).unwrap(), None);
+    });
 }
 
 #[test]

@@ -19,6 +19,7 @@ pub use address::Address;
 pub use features::XdpFeatures;
 pub use interface::{Interface, XdpAttached, XdpMode};
 pub use neighbour::Neighbour;
+pub use queue::{Order, PortShape, Queued};
 pub use route::{Route, RouteKind};
 
 /// Why the kernel could not be asked, or did not do what it was asked.

@@ -1,18 +1,10 @@
-//! What an interface does with packets before it sends them (rtnetlink(7), RTM_NEWQDISC;
-//! tc-netem(8)).
+//! Packets that are held back (tc-netem(8)).
 
-use super::message::Request;
-use super::{Netlink, NetlinkError};
+use super::super::message::Request;
+use super::super::{Netlink, NetlinkError};
+use super::{HANDLE, TC_H_ROOT, TCA_KIND, TCA_OPTIONS, fixed};
 use std::time::Duration;
 
-/// `struct tcmsg`.
-const FIXED_BYTES: usize = 20;
-/// `linux/pkt_sched.h`.
-const TC_H_ROOT: u32 = u32::MAX;
-const HANDLE: u32 = 1 << 16;
-/// `linux/rtnetlink.h`.
-const TCA_KIND: u16 = 1;
-const TCA_OPTIONS: u16 = 2;
 const TCA_NETEM_LATENCY64: u16 = 10;
 /// Packets that wait at most.
 const LIMIT: u32 = 10_000;
@@ -24,10 +16,6 @@ impl Netlink {
     /// # Errors
     /// [`NetlinkError::Refused`] with the kernel's answer; "not found" where it has no netem.
     pub fn hold_back(&mut self, interface: u32, delay: Duration) -> Result<(), NetlinkError> {
-        let mut fixed = [0; FIXED_BYTES];
-        fixed[4..8].copy_from_slice(&interface.to_ne_bytes());
-        fixed[8..12].copy_from_slice(&HANDLE.to_ne_bytes());
-        fixed[12..16].copy_from_slice(&TC_H_ROOT.to_ne_bytes());
         // `struct tc_netem_qopt`: latency (in ticks; the attribute behind it says it better),
         // limit, loss, gap, duplicate, jitter.
         let options = [0, LIMIT, 0, 0, 0, 0].map(u32::to_ne_bytes).concat();
@@ -36,6 +24,7 @@ impl Netlink {
         let attribute = [size.to_ne_bytes(), TCA_NETEM_LATENCY64.to_ne_bytes()].concat();
         let options = [options, attribute, delay_ns.to_ne_bytes().to_vec()].concat();
         let flags = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
+        let fixed = fixed(interface, HANDLE, TC_H_ROOT);
         let request = Request::new(libc::RTM_NEWQDISC, flags, &fixed)
             .with(TCA_KIND, b"netem\0")
             .with(TCA_OPTIONS, &options);

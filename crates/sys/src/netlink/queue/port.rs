@@ -1,0 +1,192 @@
+//! An interface that is as slow as a port of a given rate (tc-htb(8), tc-pfifo(8),
+//! tc-pfifo_fast(8)).
+//!
+//! One class of `htb` with next to no burst is a wire: a packet leaves when the one before it has
+//! been sent, by the rate, and then the class owes the time that it takes itself.
+
+use super::super::message::{Message, Request, attributes, attributes_after, text, u32_at, u64_at};
+use super::super::{Netlink, NetlinkError};
+use super::{FIXED_BYTES, HANDLE, TC_H_ROOT, TCA_KIND, TCA_OPTIONS, fixed};
+use std::io;
+use std::time::Duration;
+
+/// The one class, and the queue in it.
+const CLASS: u32 = HANDLE | 1;
+const LEAF: u32 = 2 << 16;
+/// `linux/rtnetlink.h`.
+const TCA_STATS2: u16 = 7;
+/// `linux/gen_stats.h`.
+const TCA_STATS_BASIC: u16 = 1;
+const TCA_STATS_QUEUE: u16 = 3;
+/// `linux/pkt_sched.h`.
+const TCA_HTB_PARMS: u16 = 1;
+const TCA_HTB_INIT: u16 = 2;
+const TCA_HTB_RATE64: u16 = 6;
+const TCA_HTB_CEIL64: u16 = 7;
+const TC_HTB_PROTOVER: u32 = 3;
+const TC_LINKLAYER_ETHERNET: u8 = 1;
+/// `PSCHED_SHIFT` (`net/pkt_sched.h`), as /proc/net/psched tells it.
+const TICK_NS: u128 = 64;
+/// What a class that borrows may send in its turn; there is none to take turns with.
+const QUANTUM: u32 = 10_000;
+
+/// In which order packets that wait are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// As they came; what finds so many there is dropped (`pfifo`).
+    Arrival {
+        /// Packets that wait at most.
+        limit: u32,
+    },
+    /// By their priority, in three bands (`pfifo_fast`, which Linux gives to hardware).
+    Priority,
+}
+
+/// A port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PortShape {
+    /// Bits per second.
+    pub rate_bps: u64,
+    /// Bytes that a frame takes on the wire beside those that the kernel counts.
+    pub overhead: u16,
+    /// Bytes that it takes at least, overhead included.
+    pub least: u16,
+    /// How far a frame may leave before its time when the one before it was late: the kernel's
+    /// timer is, and without this each time is lost. Also the start that an idle port gives.
+    pub credit: Duration,
+    /// Who is next.
+    pub order: Order,
+}
+
+/// What the queue of an interface has done.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Queued {
+    /// What it is, such as `pfifo`.
+    pub kind: String,
+    /// Bytes that it has sent, Ethernet headers included.
+    pub bytes: u64,
+    /// Packets that it has sent.
+    pub packets: u32,
+    /// Packets that it has dropped.
+    pub drops: u32,
+    /// Packets that wait in it now.
+    pub waiting: u32,
+}
+
+impl Netlink {
+    /// Gives an interface the rate of a port, in place of what it had at its root. Counts begin at
+    /// zero. Needs CAP_NET_ADMIN.
+    ///
+    /// # Errors
+    /// [`NetlinkError::Refused`] with the kernel's answer; "not found" where it has no `htb`.
+    pub fn shape(&mut self, interface: u32, shape: &PortShape) -> Result<(), NetlinkError> {
+        self.unshape(interface)?;
+        let flags = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+        let new =
+            |kind, handle, parent| Request::new(kind, flags, &fixed(interface, handle, parent));
+        // `struct tc_htb_glob`: version, a divisor, the class of all packets, debug, a count.
+        let global = [TC_HTB_PROTOVER, 10, CLASS & 0xFFFF, 0, 0].map(u32::to_ne_bytes).concat();
+        let root = new(libc::RTM_NEWQDISC, HANDLE, TC_H_ROOT)
+            .with(TCA_KIND, b"htb\0")
+            .with(TCA_OPTIONS, &attribute(TCA_HTB_INIT, &global));
+        self.socket.ask("limit the rate of an interface (htb)", &root, |_| None::<()>)?;
+        let class = new(libc::RTM_NEWTCLASS, CLASS, HANDLE)
+            .with(TCA_KIND, b"htb\0")
+            .with(TCA_OPTIONS, &class(shape));
+        self.socket.ask("give a class of htb its rate", &class, |_| None::<()>)?;
+        let leaf = new(libc::RTM_NEWQDISC, LEAF, CLASS);
+        let leaf = match shape.order {
+            Order::Arrival { limit } => {
+                leaf.with(TCA_KIND, b"pfifo\0").with(TCA_OPTIONS, &limit.to_ne_bytes())
+            }
+            Order::Priority => leaf.with(TCA_KIND, b"pfifo_fast\0"),
+        };
+        self.socket.ask("give a class of htb its queue", &leaf, |_| None::<()>).map(drop)
+    }
+
+    /// Takes away what an interface has at its root; the kernel gives it what it gives a new one.
+    ///
+    /// # Errors
+    /// [`NetlinkError::Refused`] with the kernel's answer; that there was nothing is none.
+    pub fn unshape(&mut self, interface: u32) -> Result<(), NetlinkError> {
+        let fixed = fixed(interface, 0, TC_H_ROOT);
+        let request = Request::new(libc::RTM_DELQDISC, libc::NLM_F_ACK, &fixed);
+        match self.socket.ask("take an interface's queue away", &request, |_| None::<()>) {
+            Err(NetlinkError::Refused { source, .. }) if nothing_there(&source) => Ok(()),
+            other => other.map(drop),
+        }
+    }
+
+    /// What the queue of an interface that was [shaped](Self::shape) has done; none where there is
+    /// no such queue.
+    ///
+    /// # Errors
+    /// [`NetlinkError::Refused`] with the kernel's answer.
+    pub fn queued(&mut self, interface: u32) -> Result<Option<Queued>, NetlinkError> {
+        let fixed = fixed(interface, 0, 0);
+        let request = Request::new(libc::RTM_GETQDISC, libc::NLM_F_DUMP, &fixed);
+        let parse = |message: &Message<'_>| {
+            let is = |at, value| u32_at(message.body, at) == Some(value);
+            (is(4, interface) && is(8, LEAF)).then(|| parse(message.body))
+        };
+        let found = self.socket.ask("ask for an interface's queues", &request, parse)?;
+        Ok(found.into_iter().next())
+    }
+}
+
+/// Either is said of an interface with nothing of its own at its root.
+fn nothing_there(source: &io::Error) -> bool {
+    [Some(libc::ENOENT), Some(libc::EINVAL)].contains(&source.raw_os_error())
+}
+
+fn class(shape: &PortShape) -> Vec<u8> {
+    let bytes_per_s = shape.rate_bps / 8;
+    // `struct tc_ratespec`: log of cells, link layer, overhead, alignment, least, rate (or all
+    // ones, and the attribute says it).
+    let mut rate = vec![0, TC_LINKLAYER_ETHERNET];
+    rate.extend(shape.overhead.to_ne_bytes());
+    rate.extend(0u16.to_ne_bytes());
+    rate.extend(shape.least.to_ne_bytes());
+    rate.extend(u32::try_from(bytes_per_s).unwrap_or(u32::MAX).to_ne_bytes());
+    // `struct tc_htb_opt`: rate, ceiling, bursts of both in ticks, quantum, level, priority.
+    let credit = (shape.credit.as_nanos() / TICK_NS) as u32;
+    let rest = [credit, credit, QUANTUM, 0, 0].map(u32::to_ne_bytes).concat();
+    let parameters = [rate.clone(), rate, rest].concat();
+    let wide = bytes_per_s.to_ne_bytes();
+    [
+        attribute(TCA_HTB_PARMS, &parameters),
+        attribute(TCA_HTB_RATE64, &wide),
+        attribute(TCA_HTB_CEIL64, &wide),
+    ]
+    .concat()
+}
+
+/// An attribute within one; values are multiples of 4 bytes here.
+fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+    let length = 4 + value.len() as u16;
+    [&length.to_ne_bytes()[..], &kind.to_ne_bytes(), value].concat()
+}
+
+fn parse(body: &[u8]) -> Queued {
+    let mut queued = Queued::default();
+    for (kind, value) in attributes_after(body, FIXED_BYTES) {
+        match kind {
+            TCA_KIND => queued.kind = text(value),
+            TCA_STATS2 => attributes(value).for_each(|(kind, value)| match kind {
+                // `struct gnet_stats_basic`: bytes, packets.
+                TCA_STATS_BASIC => {
+                    queued.bytes = u64_at(value, 0).unwrap_or(0);
+                    queued.packets = u32_at(value, 8).unwrap_or(0);
+                }
+                // `struct gnet_stats_queue`: length, backlog, drops, requeues, overlimits.
+                TCA_STATS_QUEUE => {
+                    queued.waiting = u32_at(value, 0).unwrap_or(0);
+                    queued.drops = u32_at(value, 8).unwrap_or(0);
+                }
+                _ => {}
+            }),
+            _ => {}
+        }
+    }
+    queued
+}
