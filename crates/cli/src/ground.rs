@@ -27,6 +27,13 @@ pub struct GroundArgs {
           value_parser = clap::value_parser!(u32).range(576..=65_535))]
     mtu: u32,
 
+    #[command(flatten)]
+    pub seats: Seats,
+}
+
+/// CPUs and class of both sides.
+#[derive(clap::Args)]
+pub struct Seats {
     /// Where both sides run: on CPUs of their own, or on one together.
     #[arg(long, value_name = "LAYOUT", value_enum, default_value = "split")]
     layout: Layout,
@@ -66,7 +73,14 @@ impl GroundArgs {
 
     /// Starts both sides.
     pub fn set(&self) -> anyhow::Result<Stage> {
-        Ok(Stage::set(&self.ground(), self.places()?, worker, interrupt::asked)?)
+        self.seats.set(&self.ground())
+    }
+}
+
+impl Seats {
+    /// Starts both sides on a ground.
+    pub fn set(&self, ground: &Ground) -> anyhow::Result<Stage> {
+        Ok(Stage::set(ground, self.places()?, worker, interrupt::asked)?)
     }
 
     fn places(&self) -> anyhow::Result<[Option<usize>; 2]> {

@@ -152,12 +152,7 @@ pub fn measure_link(
 }
 
 fn row(link: &str) -> Row {
-    let half = |link: &str| Half {
-        path: Path::Port,
-        link: link.to_owned(),
-        wait: Wait::Block,
-        busy_poll_us: None,
-    };
+    let half = |link: &str| Half::new(Path::Port, link, Wait::Block);
     let sender = match link.strip_prefix("udp") {
         Some("") => "udp:gso=off".to_owned(),
         Some(rest) => format!("udp:gso=off,{}", rest.trim_start_matches(':')),

@@ -47,6 +47,22 @@ pub enum Role {
     Echo,
     /// Measures round trips.
     Ping(PingPlan),
+    /// Sends bursts until it is told to stop.
+    Bulk(BulkPlan),
+}
+
+/// Bulk beside a measurement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BulkPlan {
+    /// Where to.
+    pub to: Address,
+    /// Packets of a burst.
+    pub burst: u32,
+    /// From burst to burst, nanoseconds.
+    pub period_ns: u64,
+    /// Bursts come by the clock; otherwise each so long after the one before it, however late that
+    /// was.
+    pub by_clock: bool,
 }
 
 /// How round trips are measured.

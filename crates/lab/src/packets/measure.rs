@@ -69,16 +69,7 @@ pub fn measure(stage: &mut Stage, row: &Row, how: &How) -> Result<Measured, Stag
         Workload::Drop => job(&row.passive, 1, Role::Receive(how.span)),
         Workload::Swap => job(&row.passive, 1, Role::Turn(how.span)),
         // A socket that nobody reads: datagrams end there, frames at the interface.
-        Workload::Transmit => job(
-            &Half {
-                path: Path::Kernel,
-                link: String::new(),
-                wait: Wait::Block,
-                busy_poll_us: None,
-            },
-            1,
-            Role::Hold,
-        ),
+        Workload::Transmit => job(&Half::new(Path::Kernel, "", Wait::Block), 1, Role::Hold),
     };
     let drain = how.workload == Workload::Swap;
     let active = |to: Address| {

@@ -6,6 +6,7 @@
 //! plain kernel socket, a port of ours, or bare frames on a link, so that the loops (`side`,
 //! `ping`) are the same for all of them.
 
+mod bulk;
 pub mod end;
 pub mod job;
 pub mod limit;
@@ -13,6 +14,7 @@ pub mod measure;
 mod pace;
 mod ping;
 pub mod plan;
+pub mod port;
 pub mod rows;
 mod side;
 pub mod stage;

@@ -73,6 +73,9 @@ pub struct EndPlan {
     pub frame_bytes: usize,
     /// `SO_BUSY_POLL` of plain kernel sockets.
     pub busy_poll_us: Option<u32>,
+    /// `SO_PRIORITY` of plain kernel sockets.
+    #[serde(default)]
+    pub priority: Option<u32>,
 }
 
 /// The times of one measurement.

@@ -19,11 +19,16 @@ pub struct Half {
     pub wait: Wait,
     /// `SO_BUSY_POLL` of plain kernel sockets.
     pub busy_poll_us: Option<u32>,
+    /// `SO_PRIORITY` of plain kernel sockets.
+    #[serde(default)]
+    pub priority: Option<u32>,
 }
 
 impl Half {
-    fn new(path: Path, link: &str, wait: Wait) -> Self {
-        Self { path, link: link.to_owned(), wait, busy_poll_us: None }
+    /// A link and how it waits, with nothing special.
+    #[must_use]
+    pub fn new(path: Path, link: &str, wait: Wait) -> Self {
+        Self { path, link: link.to_owned(), wait, busy_poll_us: None, priority: None }
     }
 
     /// The end of this half at a place.
@@ -36,6 +41,7 @@ impl Half {
             address: place.address,
             frame_bytes,
             busy_poll_us: self.busy_poll_us,
+            priority: self.priority,
         }
     }
 }

@@ -12,7 +12,7 @@ use super::pace::{Governor, Pace};
 use super::plan::{Span, Wait};
 use super::trace::SyscallTrace;
 use super::window::{Idle, Moment, Window};
-use super::{ping, window};
+use super::{bulk, ping, window};
 
 /// A receiver that was told to stop goes on until nothing has come for so long, nanoseconds.
 const SILENCE_NS: u64 = 30_000_000;
@@ -55,6 +55,7 @@ impl Side<'_> {
                 self.transmit(*span, rate_pps.map(Pace::new), *drain)
             }
             Role::Ping(plan) => ping::run(self, plan),
+            Role::Bulk(plan) => bulk::run(self, plan),
         }
     }
 

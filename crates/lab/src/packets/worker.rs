@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
 use super::end::{self, Address};
-use super::job::{Job, Outcome, PingPlan, Reply, Role};
+use super::job::{BulkPlan, Job, Outcome, PingPlan, Reply, Role};
 use super::plan::{EndPlan, Path};
 use super::side::Side;
 use super::trace::SyscallTrace;
@@ -66,13 +66,17 @@ fn play(
     if let Err(error) = schedule(job.fifo) {
         return Ok(Err(error));
     }
-    let receives = !matches!(job.role, Role::Hold | Role::Transmit { drain: false, .. });
+    let receives =
+        !matches!(job.role, Role::Hold | Role::Bulk(_) | Role::Transmit { drain: false, .. });
     let opened = end::open(&job.end, receives).and_then(|end| Ok((end, load_end(job)?)));
     let (mut end, mut load) = match opened {
         Ok(opened) => opened,
         Err(reason) => return Ok(Err(reason)),
     };
-    if let Role::Transmit { to, .. } | Role::Ping(PingPlan { to, .. }) = &job.role {
+    if let Role::Transmit { to, .. }
+    | Role::Ping(PingPlan { to, .. })
+    | Role::Bulk(BulkPlan { to, .. }) = &job.role
+    {
         end.aim(to);
         load.iter_mut().for_each(|load| load.aim(to));
     }

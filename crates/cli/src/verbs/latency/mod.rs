@@ -4,7 +4,9 @@
 mod class;
 mod explain;
 mod irq;
+mod late;
 mod link;
+mod port;
 mod radio;
 mod samples;
 mod timer;
@@ -27,6 +29,7 @@ enum What {
     Explain(explain::Args),
     Irq(irq::Args),
     Link(link::Args),
+    Port(port::Args),
     Radio(radio::Args),
     Timer(timer::Args),
     Udp(udp::Args),
@@ -38,6 +41,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         What::Explain(args) => explain::run(&args),
         What::Irq(args) => irq::run(args),
         What::Link(args) => link::run(args),
+        What::Port(args) => port::run(&args),
         What::Radio(args) => radio::run(args),
         What::Timer(args) => timer::run(args),
         What::Udp(args) => udp::run(args),

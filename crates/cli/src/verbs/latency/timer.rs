@@ -1,5 +1,6 @@
 //! `millstream latency timer`: how late threads run after their timers.
 
+use super::late::LateArgs;
 use super::{class, explain, samples};
 use crate::interrupt;
 use crate::numbers::positive;
@@ -59,14 +60,8 @@ pub struct Args {
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     samples: u32,
 
-    /// Say why an answer later than this was late, microseconds. Trace events are recorded
-    /// meanwhile, which costs a little; needs root.
-    #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
-    explain_above_us: Option<u64>,
-
-    /// How many to explain at most.
-    #[arg(long, value_name = "N", default_value_t = 10, requires = "explain_above_us")]
-    outliers: usize,
+    #[command(flatten)]
+    late: LateArgs,
 
     /// Draw the distribution of each CPU.
     #[arg(long)]
@@ -93,13 +88,13 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let plan = args.plan()?;
     let quiet = Quiet::begin();
     quiet.missing().iter().for_each(|missing| note(format_args!("millstream: {missing}")));
-    let open = |us| Guard::open(&format!("{THREADS}*"), us * 1000, args.outliers);
-    let mut guard = args.explain_above_us.map(open).transpose()?;
+    let open = |us| Guard::open(&format!("{THREADS}*"), us * 1000, args.late.outliers);
+    let mut guard = args.late.explain_above_us.map(open).transpose()?;
     let mut records = Vec::new();
     while records.len() < plan.cpus.len() * args.samples as usize && !interrupt::asked() {
         let started = now();
         let taken = measure(&plan, guard.as_mut(), interrupt::asked)?;
-        let record = |taken| measured(&plan, args.explain_above_us, &started, taken);
+        let record = |taken| measured(&plan, args.late.explain_above_us, &started, taken);
         records.extend(taken.into_iter().map(record));
     }
     records.retain(|record| record.observed.histogram.count() > 0);

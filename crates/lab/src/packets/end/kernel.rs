@@ -48,6 +48,7 @@ impl KernelEnd {
         local: SocketAddrV4,
         payload_bytes: usize,
         busy_poll_us: Option<u32>,
+        priority: Option<u32>,
     ) -> io::Result<Self> {
         let socket = UdpSocket::bind(local)?;
         socket.set_read_timeout(Some(Duration::from_millis(SLEEP_MS as u64)))?;
@@ -59,6 +60,9 @@ impl KernelEnd {
         }
         if let Some(us) = busy_poll_us {
             set(&socket, libc::SO_BUSY_POLL, us as libc::c_int)?;
+        }
+        if let Some(priority) = priority {
+            set(&socket, libc::SO_PRIORITY, priority as libc::c_int)?;
         }
         let std::net::SocketAddr::V4(local) = socket.local_addr()? else { unreachable!("IPv4") };
         let mut load = vec![0; BATCH * payload_bytes];

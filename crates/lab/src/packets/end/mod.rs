@@ -116,7 +116,7 @@ pub fn open(plan: &EndPlan, receives: bool) -> Result<Box<dyn End>, String> {
     let payload = plan.frame_bytes.saturating_sub(HEADER_BYTES).max(8);
     match plan.path {
         Path::Kernel => {
-            let end = KernelEnd::open(local, payload, plan.busy_poll_us);
+            let end = KernelEnd::open(local, payload, plan.busy_poll_us, plan.priority);
             end.map(boxed).map_err(|error| format!("cannot open a UDP socket: {error}"))
         }
         Path::Port => PortEnd::open(&plan.link, local, payload).map(boxed),

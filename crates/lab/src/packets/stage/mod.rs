@@ -1,6 +1,7 @@
 //! Where both sides stand: two processes, each on a CPU and in a network of its own.
 
 mod network;
+mod ports;
 mod process;
 
 use std::net::Ipv4Addr;
@@ -14,6 +15,7 @@ use super::job::{Job, Outcome};
 use process::Process;
 
 pub use network::enter_new_network;
+pub use ports::{Port, Ports};
 
 /// Where the sides are joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +25,8 @@ pub enum Ground {
         /// MTU of the pair, bytes.
         mtu: usize,
     },
+    /// As `Private`, with a second pair beside, both of Ethernet's usual MTU: [`Stage::ports`].
+    Ports,
     /// Interfaces that are there, each `NAME` or `NAME@NAMESPACE`.
     Given([String; 2]),
     /// This machine's loopback: kernel sockets only, no rights needed.
@@ -75,6 +79,8 @@ pub struct Stage {
     active: Process,
     passive: Process,
     places: [Place; 2],
+    start: Start,
+    ended: fn() -> bool,
 }
 
 impl Stage {
@@ -96,12 +102,18 @@ impl Stage {
         // Both have entered their networks when they have said hello.
         active.hello()?;
         passive.hello()?;
-        if let Ground::Private { mtu } = ground {
-            network::join([active.pid(), passive.pid()], *mtu)?;
+        let pids = [active.pid(), passive.pid()];
+        match ground {
+            Ground::Private { mtu } => network::join(&network::FIRST, pids, *mtu)?,
+            Ground::Ports => {
+                network::join(&network::FIRST, pids, ports::MTU)?;
+                network::join(&network::SECOND, pids, ports::MTU)?;
+            }
+            Ground::Given(_) | Ground::Loopback => {}
         }
         let place = |pid, index: usize| network::place(&sides[index], pid, cpus[index]);
         let places = [place(active.pid(), 0)?, place(passive.pid(), 1)?];
-        Ok(Self { active, passive, places })
+        Ok(Self { active, passive, places, start, ended })
     }
 
     /// Where the active and the passive side are.

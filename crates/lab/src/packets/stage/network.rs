@@ -5,16 +5,61 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
+use std::thread;
 
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
+use millstream_sys::netlink::{Netlink, NetlinkError};
+
 use super::{Ground, Place, StageError};
 
-/// Interfaces, Ethernet and IPv4 addresses of a private pair.
-const NAMES: [&str; 2] = ["ms-a", "ms-b"];
-const MACS: [&str; 2] = ["02:6d:73:00:00:01", "02:6d:73:00:00:02"];
-const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 77, 0, 1), Ipv4Addr::new(10, 77, 0, 2)];
+/// Interfaces, Ethernet and IPv4 addresses of a private pair, and of somebody behind it to whom
+/// packets can be sent that are for neither side.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pair {
+    names: [&'static str; 2],
+    macs: [&'static str; 2],
+    network: [u8; 3],
+}
+
+/// The pair that a measurement uses.
+pub(super) const FIRST: Pair = Pair {
+    names: ["ms-a", "ms-b"],
+    macs: ["02:6d:73:00:00:01", "02:6d:73:00:00:02"],
+    network: [10, 77, 0],
+};
+/// A second one, for what must not share the first.
+pub(super) const SECOND: Pair = Pair {
+    names: ["ms-c", "ms-d"],
+    macs: ["02:6d:73:00:00:03", "02:6d:73:00:00:04"],
+    network: [10, 77, 1],
+};
+/// An address that no interface has.
+const NOBODY: &str = "02:6d:73:00:00:ff";
+
+impl Pair {
+    /// The interface of the active side.
+    pub fn interface(&self) -> &'static str {
+        self.names[0]
+    }
+
+    /// The address of a side.
+    pub fn address(&self, index: usize) -> Ipv4Addr {
+        self.host(1 + index as u8)
+    }
+
+    /// Somebody behind the port, who takes what is sent and says nothing.
+    pub fn nobody(&self) -> Ipv4Addr {
+        self.host(99)
+    }
+
+    fn host(&self, host: u8) -> Ipv4Addr {
+        let [a, b, c] = self.network;
+        Ipv4Addr::new(a, b, c, host)
+    }
+}
 
 /// A side before it is there.
 pub(super) struct Side {
@@ -26,7 +71,7 @@ pub(super) struct Side {
 pub(super) fn sides(ground: &Ground) -> Result<[Side; 2], StageError> {
     let made = |name: &str| Side { network: Some("new".into()), interface: Some(name.into()) };
     match ground {
-        Ground::Private { .. } => Ok(NAMES.map(made)),
+        Ground::Private { .. } | Ground::Ports => Ok(FIRST.names.map(made)),
         Ground::Loopback => Ok([(); 2].map(|()| Side { network: None, interface: None })),
         Ground::Given(given) => Ok(given.clone().map(|given| {
             let (name, network) = given.split_once('@').unwrap_or((&given, ""));
@@ -36,8 +81,8 @@ pub(super) fn sides(ground: &Ground) -> Result<[Side; 2], StageError> {
     }
 }
 
-/// Moves this process, which must not have started threads yet, to a network: `new`, or the name
-/// of a namespace (`ip netns`).
+/// Moves this process, which must not have started threads yet, to a network: `new`, the name of a
+/// namespace (`ip netns`), or the path of one (`/proc/PID/ns/net`).
 ///
 /// # Errors
 /// The reason in words.
@@ -57,8 +102,8 @@ pub fn enter_new_network(network: &str) -> Result<(), String> {
         }
         return Ok(());
     }
-    let path = format!("/run/netns/{network}");
-    let file = File::open(&path).map_err(|error| {
+    let path = Path::new("/run/netns").join(network);
+    let file = File::open(path).map_err(|error| {
         format!("there is no network namespace `{network}` ({error}); `ip netns` lists them")
     })?;
     move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))
@@ -66,26 +111,48 @@ pub fn enter_new_network(network: &str) -> Result<(), String> {
 }
 
 /// Joins the networks of two processes by a veth pair with one queue, up and with addresses.
-pub(super) fn join(pids: [u32; 2], mtu: usize) -> Result<(), StageError> {
+pub(super) fn join(pair: &Pair, pids: [u32; 2], mtu: usize) -> Result<(), StageError> {
+    let Pair { names, macs, .. } = pair;
     let end = |index: usize| {
         format!(
             "{} address {} mtu {mtu} numtxqueues 1 numrxqueues 1 netns {}",
-            NAMES[index], MACS[index], pids[index]
+            names[index], macs[index], pids[index]
         )
     };
     // The pair is made where the first side is: names of this network do not matter.
     ip(pids[0], &format!("link add {} type veth peer name {}", end(0), end(1)))?;
     for (index, pid) in pids.into_iter().enumerate() {
         ip(pid, "link set lo up")?;
-        ip(pid, &format!("addr add {}/24 dev {}", ADDRESSES[index], NAMES[index]))?;
-        ip(pid, &format!("link set {} up", NAMES[index]))?;
+        ip(pid, &format!("addr add {}/24 dev {}", pair.address(index), names[index]))?;
+        ip(pid, &format!("link set {} up", names[index]))?;
     }
     for (index, pid) in pids.into_iter().enumerate() {
         // Nobody need ask for addresses while something is measured.
-        let (address, mac) = (ADDRESSES[1 - index], MACS[1 - index]);
-        ip(pid, &format!("neigh replace {address} lladdr {mac} dev {}", NAMES[index]))?;
+        let other = (pair.address(1 - index), macs[1 - index]);
+        for (address, mac) in [other, (pair.nobody(), NOBODY)] {
+            ip(pid, &format!("neigh replace {address} lladdr {mac} dev {}", names[index]))?;
+        }
     }
     Ok(())
+}
+
+/// Asks the kernel about the network of a process, by a thread that enters it.
+pub(super) fn ask<T: Send>(
+    pid: u32,
+    question: impl FnOnce(&mut Netlink) -> Result<T, NetlinkError> + Send,
+) -> Result<T, StageError> {
+    let ask = || {
+        let enter = || {
+            let network = File::open(format!("/proc/{pid}/ns/net"))?;
+            move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))?;
+            io::Result::Ok(())
+        };
+        enter().map_err(|error| format!("cannot enter the network of process {pid}: {error}"))?;
+        let mut netlink = Netlink::open().map_err(|error| error.to_string())?;
+        question(&mut netlink).map_err(|error| error.to_string())
+    };
+    let asked = thread::scope(|scope| scope.spawn(ask).join());
+    asked.unwrap_or_else(|_| Err("a thread panicked".to_owned())).map_err(StageError::Network)
 }
 
 /// What a side's place is, now that its process is there.

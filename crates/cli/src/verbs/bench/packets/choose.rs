@@ -31,7 +31,7 @@ pub fn run(args: &Args, stage: &mut Stage) -> anyhow::Result<Report> {
             break;
         }
         live.show(Instant::now(), || format!("measuring {link}"));
-        let (repeat, fifo) = (args.repeat as usize, args.ground.fifo);
+        let (repeat, fifo) = (args.repeat as usize, args.ground.seats.fifo);
         candidates.push(measure_link(stage, link, &need, span, repeat, fifo)?);
     }
     let found = recommend(&need, &candidates);

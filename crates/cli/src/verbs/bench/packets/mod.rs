@@ -239,6 +239,13 @@ impl Args {
 
     fn how(&self, workload: Workload, frame_bytes: usize, trace: bool) -> How {
         let span = Span::of(Duration::from_secs_f64(self.duration));
-        How { workload, frame_bytes, span, rate_pps: self.rate, trace, fifo: self.ground.fifo }
+        How {
+            workload,
+            frame_bytes,
+            span,
+            rate_pps: self.rate,
+            trace,
+            fifo: self.ground.seats.fifo,
+        }
     }
 }

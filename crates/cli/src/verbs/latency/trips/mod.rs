@@ -4,6 +4,7 @@ mod record;
 mod text;
 
 use super::explain;
+use super::late::LateArgs;
 use crate::ground::GroundArgs;
 use crate::interrupt;
 use crate::live::Live;
@@ -67,14 +68,8 @@ pub struct TripArgs {
     #[arg(long, value_name = "WAIT", value_enum, default_value = "spin", requires = "link")]
     wait: WaitArg,
 
-    /// Say why a round trip longer than this was late, microseconds: the first of each repetition
-    /// of each row. Trace events are recorded meanwhile, which costs a little; needs root.
-    #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
-    explain_above_us: Option<u64>,
-
-    /// How many to explain at most.
-    #[arg(long, value_name = "N", default_value_t = 10, requires = "explain_above_us")]
-    outliers: usize,
+    #[command(flatten)]
+    late: LateArgs,
 
     /// Draw the distribution of each row.
     #[arg(long)]
@@ -92,8 +87,8 @@ pub fn run(args: &TripArgs, path: Path) -> anyhow::Result<Report> {
     note(format_args!("{}", places(stage.places())));
     let mut table = TripTable::default();
     let mut records = Vec::new();
-    let open = |us| TripWatch::open(us * 1000, args.outliers);
-    let mut watch = args.explain_above_us.map(open).transpose()?;
+    let open = |us| TripWatch::open(us * 1000, args.late.outliers);
+    let mut watch = args.late.explain_above_us.map(open).transpose()?;
     let ended = args.measure(&mut stage, &rows, &mut watch, &mut table, &mut records);
     table.sum_up();
     // Beside the base, unless that is all that was asked for.
@@ -106,7 +101,7 @@ pub fn run(args: &TripArgs, path: Path) -> anyhow::Result<Report> {
     });
     let results = json!({
         "places": stage.places(), "frame_bytes": args.size, "probes_pps": args.probes_pps(),
-        "count": args.count, "repetitions": args.repeat, "fifo": args.ground.fifo,
+        "count": args.count, "repetitions": args.repeat, "fifo": args.ground.seats.fifo,
         "quantiles": millstream_lab::packets::trips::QUANTILES, "rows": table.lines,
         "records": records,
     });
@@ -168,7 +163,7 @@ impl TripArgs {
             count: self.count,
             rate_pps: self.probes_pps(),
             load_pps,
-            fifo: self.ground.fifo,
+            fifo: self.ground.seats.fifo,
         }
     }
 

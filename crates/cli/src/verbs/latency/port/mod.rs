@@ -1,0 +1,198 @@
+//! `millstream latency port`: round trips through a port that others use, too.
+
+mod record;
+mod text;
+
+use crate::ground::Seats;
+use crate::interrupt;
+use crate::live::Live;
+use crate::numbers::positive;
+use crate::output::{Report, note, now};
+use crate::verbs::bench::places;
+use millstream_lab::Measured;
+use millstream_lab::packets::Ground;
+use millstream_lab::packets::port::{Bulk, Case, Probing, Table, Topology, through};
+use millstream_lab::packets::stage::Ports;
+use millstream_lab::packets::{Stage, StageError};
+use serde_json::json;
+use std::time::Instant;
+
+/// Measures round trips through an Ethernet port that others use, too, beside what the times of
+/// frames let expect.
+///
+/// Both sides get networks of their own, joined by veth pairs that are as slow as real ports (the
+/// kernel's htb) and gone afterwards. The probes have a port of their own, share one that is idle,
+/// share it with bulk of large frames in the order of arrival, or go before the bulk. Kernel UDP
+/// only: frame links go past the kernel's queues. Needs root.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  sudo millstream latency port
+  sudo millstream latency port --mbit 100,1000 --share 0.5,0.8,1.1 --burst 1,8,32
+  sudo millstream latency port --topology bulk --queue 1000
+  sudo millstream lab run plans/port.toml")]
+pub struct Args {
+    /// Rates of the port, Mbit/s.
+    #[arg(long, value_name = "MBIT,MBIT", value_delimiter = ',', default_value = "100",
+          value_parser = rate)]
+    mbit: Vec<f64>,
+
+    /// Who shares the port; separate ports, which the others are compared with, are always among
+    /// them.
+    #[arg(
+        long,
+        value_name = "NAME,NAME",
+        value_delimiter = ',',
+        value_enum,
+        default_value = "shared,bulk,priority"
+    )]
+    topology: Vec<Way>,
+
+    /// Bulk as a share of what the port can carry. From 1 on its queue is full.
+    #[arg(long, value_name = "SHARE,SHARE", value_delimiter = ',', default_value = "0.8,1.1",
+          value_parser = share)]
+    share: Vec<f64>,
+
+    /// Frames of bulk that come at once, below a share of 1.
+    #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1,16",
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    burst: Vec<u32>,
+
+    /// Bytes of bulk's IP packets.
+    #[arg(long, value_name = "BYTES", default_value_t = 1500,
+          value_parser = clap::value_parser!(u32).range(60..=1500))]
+    bulk_bytes: u32,
+
+    /// Packets that wait at most where they are sent as they come; more are dropped.
+    #[arg(long, value_name = "N", default_value_t = 50,
+          value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    queue: u32,
+
+    /// Bytes of each probe as an Ethernet frame.
+    #[arg(long, value_name = "BYTES", default_value_t = 64,
+          value_parser = clap::value_parser!(u32).range(60..=1514))]
+    size: u32,
+
+    /// Probes of each repetition.
+    #[arg(long, value_name = "N", default_value_t = 2000,
+          value_parser = clap::value_parser!(u64).range(10..=100_000_000))]
+    count: u64,
+
+    /// Probes per second, by the clock.
+    #[arg(long, value_name = "PPS", default_value_t = 500.0, value_parser = positive,
+          allow_negative_numbers = true)]
+    rate: f64,
+
+    /// Repetitions of each row, in turns with all others.
+    #[arg(long, value_name = "N", default_value_t = 3,
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repeat: u32,
+
+    #[command(flatten)]
+    seats: Seats,
+
+    /// CPU of the process that sends bulk; by default that of the side that answers.
+    #[arg(long, value_name = "CPU")]
+    bulk_cpu: Option<usize>,
+}
+
+/// How a port is shared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Way {
+    /// Bulk has another port; always measured.
+    Separate,
+    /// Nothing else is on it.
+    Shared,
+    /// With bulk, in the order of arrival.
+    Bulk,
+    /// With bulk, probes first.
+    Priority,
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let rate = positive(text)?;
+    (0.1..=100_000.0).contains(&rate).then_some(rate).ok_or("give 0.1 to 100000".to_owned())
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share = positive(text)?;
+    (0.001..=100.0).contains(&share).then_some(share).ok_or("give 0.001 to 100".to_owned())
+}
+
+/// Succeeds when all was measured.
+pub fn run(args: &Args) -> anyhow::Result<Report> {
+    interrupt::install();
+    let mut stage = args.seats.set(&Ground::Ports)?;
+    note(format_args!("{}", places(stage.places())));
+    let mut ports = stage.ports(args.bulk_cpu.or(stage.places()[1].cpu))?;
+    let (mut table, mut records) = (Table::default(), Vec::new());
+    let ended = args.measure(&mut stage, &mut ports, &mut table, &mut records);
+    table.sum_up();
+    let results = json!({
+        "places": stage.places(), "frame_bytes": args.size, "probes_pps": args.rate,
+        "count": args.count, "repetitions": args.repeat, "rows": table.lines, "records": records,
+    });
+    let failure = ended.err().map(|error| error.to_string());
+    Ok(Report { text: text::table(args, &table), results, failure })
+}
+
+impl Args {
+    fn measure(
+        &self,
+        stage: &mut Stage,
+        ports: &mut Ports,
+        table: &mut Table,
+        records: &mut Vec<Measured>,
+    ) -> Result<(), StageError> {
+        let mut live = Live::on_terminal_only();
+        let how = Probing {
+            frame_bytes: self.size as usize,
+            count: self.count,
+            rate_pps: self.rate,
+            fifo: self.seats.fifo,
+        };
+        for turn in 0..self.repeat as usize {
+            for case in self.cases() {
+                live.show(Instant::now(), || {
+                    format!("{}/{} {}", turn + 1, self.repeat, case.name())
+                });
+                let (started, begun) = (now(), Instant::now());
+                let found = through(stage, ports, &case, &how)?;
+                table.add(&case, turn, &found);
+                let seconds = begun.elapsed().as_secs_f64();
+                records.push(record::measured(&case, &how, &found, started, seconds));
+            }
+        }
+        Ok(())
+    }
+
+    /// Separate ports first: their bulk is that of the first row with bulk.
+    fn cases(&self) -> Vec<Case> {
+        let frame_bytes = self.bulk_bytes as usize + 14;
+        let mut bulks = Vec::new();
+        for share in &self.share {
+            let bursts = if *share < 1.0 { &self.burst[..] } else { &[1] };
+            bulks.extend(bursts.iter().map(|burst| Bulk {
+                frame_bytes,
+                share: *share,
+                burst: *burst,
+            }));
+        }
+        let mut cases = Vec::new();
+        for mbit in &self.mbit {
+            let case =
+                |topology, bulk| Case { topology, rate_bps: mbit * 1e6, bulk, queue: self.queue };
+            cases.push(case(Topology::Separate, bulks[0]));
+            for way in &self.topology {
+                match way {
+                    Way::Separate => {}
+                    Way::Shared => cases.push(case(Topology::Shared, bulks[0])),
+                    Way::Bulk => cases.extend(bulks.iter().map(|bulk| case(Topology::Bulk, *bulk))),
+                    Way::Priority => {
+                        cases.extend(bulks.iter().map(|bulk| case(Topology::Priority, *bulk)));
+                    }
+                }
+            }
+        }
+        cases
+    }
+}

@@ -1,0 +1,58 @@
+//! Round trips through a port as records.
+
+use millstream_lab::packets::port::{Case, Probing, Through, Topology};
+use millstream_lab::{Measured, Observed};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// One repetition of a case.
+pub fn measured(
+    case: &Case,
+    how: &Probing,
+    found: &Through,
+    started: String,
+    seconds: f64,
+) -> Measured {
+    let mut parameters = Map::from_iter([
+        ("topology".to_owned(), json!(case.topology)),
+        ("port_bps".to_owned(), case.rate_bps.into()),
+        ("frame_bytes".to_owned(), how.frame_bytes.into()),
+        ("rate_pps".to_owned(), how.rate_pps.into()),
+    ]);
+    let mut set = |name: &str, value: Value| parameters.insert(name.to_owned(), value);
+    if case.topology != Topology::Shared {
+        set("bulk_frame_bytes", case.bulk.frame_bytes.into());
+        set("bulk_share", case.bulk.share.into());
+        set("bulk_burst", case.bulk.burst.into());
+    }
+    if case.topology == Topology::Bulk {
+        set("queue_packets", case.queue.into());
+    }
+    if let Some(priority) = how.fifo {
+        set("class", format!("fifo:{priority}").into());
+    }
+    let counters = BTreeMap::from([
+        ("lost".to_owned(), found.trips.lost),
+        ("dropped by the port's queue".to_owned(), u64::from(found.queued.drops)),
+    ]);
+    let details = Map::from_iter([
+        ("cpu_share".to_owned(), found.trips.cpu_share.into()),
+        ("bound".to_owned(), json!(case.bound())),
+        ("bulk_offered".to_owned(), found.offered.into()),
+        ("port_sent_packets".to_owned(), found.queued.packets.into()),
+        ("port_sent_bytes".to_owned(), found.queued.bytes.into()),
+        ("queue".to_owned(), found.queued.kind.clone().into()),
+    ]);
+    Measured {
+        measurement: "port".to_owned(),
+        series: case.name(),
+        parameters,
+        started,
+        seconds,
+        observed: Observed::from(found.trips.from_due.clone()),
+        counters,
+        stages: Vec::new(),
+        outliers: Vec::new(),
+        details,
+    }
+}

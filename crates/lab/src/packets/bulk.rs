@@ -1,0 +1,41 @@
+//! Bulk beside a measurement: bursts of large packets.
+
+use std::io;
+use std::sync::atomic::Ordering;
+
+use crate::timer::{now_ns, sleep_to};
+
+use super::job::{BulkPlan, Outcome};
+use super::side::Side;
+
+/// Bursts that were due longer ago are not made up, nanoseconds.
+const MADE_UP_NS: u64 = 100_000_000;
+
+/// Sends bursts until it is told to stop.
+pub(super) fn run(side: &mut Side<'_>, plan: &BulkPlan) -> io::Result<Outcome> {
+    // Otherwise the kernel may add 50 us to every sleep.
+    // SAFETY: a plain number for the calling thread.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1usize) };
+    let (mut next_ns, mut total) = (now_ns(), 0);
+    while !side.stop.load(Ordering::Relaxed) {
+        let mut left = plan.burst as usize;
+        while left > 0 {
+            match side.end.send(left)? {
+                0 => break,
+                sent => left -= sent.min(left),
+            }
+        }
+        total += u64::from(plan.burst) - left as u64;
+        let now_ns = now_ns();
+        next_ns = if plan.by_clock {
+            next_ns.max(now_ns.saturating_sub(MADE_UP_NS)) + plan.period_ns
+        } else {
+            // The burst before it must have left, however late this one was.
+            now_ns + plan.period_ns
+        };
+        if next_ns > now_ns {
+            sleep_to(next_ns)?;
+        }
+    }
+    Ok(Outcome { total, events: side.end.events(), ..Outcome::default() })
+}

@@ -1,0 +1,116 @@
+//! One measurement over a port.
+
+use std::time::{Duration, Instant};
+
+use millstream_sys::netlink::{Order, PortShape, Queued};
+
+use super::wire::{LEAST, OVERHEAD};
+use super::{Case, Topology};
+use crate::packets::job::{BulkPlan, Job, Role, Trips};
+use crate::packets::plan::{EndPlan, Path, Wait};
+use crate::packets::rows::{Half, Row};
+use crate::packets::stage::{Port, Ports, Stage, StageError};
+use crate::packets::trips::{Round, trip};
+
+/// `TC_PRIO_INTERACTIVE` (`linux/pkt_sched.h`): the first band of `pfifo_fast`, open to anybody.
+const FIRST_BAND: u32 = 6;
+/// About how late the kernel's timers are on a virtual machine (`latency timer`: 17 us).
+const TIMER_LATE: Duration = Duration::from_micros(30);
+
+/// How probes are sent.
+#[derive(Debug, Clone, Copy)]
+pub struct Probing {
+    /// Bytes of each as an Ethernet frame.
+    pub frame_bytes: usize,
+    /// How many.
+    pub count: u64,
+    /// Per second, by the clock.
+    pub rate_pps: f64,
+    /// SCHED_FIFO at this priority, both sides; bulk is ordinary.
+    pub fifo: Option<u32>,
+}
+
+/// What was found.
+#[derive(Debug, Clone)]
+pub struct Through {
+    /// Round trips.
+    pub trips: Trips,
+    /// What the queue of the port that has the bulk did.
+    pub queued: Queued,
+    /// Frames of bulk that were offered.
+    pub offered: u64,
+    /// Share of the time for which that port was busy, by what it sent and how long a frame takes.
+    pub busy: f64,
+}
+
+/// Measures a case once.
+///
+/// # Errors
+/// [`StageError`] when a side ended or refused, or the kernel cannot shape a port.
+pub fn through(
+    stage: &mut Stage,
+    ports: &mut Ports,
+    case: &Case,
+    how: &Probing,
+) -> Result<Through, StageError> {
+    let order = match case.topology {
+        Topology::Priority => Order::Priority,
+        _ => Order::Arrival { limit: case.queue },
+    };
+    let shape = |order| PortShape {
+        rate_bps: case.rate_bps as u64,
+        overhead: OVERHEAD,
+        least: LEAST,
+        credit: TIMER_LATE,
+        order,
+    };
+    ports.shape(Port::First, &shape(order))?;
+    ports.shape(Port::Second, &shape(Order::Arrival { limit: case.queue }))?;
+    // Spinning, the side that asks keeps to the clock, and its CPU is awake when an answer comes.
+    let asks = Half::new(Path::Kernel, "udp", Wait::Spin);
+    let row = Row {
+        name: case.name(),
+        active: Half { priority: Some(FIRST_BAND), ..asks },
+        passive: Half::new(Path::Kernel, "udp", Wait::Block),
+    };
+    let Probing { frame_bytes, count, rate_pps, fifo } = *how;
+    let round = Round { frame_bytes, count, rate_pps: Some(rate_pps), load_pps: None, fifo };
+    let port = match case.topology {
+        Topology::Separate => Port::Second,
+        Topology::Shared | Topology::Bulk | Topology::Priority => Port::First,
+    };
+    let mut measure = |ports: &Ports| {
+        let (begun, before) = (Instant::now(), ports.queued(port)?);
+        let trips = trip(stage, &row, &round, None)?;
+        let (seconds, queued) = (begun.elapsed().as_secs_f64(), ports.queued(port)?);
+        let bytes = queued.bytes - before.bytes;
+        let frames = bytes as f64 / case.bulk.frame_bytes as f64;
+        let busy = frames * case.frame_ns() / 1e9 / seconds;
+        Ok(Through { trips, queued, offered: 0, busy })
+    };
+    if case.topology == Topology::Shared {
+        return measure(ports);
+    }
+    let (found, outcome) = ports.beside(&bulk(case, port), measure)?;
+    Ok(Through { offered: outcome.total, ..found })
+}
+
+/// What the other process does.
+fn bulk(case: &Case, port: Port) -> Job {
+    let end = EndPlan {
+        path: Path::Kernel,
+        link: String::new(),
+        wait: Wait::Block,
+        address: port.address(),
+        frame_bytes: case.bulk.frame_bytes,
+        busy_poll_us: None,
+        priority: None,
+    };
+    let plan = BulkPlan {
+        to: port.nobody(),
+        burst: case.bulk.burst,
+        period_ns: case.period_ns() as u64,
+        by_clock: case.is_full(),
+    };
+    Job { end, role: Role::Bulk(plan), trace: false, fifo: None }
+}
