@@ -286,7 +286,9 @@ fn open_ports(config: &RadioConfig, faults: &Faults) -> Result<Ports, Error> {
     let small = PortOptions::default();
     let discovery = open_udp("udp", config, config.discovery_port, "discovery", &small)?;
     let own = millstream_net::has_own_address(&config.link);
-    let echo = || open_udp(&config.link, config, discovery.local.port(), "echo", &small);
+    // Nobody is in a hurry there, and the CPU may be that of the device thread.
+    let patient = PortOptions { patient: true, ..small };
+    let echo = || open_udp(&config.link, config, discovery.local.port(), "echo", &patient);
     let echo = own.then(echo).transpose()?;
     Ok(Ports {
         chdr: faults.wrap(chdr, false),

@@ -224,10 +224,17 @@ pub struct PortOptions {
     pub recv_queue_bytes: usize,
     /// Wanted size of the send queue, bytes.
     pub send_queue_bytes: usize,
+    /// Its user has time: it sleeps even where the link string has users of ports spin.
+    pub patient: bool,
 }
 
 impl Default for PortOptions {
     fn default() -> Self {
-        Self { datagram_bytes_max: 9000, recv_queue_bytes: 8 << 20, send_queue_bytes: 4 << 20 }
+        Self {
+            datagram_bytes_max: 9000,
+            recv_queue_bytes: 8 << 20,
+            send_queue_bytes: 4 << 20,
+            patient: false,
+        }
     }
 }

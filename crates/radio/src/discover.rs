@@ -113,6 +113,7 @@ fn small_port(from: Ipv4Addr) -> Result<Port, LinkError> {
         datagram_bytes_max: mpm::MAX_REPLY_LEN + 64,
         recv_queue_bytes: 256 << 10,
         send_queue_bytes: 64 << 10,
+        ..PortOptions::default()
     };
     open("udp:gro=off", SocketAddrV4::new(from, 0), &options)
 }

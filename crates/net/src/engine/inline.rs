@@ -29,8 +29,9 @@ const RESOLVE_NS: u64 = 1_000_000_000;
 
 /// How long a user whose link is driven by that of another port sleeps at most.
 const NAP: Duration = Duration::from_millis(1);
-/// The same where the other one never sleeps.
-const LONG_NAP: Duration = Duration::from_millis(4);
+/// The same where the other one never sleeps: each look would be a turn on the CPU of somebody who
+/// spins there.
+const LONG_NAP: Duration = Duration::from_millis(16);
 
 /// Looks of others between two of one's own that show that they drive the link.
 const OTHERS_DRIVE: u64 = 2;
@@ -153,6 +154,9 @@ impl Drive for InlineDrive {
             return;
         }
         match self.looks_of_others() {
+            // Who was told to spin looks for itself: others that happened to look twice while it
+            // was away do not do that next time.
+            _ if self.wait == Wait::Spin => {}
             0..OTHERS_DRIVE => {}
             others => {
                 let nap = if others < OTHERS_SPIN { NAP } else { LONG_NAP };

@@ -188,7 +188,8 @@ impl OpenLink {
         let queue = (shares.receive - BATCH) / parts;
         capabilities.recv_queue_datagrams = Some(queue);
         capabilities.recv_queue_bytes = queue * self.shape.payload_bytes_max;
-        let drive = self.drive(asked.user_wait.unwrap_or(Wait::Adaptive), &ends);
+        let wait = if options.patient { Some(Wait::Park) } else { asked.user_wait };
+        let drive = self.drive(wait.unwrap_or(Wait::Adaptive), &ends);
         Ok(assemble(Parts {
             local,
             ends,

@@ -11,7 +11,7 @@ use millstream_link::frame::{
     Census, Frame, FrameLink, FrameMemory, LinkCounters, LinkInfo, Steer,
 };
 use millstream_link::loopback::{LoopLink, LoopOptions, pair};
-use millstream_link::port::PortOptions;
+use millstream_link::port::{Port, PortOptions};
 use millstream_net::engine::{ThreadReport, attach, inventory};
 use millstream_sys::thread::{pin_current_thread, process_cpus};
 
@@ -174,4 +174,28 @@ fn a_real_time_class_is_had_or_its_refusal_is_told() {
         }
         None => assert!(report.notes[0].contains("it runs in the ordinary class")),
     }
+}
+
+/// Of two users of one link the patient one sleeps, though the link string has users spin: what it
+/// waits costs it next to no time of its CPU.
+#[test]
+fn a_patient_user_sleeps_where_others_spin() {
+    let (end, _other, _cable) = pair(&LoopOptions::default()).unwrap();
+    let link = attach(Box::new(end), "address=10.0.0.1/24,io=inline,user_wait=spin").unwrap();
+    let open = |patient| {
+        let options = PortOptions { patient, ..PortOptions::default() };
+        link.open(any(), &options).unwrap()
+    };
+    let (spins, sleeps) = (open(false), open(true));
+    let cost = |port: Port| {
+        let (mut rx, before) = (port.rx, millstream_sys::usage::thread_cpu_time());
+        assert_eq!(rx.recv_batch(Duration::from_millis(400)).unwrap(), 0);
+        millstream_sys::usage::thread_cpu_time() - before
+    };
+    let patient = std::thread::scope(|scope| {
+        let patient = scope.spawn(|| cost(sleeps));
+        cost(spins);
+        patient.join().unwrap()
+    });
+    assert!(patient < Duration::from_millis(100), "it took {patient:?} of 400 ms");
 }
