@@ -38,11 +38,10 @@ static void describe(struct ms_part *part, struct rte_mbuf *mbuf, uint64_t flags
 	part->continues = mbuf->next != NULL;
 	part->tagged = (flags & RTE_MBUF_F_RX_VLAN_STRIPPED) != 0;
 	part->vlan = vlan;
-	/* Good; or not summed up, because the frame never left this machine. With it goes the check
-	 * of the IP header, which a device may find bad by itself. */
-	part->trusted = ((flags & sums) == RTE_MBUF_F_RX_L4_CKSUM_GOOD ||
-			 (flags & sums) == RTE_MBUF_F_RX_L4_CKSUM_NONE) &&
-			(flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) != RTE_MBUF_F_RX_IP_CKSUM_BAD;
+	/* Good; or not summed up, because the frame never left this machine. The IP header's is the
+	 * stack's to look at: not every device does. */
+	part->trusted = (flags & sums) == RTE_MBUF_F_RX_L4_CKSUM_GOOD ||
+			(flags & sums) == RTE_MBUF_F_RX_L4_CKSUM_NONE;
 }
 
 static unsigned take_apart(struct rte_mbuf *mbuf, struct ms_part *parts)

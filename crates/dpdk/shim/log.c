@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include <rte_errno.h>
 #include <rte_log.h>
 
 #include "shim.h"
@@ -15,11 +16,12 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char kept[KEPT];
 static size_t written;
+static bool muted;
 
 static ssize_t keep(void *cookie, const char *text, size_t bytes)
 {
 	pthread_mutex_lock(&lock);
-	for (size_t at = 0; at < bytes; at++)
+	for (size_t at = 0; at < bytes && !muted; at++)
 		kept[written++ % KEPT] = text[at];
 	pthread_mutex_unlock(&lock);
 	return (ssize_t)bytes;
@@ -55,6 +57,22 @@ void ms_log_keep(void)
 		return;
 	setvbuf(stream, NULL, _IOLBF, 512);
 	rte_openlog_stream(stream);
+}
+
+void ms_log_mute(bool mute)
+{
+	FILE *stream = rte_log_get_stream();
+
+	if (stream != NULL)
+		fflush(stream);
+	pthread_mutex_lock(&lock);
+	muted = mute;
+	pthread_mutex_unlock(&lock);
+}
+
+const char *ms_error_text(int number)
+{
+	return rte_strerror(number);
 }
 
 size_t ms_log_take(char *out, size_t bytes)

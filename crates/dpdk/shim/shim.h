@@ -45,7 +45,7 @@ struct ms_port {
 	uint16_t id, queues, mtu;
 	uint16_t receive_ring, transmit_ring;
 	uint8_t mac[6];
-	bool guarded, started;
+	bool guarded, started, dense;
 	/* Parts of the longest frame that has come. */
 	uint16_t parts_max;
 	/* What the device does of: checking UDP checksums, completing them, several parts a frame. */
@@ -83,6 +83,11 @@ bool ms_eal_has_huge_pages(void);
 size_t ms_log_take(char *out, size_t bytes);
 /* Has what DPDK logs kept for ms_log_take. */
 void ms_log_keep(void);
+/* Has what is logged from now on dropped, or kept again: what is said while a port that failed is taken
+ * down is not its cause. */
+void ms_log_mute(bool mute);
+/* DPDK's words for an error number of the system's or of its own. */
+const char *ms_error_text(int number);
 /* Has libraries below drivers say nothing on standard error. */
 void ms_log_hush(void);
 
@@ -90,8 +95,9 @@ void ms_log_hush(void);
 int ms_port_open(const struct ms_wanted *wanted, struct ms_port *port, const char **step);
 /* Starts a port that could not start when it was opened, or that has lost its peer. */
 int ms_port_restart(struct ms_port *port);
-/* Pools go with it when no buffer is out; otherwise they stay, and it says how many are. */
-unsigned ms_port_close(struct ms_port *port);
+/* Pools go with it when no buffer is out; otherwise they stay, and it says how many are. `lent`: those
+ * that the caller has. */
+unsigned ms_port_close(struct ms_port *port, unsigned lent);
 enum ms_link ms_port_link(const struct ms_port *port);
 void ms_port_counted(const struct ms_port *port, struct ms_counted *counted);
 /* Buffers that are free: to receive into, to transmit from. */

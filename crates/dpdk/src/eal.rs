@@ -5,8 +5,8 @@ use std::io;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use crate::error::{DpdkError, log};
-use crate::quiet::Quiet;
+use crate::error::{DpdkError, cause, log};
+use crate::quiet::{Quiet, be_ordinary};
 use crate::raw;
 
 /// How EAL is to be started; the first one in a process decides.
@@ -19,6 +19,8 @@ pub struct EalOptions {
     pub memory_mib: usize,
     /// Physical addresses in place of virtual ones, for drivers without an IOMMU (UIO).
     pub physical: bool,
+    /// CPUs that DPDK's own threads may use; none: those of the caller.
+    pub cpus: Vec<usize>,
 }
 
 /// How EAL runs in this process.
@@ -43,7 +45,7 @@ pub fn start(options: &EalOptions) -> Result<Eal, DpdkError> {
     let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
     let outcome = started.get_or_insert_with(|| first(options)).clone();
     outcome.map_err(|(errno, log)| {
-        let source = io::Error::from_raw_os_error(errno);
+        let source = cause(errno);
         DpdkError::Eal { source, log }
     })
 }
@@ -80,6 +82,8 @@ fn first(options: &EalOptions) -> Result<Eal, (i32, String)> {
 /// On the thread that stays.
 fn init(options: &EalOptions) -> Result<Eal, (i32, String)> {
     let prefix = prefix();
+    be_ordinary();
+    confine(&options.cpus);
     let words = arguments(options, &prefix).map_err(|error| (libc::EINVAL, error.to_string()))?;
     let mut pointers: Vec<_> = words.iter().map(|word| word.as_ptr().cast_mut()).collect();
     // SAFETY: a stream of our own, before EAL has one.
@@ -93,6 +97,16 @@ fn init(options: &EalOptions) -> Result<Eal, (i32, String)> {
             Ok(Eal { huge: options.huge, shared: false })
         }
         code => Err((-code, log())),
+    }
+}
+
+/// EAL's threads run where the thread that starts it may.
+fn confine(cpus: &[usize]) {
+    let mut set = rustix::thread::CpuSet::new();
+    cpus.iter().filter(|cpu| **cpu < LCORES_MAX).for_each(|cpu| set.set(*cpu));
+    if set.count() > 0 {
+        // CPUs that went meanwhile leave it where its caller is.
+        let _ = rustix::thread::sched_setaffinity(None, &set);
     }
 }
 
@@ -168,7 +182,7 @@ mod tests {
 
     #[test]
     fn no_lcore_0_is_needed() {
-        let options = EalOptions { huge: false, memory_mib: 64, physical: false };
+        let options = EalOptions { huge: false, memory_mib: 64, physical: false, cpus: Vec::new() };
         let words = arguments(&options, "x").unwrap();
         let lcores = words.iter().find(|word| word.to_bytes().starts_with(b"--lcores")).unwrap();
         assert!(lcores.to_str().unwrap().starts_with("--lcores=0@("), "{lcores:?}");
@@ -192,7 +206,7 @@ mod tests {
         // The folder that the application would leave.
         remove_folder(&prefix);
         assert_eq!(done, 0);
-        let options = EalOptions { huge: false, memory_mib: 64, physical: false };
+        let options = EalOptions { huge: false, memory_mib: 64, physical: false, cpus: Vec::new() };
         for _ in 0..2 {
             assert!(start(&options).unwrap().shared);
         }

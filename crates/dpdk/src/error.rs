@@ -1,5 +1,6 @@
 //! What DPDK refuses.
 
+use std::ffi::CStr;
 use std::io;
 
 use crate::raw;
@@ -28,6 +29,17 @@ pub enum DpdkError {
     },
 }
 
+/// The error of a number of the system's, or of DPDK's own, which are above it.
+pub(crate) fn cause(errno: i32) -> io::Error {
+    const FIRST_OF_DPDK: i32 = 1001;
+    if errno < FIRST_OF_DPDK {
+        return io::Error::from_raw_os_error(errno);
+    }
+    // SAFETY: a string that stays until this thread asks for the next one.
+    let text = unsafe { CStr::from_ptr(raw::ms_error_text(errno)) };
+    io::Error::other(text.to_string_lossy().into_owned())
+}
+
 fn said(log: &str) -> String {
     if log.is_empty() { String::new() } else { format!(" (DPDK says: {log})") }
 }
@@ -49,4 +61,16 @@ fn is_news(line: &str) -> bool {
         && !["Detected", "Selected IOVA", "VFIO support", "TELEMETRY", "DPDK is running"]
             .iter()
             .any(|dull| line.contains(dull))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_dpdks_own_have_its_words() {
+        assert_eq!(cause(libc::ENODEV).raw_os_error(), Some(libc::ENODEV));
+        let secondary = cause(1001).to_string();
+        assert!(secondary.contains("secondary process"), "{secondary}");
+    }
 }

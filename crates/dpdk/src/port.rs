@@ -1,10 +1,10 @@
 //! One port of DPDK's: what it lends and takes.
 
-use std::ffi::{CStr, CString, c_char, c_uint, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::io;
 
-use crate::error::{DpdkError, log};
-use crate::quiet::Quiet;
+use crate::error::{DpdkError, cause, log};
+use crate::quiet::{Quiet, be_ordinary};
 use crate::raw;
 
 /// How to open a port.
@@ -146,6 +146,8 @@ unsafe impl Send for FlowRule {}
 pub struct Port {
     raw: raw::Port,
     scratch: Vec<*mut c_void>,
+    /// Buffers that are the caller's.
+    lent: usize,
 }
 
 // SAFETY: DPDK binds a port to no thread: one that polls a queue must be the only one at a time,
@@ -162,6 +164,25 @@ impl Port {
             |step: &str, source| DpdkError::Port { step: step.to_owned(), source, log: log() };
         let devargs = CString::new(wanted.devargs.as_str())
             .map_err(|_| failed("device", io::ErrorKind::InvalidInput.into()))?;
+        let _quiet = Quiet::new();
+        log();
+        // Drivers start threads, which inherit the class of the one that they are started from.
+        let opened = std::thread::scope(|scope| {
+            let name = std::thread::Builder::new().name("ms-dpdk-open".to_owned());
+            let thread = name.spawn_scoped(scope, || {
+                be_ordinary();
+                Self::open_here(wanted, &devargs)
+            })?;
+            thread.join().map_err(|_| io::Error::other("the thread that opens it has panicked"))
+        });
+        match opened {
+            Ok(Ok(port)) => Ok(port),
+            Ok(Err((step, code))) => Err(failed(&step, cause(-code))),
+            Err(source) => Err(failed("start a thread", source)),
+        }
+    }
+
+    fn open_here(wanted: &PortWanted, devargs: &CStr) -> Result<Self, (String, c_int)> {
         let given = raw::Wanted {
             devargs: devargs.as_ptr(),
             queues: wanted.queues,
@@ -175,19 +196,16 @@ impl Port {
             checksums: wanted.checksums,
             dense: wanted.dense,
         };
-        let _quiet = Quiet::new();
-        log();
         // SAFETY: plain data, and all zeros is one.
         let mut port: raw::Port = unsafe { std::mem::zeroed() };
         let mut step: *const c_char = std::ptr::null();
         // SAFETY: the devargs and both structs outlive the call, which keeps none of them.
         let done = unsafe { raw::ms_port_open(&raw const given, &raw mut port, &raw mut step) };
         if done == 0 {
-            return Ok(Self { raw: port, scratch: Vec::with_capacity(256) });
+            return Ok(Self { raw: port, scratch: Vec::with_capacity(256), lent: 0 });
         }
         // SAFETY: the shim leaves a string literal there.
-        let step = unsafe { CStr::from_ptr(step) }.to_string_lossy();
-        Err(failed(&step, io::Error::from_raw_os_error(-done)))
+        Err((unsafe { CStr::from_ptr(step) }.to_string_lossy().into_owned(), done))
     }
 
     /// The range of addresses that its buffers lie in: the first one, and how many bytes.
@@ -240,21 +258,12 @@ impl Port {
         self.raw.started
     }
 
-    /// Starts it again, after it lost its peer.
-    ///
-    /// # Errors
-    /// [`DpdkError::Port`].
-    pub fn restart(&mut self) -> Result<(), DpdkError> {
-        let _quiet = Quiet::new();
+    /// Starts it again, after it lost its peer; whether it did. For the thread that polls it: while
+    /// somebody opens or closes another port it does not wait, and has not started.
+    pub fn restart(&mut self) -> bool {
+        let Some(_quiet) = Quiet::try_new() else { return false };
         // SAFETY: an open port, of which no queue is polled meanwhile.
-        match unsafe { raw::ms_port_restart(&raw mut self.raw) } {
-            0 => Ok(()),
-            code => Err(DpdkError::Port {
-                step: "start the port".to_owned(),
-                source: io::Error::from_raw_os_error(-code),
-                log: log(),
-            }),
-        }
+        unsafe { raw::ms_port_restart(&raw mut self.raw) == 0 }
     }
 
     /// Whether frames can pass.
@@ -305,6 +314,7 @@ impl Port {
         // else polls the port.
         let count =
             unsafe { raw::ms_receive(&raw mut self.raw, queue, first, room, &raw mut *lost) };
+        self.lent += count as usize;
         count as usize
     }
 
@@ -321,6 +331,7 @@ impl Port {
         // SAFETY: the caller's promise, and whole frames.
         let taken =
             unsafe { raw::ms_transmit(&raw const self.raw, queue, first, count, &raw mut busy) };
+        self.lent -= taken as usize;
         (!busy).then_some(taken as usize)
     }
 
@@ -334,7 +345,9 @@ impl Port {
     pub fn reserve(&mut self, parts: &mut [Part]) -> usize {
         let (first, count) = (parts.as_mut_ptr().cast(), parts.len() as c_uint);
         // SAFETY: room for as many as is said.
-        unsafe { raw::ms_reserve(&raw const self.raw, first, count) as usize }
+        let taken = unsafe { raw::ms_reserve(&raw const self.raw, first, count) as usize };
+        self.lent += taken;
+        taken
     }
 
     /// Frees buffers, by their addresses.
@@ -345,6 +358,7 @@ impl Port {
         self.scratch.extend(mbufs.map(|mbuf| mbuf as *mut c_void));
         // SAFETY: the caller's promise.
         unsafe { raw::ms_release(self.scratch.as_mut_ptr(), self.scratch.len() as c_uint) };
+        self.lent -= self.scratch.len();
         self.scratch.clear();
     }
 
@@ -368,6 +382,6 @@ impl Drop for Port {
     fn drop(&mut self) {
         let _quiet = Quiet::new();
         // SAFETY: the port is not used again. Buffers that are still out keep their pool.
-        unsafe { raw::ms_port_close(&raw mut self.raw) };
+        unsafe { raw::ms_port_close(&raw mut self.raw, self.lent as c_uint) };
     }
 }

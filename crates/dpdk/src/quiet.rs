@@ -1,7 +1,7 @@
 //! Calls that may start threads are made with every signal blocked.
 
 use std::mem::MaybeUninit;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// While this exists the calling thread takes no signals, and no other thread is in such a call.
 ///
@@ -12,10 +12,23 @@ pub(crate) struct Quiet {
     _alone: MutexGuard<'static, ()>,
 }
 
+static ALONE: Mutex<()> = Mutex::new(());
+
 impl Quiet {
     pub fn new() -> Self {
-        static ALONE: Mutex<()> = Mutex::new(());
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        Self::with(ALONE.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The same where nobody else is in such a call; it never waits.
+    pub fn try_new() -> Option<Self> {
+        match ALONE.try_lock() {
+            Ok(alone) => Some(Self::with(alone)),
+            Err(TryLockError::Poisoned(poisoned)) => Some(Self::with(poisoned.into_inner())),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    fn with(alone: MutexGuard<'static, ()>) -> Self {
         let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
         // SAFETY: the first call writes the set that the second reads; the second writes the mask
         // as it was. Neither can fail with these arguments (pthread_sigmask(3)).
@@ -26,6 +39,14 @@ impl Quiet {
         };
         Self { before, _alone: alone }
     }
+}
+
+/// Has the calling thread, and the threads that it starts, run in the ordinary class: who opens a
+/// link may have a real-time one (sched(7)), which is not for DPDK's helpers.
+pub(crate) fn be_ordinary() {
+    let none = libc::sched_param { sched_priority: 0 };
+    // SAFETY: it reads one struct. Everybody may give a class up, so it cannot fail.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const none) };
 }
 
 impl Drop for Quiet {

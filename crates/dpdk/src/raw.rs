@@ -35,6 +35,7 @@ pub struct Port {
     pub mac: [u8; 6],
     pub guarded: bool,
     pub started: bool,
+    pub dense: bool,
     pub parts_max: u16,
     pub checks: bool,
     pub completes: bool,
@@ -74,10 +75,11 @@ unsafe extern "C" {
     pub fn ms_eal_has_huge_pages() -> bool;
     pub fn ms_log_take(out: *mut c_char, bytes: usize) -> usize;
     pub fn ms_log_keep();
+    pub fn ms_error_text(number: c_int) -> *const c_char;
 
     pub fn ms_port_open(wanted: *const Wanted, port: *mut Port, step: *mut *const c_char) -> c_int;
     pub fn ms_port_restart(port: *mut Port) -> c_int;
-    pub fn ms_port_close(port: *mut Port) -> c_uint;
+    pub fn ms_port_close(port: *mut Port, lent: c_uint) -> c_uint;
     pub fn ms_port_link(port: *const Port) -> c_int;
     pub fn ms_port_counted(port: *const Port, counted: *mut Counted);
     pub fn ms_port_free(port: *const Port, receive: *mut c_uint, transmit: *mut c_uint);

@@ -181,7 +181,7 @@ impl DpdkLink {
         }
         if self.down.is_some() && self.reconnects && now >= self.next_restart {
             // Nobody there yet: the next try may find somebody.
-            let begun = self.port.restart().is_ok();
+            let begun = self.port.restart();
             self.next_restart = now + if begun { CONNECT } else { LOOK };
         }
         self.counters.recoveries += u64::from(was.is_some() && self.down.is_none());

@@ -28,12 +28,14 @@ impl Own {
     }
 }
 
-/// Pinned to a CPU, as whoever opens a link often is; two links at once, in one process.
+/// Pinned to a CPU and of a real-time class, as whoever opens a link often is; two links at once,
+/// in one process.
 pub fn play() {
-    let first = *Own::now().affinity.last().expect("there is a CPU");
-    let mut one = CpuSet::new();
-    one.set(first);
-    rustix::thread::sched_setaffinity(None, &one).expect("it is allowed");
+    let all = Own::now().affinity;
+    let first = *all.last().expect("there is a CPU");
+    millstream_sys::thread::pin_current_thread(first).expect("it is allowed");
+    // Without the right to it, in the ordinary class.
+    let _ = millstream_sys::sched::set_current_thread(millstream_sys::sched::Class::Fifo(1));
     let before = Own::now();
     let mut links = ["dpdk:ring0", "dpdk:ring1"]
         .map(|link| open(link).unwrap_or_else(|error| panic!("{error}")));
@@ -48,11 +50,12 @@ pub fn play() {
     let again = open("dpdk:ring0").unwrap_or_else(|error| panic!("{error}"));
     drop(again);
     assert_eq!(Own::now(), before, "after links were closed and opened");
-    threads_take_no_signals();
+    threads_are_nobodys(&all);
 }
 
-/// Threads that DPDK started leave signals to the application's.
-fn threads_take_no_signals() {
+/// Threads that DPDK started leave signals to the application's, run wherever the process may, and
+/// have no class of their opener's.
+fn threads_are_nobodys(cpus: &[usize]) {
     let tasks = std::fs::read_dir("/proc/self/task").expect("proc is there");
     let mut seen = 0;
     for task in tasks.flatten() {
@@ -66,6 +69,15 @@ fn threads_take_no_signals() {
         for signal in [libc::SIGPIPE, libc::SIGINT, libc::SIGTERM, libc::SIGUSR1] {
             assert!(blocked >> (signal - 1) & 1 == 1, "{} takes {signal}", read("comm"));
         }
+        let thread = task.file_name().to_str().and_then(|name| name.parse().ok());
+        let thread = rustix::process::Pid::from_raw(thread.expect("a number"));
+        let set = sched_getaffinity(thread).expect("it can be asked");
+        let may: Vec<_> = (0..1024).filter(|cpu| set.is_set(*cpu)).collect();
+        assert_eq!(may, cpus, "{} runs elsewhere", read("comm"));
+        // The 41st field, of which two come before the name (proc(5)).
+        let stat = read("stat");
+        let class = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(38));
+        assert_eq!(class, Some("0"), "{} is not of the ordinary class", read("comm"));
         seen += 1;
     }
     assert!(seen > 0, "EAL has threads of its own");

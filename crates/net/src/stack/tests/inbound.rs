@@ -101,6 +101,8 @@ fn the_checksum_policy_says_what_is_looked_at() {
     use ChecksumPolicy::{AcceptPartial, Ignore, Verify};
     let mut bad = datagram();
     bad[44] ^= 4;
+    let mut torn = datagram();
+    torn[22] ^= 1;
     let mut none = datagram();
     none[40..42].fill(0);
     let mut partial = datagram();
@@ -111,6 +113,7 @@ fn the_checksum_policy_says_what_is_looked_at() {
         assert_eq!(accepted(policy, &datagram(), false), (true, 0));
         assert_eq!(accepted(policy, &none, false), (true, 0));
         assert_eq!(accepted(policy, &bad, true), (true, 0));
+        assert_eq!(accepted(policy, &torn, true), (false, 0), "the header's is nobody else's");
     }
     assert_eq!(accepted(Verify, &bad, false), (false, 0));
     assert_eq!(accepted(AcceptPartial, &bad, false), (false, 0));
