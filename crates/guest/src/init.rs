@@ -113,9 +113,10 @@ fn work() -> io::Result<i32> {
 
 /// Says what of the machine is not as it was; whether anything is.
 fn tell_changes(before: &State) -> bool {
-    let changes = before.changes(&State::take(Path::new("/")));
-    for change in &changes {
-        eprintln!("millstream guest: {change}");
+    let after = State::take(Path::new("/"));
+    let changes = before.changes(&after);
+    for line in changes.iter().chain(&before.moved_by_kernel(&after)) {
+        eprintln!("millstream guest: {line}");
     }
     let (settings, threads) = before.count();
     eprintln!(

@@ -22,18 +22,32 @@ const LIVELY: [&str; 5] = ["cgroup.procs", "cgroup.threads", "tasks", "ns_last_p
 /// Bytes of a setting that are compared.
 const LONGEST: usize = 4096;
 
+/// In a thread's flags: sched_setaffinity(2) refuses it (`PF_NO_SETAFFINITY`,
+/// include/linux/sched.h).
+const NOT_FOR_USERS: u64 = 0x0400_0000;
+
 /// Settings and threads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
     settings: BTreeMap<PathBuf, Vec<u8>>,
     threads: BTreeMap<String, String>,
+    /// CPUs of threads that nobody but the kernel may place.
+    bound: BTreeMap<String, String>,
 }
 
 impl State {
     /// Takes it below a root folder, `/` for this machine. What cannot be read is left out.
     #[must_use]
     pub fn take(root: &Path) -> Self {
-        let mut state = Self { threads: threads(root), ..Self::default() };
+        let mut state = Self::default();
+        for Thread { name, cpus, how, is_bound } in threads(root) {
+            if is_bound {
+                state.bound.insert(name.clone(), cpus);
+                state.threads.insert(name, how);
+            } else {
+                state.threads.insert(name, format!("CPUs {cpus}, {how}"));
+            }
+        }
         for folder in FOLDERS {
             state.walk(&root.join(folder), 0);
         }
@@ -89,10 +103,29 @@ impl State {
         });
         settings.chain(threads).collect()
     }
+
+    /// Threads that the kernel has put elsewhere and nobody could put back: a line each. It does so
+    /// by itself, too: a work queue's rescuer goes where it is needed, and up to Linux 6.1 the end
+    /// of a partition of CPUs has it run on all.
+    #[must_use]
+    pub fn moved_by_kernel(&self, now: &Self) -> Vec<String> {
+        let moved = self.bound.iter().filter_map(|(thread, before)| {
+            let after = now.bound.get(thread).filter(|after| *after != before)?;
+            Some(format!("thread {thread}: CPUs {after}, was {before}; only the kernel places it"))
+        });
+        moved.collect()
+    }
 }
 
-/// Every thread by its number and start, with where and how it runs.
-fn threads(root: &Path) -> BTreeMap<String, String> {
+/// A thread by its number and start, with where and how it runs.
+struct Thread {
+    name: String,
+    cpus: String,
+    how: String,
+    is_bound: bool,
+}
+
+fn threads(root: &Path) -> Vec<Thread> {
     let below = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten();
     let processes = below(root.join("proc")).filter(|entry| {
         entry.file_name().to_string_lossy().bytes().all(|byte| byte.is_ascii_digit())
@@ -101,8 +134,8 @@ fn threads(root: &Path) -> BTreeMap<String, String> {
     tasks.filter_map(|task| thread(&task.path())).collect()
 }
 
-/// From proc_pid_stat(5), fields 1, 2, 22, 40 and 41, proc_pid_status(5) and proc_pid_cgroup(5).
-fn thread(folder: &Path) -> Option<(String, String)> {
+/// From proc_pid_stat(5), fields 1, 2, 9, 22, 40 and 41, proc_pid_status(5) and proc_pid_cgroup(5).
+fn thread(folder: &Path) -> Option<Thread> {
     let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
     let stat = read("stat")?;
     let (head, tail) = stat.rsplit_once(')')?;
@@ -112,8 +145,9 @@ fn thread(folder: &Path) -> Option<(String, String)> {
     let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?.trim();
     let group = read("cgroup")?.replace('\n', " ");
     let name = format!("{head}), started {}", field(22));
-    let how = format!("CPUs {allowed}, class {}:{}, group {group}", field(41), field(40));
-    Some((name, how.trim_end().to_owned()))
+    let how = format!("class {}:{}, group {group}", field(41), field(40)).trim_end().to_owned();
+    let is_bound = field(9).parse().is_ok_and(|flags: u64| flags & NOT_FOR_USERS != 0);
+    Some(Thread { name, cpus: allowed.to_owned(), how, is_bound })
 }
 
 #[cfg(test)]
@@ -127,8 +161,14 @@ mod tests {
     }
 
     fn task(root: &Path, id: u32, cpus: &str) {
+        flagged(root, id, cpus, 7);
+    }
+
+    fn flagged(root: &Path, id: u32, cpus: &str, flags: u64) {
         let folder = format!("proc/{id}/task/{id}");
-        let stat = format!("{id} (a) b) S 1 {}", vec!["7"; 50].join(" "));
+        let mut fields = vec!["7".to_owned(); 50];
+        fields[9 - 5] = flags.to_string();
+        let stat = format!("{id} (a) b) S 1 {}", fields.join(" "));
         put(root, &format!("{folder}/stat"), &stat);
         put(root, &format!("{folder}/status"), &format!("Name:\ta\nCpus_allowed_list:\t{cpus}\n"));
         put(root, &format!("{folder}/cgroup"), "0::/\n");
@@ -158,5 +198,22 @@ mod tests {
         assert_eq!(found[0], "/proc/irq/5/smp_affinity_list: `0-2\\n`, was `0-3\\n`");
         assert!(found[2].ends_with("cpuset.cpus: `3\\n`, was not there"), "{found:?}");
         assert!(found[3].starts_with("thread 2 (a) b), started 7: CPUs 0-2"), "{found:?}");
+    }
+
+    #[test]
+    fn a_thread_that_only_the_kernel_places_is_told_but_no_change() {
+        let root = tempfile::tempdir().unwrap();
+        // Those of a rescuer and of a thread of a user, as Linux 6.1 shows them.
+        flagged(root.path(), 3, "2", 0x0420_8060);
+        flagged(root.path(), 200, "2", 0x0040_0000);
+        let before = State::take(root.path());
+        flagged(root.path(), 3, "0-3", 0x0420_8060);
+        let after = State::take(root.path());
+        assert!(before.changes(&after).is_empty());
+        let moved = before.moved_by_kernel(&after);
+        assert_eq!(moved.len(), 1);
+        assert!(moved[0].starts_with("thread 3 (a) b), started 7: CPUs 0-3, was 2;"), "{moved:?}");
+        flagged(root.path(), 200, "0-3", 0x0040_0000);
+        assert_eq!(before.changes(&State::take(root.path())).len(), 1);
     }
 }
