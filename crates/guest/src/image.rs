@@ -117,4 +117,41 @@ mod tests {
             assert!(image.windows(needle.len()).any(|window| window == needle));
         }
     }
+
+    /// The smallest program: it ends with status 0 (System V ABI, ELF-64; x86-64's `exit`).
+    fn smallest_static_program() -> Vec<u8> {
+        const BASE: u64 = 0x40_0000;
+        const HEADERS: u64 = 64 + 56;
+        const CODE: [u8; 9] = [0xb8, 60, 0, 0, 0, 0x31, 0xff, 0x0f, 0x05];
+        let mut bytes = b"\x7fELF\x02\x01\x01".to_vec();
+        bytes.resize(16, 0);
+        let halves = |bytes: &mut Vec<u8>, values: &[u16]| {
+            bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+        };
+        let longs = |bytes: &mut Vec<u8>, values: &[u64]| {
+            bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+        };
+        halves(&mut bytes, &[2, 62, 1, 0]);
+        longs(&mut bytes, &[BASE + HEADERS, 64, 0]);
+        halves(&mut bytes, &[0, 0, 64, 56, 1, 0, 0, 0]);
+        // One segment to load, which may be read and run.
+        halves(&mut bytes, &[1, 0, 5, 0]);
+        let length = HEADERS + CODE.len() as u64;
+        longs(&mut bytes, &[0, BASE, BASE, length, length, 4096]);
+        bytes.extend(CODE);
+        bytes
+    }
+
+    #[test]
+    fn a_static_program_brings_nothing_and_does_not_hide_what_others_bring() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("static");
+        std::fs::write(&program, smallest_static_program()).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(libraries(std::slice::from_ref(&program)).unwrap().is_empty());
+        let own = std::env::current_exe().unwrap();
+        let alone = libraries(std::slice::from_ref(&own)).unwrap();
+        assert_eq!(libraries(&[program, own]).unwrap(), alone);
+    }
 }

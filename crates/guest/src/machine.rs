@@ -188,9 +188,12 @@ impl Machine {
     }
 }
 
+/// The end of a console; where the kernel gave up, from its own words on.
 fn last_lines(text: &str) -> String {
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    lines[lines.len().saturating_sub(SHOWN)..].join("\n")
+    let panic = lines.iter().position(|line| line.contains("Kernel panic"));
+    let first = panic.unwrap_or(lines.len().saturating_sub(SHOWN));
+    lines[first..(first + SHOWN).min(lines.len())].join("\n")
 }
 
 #[cfg(test)]
@@ -202,6 +205,9 @@ mod tests {
         let text: String = (0..40).map(|n| format!("line {n}\n\n")).collect();
         let shown = last_lines(&text);
         assert!(shown.starts_with("line 28\n") && shown.ends_with("line 39"), "{shown}");
+        let text = text.replace("line 20", "Kernel panic - not syncing: no init");
+        let shown = last_lines(&text);
+        assert!(shown.starts_with("Kernel panic") && shown.ends_with("line 31"), "{shown}");
     }
 
     #[test]
