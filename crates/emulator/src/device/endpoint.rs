@@ -24,14 +24,17 @@ pub(crate) struct Endpoint {
 /// What an endpoint lets a host have in flight towards it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Window {
+    /// Besides packets.
     pub bytes: u64,
+    /// Of a host that does not count packets.
+    pub cautious_bytes: u64,
     pub packets: u32,
 }
 
 impl Endpoint {
     /// An endpoint without id, whose receive side keeps packets in `fifo` and states `window`.
     pub fn new(instance: u16, window: Window, fifo: TxFifo) -> Self {
-        let input = InStream::new(window.bytes, window.packets);
+        let input = InStream::new(window);
         Self { instance, epid: Epid::NONE, out: OutStream::default(), input, fifo }
     }
 
@@ -138,7 +141,7 @@ mod tests {
 
     fn endpoint(instance: u16) -> Endpoint {
         let fifo = TxFifo::new(FifoSize { bytes: 1008, packets: 10 }, false);
-        Endpoint::new(instance, Window { bytes: 1000, packets: 10 }, fifo)
+        Endpoint::new(instance, Window { bytes: 1000, cautious_bytes: 1000, packets: 10 }, fifo)
     }
 
     #[test]

@@ -147,7 +147,7 @@ mod tests {
 
     fn endpoint(instance: u16) -> Endpoint {
         let fifo = TxFifo::new(FifoSize { bytes: 1008, packets: 10 }, false);
-        Endpoint::new(instance, Window { bytes: 1000, packets: 10 }, fifo)
+        Endpoint::new(instance, Window { bytes: 1000, cautious_bytes: 1000, packets: 10 }, fifo)
     }
 
     fn parts() -> (Fabric, Vec<Endpoint>) {

@@ -1,5 +1,6 @@
 //! Host to device: counting what the host sends and granting credit (facts section 8.2).
 
+use super::endpoint::Window;
 use millstream_wire::Epid;
 use millstream_wire::stream::{CommandOp, CommandRepr, Status, StatusRepr};
 
@@ -14,6 +15,10 @@ pub(crate) struct InStream {
     src_epid: Epid,
     capacity_bytes: u64,
     capacity_packets: u32,
+    /// Bytes for a host that has not shown yet whether it counts packets.
+    cautious_bytes: u64,
+    /// What is to be answered is a host's first word.
+    greeting: bool,
     period_bytes: u64,
     period_packets: u64,
     consumed_bytes: u64,
@@ -29,13 +34,20 @@ const PACKETS_MASK: u64 = (1 << 40) - 1;
 
 impl InStream {
     /// A stream that has not been initialised, with this much room.
-    pub fn new(capacity_bytes: u64, capacity_packets: u32) -> Self {
-        Self { capacity_bytes, capacity_packets, ..Self::default() }
+    pub fn new(window: Window) -> Self {
+        let Window { bytes, cautious_bytes, packets } = window;
+        let (capacity_bytes, capacity_packets) = (bytes, packets);
+        Self { capacity_bytes, capacity_packets, cautious_bytes, ..Self::default() }
+    }
+
+    fn window(&self) -> Window {
+        let Self { capacity_bytes, capacity_packets, cautious_bytes, .. } = *self;
+        Window { bytes: capacity_bytes, packets: capacity_packets, cautious_bytes }
     }
 
     /// Forgets the stream.
     pub fn reset(&mut self) {
-        *self = Self::new(self.capacity_bytes, self.capacity_packets);
+        *self = Self::new(self.window());
     }
 
     /// Whether there is a stream.
@@ -72,6 +84,7 @@ impl InStream {
         match command.op {
             CommandOp::Init => {
                 self.src_epid = command.src_epid;
+                self.greeting = (command.bytes, command.packets) == (0, 0);
                 self.period_bytes = command.bytes;
                 self.period_packets = command.packets;
                 (self.consumed_bytes, self.consumed_packets) = (0, 0);
@@ -104,17 +117,22 @@ impl InStream {
     }
 
     /// The status to send now.
+    ///
+    /// The first INIT, which asks for no reports, is answered with what a host may have in flight
+    /// that counts bytes alone: UHD takes its window from there, and never again. One that counts
+    /// packets too takes it from the second answer.
     pub fn report(&mut self, own: Epid, status: Status) -> StatusRepr {
         self.reported_bytes = self.consumed_bytes;
         self.reported_packets = self.consumed_packets;
         let seq = self.status_seq;
         self.status_seq = seq.wrapping_add(1);
+        let greeting = std::mem::take(&mut self.greeting);
         StatusRepr {
             dst_epid: self.src_epid,
             seq,
             src_epid: own,
             status,
-            capacity_bytes: self.capacity_bytes,
+            capacity_bytes: if greeting { self.cautious_bytes } else { self.capacity_bytes },
             capacity_packets: self.capacity_packets,
             count_packets: self.consumed_packets,
             count_bytes: self.consumed_bytes,
@@ -136,7 +154,8 @@ mod tests {
     }
 
     fn begun(period_bytes: u64, period_packets: u64) -> InStream {
-        let mut stream = InStream::new(50_000, 700);
+        let mut stream =
+            InStream::new(Window { bytes: 50_000, cautious_bytes: 40_000, packets: 700 });
         stream.begin();
         stream.obey(&command(CommandOp::Init, period_bytes, period_packets), 24);
         stream.report(OWN, Status::Ok);
@@ -153,6 +172,17 @@ mod tests {
         assert_eq!((status.capacity_bytes, status.capacity_packets), (50_000, 700));
         assert_eq!((status.count_bytes, status.count_packets), (0, 0));
         assert_eq!(stream.until_report(), (6250, 88));
+    }
+
+    #[test]
+    fn a_host_that_counts_bytes_alone_is_granted_fewer() {
+        let mut stream = begun(0, 0);
+        assert_eq!(stream.report(OWN, Status::Ok).capacity_bytes, 50_000);
+        stream.obey(&command(CommandOp::Init, 0, 0), 24);
+        assert_eq!(stream.report(OWN, Status::Ok).capacity_bytes, 40_000);
+        stream.obey(&command(CommandOp::Init, 5000, 88), 24);
+        let status = stream.report(OWN, Status::Ok);
+        assert_eq!((status.capacity_bytes, status.capacity_packets), (50_000, 700));
     }
 
     #[test]

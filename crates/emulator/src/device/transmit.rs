@@ -30,28 +30,32 @@ const PACKET_BYTES_USUAL: usize = 1024;
 /// queue, which must never overflow: a UDP host does not recover from a lost packet when its
 /// window is closed (facts section 8). So the window is what both the buffer and the queue hold.
 /// As in hardware it is one CHDR word smaller than the buffer. A queue that counts datagrams
-/// limits their number, and their bytes as if they were of usual length; an eighth of it is for
-/// everything else.
+/// limits their number; a host that counts only bytes is limited in those, as if its packets were
+/// of usual length. An eighth of the queue is for everything else.
 pub(super) fn sizes(buffer_samples: u64, queue: &Capabilities) -> (FifoSize, Window) {
     let word = Width::W64.bytes();
     let bytes = (buffer_samples as usize * SC16_LEN).next_multiple_of(word);
-    let (packets, bytes_in_queue) = match queue.recv_queue_datagrams {
+    let (most, packets, bytes_in_queue, cautious_bytes) = match queue.recv_queue_datagrams {
         Some(datagrams) => {
-            let packets = datagrams * 7 / 8 / CHANNELS;
-            // Hosts that count only bytes, as UHD does, send packets as long as the path carries.
-            (packets, packets * PACKET_BYTES_USUAL)
+            let share = datagrams * 7 / 8 / CHANNELS;
+            // Every packet may turn out late, which is reported, and the host acknowledges each
+            // report by a packet to the same queue: half of it is for those. Hosts that count
+            // only bytes, as UHD does, send packets as long as the path carries.
+            (share, share / 2, usize::MAX, share * PACKET_BYTES_USUAL)
         }
         None => {
             let share = queue.recv_queue_bytes / CHANNELS;
-            (share * (10 - 2 * QUEUE_TENTHS) / 10 / DATAGRAM_BYTES, share * QUEUE_TENTHS / 10)
+            let packets = share * (10 - 2 * QUEUE_TENTHS) / 10 / DATAGRAM_BYTES;
+            (packets, packets, share * QUEUE_TENTHS / 10, usize::MAX)
         }
     };
-    let packets = packets.clamp(4, 0xff_ffff);
+    let (most, packets) = (most.clamp(4, 0xff_ffff), packets.clamp(4, 0xff_ffff));
     let window = (bytes - word).min(bytes_in_queue);
+    let cautious_bytes = window.min(cautious_bytes) as u64;
     (
         // Commands get through even if a host does not count them.
-        FifoSize { bytes, packets: packets + 4 },
-        Window { bytes: window as u64, packets: packets as u32 },
+        FifoSize { bytes, packets: most + 4 },
+        Window { bytes: window as u64, cautious_bytes, packets: packets as u32 },
     )
 }
 
@@ -282,18 +286,20 @@ mod tests {
         for samples in [1u64 << 16, 1 << 20, 10 << 20] {
             let (fifo, window) = sizes(samples, &queue_of(queue_bytes_wanted(samples)));
             assert_eq!(window.bytes, fifo.bytes as u64 - 8);
+            assert_eq!(window.cautious_bytes, window.bytes);
         }
     }
 
     #[test]
-    fn a_queue_that_counts_datagrams_limits_their_number_and_so_their_bytes() {
+    fn a_queue_that_counts_datagrams_limits_their_number_and_bytes_where_nobody_counts() {
         let mut queue = queue_of(0);
         queue.recv_queue_datagrams = Some(2048);
         let (fifo, window) = sizes(1 << 20, &queue);
-        assert_eq!((window.packets as usize, fifo.packets), (2048 * 7 / 8 / CHANNELS, 900));
-        assert_eq!(window.bytes, 896 * 1024, "for hosts that count only bytes");
+        assert_eq!((window.packets as usize, fifo.packets), (2048 * 7 / 16 / CHANNELS, 900));
+        assert_eq!(window.cautious_bytes, 896 * 1024, "for hosts that count only bytes");
+        assert_eq!((window.bytes, window.packets), (fifo.bytes as u64 - 8, 448));
         let (fifo, window) = sizes(1 << 16, &queue);
-        assert_eq!(window.bytes, fifo.bytes as u64 - 8, "a small buffer is the limit itself");
+        assert_eq!(window.cautious_bytes, fifo.bytes as u64 - 8, "a small buffer is the limit");
     }
 
     fn queue_of(recv_queue_bytes: usize) -> Capabilities {

@@ -38,10 +38,10 @@ pub(super) fn open(port: &mut Port, path: &StreamPath) -> Result<Opened, RadioEr
     management.transact("the format of a stream", &hops)?;
 
     let status = init(port, path, 0, 0, 0)?;
-    let window = window(&status, path.width);
-    let period = window.period();
+    let period = window(&status, path.width).period();
     let status = init(port, path, 1, period.packets, period.bytes)?;
-    Ok(Opened { window, status_seq: status.seq })
+    // A device may grant more bytes to a host that has said how many packets it counts to.
+    Ok(Opened { window: window(&status, path.width), status_seq: status.seq })
 }
 
 /// What a stream command counts in flow control, bytes.
