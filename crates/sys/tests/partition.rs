@@ -76,7 +76,7 @@ fn a_partition_leaves_pins_groups_and_controllers_as_they_were() {
     assert_eq!(Path::new(&inside).file_name(), shield.door().parent().unwrap().file_name());
     assert_eq!(own_group(), before.2, "only a visit");
     assert_eq!(own(), rest);
-    assert_eq!(shield.lower().unwrap(), Vec::<String>::new());
+    assert_eq!(shield.lower().unwrap().left, Vec::<String>::new());
     let after = state();
     // Threads come and go, and the kernel's change their names.
     let changed = before.0.iter().filter_map(|(task, was)| {

@@ -10,6 +10,7 @@
 //! Everything is written down first ([`crate::journal`]), so that it is as it was after this
 //! value's end, and after a `kill -9` by the next start of any `millstream`.
 
+mod bound;
 mod groups;
 mod hierarchy;
 mod interrupts;
@@ -137,6 +138,9 @@ pub struct Shield {
     door: PathBuf,
     /// That of this process's own group, where a door takes whole processes.
     own_door: Option<PathBuf>,
+    root: PathBuf,
+    /// Threads that only the kernel places, as they were; looked at where it may move them.
+    bound: Vec<bound::Bound>,
     changes: Changes,
     /// A request that holds as long as it is open (Documentation/power/pm_qos_interface.rst).
     _awake: Option<File>,
@@ -160,6 +164,7 @@ impl Shield {
             Some(napi) => napi::switch(root, napi, &mut changes)?,
             None => Vec::new(),
         };
+        let mut bound = Vec::new();
         let (door, own_door) = match &hierarchy {
             Hierarchy::V1 { root, prefix } => {
                 let (changes, account) = (&mut changes, &mut account);
@@ -167,6 +172,7 @@ impl Shield {
             }
             Hierarchy::V2 { root: groups } => {
                 let (changes, account) = (&mut changes, &mut account);
+                bound = bound::all(root);
                 let door = partition::make(groups, plan, changes, account, partition::state)?;
                 (door, Some(partition::own_door(root, groups)))
             }
@@ -180,7 +186,8 @@ impl Shield {
         }
         let awake = if plan.awake { stay_awake(root).ok() } else { None };
         account.awake = awake.is_some();
-        Ok(Self { account, door, own_door, changes, _awake: awake })
+        let root = root.to_owned();
+        Ok(Self { account, door, own_door, root, bound, changes, _awake: awake })
     }
 
     /// What was done.
@@ -221,15 +228,26 @@ impl Shield {
         done
     }
 
-    /// Puts all back. What is left as it is, because somebody else has changed it since or has come
-    /// to rely on it: `/proc/irq/24/smp_affinity_list (0-3)`.
+    /// Puts all back that can be; what cannot is told.
     ///
     /// # Errors
     /// The system's, of the first that failed; it stays in the journal, and the next start tries
     /// again.
-    pub fn lower(self) -> io::Result<Vec<String>> {
-        self.changes.undo()
+    pub fn lower(self) -> io::Result<Lowered> {
+        let left = self.changes.undo()?;
+        Ok(Lowered { left, moved: bound::moved(&self.root, &self.bound) })
     }
+}
+
+/// What is otherwise than before a shield.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Lowered {
+    /// Left as it is, because somebody else has changed it since or has come to rely on it:
+    /// `/proc/irq/24/smp_affinity_list (0-3)`.
+    pub left: Vec<String>,
+    /// Threads of the kernel that it has moved, and that nobody else can: `thread rcu_gp (0-3, was
+    /// 2)`. They are bound where they help before they help.
+    pub moved: Vec<String>,
 }
 
 fn on_own_thread<R: Send>(job: impl FnOnce() -> R + Send) -> R {

@@ -138,7 +138,7 @@ fn a_partition_is_made_and_taken_back() {
     let group = shield.door().parent().unwrap().to_owned();
     assert_eq!(fs::read_to_string(group.join("cpuset.cpus.partition")).unwrap(), "root");
     assert_eq!(fs::read_to_string(group.join("cpuset.cpus")).unwrap(), "3");
-    assert_eq!(shield.lower().unwrap(), Vec::<String>::new());
+    assert_eq!(shield.lower().unwrap().left, Vec::<String>::new());
     assert_eq!(snapshot(root.path()), before);
 }
 

@@ -9,7 +9,7 @@ use effect::Effect;
 use millstream_sys::CpuSet;
 use millstream_sys::journal::Journal;
 use millstream_sys::sched::{self, Class};
-use millstream_sys::shield::{Napi, Place, Plan, Shield};
+use millstream_sys::shield::{Lowered, Napi, Place, Plan, Shield};
 use serde_json::json;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -133,16 +133,16 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
         }
         command => Some(attend(start(command, args.class, shield.door())?)?),
     };
-    let left =
+    let Lowered { left, moved } =
         shield.lower().context("the shield could not be lowered; the next start tries again")?;
     let failure = status
         .filter(|status| !status.success())
         .map(|status| format!("{}: {status}", args.command.first().map_or("", String::as_str)));
     let results = json!({
-        "account": account, "effect": effect, "lowered": true, "left": left,
+        "account": account, "effect": effect, "lowered": true, "left": left, "moved": moved,
         "command_status": status.and_then(|status| status.code()),
     });
-    Ok(Report { text: table::lowered(&left), results, failure })
+    Ok(Report { text: table::lowered(&left, &moved), results, failure })
 }
 
 /// Starts a command that goes behind the shield before it begins.

@@ -48,14 +48,20 @@ pub fn account(account: &Account) -> String {
 }
 
 /// What was left as it is when the shield was lowered.
-pub fn lowered(left: &[String]) -> String {
-    match left {
-        [] => "the shield is down, and all is as it was\n".to_owned(),
-        some => format!(
-            "the shield is down; left, because others have changed it or rely on it: {}\n",
-            some.join(", ")
-        ),
+pub fn lowered(left: &[String], moved: &[String]) -> String {
+    let mut text = "the shield is down".to_owned();
+    if left.is_empty() && moved.is_empty() {
+        text += ", and all is as it was";
     }
+    if !left.is_empty() {
+        text += "; left, because others have changed it or rely on it: ";
+        text += &left.join(", ");
+    }
+    if !moved.is_empty() {
+        text += "; moved by the kernel, which alone can, and binds them again before they run: ";
+        text += &few(moved);
+    }
+    text + "\n"
 }
 
 /// The first of many names.
@@ -123,7 +129,10 @@ mod tests {
         let kept = vec!["ksoftirqd/1".to_owned()];
         let text = account(&Account { moved: 7, kept, stuck, ..Account::default() });
         assert!(text.contains("ksoftirqd/1") && text.contains("virtio1-req.0"), "{text}");
-        assert!(lowered(&["/x (0)".into()]).contains("rely on it: /x (0)"));
+        assert!(lowered(&["/x (0)".into()], &[]).contains("rely on it: /x (0)"));
+        let moved = lowered(&[], &["thread rcu_gp (0-3, was 2)".into()]);
+        assert!(moved.contains("by the kernel") && moved.contains("was 2)"), "{moved}");
+        assert!(lowered(&[], &[]).ends_with("all is as it was\n"));
         assert!(!text.contains("sent away") && text.contains("cpu_dma_latency"), "{text}");
     }
 }
