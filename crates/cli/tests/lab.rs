@@ -110,7 +110,12 @@ fn what_cannot_be_done_is_said() {
     let lab = |args: &[&str]| millstream(folder.path(), &[&["lab"], args].concat());
     let plan = PLAN.replace("\"latency\", \"timer\"", "\"find\", \"--help\"");
     std::fs::write(folder.path().join("plan.toml"), plan).unwrap();
-    lab(&["run", "plan.toml", "--store", "s"]).fails(1, "2 starts in a row failed");
+    let gave_nothing = "4 parts of the plan gave nothing, see above; `millstream lab resume";
+    let outcome = lab(&["run", "plan.toml", "--store", "s"]);
+    outcome.fails(1, gave_nothing);
+    assert!(outcome.stdout.contains("failed  a: timer | idle, start 1, tried 2 times: it ended"));
+    lab(&["resume", "--store", "s"]).fails(1, gave_nothing);
+    lab(&["resume", "x", "--store", "s"]).fails(1, "no run that begins with `x` can be taken up");
     lab(&["run", "none.toml", "--store", "s"]).fails(1, "cannot read the plan none.toml");
     lab(&["compare", "x", "--store", "s"]).fails(1, "no run begins with `x`");
     lab(&["load", "none"]).fails(1, "no load profile `none`; there are idle, talk");
@@ -144,4 +149,50 @@ fn a_load_ends_with_whoever_started_it_also_when_that_is_killed() {
     load.kill().unwrap();
     load.wait().unwrap();
     common::eventually("the workers end", || !workers.iter().any(|pid| common::is_alive(*pid)));
+}
+
+#[test]
+fn a_run_that_was_killed_is_taken_up_where_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let lab = |args: &[&str]| millstream(folder.path(), &[&["lab"], args].concat());
+    let elsewhere = |args: &[&str]| {
+        let store = folder.path().join("s");
+        let args = [&["lab"], args, &["--store", store.to_str().unwrap()]].concat();
+        millstream(Path::new("/"), &args)
+    };
+    let plan = PLAN.replace("settle_s = 0.0", "settle_s = 0.0\n    seed = 3");
+    std::fs::write(folder.path().join("plan.toml"), &plan).unwrap();
+    let whole = ["run", "plan.toml", "--store", "whole", "--name", "r", "--records", "whole.jsonl"];
+    lab(&whole).succeeds();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_millstream"));
+    let args = ["lab", "run", "plan.toml", "--store", "s", "--name", "r", "--records", "r.jsonl"];
+    command.args(args).current_dir(folder.path());
+    let mut run = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let lines = |file: &str| -> Vec<Value> {
+        let text = std::fs::read_to_string(folder.path().join(file)).unwrap_or_default();
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    };
+    common::eventually("the third start is kept", || lines("r.jsonl").len() >= 6);
+    run.kill().unwrap();
+    run.wait().unwrap();
+    // Neither the file of the plan nor the folder matters any more.
+    std::fs::remove_file(folder.path().join("plan.toml")).unwrap();
+    let outcome = elsewhere(&["resume", "r", "--json"]).succeeds().json();
+    let known = outcome["results"]["known"].as_u64().unwrap();
+    assert!((2..12).contains(&known), "{outcome}");
+    assert_eq!(outcome["results"]["starts"], 12);
+    // The same starts in the same order; of one that the kill met between store and file, only the
+    // store knows.
+    let places = |file: &str| -> Vec<(Value, Value, Value)> {
+        let place = |r: &Value| (r["variant"].clone(), r["restart"].clone(), r["sample"].clone());
+        lines(file).iter().map(place).collect()
+    };
+    let (mut all, found) = (places("whole.jsonl"), places("r.jsonl"));
+    all.retain(|place| found.contains(place));
+    assert_eq!(all, found);
+    let listed = elsewhere(&["list", "--json"]).succeeds().json();
+    let count = |index: usize| listed["results"]["runs"][index]["records"].as_u64().unwrap();
+    assert_eq!(count(0) + count(1), 24);
+    let again = elsewhere(&["resume", "r", "--json"]).succeeds().json();
+    assert_eq!(again["results"]["known"], 12, "nothing is missing");
 }

@@ -12,6 +12,7 @@
 //! | [`design`] | runs by plan: restarts, random order, variances, a stop rule |
 //! | [`explain`] | why an answer was late: the cause that a trace shows |
 //! | [`extreme`] | the tail beyond what was seen, with its uncertainty |
+//! | [`failure`] | a start that gave nothing, kept with its run |
 //! | [`gnuradio`] | GNU Radio as a peer that takes requests |
 //! | [`graph`] | the runtime beside a hand-written loop and GNU Radio |
 //! | [`histogram`] | latencies as a distribution; its picture is in [`picture`] |
@@ -41,6 +42,7 @@ pub mod design;
 mod direction;
 pub mod explain;
 pub mod extreme;
+pub mod failure;
 pub mod faults;
 pub mod gnuradio;
 pub mod graph;
@@ -65,6 +67,7 @@ pub mod uhd;
 
 pub use budget::{Link, LinkBudget, WireFormat};
 pub use direction::Direction;
+pub use failure::Failure;
 pub use histogram::Histogram;
 pub use lag::Lag;
 pub use observed::Observed;

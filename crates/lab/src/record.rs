@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 use crate::explain::Explained;
-use crate::{Histogram, Observed};
+use crate::{Failure, Histogram, Observed};
 
 /// The version of [`Record`] that is written here.
 pub const FORMAT: u32 = 1;
@@ -73,7 +73,8 @@ pub struct LoadSeen {
     /// Share of all CPUs' time that neither the load nor the measurement took.
     #[serde(default)]
     pub others_cpu_share: f64,
-    /// Packets a second through interfaces with hardware behind them, the measurement's own too.
+    /// Packets a second through interfaces with hardware behind them and those that the plan names,
+    /// the measurement's own too.
     #[serde(default)]
     pub hardware_packets_per_s: f64,
     /// Terminals that were open: who is logged in makes traffic and work.
@@ -161,7 +162,9 @@ impl Record {
         if let Ok(document) = serde_json::from_str::<Document>(text) {
             return document.records().map(|record| record.checked()).collect();
         }
-        text.lines().filter(|line| !line.trim().is_empty()).map(Self::parse).collect()
+        // Starts that gave nothing stand beside them.
+        let is_record = |line: &&str| !line.trim().is_empty() && Failure::of_line(line).is_none();
+        text.lines().filter(is_record).map(Self::parse).collect()
     }
 
     fn checked(self) -> Result<Self, RecordError> {

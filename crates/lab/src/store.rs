@@ -8,12 +8,17 @@ use millstream_sys::folders;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Serialize;
 
+use crate::design::Known;
 use crate::record::{Record, RecordError};
+
+mod begun;
+
+pub use begun::Begun;
 
 /// How long another process may keep the file to itself.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The version of the tables.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
 const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS record (
@@ -69,8 +74,17 @@ pub enum StoreError {
         runs: String,
     },
     /// A run of that name.
-    #[error("there is a run `{0}` already: give this one another --name")]
+    #[error(
+        "there is a run `{0}` already: give this one another --name, or take that one up with \
+         `millstream lab resume`"
+    )]
     Exists(String),
+    /// A run of which nobody knows how it was begun.
+    #[error(
+        "no run that begins with `{0}` can be taken up: it was never begun with this store, or by \
+         an older millstream; `millstream lab list` shows runs"
+    )]
+    NotBegun(String),
     /// Another record in the same place.
     #[error(
         "the run `{0}` holds another record of the same variant, measurement, load, start and \
@@ -144,8 +158,9 @@ impl Store {
     fn prepare(&self) -> rusqlite::Result<i64> {
         self.connection.busy_timeout(PATIENCE)?;
         let version = self.connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-        if version == 0 {
+        if version < VERSION {
             self.connection.execute_batch(TABLES)?;
+            self.connection.execute_batch(begun::TABLES)?;
             self.connection.pragma_update(None, "user_version", VERSION)?;
         }
         Ok(version)
@@ -162,27 +177,18 @@ impl Store {
         &self.path
     }
 
-    /// Makes sure that a run which begins is none that is there.
-    ///
-    /// # Errors
-    /// [`StoreError::Exists`]; [`StoreError::Sqlite`].
-    pub fn begin(&self, run: &str) -> Result<(), StoreError> {
-        let query = "SELECT EXISTS (SELECT 1 FROM record WHERE run = ?1)";
-        let exists = self.connection.query_row(query, [run], |row| row.get(0));
-        if exists.map_err(self.fail())? { Err(StoreError::Exists(run.to_owned())) } else { Ok(()) }
-    }
-
-    /// Adds records, all or none. Those that are there already are left as they are: how many are
-    /// new.
+    /// Adds what is known, all or nothing. Records that are there already are left as they are: how
+    /// many are new.
     ///
     /// # Errors
     /// [`StoreError::Sqlite`]; [`StoreError::Record`] for one that says nothing of its machine;
     /// [`StoreError::Taken`] for one whose place in its run another has.
-    pub fn add(&mut self, records: &[Record]) -> Result<usize, StoreError> {
+    pub fn add(&mut self, known: &Known) -> Result<usize, StoreError> {
         let fail = self.fail();
         let change = self.connection.transaction().map_err(&fail)?;
         let mut added = 0;
-        for record in records {
+        begun::add(&change, &known.failures).map_err(&fail)?;
+        for record in &known.records {
             let kernel = record.environment.kernel_release.as_deref();
             let kernel = kernel.ok_or(RecordError::NoEnvironment)?;
             let (measured, line) = (&record.measured, record.to_line());
@@ -265,19 +271,7 @@ impl Store {
             let run = self.connection.query_row(newest, [], |row| row.get(0)).optional();
             return run.map_err(self.fail())?.ok_or_else(|| StoreError::NoRun(prefix.to_owned()));
         }
-        let mut runs: Vec<String> = self.list()?.into_iter().map(|listed| listed.run).collect();
-        runs.dedup();
-        if runs.iter().any(|run| run == prefix) {
-            return Ok(prefix.to_owned());
-        }
-        runs.retain(|run| run.starts_with(prefix));
-        runs.sort();
-        runs.dedup();
-        match &runs[..] {
-            [run] => Ok(run.clone()),
-            [] => Err(StoreError::NoRun(prefix.to_owned())),
-            _ => Err(StoreError::Several { prefix: prefix.to_owned(), runs: runs.join(", ") }),
-        }
+        one_of(self.list()?.into_iter().map(|listed| listed.run).collect(), prefix)
     }
 
     /// The records of a run, of one variant or of all, as they were added.
@@ -297,10 +291,29 @@ impl Store {
     }
 }
 
+/// The one of these runs that begins so.
+fn one_of(mut runs: Vec<String>, prefix: &str) -> Result<String, StoreError> {
+    if runs.iter().any(|run| run == prefix) {
+        return Ok(prefix.to_owned());
+    }
+    runs.retain(|run| run.starts_with(prefix));
+    runs.sort();
+    runs.dedup();
+    match &runs[..] {
+        [run] => Ok(run.clone()),
+        [] => Err(StoreError::NoRun(prefix.to_owned())),
+        _ => Err(StoreError::Several { prefix: prefix.to_owned(), runs: runs.join(", ") }),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::record::tests::record;
+
+    fn known(records: &[Record]) -> Known {
+        Known { records: records.to_vec(), failures: Vec::new() }
+    }
 
     fn place(run: &str, variant: &str, restart: u32) -> Record {
         let (run, variant) = (run.to_owned(), variant.to_owned());
@@ -313,14 +326,11 @@ mod tests {
         let path = folder.path().join("deep/lab.sqlite");
         let records = [place("run 1", "a", 0), place("run 1", "a", 1), place("run 1", "b", 0)];
         let mut store = Store::open(&path).unwrap();
-        assert_eq!(store.add(&records).unwrap(), 3);
-        assert_eq!(store.add(&records).unwrap(), 0, "the same again");
+        assert_eq!(store.add(&known(&records)).unwrap(), 3);
+        assert_eq!(store.add(&known(&records)).unwrap(), 0, "the same again");
         let other = Record { command: vec!["x".to_owned()], ..place("run 1", "b", 0) };
-        let error = store.add(&[place("run 1", "b", 1), other]).unwrap_err().to_string();
+        let error = store.add(&known(&[place("run 1", "b", 1), other])).unwrap_err().to_string();
         assert!(error.contains("`run 1` holds another record"), "{error}");
-        let error = store.begin("run 1").unwrap_err().to_string();
-        assert!(error.contains("another --name"), "{error}");
-        store.begin("run 2").unwrap();
         drop(store);
         let store = Store::open(&path).unwrap();
         assert_eq!(store.records("run 1", Some("a")).unwrap(), records[..2]);
@@ -335,7 +345,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut store = Store::open(&folder.path().join("s")).unwrap();
         assert!(matches!(store.find("last"), Err(StoreError::NoRun(_))));
-        store.add(&["night-1", "night-10", "day"].map(|run| place(run, "", 0))).unwrap();
+        store.add(&known(&["night-1", "night-10", "day"].map(|run| place(run, "", 0)))).unwrap();
         assert_eq!(store.find("d").unwrap(), "day");
         assert_eq!(store.find("night-1").unwrap(), "night-1");
         assert_eq!(store.find("last").unwrap(), "day");
@@ -351,13 +361,13 @@ mod tests {
         let mut store = Store::open(&path).unwrap();
         let mut nowhere = place("r", "", 1);
         nowhere.environment.kernel_release = None;
-        let error = store.add(&[place("r", "", 0), nowhere]).unwrap_err().to_string();
+        let error = store.add(&known(&[place("r", "", 0), nowhere])).unwrap_err().to_string();
         assert!(error.contains("on which machine"), "{error}");
         assert_eq!(store.list().unwrap(), [], "all or none");
-        store.connection.pragma_update(None, "user_version", 2).unwrap();
+        store.connection.pragma_update(None, "user_version", 3).unwrap();
         drop(store);
         let error = Store::open(&path).unwrap_err().to_string();
-        assert!(error.contains("version 2, newer than 1"), "{error}");
+        assert!(error.contains("version 3, newer than 2"), "{error}");
         std::fs::write(&path, "this is no store, and far too long to be an empty one").unwrap();
         assert!(matches!(Store::open(&path), Err(StoreError::Sqlite { .. })));
     }

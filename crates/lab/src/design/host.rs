@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 use millstream_sys::CpuSet;
 use serde_json::Value;
 
-use super::quiet::{self, Watch};
-use super::run::{Bench, Unit};
+use super::quiet::{Quiet, Watch};
+use super::run::{Bench, Known, Trouble, Unit};
 use crate::load::Running;
 use crate::record::{Document, Record};
 
 /// How often a wait looks whether to end.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Keeps records; why not, in words.
-pub type Keep<'k> = Box<dyn FnMut(&[Record]) -> Result<(), String> + 'k>;
+/// Keeps what a start gave; why not, in words.
+pub type Keep<'k> = Box<dyn FnMut(&Known) -> Result<(), String> + 'k>;
 
 /// This machine.
 pub struct Host<'h> {
@@ -30,8 +30,8 @@ pub struct Host<'h> {
     pub measured: CpuSet,
     /// From the start of a load to the measurement.
     pub settle: Duration,
-    /// How long to wait for a machine on which nobody else works; zero: not at all.
-    pub quiet: Duration,
+    /// When a start may begin.
+    pub quiet: Quiet,
     /// Where records go.
     pub keep: Keep<'h>,
     /// Whether somebody asked to end.
@@ -41,19 +41,17 @@ pub struct Host<'h> {
 }
 
 impl Host<'_> {
-    fn take(&self, unit: &Unit<'_>) -> Result<Vec<Record>, String> {
+    fn take(&self, unit: &Unit<'_>) -> Result<Vec<Record>, Trouble> {
         let words = |error: crate::load::LoadError| error.to_string();
         let worker: Vec<String> = self.worker.iter().map(|&word| word.to_owned()).collect();
         let start = || (self.program)(&worker);
-        if !self.quiet.is_zero() {
-            quiet::wait(self.quiet, self.ended)?;
-        }
+        self.quiet.wait(self.ended).map_err(Trouble::Place)?;
         let profile = &unit.cell.load;
         let mut load =
             Running::begin(profile, &self.allowed, &self.measured, &start).map_err(words)?;
         self.settle();
         load.restart().map_err(words)?;
-        let (watch, since) = (Watch::begin(), Instant::now());
+        let (watch, since) = (Watch::begin(&self.quiet.interfaces), Instant::now());
         let output = self.run(&unit.cell.args)?;
         let mut seen = load.seen().map_err(words)?;
         watch.end(seen.cpu_share * since.elapsed().as_secs_f64()).tell(&mut seen);
@@ -100,13 +98,13 @@ fn read(output: &Output) -> Result<Vec<Record>, String> {
 }
 
 impl Bench for Host<'_> {
-    fn start(&mut self, unit: &Unit<'_>) -> Result<Vec<Record>, String> {
+    fn start(&mut self, unit: &Unit<'_>) -> Result<Known, Trouble> {
         (self.progress)(unit);
-        self.take(unit)
+        Ok(Known { records: self.take(unit)?, failures: Vec::new() })
     }
 
-    fn keep(&mut self, records: &[Record]) -> Result<(), String> {
-        (self.keep)(records)
+    fn keep(&mut self, known: &Known) -> Result<(), String> {
+        (self.keep)(known)
     }
 
     fn ended(&self) -> bool {

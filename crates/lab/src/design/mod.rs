@@ -16,5 +16,6 @@ pub mod variance;
 
 pub use host::{Host, Keep};
 pub use plan::{Cell, Plan, PlanError, PlannedMeasurement, Variant};
-pub use run::{Bench, RunError, Unit, run};
+pub use quiet::Quiet;
+pub use run::{Bench, Known, RunError, Trouble, Unit, run};
 pub use variance::{Precision, Spread};

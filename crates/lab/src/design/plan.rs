@@ -4,7 +4,9 @@ use millstream_dsp::noise::Noise;
 use millstream_sys::CpuSet;
 use serde::{Deserialize, Serialize};
 
+use super::quiet::Quiet;
 use crate::load::{Profile, ProfileError, Profiles};
+use std::time::Duration;
 
 /// Stands for the number of samples in the arguments of a measurement.
 const SAMPLES: &str = "{samples}";
@@ -43,6 +45,16 @@ pub struct Plan {
     /// wait.
     #[serde(default)]
     pub quiet_s: f64,
+    /// Share of all CPUs' time that others may take on a quiet machine.
+    #[serde(default = "twentieth")]
+    pub quiet_cpu_share: f64,
+    /// Packets a second that may pass the interfaces of a quiet machine.
+    #[serde(default = "twenty")]
+    pub quiet_packets_per_s: f64,
+    /// Interfaces that are watched beside those with hardware behind them: the end of a tunnel, of
+    /// a container, of a virtual machine.
+    #[serde(default)]
+    pub quiet_interfaces: Vec<String>,
     /// CPUs whose latency is measured: load for `system` stays away from them.
     #[serde(default)]
     pub measured_cpus: CpuSet,
@@ -138,6 +150,10 @@ impl Plan {
         if !(0.0..=86_400.0).contains(&plan.quiet_s) {
             return Err(wrong("quiet_s", "lies from 0 to 86400"));
         }
+        let bounds = [plan.quiet_cpu_share, plan.quiet_packets_per_s];
+        if bounds.iter().any(|bound| bound.is_nan() || *bound < 0.0) {
+            return Err(wrong("quiet_cpu_share", "and `quiet_packets_per_s` are 0 or more"));
+        }
         if plan.name.is_empty() || plan.name.contains(['/', '\n']) {
             return Err(wrong("name", "is some text without a slash"));
         }
@@ -187,6 +203,17 @@ impl Plan {
         Ok(cells)
     }
 
+    /// When a start may begin.
+    #[must_use]
+    pub fn quiet(&self) -> Quiet {
+        Quiet {
+            patience: Duration::from_secs_f64(self.quiet_s),
+            cpu_share: self.quiet_cpu_share,
+            packets_per_s: self.quiet_packets_per_s,
+            interfaces: self.quiet_interfaces.clone(),
+        }
+    }
+
     fn arguments(&self, measurement: &PlannedMeasurement, variant: &Variant) -> Vec<String> {
         let all = measurement.args.iter().chain(&variant.args);
         all.map(|argument| argument.replace(SAMPLES, &self.samples.to_string())).collect()
@@ -215,6 +242,14 @@ fn three() -> u32 {
 
 fn p99() -> f64 {
     0.99
+}
+
+fn twentieth() -> f64 {
+    0.05
+}
+
+fn twenty() -> f64 {
+    20.0
 }
 
 fn tenth() -> f64 {
@@ -279,5 +314,6 @@ pub(super) mod tests {
         assert!(wrong("seed = 7", "sede = 7").contains("unknown field `sede`"));
         assert!(wrong("\"two\"", "\"a/b\"").contains("without a slash"));
         assert!(wrong("samples = 2", "quiet_s = -1").contains("`quiet_s` lies from 0"));
+        assert!(wrong("samples = 2", "quiet_cpu_share = -1").contains("are 0 or more"));
     }
 }

@@ -8,10 +8,6 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A machine is quiet when others take at most this share of all CPUs' time,
-const CPU_SHARE: f64 = 0.05;
-/// and at most so many packets a second pass its hardware.
-const PACKETS_PER_S: f64 = 20.0;
 /// For so long it is looked at.
 const WINDOW: Duration = Duration::from_secs(1);
 /// Kernel ticks of processor time a second, as user space sees them (proc(5), USER_HZ).
@@ -19,52 +15,78 @@ const TICKS_PER_S: f64 = 100.0;
 /// So many of the busiest are named.
 const NAMED: usize = 3;
 
+/// When a machine is quiet, and how long to wait for that.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Quiet {
+    /// How long; zero: do not wait.
+    pub patience: Duration,
+    /// Others take at most this share of all CPUs' time,
+    pub cpu_share: f64,
+    /// and so many packets a second pass at most
+    pub packets_per_s: f64,
+    /// these interfaces and those with hardware behind them.
+    pub interfaces: Vec<String>,
+}
+
 /// Counters at a moment.
 #[derive(Debug)]
 pub(super) struct Watch {
     at: Instant,
     machine: Machine,
     own_ticks: u64,
-    packets: u64,
+    /// Packets by interface, and which interfaces are watched beside those with hardware.
+    packets: BTreeMap<String, u64>,
+    interfaces: Vec<String>,
 }
 
 /// What others did.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Others {
     cpu_share: f64,
     packets_per_s: f64,
+    /// The interface that most packets passed.
+    interface: Option<String>,
 }
 
 impl Watch {
-    pub(super) fn begin() -> Self {
+    pub(super) fn begin(interfaces: &[String]) -> Self {
         let root = Path::new("/");
         Self {
             at: Instant::now(),
             machine: Machine::read(root),
             own_ticks: own_ticks(root),
-            packets: packets(root),
+            packets: packets(root, interfaces),
+            interfaces: interfaces.to_vec(),
         }
     }
 
     /// What was done since, beside this process, its children and `load_cpu_s` of a load.
     pub(super) fn end(&self, load_cpu_s: f64) -> Others {
-        let now = Self::begin();
+        let now = Self::begin(&self.interfaces);
         let busy = now.machine.busy_ticks.saturating_sub(self.machine.busy_ticks) as f64;
         let all = now.machine.all_ticks.saturating_sub(self.machine.all_ticks).max(1) as f64;
         let own = now.own_ticks.saturating_sub(self.own_ticks) as f64 + load_cpu_s * TICKS_PER_S;
         let seconds = (now.at - self.at).as_secs_f64().max(1e-9);
+        let (packets, interface) = passed(&self.packets, &now.packets);
         Others {
             cpu_share: ((busy - own) / all).clamp(0.0, 1.0),
-            packets_per_s: now.packets.saturating_sub(self.packets) as f64 / seconds,
+            packets_per_s: packets as f64 / seconds,
+            interface,
         }
     }
 }
 
-impl Others {
-    fn is_quiet(&self) -> bool {
-        self.cpu_share <= CPU_SHARE && self.packets_per_s <= PACKETS_PER_S
-    }
+/// How many packets passed, and where most.
+fn passed(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>) -> (u64, Option<String>) {
+    let new = |(name, count): (&String, &u64)| {
+        (count.saturating_sub(before.get(name).copied().unwrap_or(*count)), name.clone())
+    };
+    let all: Vec<_> = after.iter().map(new).filter(|(count, _)| *count > 0).collect();
+    let most = all.iter().max_by_key(|(count, _)| *count);
+    (all.iter().map(|(count, _)| count).sum(), most.map(|(_, name)| name.clone()))
+}
 
+impl Others {
     /// Puts it into what is kept with a sample.
     pub(super) fn tell(&self, seen: &mut LoadSeen) {
         seen.others_cpu_share = self.cpu_share;
@@ -73,26 +95,40 @@ impl Others {
     }
 }
 
-/// Waits until the machine is quiet; who is busy, if that takes longer than `patience`.
-pub(super) fn wait(patience: Duration, ended: fn() -> bool) -> Result<(), String> {
-    let until = Instant::now() + patience;
-    loop {
-        let (watch, before) = (Watch::begin(), ticks(Path::new("/")));
-        std::thread::sleep(WINDOW.min(patience));
-        let others = watch.end(0.0);
-        if others.is_quiet() || ended() {
+impl Quiet {
+    fn allows(&self, others: &Others) -> bool {
+        others.cpu_share <= self.cpu_share && others.packets_per_s <= self.packets_per_s
+    }
+
+    /// Waits until the machine is quiet; who is busy, if that takes longer than the patience.
+    pub(super) fn wait(&self, ended: fn() -> bool) -> Result<(), String> {
+        if self.patience.is_zero() {
             return Ok(());
         }
-        if Instant::now() >= until {
-            return Err(format!(
-                "the machine is not quiet: others take {:.0} % of its CPUs (mostly {}), and {:.0} \
-                 packets a second pass its hardware; {} terminals are open. End what runs, or \
-                 give `quiet_s` more time",
-                others.cpu_share * 100.0,
-                busiest(&before, &ticks(Path::new("/"))),
-                others.packets_per_s,
-                terminals(Path::new("/")),
-            ));
+        let until = Instant::now() + self.patience;
+        loop {
+            let (watch, before) = (Watch::begin(&self.interfaces), ticks(Path::new("/")));
+            let is_there = |name: &&String| watch.packets.contains_key(*name);
+            if let Some(name) = self.interfaces.iter().find(|name| !is_there(name)) {
+                return Err(format!("there is no interface {name}: correct `quiet_interfaces`"));
+            }
+            std::thread::sleep(WINDOW.min(self.patience));
+            let others = watch.end(0.0);
+            if self.allows(&others) || ended() {
+                return Ok(());
+            }
+            if Instant::now() >= until {
+                return Err(format!(
+                    "the machine is not quiet: others take {:.0} % of its CPUs (mostly {}), and \
+                     {:.0} packets a second pass its interfaces{}; {} terminals are open. End \
+                     what runs, or give `quiet_s` more time",
+                    others.cpu_share * 100.0,
+                    busiest(&before, &ticks(Path::new("/"))),
+                    others.packets_per_s,
+                    others.interface.map_or(String::new(), |name| format!(" (mostly {name})")),
+                    terminals(Path::new("/")),
+                ));
+            }
         }
     }
 }
@@ -106,15 +142,19 @@ fn own_ticks(root: &Path) -> u64 {
     fields.filter_map(|field| field.parse::<u64>().ok()).sum()
 }
 
-/// Packets that passed interfaces with hardware behind them.
-fn packets(root: &Path) -> u64 {
+/// Packets that passed interfaces with hardware behind them, and those that are `named`.
+fn packets(root: &Path, named: &[String]) -> BTreeMap<String, u64> {
     let entries = fs::read_dir(root.join("sys/class/net")).into_iter().flatten().flatten();
-    let hardware = entries.map(|entry| entry.path()).filter(|path| path.join("device").exists());
     let read = |path: &Path, name: &str| -> u64 {
         let text = fs::read_to_string(path.join("statistics").join(name)).unwrap_or_default();
         text.trim().parse().unwrap_or(0)
     };
-    hardware.map(|path| read(&path, "rx_packets") + read(&path, "tx_packets")).sum()
+    let one = |entry: fs::DirEntry| {
+        let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+        let is_watched = path.join("device").exists() || named.contains(&name);
+        is_watched.then(|| (name, read(&path, "rx_packets") + read(&path, "tx_packets")))
+    };
+    entries.filter_map(one).collect()
 }
 
 /// Terminals of people who are logged in over a network, or of what imitates them.
@@ -158,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_of_hardware_count_and_terminals_are_seen() {
+    fn packets_of_hardware_and_of_what_is_named_count_and_terminals_are_seen() {
         let root = tempfile::tempdir().unwrap();
         let put = |path: &str, text: &str| {
             let path = root.path().join(path);
@@ -171,7 +211,17 @@ mod tests {
         put("sys/class/net/veth0/statistics/rx_packets", "100\n");
         put("dev/pts/0", "");
         put("dev/pts/ptmx", "");
-        assert_eq!((packets(root.path()), terminals(root.path())), (7, 1));
+        put("sys/class/net/lo/statistics/rx_packets", "9\n");
+        let of = |list: &[(&str, u64)]| {
+            list.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
+        };
+        let before = packets(root.path(), &[]);
+        assert_eq!((&before, terminals(root.path())), (&of(&[("eth0", 7)]), 1));
+        let both = packets(root.path(), &["veth0".to_owned()]);
+        assert_eq!(both, of(&[("eth0", 7), ("veth0", 100)]));
+        let after = of(&[("eth0", 9), ("veth0", 104), ("new", 50)]);
+        assert_eq!(passed(&both, &after), (6, Some("veth0".to_owned())));
+        assert_eq!(passed(&both, &both), (0, None));
     }
 
     #[test]
@@ -192,10 +242,15 @@ mod tests {
 
     #[test]
     fn what_is_quiet_has_bounds() {
-        let quiet = Others { cpu_share: 0.05, packets_per_s: 20.0 };
-        assert!(quiet.is_quiet());
-        assert!(!Others { cpu_share: 0.06, ..quiet }.is_quiet());
-        assert!(!Others { packets_per_s: 21.0, ..quiet }.is_quiet());
+        let bounds = Quiet { cpu_share: 0.05, packets_per_s: 20.0, ..Quiet::default() };
+        let quiet = Others { cpu_share: 0.05, packets_per_s: 20.0, interface: None };
+        assert!(bounds.allows(&quiet));
+        assert!(!bounds.allows(&Others { cpu_share: 0.06, ..quiet.clone() }));
+        assert!(!bounds.allows(&Others { packets_per_s: 21.0, ..quiet.clone() }));
+        let patience = Duration::from_millis(1);
+        let named = Quiet { patience, interfaces: vec!["no such".to_owned()], ..bounds };
+        let error = named.wait(|| false).unwrap_err();
+        assert!(error.contains("no interface no such"), "{error}");
         let mut seen = LoadSeen::default();
         quiet.tell(&mut seen);
         assert_eq!((seen.others_cpu_share, seen.hardware_packets_per_s), (0.05, 20.0));
@@ -203,7 +258,7 @@ mod tests {
 
     #[test]
     fn our_own_time_is_not_that_of_others() {
-        let watch = Watch::begin();
+        let watch = Watch::begin(&[]);
         // A load that took all there is leaves nothing for others.
         assert!(watch.end(1e9).cpu_share.abs() < f64::EPSILON);
         let root = tempfile::tempdir().unwrap();

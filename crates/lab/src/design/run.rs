@@ -1,4 +1,8 @@
 //! Carrying out a plan.
+//!
+//! A start that fails is tried again once; if it fails again that stands in the run, and the others
+//! go on. A run that was ended in its midst is taken up: the seed gives the same order once more,
+//! and what is known already is not measured again.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +10,14 @@ use serde::Serialize;
 
 use super::plan::{Cell, Plan, PlanError};
 use super::variance::{Precision, Spread};
-use crate::Summary;
 use crate::record::{Measured, Record};
+use crate::{Failure, Summary};
 
-/// Tries of a start that failed before the run gives it up.
+/// Tries of a start that fails.
 const TRIES: u32 = 2;
+
+/// So many starts of a cell that never gave a record, and it is left out of the rest of the run.
+const HOPELESS: u32 = 2;
 
 /// One fresh start of one cell.
 #[derive(Debug, Clone, Copy)]
@@ -28,14 +35,14 @@ pub trait Bench {
     /// Starts the load and the program, and takes all samples: without their place in the run.
     ///
     /// # Errors
-    /// Why there are none, in words.
-    fn start(&mut self, unit: &Unit<'_>) -> Result<Vec<Record>, String>;
+    /// [`Trouble`].
+    fn start(&mut self, unit: &Unit<'_>) -> Result<Known, Trouble>;
 
-    /// Keeps records for good.
+    /// Keeps for good what a start gave, all or none.
     ///
     /// # Errors
     /// Why not, in words.
-    fn keep(&mut self, records: &[Record]) -> Result<(), String>;
+    fn keep(&mut self, known: &Known) -> Result<(), String>;
 
     /// Whether somebody asked to end.
     fn ended(&self) -> bool;
@@ -47,6 +54,35 @@ pub trait Bench {
         record.name.clone_from(&cell.name);
         record.load.clone_from(&cell.load.name);
     }
+
+    /// Whether a record that has its place is of a start of `cell`.
+    fn is_of(&self, record: &Record, cell: &Cell) -> bool {
+        record.variant == cell.variant && record.name == cell.name && record.load == cell.load.name
+    }
+}
+
+/// What a start gave, or what is known of a whole run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Known {
+    /// Samples.
+    pub records: Vec<Record>,
+    /// Parts that gave none.
+    pub failures: Vec<Failure>,
+}
+
+/// Why a start gave nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trouble {
+    /// It failed, in words; others may do better.
+    Start(String),
+    /// Nothing can be started here now, in words.
+    Place(String),
+}
+
+impl From<String> for Trouble {
+    fn from(reason: String) -> Self {
+        Self::Start(reason)
+    }
 }
 
 /// Why a run ended before its end.
@@ -56,14 +92,9 @@ pub enum RunError {
     /// The plan.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// A cell gives nothing.
-    #[error("{cell}: {reason} ({TRIES} starts in a row failed; what was measured is kept)")]
-    Start {
-        /// Which.
-        cell: String,
-        /// Why.
-        reason: String,
-    },
+    /// Nothing can be started.
+    #[error("{0} (what was measured is kept)")]
+    Place(String),
     /// Records are lost.
     #[error("the results cannot be kept: {0}")]
     Keep(String),
@@ -74,14 +105,18 @@ pub enum RunError {
 pub struct Outcome {
     /// Its name.
     pub run: String,
-    /// Starts that gave samples.
+    /// Starts that gave samples, with those that were known.
     pub starts: u32,
+    /// Starts that were known when the run was taken up.
+    pub known: u32,
     /// Starts that had to be tried again.
     pub again: u32,
     /// Rounds.
     pub rounds: u32,
     /// Why it ended there.
     pub why: &'static str,
+    /// What gave nothing.
+    pub failures: Vec<Failure>,
     /// Each cell and series.
     pub lines: Vec<Line>,
 }
@@ -105,49 +140,78 @@ pub struct Line {
     starts: BTreeMap<u32, Vec<f64>>,
 }
 
-/// Carries out a plan as the run of this name.
+/// Carries out a plan as the run of this name, of which something may be known already.
 ///
 /// # Errors
-/// [`RunError`]; records up to then are kept.
-pub fn run(plan: &Plan, name: &str, bench: &mut dyn Bench) -> Result<Outcome, RunError> {
+/// [`RunError`]; what was kept up to then can be handed in as `known`.
+pub fn run(
+    plan: &Plan,
+    name: &str,
+    known: &Known,
+    bench: &mut dyn Bench,
+) -> Result<Outcome, RunError> {
+    const ASKED: &str = "it was asked to end";
     let cells = plan.cells()?;
     let mut book = Book::default();
-    let (mut starts, mut again, mut rounds) = (0, 0, 0);
+    let mut failures = known.failures.clone();
+    let (mut starts, mut skipped, mut again, mut rounds) = (0, 0, 0, 0);
+    // Of each cell that never gave a record: starts that failed.
+    let mut hopes: Vec<Option<u32>> = vec![Some(0); cells.len()];
     let foreseen = cells.len() * plan.restarts as usize;
     let why = 'run: loop {
         for index in plan.order(rounds, cells.len()) {
+            let cell = &cells[index];
+            let is_known = |record: &&Record| record.restart == rounds && bench.is_of(record, cell);
+            let there: Vec<Record> = known.records.iter().filter(is_known).cloned().collect();
+            if !there.is_empty() {
+                book.add(plan, &there);
+                (starts, skipped, hopes[index]) = (starts + 1, skipped + 1, None);
+                continue;
+            }
+            if hopes[index] == Some(HOPELESS) {
+                continue;
+            }
             if bench.ended() {
-                break 'run "it was asked to end";
+                break 'run ASKED;
             }
             let number = (starts as usize, foreseen.max(starts as usize + 1));
-            let unit = Unit { cell: &cells[index], restart: rounds, number };
-            let (records, failed) = take(&unit, name, bench)?;
-            again += failed;
-            let Some(records) = records else { break 'run "it was asked to end" };
-            book.add(plan, &records);
-            bench.keep(&records).map_err(RunError::Keep)?;
-            starts += 1;
+            let unit = Unit { cell, restart: rounds, number };
+            let (given, failed) = take(&unit, name, bench)?;
+            let Some(given) = given else { break 'run ASKED };
+            bench.keep(&given).map_err(RunError::Keep)?;
+            failures.extend_from_slice(&given.failures);
+            if given.records.is_empty() {
+                hopes[index] = hopes[index].map(|failed| failed + 1);
+            } else {
+                book.add(plan, &given.records);
+                (starts, hopes[index]) = (starts + 1, None);
+                again += failed;
+            }
         }
         rounds += 1;
-        if rounds >= plan.restarts && book.is_precise(plan.precision) {
+        if hopes.iter().all(|hope| *hope == Some(HOPELESS)) {
+            break "nothing gave a result";
+        }
+        if rounds >= plan.restarts && starts > 0 && book.is_precise(plan.precision) {
             break "every figure is known well enough";
         }
         if rounds >= plan.restarts_max {
             break "that was the last round";
         }
     };
-    Ok(Outcome { run: name.to_owned(), starts, again, rounds, why, lines: book.lines() })
+    let (run, lines) = (name.to_owned(), book.lines());
+    Ok(Outcome { run, starts, known: skipped, again, rounds, why, failures, lines })
 }
 
-/// The records of a start, in their places, and how many starts failed before it. Those of a start
-/// during which somebody asked to end are none: the program was asked as well, and has cut short
-/// what would count as a whole sample.
+/// What a start gave, in its place, and how many tries failed before it. Of a start during which
+/// somebody asked to end there is nothing: the program was asked as well, and has cut short what
+/// would count as a whole sample.
 fn take(
     unit: &Unit<'_>,
     run: &str,
     bench: &mut dyn Bench,
-) -> Result<(Option<Vec<Record>>, u32), RunError> {
-    let cell = unit.cell;
+) -> Result<(Option<Known>, u32), RunError> {
+    let (cell, restart) = (unit.cell, unit.restart);
     let mut failed = 0;
     loop {
         let outcome = bench.start(unit);
@@ -155,21 +219,34 @@ fn take(
             return Ok((None, failed));
         }
         match outcome {
-            Ok(mut records) => {
-                for record in &mut records {
+            Ok(mut given) => {
+                for record in &mut given.records {
                     run.clone_into(&mut record.run);
-                    record.restart = unit.restart;
+                    record.restart = restart;
                     bench.place(record, cell);
                 }
-                return Ok((Some(records), failed));
+                for failure in &mut given.failures {
+                    run.clone_into(&mut failure.run);
+                    (failure.restart, failure.partial) = (restart, true);
+                }
+                return Ok((Some(given), failed));
             }
-            Err(reason) => {
+            Err(Trouble::Place(reason)) => return Err(RunError::Place(reason)),
+            Err(Trouble::Start(reason)) => {
                 failed += 1;
                 if failed == TRIES {
-                    let variant = cell.variant.as_str();
-                    let comma = if variant.is_empty() { "" } else { ", " };
-                    let cell = format!("{variant}{comma}{} | {}", cell.name, cell.load.name);
-                    return Err(RunError::Start { cell, reason });
+                    let failure = Failure {
+                        run: run.to_owned(),
+                        variant: cell.variant.clone(),
+                        name: cell.name.clone(),
+                        load: cell.load.name.clone(),
+                        restart,
+                        tries: TRIES,
+                        reason,
+                        partial: false,
+                    };
+                    let given = Known { records: Vec::new(), failures: vec![failure] };
+                    return Ok((Some(given), failed));
                 }
             }
         }
@@ -233,17 +310,21 @@ mod tests {
     struct Fake {
         spread: u64,
         fail: u32,
+        /// This cell always fails.
+        bad: Option<(&'static str, &'static str)>,
         kept: Vec<Record>,
+        lost: Vec<Failure>,
         started: usize,
         /// Somebody asks to end during this start.
         end_in: usize,
     }
 
     impl Bench for Fake {
-        fn start(&mut self, unit: &Unit<'_>) -> Result<Vec<Record>, String> {
-            if self.fail > 0 {
-                self.fail -= 1;
-                return Err("no luck".to_owned());
+        fn start(&mut self, unit: &Unit<'_>) -> Result<Known, Trouble> {
+            let cell = unit.cell;
+            if self.fail > 0 || self.bad == Some((&cell.variant, &cell.name)) {
+                self.fail = self.fail.saturating_sub(1);
+                return Err("no luck".to_owned().into());
             }
             self.started += 1;
             let base = 10_000 + u64::from(unit.restart % 2) * self.spread;
@@ -252,11 +333,12 @@ mod tests {
                 record.sample = sample;
                 record
             };
-            Ok((0..2).map(sample).collect())
+            Ok(Known { records: (0..2).map(sample).collect(), failures: Vec::new() })
         }
 
-        fn keep(&mut self, records: &[Record]) -> Result<(), String> {
-            self.kept.extend_from_slice(records);
+        fn keep(&mut self, known: &Known) -> Result<(), String> {
+            self.kept.extend_from_slice(&known.records);
+            self.lost.extend_from_slice(&known.failures);
             Ok(())
         }
 
@@ -266,7 +348,12 @@ mod tests {
     }
 
     fn fake(spread: u64) -> Fake {
-        Fake { spread, fail: 0, kept: Vec::new(), started: 0, end_in: usize::MAX }
+        let (kept, lost) = (Vec::new(), Vec::new());
+        Fake { spread, fail: 0, bad: None, kept, lost, started: 0, end_in: usize::MAX }
+    }
+
+    fn run(plan: &Plan, name: &str, bench: &mut dyn Bench) -> Result<Outcome, RunError> {
+        super::run(plan, name, &Known::default(), bench)
     }
 
     #[test]
@@ -304,8 +391,62 @@ mod tests {
         let mut once = Fake { fail: 1, ..fake(0) };
         assert_eq!(run(&plan, "r", &mut once).unwrap().again, 1);
         let mut twice = Fake { fail: 2, ..fake(0) };
-        let error = run(&plan, "r", &mut twice).unwrap_err().to_string();
-        assert!(error.contains("no luck (2 starts in a row failed"), "{error}");
+        let outcome = run(&plan, "r", &mut twice).unwrap();
+        assert_eq!((outcome.starts, outcome.again, outcome.failures.len()), (31, 0, 1));
+        let first = &plan.cells().unwrap()[plan.order(0, 8)[0]];
+        let expected = Failure {
+            run: "r".to_owned(),
+            variant: first.variant.clone(),
+            name: first.name.clone(),
+            load: first.load.name.clone(),
+            restart: 0,
+            tries: 2,
+            reason: "no luck".to_owned(),
+            partial: false,
+        };
+        assert_eq!((&outcome.failures, &twice.lost), (&vec![expected.clone()], &vec![expected]));
+    }
+
+    #[test]
+    fn what_always_fails_is_given_up_and_the_others_go_on() {
+        let plan = Plan::parse(PLAN).unwrap();
+        let mut bench = Fake { bad: Some(("b", "udp")), ..fake(0) };
+        let outcome = run(&plan, "r", &mut bench).unwrap();
+        // Two loads beside it, two rounds of each.
+        assert_eq!((outcome.starts, outcome.failures.len()), (24, 4));
+        assert!(outcome.failures.iter().all(|one| one.variant == "b" && one.name == "udp"));
+        let mut nothing = Fake { fail: u32::MAX, ..fake(0) };
+        let outcome = run(&plan, "r", &mut nothing).unwrap();
+        assert_eq!((outcome.starts, outcome.rounds), (0, 2));
+        assert_eq!((outcome.why, outcome.failures.len()), ("nothing gave a result", 16));
+    }
+
+    #[test]
+    fn a_run_that_is_taken_up_measures_only_what_is_missing_in_the_same_order() {
+        let plan = Plan::parse(PLAN).unwrap();
+        let mut whole = fake(1000);
+        let expected = run(&plan, "r", &mut whole).unwrap();
+        // A start in the midst failed, and the run was ended later.
+        let mut first = Fake { end_in: 14, ..fake(1000) };
+        run(&plan, "r", &mut first).unwrap();
+        let mut records = first.kept.clone();
+        let lost: Vec<Record> = records.drain(6..8).collect();
+        let known = Known { records, failures: Vec::new() };
+        let mut second = fake(1000);
+        let outcome = super::run(&plan, "r", &known, &mut second).unwrap();
+        assert_eq!((outcome.known, outcome.starts), (12, 32));
+        assert_eq!(second.kept.len(), 64 - known.records.len());
+        let places = |records: &[Record]| -> Vec<_> {
+            let place = |r: &Record| (r.title(), r.variant.clone(), r.restart, r.sample);
+            records.iter().map(place).collect()
+        };
+        assert_eq!(places(&second.kept[..2]), places(&lost));
+        assert_eq!(places(&second.kept[2..]), places(&whole.kept[26..]), "the seed's order");
+        assert_eq!(outcome.lines, expected.lines);
+        let mut none = fake(1000);
+        let known = Known { records: whole.kept, failures: Vec::new() };
+        let outcome = super::run(&plan, "r", &known, &mut none).unwrap();
+        assert_eq!((outcome.known, none.started), (32, 0));
     }
 
     #[test]

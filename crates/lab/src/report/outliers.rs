@@ -89,7 +89,8 @@ mod tests {
     #[test]
     fn the_latest_come_first_and_all_are_counted() {
         let mut seen = record("timer", &[1000]);
-        let view = |sets| View { title: "", sets, comparisons: &[], references: &[] };
+        let view =
+            |sets| View { title: "", sets, comparisons: &[], references: &[], failures: &[] };
         let none = [Set { label: "here".to_owned(), records: vec![seen.clone()] }];
         assert_eq!(table(&view(&none)), None);
         seen.measured.outliers = (0..30)

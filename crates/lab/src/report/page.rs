@@ -48,6 +48,7 @@ pub fn html(view: &View<'_>) -> String {
         let _ = writeln!(text, "<figure>{}</figure>", svg.element(&figure.title));
     }
     for (heading, table) in [
+        ("What gave nothing", tables::failures(view)),
         ("Why some were late", outliers::table(view)),
         ("Where the time goes", tables::stages(view)),
         ("The load beside it", tables::loads(view)),
@@ -153,6 +154,10 @@ fn warnings(view: &View<'_>) -> Vec<String> {
     }
     let handicapped =
         view.records().any(|record| record.measured.parameters.contains_key("handicap_ns"));
+    if !view.failures.is_empty() {
+        let count = view.failures.len();
+        lines.push(format!("Not all that was planned is here; parts that gave nothing: {count}."));
+    }
     if handicapped {
         lines.push("Some samples were delayed on purpose, to prove that it shows.".to_owned());
     }
@@ -236,11 +241,15 @@ mod tests {
         let sets = [set("kernel <old>", 20_000), set("kernel new", 220_000)];
         let comparisons = compare(&sets, &Rule::default());
         let references = crate::reference::builtin();
+        let reason = "the guest said <nothing>".to_owned();
+        let variant = "kernel bad".to_owned();
+        let failures = [crate::Failure { variant, reason, ..crate::Failure::default() }];
         let view = View {
             title: "A & B",
             sets: &sets,
             comparisons: &comparisons,
             references: &references,
+            failures: &failures,
         };
         let page = html(&view);
         for part in [
@@ -249,6 +258,8 @@ mod tests {
             "From “kernel new” on, the p50 of timer, cpu 1 | idle is slower: 10",
             "cyclictest, Cortex-A53",
             "the maximum so far",
+            "parts that gave nothing: 1.",
+            "the guest said &lt;nothing&gt;",
             "</html>",
         ] {
             assert!(page.contains(part), "no {part:?}");

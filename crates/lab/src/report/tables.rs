@@ -3,7 +3,6 @@
 use std::fmt::Write;
 
 use super::view::View;
-use crate::Summary;
 use crate::chart::escape;
 use crate::compare::Comparison;
 use crate::design::{Precision, Spread};
@@ -11,6 +10,7 @@ use crate::extreme::Estimate;
 use crate::observed::BlockMaxima;
 use crate::picture::short_time;
 use crate::record::Record;
+use crate::{Failure, Summary};
 
 /// A table of cells that are text already; the first column is a heading.
 pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
@@ -45,6 +45,18 @@ pub(super) fn commands(view: &View<'_>) -> String {
         }
     }
     table(&["measurement", "set", "command"], &rows)
+}
+
+/// What was started and gave no record.
+pub(super) fn failures(view: &View<'_>) -> Option<String> {
+    let row = |one: &Failure| {
+        let (start, tries) = ((one.restart + 1).to_string(), one.tries.to_string());
+        let what = format!("{} | {}", one.name, one.load);
+        vec![what, one.variant.clone(), start, tries, one.reason.clone()]
+    };
+    let rows: Vec<_> = view.failures.iter().map(row).collect();
+    let head = ["measurement | load", "set", "start", "tries", "why"];
+    (!rows.is_empty()).then(|| table(&head, &rows))
 }
 
 /// Each title and set: quantiles, the maximum, what is to be expected, spreads.

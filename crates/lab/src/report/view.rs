@@ -1,9 +1,9 @@
 //! What a report shows, sorted.
 
-use crate::Histogram;
 use crate::compare::{Comparison, Set};
 use crate::record::Record;
 use crate::reference::Reference;
+use crate::{Failure, Histogram};
 
 /// What a report is made of.
 #[derive(Debug, Clone, Copy)]
@@ -16,6 +16,8 @@ pub struct View<'v> {
     pub comparisons: &'v [Comparison],
     /// What others measured.
     pub references: &'v [Reference],
+    /// Starts that gave nothing.
+    pub failures: &'v [Failure],
 }
 
 /// The records of one title in one set.

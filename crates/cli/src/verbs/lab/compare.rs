@@ -1,5 +1,6 @@
 //! `millstream lab compare`: whether sets of results differ.
 
+use super::run::failed;
 use super::sets::SetArgs;
 use crate::numbers::positive;
 use crate::output::Report;
@@ -42,7 +43,8 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     let rule = Rule { effect_min: args.effect / 100.0, ..Rule::default() };
     let found = compare(&sets, &rule);
     let changes = found.iter().map(|figure| figure.changes.len()).sum::<usize>();
-    let mut text = table(&found);
+    let failures = args.sets.failures()?;
+    let mut text = table(&found) + &failed(&failures);
     let few = found.iter().flat_map(|figure| &figure.sides).any(|side| side.too_few);
     text += &match (changes, few) {
         (0, true) => "no change found, but with so few starts none could be\n".to_owned(),
@@ -51,7 +53,8 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
         _ => format!("{changes} changes\n"),
     };
     let failure = (args.fail_on_change && changes > 0).then(|| format!("{changes} changes"));
-    let results = json!({ "rule": rule, "figures": found, "changes": changes });
+    let results =
+        json!({ "rule": rule, "figures": found, "changes": changes, "failures": failures });
     Ok(Report { text, results, failure })
 }
 

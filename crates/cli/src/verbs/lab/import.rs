@@ -3,7 +3,8 @@
 use super::place::StoreArgs;
 use crate::output::Report;
 use anyhow::Context;
-use millstream_lab::Record;
+use millstream_lab::design::Known;
+use millstream_lab::{Failure, Record};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -25,18 +26,20 @@ pub struct Args {
 
 /// Succeeds when all records of all files are stored.
 pub fn run(args: &Args) -> anyhow::Result<Report> {
-    let mut all = Vec::new();
+    let mut all = Known::default();
     for path in &args.files {
         let name = || path.display().to_string();
         let text = std::fs::read_to_string(path).with_context(name)?;
-        all.extend(Record::parse_all(&text).with_context(name)?);
+        all.records.extend(Record::parse_all(&text).with_context(name)?);
+        all.failures.extend(text.lines().filter_map(Failure::of_line));
     }
     if let Some(name) = &args.name {
-        all.iter_mut().for_each(|record| record.run.clone_from(name));
+        all.records.iter_mut().for_each(|record| record.run.clone_from(name));
+        all.failures.iter_mut().for_each(|failure| failure.run.clone_from(name));
     }
     let mut store = args.store.open()?;
     let added = store.add(&all)?;
-    let known = all.len() - added;
+    let known = all.records.len() - added;
     let text = format!("{added} records added, {known} were there already\n");
     Ok(Report::done(text, json!({ "added": added, "known": known })))
 }

@@ -1,18 +1,18 @@
 //! `millstream lab kernels`: a plan under several kernels, each in a guest.
 
 use super::place::StoreArgs;
-use super::planned::PlanArgs;
+use super::planned::{PlanArgs, Planned, verdict};
 use super::run::table;
 use crate::interrupt;
 use crate::output::{Report, note};
 use crate::verbs::guest::Options;
-use anyhow::bail;
-use millstream_guest::Kernel;
-use millstream_lab::Record;
+use anyhow::{bail, ensure};
+use millstream_guest::{Error, Kernel};
 use millstream_lab::design::{
-    Bench, Cell, Plan, PlannedMeasurement, Unit, Variant, run as carry_out,
+    Bench, Cell, Known, Plan, PlannedMeasurement, Trouble, Unit, Variant, run as carry_out,
 };
 use millstream_lab::store::Store;
+use millstream_lab::{Failure, Record};
 
 /// Where a guest finds its plan.
 const GUEST_PLAN: &str = "/plan.toml";
@@ -24,8 +24,9 @@ const GUEST_RECORDS: &str = "/dev/ttyS1";
 /// the kernels' boots are in random order, until each figure is known well enough.
 ///
 /// Results go to the store, a variant for each kernel, so that `lab compare last` and `lab report
-/// last` show them side by side. Guests are emulated in software: differences in kind between
-/// kernels show, times on silicon do not.
+/// last` show them side by side. A boot that fails is tried again once, and then stands in the run
+/// as a failure; `lab resume` makes it again, and goes on with a run that was interrupted. Guests
+/// are emulated in software: differences in kind between kernels show, times on silicon do not.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -68,18 +69,24 @@ struct Side {
 
 /// Succeeds when every boot gave its records.
 pub fn run(args: Args) -> anyhow::Result<Report> {
+    let store = args.store.open()?;
+    let planned = args.planned.begin(Some(&store))?;
+    carry_on(&args, planned, store)
+}
+
+/// The rest of a run, which is all of it when it begins.
+pub fn carry_on(args: &Args, planned: Planned, store: Store) -> anyhow::Result<Report> {
     interrupt::install();
-    let (plan, name) = args.planned.read()?;
+    let Planned { plan, name, known } = planned;
     let sides = sides(&args.guest)?;
     let boots = boots(&plan, &sides, args.boots);
-    let store = args.store.open()?;
-    store.begin(&name)?;
     note(format_args!("run     {name}"));
     let mut guests = Guests { options: &args.guest, plan: &plan, sides: &sides, store };
-    let outcome = carry_out(&boots, &name, &mut guests)?;
+    guests.recognise(&known.records)?;
+    let outcome = carry_out(&boots, &name, &known, &mut guests)?;
     let text =
         table(&boots, &outcome) + "see `millstream lab compare last` and `lab report last`\n";
-    let failure = interrupt::asked().then(|| "ended before the plan was".to_owned());
+    let failure = verdict(&outcome, interrupt::asked(), true);
     Ok(Report { text, results: serde_json::to_value(&outcome)?, failure })
 }
 
@@ -129,8 +136,31 @@ struct Guests<'g> {
 }
 
 impl Guests<'_> {
-    /// Boots a kernel once, and takes the records of everything in the plan.
-    fn boot(&self, side: &Side, round: u32) -> anyhow::Result<Vec<Record>> {
+    /// Which of the kernels a record is of.
+    fn side(&self, record: &Record) -> u32 {
+        record.side / self.variants()
+    }
+
+    fn variants(&self) -> u32 {
+        self.plan.variants.len().max(1) as u32
+    }
+
+    /// Makes sure that the kernels are those of records that are known.
+    fn recognise(&self, known: &[Record]) -> anyhow::Result<()> {
+        for record in known {
+            let label = self.sides.get(self.side(record) as usize).map(|side| &side.label);
+            ensure!(
+                label.is_some_and(|label| record.variant.starts_with(label)),
+                "the run has records of {}, and that kernel is {} by now: begin another run",
+                record.variant,
+                label.map_or("none of those given", String::as_str)
+            );
+        }
+        Ok(())
+    }
+
+    /// Boots a kernel once, and takes what everything in the plan gives.
+    fn boot(&self, side: &Side, round: u32) -> anyhow::Result<Known> {
         let mut inner = self.plan.clone();
         (inner.restarts, inner.restarts_max) = (1, 1);
         for measurement in &mut inner.measurements {
@@ -141,31 +171,52 @@ impl Guests<'_> {
         let arguments = ["lab", "run", GUEST_PLAN, "--no-store", "--records", GUEST_RECORDS];
         let arguments = arguments.map(str::to_owned).to_vec();
         let outcome = self.options.run(&side.kernel, &side.words, arguments, files)?;
-        if outcome.status != 0 {
-            let said = outcome.console.lines().rev().find(|line| line.starts_with("millstream"));
-            bail!("the plan failed: {}", said.unwrap_or("--console shows why"));
-        }
         // The text of the run stands on the same line behind the records.
-        let lines = outcome.output.lines().filter(|line| line.starts_with('{'));
-        let records = lines.map(Record::parse).collect::<Result<Vec<_>, _>>()?;
-        anyhow::ensure!(!records.is_empty(), "the plan gave no record");
-        let (count, took) = (records.len(), outcome.took.as_secs());
-        note(format_args!("        {}: {count} records in {took} s", side.label));
-        Ok(records)
+        let lines = || outcome.output.lines().filter(|line| line.starts_with('{'));
+        let mut failures: Vec<_> = lines().filter_map(Failure::of_line).collect();
+        let is_record = |line: &&str| Failure::of_line(line).is_none();
+        let records =
+            lines().filter(is_record).map(Record::parse).collect::<Result<Vec<_>, _>>()?;
+        if outcome.status != 0 && (records.is_empty() || failures.is_empty()) {
+            let said = outcome.console.lines().rev().find(|line| line.starts_with("millstream"));
+            let why = failures.first().map(|failure| failure.reason.as_str()).or(said);
+            bail!("the plan failed: {}", why.unwrap_or("--console shows why"));
+        }
+        ensure!(!records.is_empty(), "the plan gave no record");
+        for failure in &mut failures {
+            failure.variant = within(&side.label, &failure.variant);
+        }
+        let (count, lost, took) = (records.len(), failures.len(), outcome.took.as_secs());
+        let but = if lost == 0 { String::new() } else { format!(", parts that failed: {lost}") };
+        note(format_args!("        {}: {count} records{but} in {took} s", side.label));
+        Ok(Known { records, failures })
     }
 }
 
+/// The name of a plan's variant under a kernel.
+fn within(label: &str, variant: &str) -> String {
+    if variant.is_empty() { label.to_owned() } else { format!("{label}, {variant}") }
+}
+
 impl Bench for Guests<'_> {
-    fn start(&mut self, unit: &Unit<'_>) -> Result<Vec<Record>, String> {
+    fn start(&mut self, unit: &Unit<'_>) -> Result<Known, Trouble> {
         let (label, (done, all)) = (&unit.cell.variant, unit.number);
         note(format_args!("{:>3}/{all} {label}", done + 1));
-        let side = self.sides.iter().find(|side| side.label == *label);
-        let side = side.ok_or_else(|| format!("there is no kernel {label}"))?;
-        self.boot(side, unit.restart).map_err(|error| format!("{error:#}"))
+        let side = &self.sides[unit.cell.side as usize];
+        self.boot(side, unit.restart).map_err(|error| {
+            let (text, guest) = (format!("{error:#}"), error.downcast_ref::<Error>());
+            match guest {
+                Some(Error::Missing { .. }) => Trouble::Place(text),
+                _ => {
+                    note(format_args!("        {label}: {text}"));
+                    Trouble::Start(text)
+                }
+            }
+        })
     }
 
-    fn keep(&mut self, records: &[Record]) -> Result<(), String> {
-        self.store.add(records).map(drop).map_err(|error| error.to_string())
+    fn keep(&mut self, known: &Known) -> Result<(), String> {
+        self.store.add(known).map(drop).map_err(|error| error.to_string())
     }
 
     fn ended(&self) -> bool {
@@ -174,10 +225,11 @@ impl Bench for Guests<'_> {
 
     /// Measurement and load are the guest's, the kernel comes before its variant.
     fn place(&self, record: &mut Record, cell: &Cell) {
-        record.side += cell.side * self.plan.variants.len().max(1) as u32;
-        record.variant = match record.variant.as_str() {
-            "" => cell.variant.clone(),
-            variant => format!("{}, {variant}", cell.variant),
-        };
+        record.side += cell.side * self.variants();
+        record.variant = within(&cell.variant, &record.variant);
+    }
+
+    fn is_of(&self, record: &Record, cell: &Cell) -> bool {
+        self.side(record) == cell.side
     }
 }

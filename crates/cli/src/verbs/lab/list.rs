@@ -1,6 +1,7 @@
 //! `millstream lab list`: what the store holds.
 
 use super::place::StoreArgs;
+use super::run::failed;
 use crate::output::Report;
 use millstream_lab::picture::short_time;
 use serde_json::json;
@@ -17,8 +18,8 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<Report> {
     let store = args.store.open()?;
     let runs = store.list()?;
-    let mut text = String::new();
-    for run in &runs {
+    let (mut text, mut failures) = (String::new(), Vec::new());
+    for (index, run) in runs.iter().enumerate() {
         let variant = if run.variant.is_empty() { "" } else { "/" };
         let _ = writeln!(
             text,
@@ -31,9 +32,14 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
             run.names,
             run.loads
         );
+        if runs.get(index + 1).is_none_or(|next| next.run != run.run) {
+            let of_run = store.failures(&run.run)?;
+            text += &failed(&of_run);
+            failures.extend(of_run);
+        }
     }
     if runs.is_empty() {
         let _ = writeln!(text, "{} holds no run yet", store.path().display());
     }
-    Ok(Report::done(text, json!({ "store": store.path(), "runs": runs })))
+    Ok(Report::done(text, json!({ "store": store.path(), "runs": runs, "failures": failures })))
 }

@@ -10,6 +10,7 @@ mod load;
 mod place;
 mod planned;
 mod report;
+mod resume;
 mod run;
 mod sets;
 mod worker;
@@ -28,6 +29,7 @@ pub struct Args {
 #[derive(Subcommand)]
 enum What {
     Run(run::Args),
+    Resume(resume::Args),
     List(list::Args),
     Compare(compare::Args),
     Report(report::Args),
@@ -45,6 +47,7 @@ enum What {
 pub fn run(args: Args) -> anyhow::Result<Report> {
     match args.what {
         What::Run(args) => run::run(args),
+        What::Resume(args) => resume::run(&args),
         What::List(args) => list::run(&args),
         What::Compare(args) => compare::run(&args),
         What::Report(args) => report::run(&args),

@@ -2,7 +2,9 @@
 
 use crate::output::now;
 use anyhow::Context;
-use millstream_lab::design::Plan;
+use millstream_lab::design::run::Outcome;
+use millstream_lab::design::{Known, Plan};
+use millstream_lab::store::{Begun, Store};
 use std::path::PathBuf;
 
 /// A plan, and the name of its run.
@@ -16,14 +18,48 @@ pub struct PlanArgs {
     name: Option<String>,
 }
 
+/// A run that is to be carried out.
+pub struct Planned {
+    pub plan: Plan,
+    /// The run's name.
+    pub name: String,
+    /// What is known of it already.
+    pub known: Known,
+}
+
 impl PlanArgs {
-    /// Reads the plan, and names the run.
-    pub fn read(&self) -> anyhow::Result<(Plan, String)> {
+    /// Reads the plan and names the run, which begins in the store.
+    pub fn begin(&self, store: Option<&Store>) -> anyhow::Result<Planned> {
         let text = std::fs::read_to_string(&self.plan)
             .with_context(|| format!("cannot read the plan {}", self.plan.display()))?;
         let plan = Plan::parse(&text)?;
         let name = self.name.clone().unwrap_or_else(|| format!("{} {}", plan.name, now()));
         anyhow::ensure!(!name.contains('/') && !name.is_empty(), "--name {name}: without a slash");
-        Ok((plan, name))
+        if let Some(store) = store {
+            let command = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+            let folder = std::env::current_dir().context("the current folder")?;
+            let (run, command) = (name.clone(), command.collect());
+            store.begin(&Begun { run, command, folder, plan: text })?;
+        }
+        Ok(Planned { plan, name, known: Known::default() })
     }
+}
+
+/// Why a run is not what its plan wanted, and how it is taken up where it is in a store.
+pub fn verdict(outcome: &Outcome, is_asked: bool, is_stored: bool) -> Option<String> {
+    let failed = outcome.failures.len();
+    // A start that gave something is not made again.
+    let (is_missing, what) = match is_asked {
+        true => (true, "ended before the plan was".to_owned()),
+        false if failed == 0 => return None,
+        false => (
+            outcome.failures.iter().any(|failure| !failure.partial),
+            format!("{failed} parts of the plan gave nothing, see above"),
+        ),
+    };
+    let hint = match is_stored && is_missing {
+        true => format!("; `millstream lab resume '{}'` goes on", outcome.run),
+        false => String::new(),
+    };
+    Some(what + &hint)
 }

@@ -33,11 +33,13 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     let sets = args.sets.read()?;
     let comparisons = compare(&sets, &Rule::default());
     let references = millstream_lab::reference::builtin();
+    let failures = args.sets.failures()?;
     let view = View {
         title: &args.title,
         sets: &sets,
         comparisons: &comparisons,
         references: &references,
+        failures: &failures,
     };
     let picture = args.out.with_extension("png");
     std::fs::write(&args.out, html(&view))

@@ -1,16 +1,16 @@
 //! `millstream lab run`: a plan carried out.
 
 use super::place::StoreArgs;
-use super::planned::PlanArgs;
+use super::planned::{PlanArgs, Planned, verdict};
 use super::worker::WORKER;
 use crate::interrupt;
 use crate::live::Live;
 use crate::output::{Report, note};
 use crate::program;
 use anyhow::Context;
-use millstream_lab::Record;
+use millstream_lab::Failure;
 use millstream_lab::design::run::{Line, Outcome};
-use millstream_lab::design::{Host, Plan, run as carry_out};
+use millstream_lab::design::{Host, Known, Plan, run as carry_out};
 use millstream_lab::picture::short_time;
 use millstream_lab::store::Store;
 use millstream_sys::thread::allowed_cpus;
@@ -23,8 +23,9 @@ use std::time::{Duration, Instant};
 /// Carries out a plan: every measurement beside every load, from several fresh starts in random
 /// order, until each figure is known well enough.
 ///
-/// Records go to the store as they come; what was measured before an interruption is kept. Loads
-/// and measurements are processes that end with this one, also when it is killed.
+/// Records go to the store as they come; a run that was interrupted, or in which a start gave
+/// nothing, is taken up by `lab resume`. Loads and measurements are processes that end with this
+/// one, also when it is killed.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   sudo millstream lab run plans/timer.toml
@@ -47,10 +48,16 @@ pub struct Args {
 
 /// Succeeds when the plan was carried out to its end.
 pub fn run(args: Args) -> anyhow::Result<Report> {
+    let store = if args.no_store { None } else { Some(args.store.open()?) };
+    let planned = args.planned.begin(store.as_ref())?;
+    carry_on(&args, planned, store)
+}
+
+/// The rest of a run, which is all of it when it begins.
+pub fn carry_on(args: &Args, planned: Planned, mut store: Option<Store>) -> anyhow::Result<Report> {
     interrupt::install();
-    let (plan, name) = args.planned.read()?;
-    let mut store = if args.no_store { None } else { Some(args.store.open()?) };
-    store.as_ref().map_or(Ok(()), |store| store.begin(&name))?;
+    let Planned { plan, name, known } = planned;
+    let is_stored = store.is_some();
     let mut file = args.records.as_ref().map(open_records).transpose()?;
     let mut live = Live::new();
     let mut host = Host {
@@ -59,8 +66,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         allowed: allowed_cpus().context("cannot see which CPUs there are")?,
         measured: plan.measured_cpus.clone(),
         settle: Duration::from_secs_f64(plan.settle_s),
-        quiet: Duration::from_secs_f64(plan.quiet_s),
-        keep: Box::new(|records| keep(records, store.as_mut(), file.as_mut())),
+        quiet: plan.quiet(),
+        keep: Box::new(|known| keep(known, store.as_mut(), file.as_mut())),
         ended: interrupt::asked,
         progress: Box::new(|unit| {
             let (cell, (done, all)) = (unit.cell, unit.number);
@@ -71,11 +78,11 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         }),
     };
     note(format_args!("run     {name}"));
-    let outcome = carry_out(&plan, &name, &mut host);
+    let outcome = carry_out(&plan, &name, &known, &mut host);
     drop(host);
     live.end();
     let outcome = outcome?;
-    let failure = interrupt::asked().then(|| "ended before the plan was".to_owned());
+    let failure = verdict(&outcome, interrupt::asked(), is_stored);
     let text = table(&plan, &outcome);
     Ok(Report { text, results: serde_json::to_value(&outcome)?, failure })
 }
@@ -85,24 +92,27 @@ fn open_records(path: &PathBuf) -> anyhow::Result<File> {
     file.with_context(|| format!("cannot write records to {}", path.display()))
 }
 
-fn keep(
-    records: &[Record],
-    store: Option<&mut Store>,
-    file: Option<&mut File>,
-) -> Result<(), String> {
+fn keep(known: &Known, store: Option<&mut Store>, file: Option<&mut File>) -> Result<(), String> {
+    // What is in the store only is no harm; what is in the file only would be measured twice.
+    store.map_or(Ok(0), |store| store.add(known)).map_err(|error| error.to_string())?;
     if let Some(file) = file {
-        let lines: String = records.iter().map(|record| record.to_line() + "\n").collect();
+        let failures = known.failures.iter().map(|failure| failure.to_line() + "\n");
+        let records = known.records.iter().map(|record| record.to_line() + "\n");
+        let lines: String = records.chain(failures).collect();
         file.write_all(lines.as_bytes()).map_err(|error| error.to_string())?;
     }
-    store.map_or(Ok(0), |store| store.add(records)).map_err(|error| error.to_string())?;
     Ok(())
 }
 
 /// What is known of each figure, and why the run ended.
 pub(super) fn table(plan: &Plan, outcome: &Outcome) -> String {
     let percent = format!("p{}", plan.quantile * 100.0);
+    let known = match outcome.known {
+        0 => String::new(),
+        known => format!("{known} known before, "),
+    };
     let mut text = format!(
-        "\n{}: {} rounds, {} starts ({} tried again), until {}\n\
+        "\n{}: {} rounds, {} starts ({known}{} tried again), until {}\n\
          {:<44} {percent:>9}  known to  within  between       max\n",
         outcome.run, outcome.rounds, outcome.starts, outcome.again, outcome.why, ""
     );
@@ -123,5 +133,14 @@ pub(super) fn table(plan: &Plan, outcome: &Outcome) -> String {
             short_time(*max_ns)
         );
     }
-    text
+    text + &failed(&outcome.failures)
+}
+
+/// What gave nothing, and why.
+pub(super) fn failed(failures: &[Failure]) -> String {
+    let line = |failure: &Failure| {
+        let text = failure.to_string();
+        format!("failed  {}\n", text.trim().replace('\n', "\n        "))
+    };
+    failures.iter().map(line).collect()
 }

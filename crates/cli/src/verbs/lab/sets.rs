@@ -2,8 +2,8 @@
 
 use super::place::StoreArgs;
 use anyhow::Context;
-use millstream_lab::Record;
 use millstream_lab::compare::Set;
+use millstream_lab::{Failure, Record};
 use std::path::Path;
 
 /// Sets of records.
@@ -32,6 +32,24 @@ impl SetArgs {
             }
         }
         Ok(sets)
+    }
+
+    /// Starts of their runs that gave nothing.
+    pub fn failures(&self) -> anyhow::Result<Vec<Failure>> {
+        let mut failures: Vec<Failure> = Vec::new();
+        for name in &self.sets {
+            let found = if Path::new(name).is_file() {
+                let text = std::fs::read_to_string(name).with_context(|| name.to_owned())?;
+                text.lines().filter_map(Failure::of_line).collect()
+            } else {
+                let store = self.store.open()?;
+                let run = name.split_once('/').map_or(name.as_str(), |(run, _)| run);
+                store.failures(&store.find(run)?)?
+            };
+            let new: Vec<_> = found.into_iter().filter(|one| !failures.contains(one)).collect();
+            failures.extend(new);
+        }
+        Ok(failures)
     }
 
     fn records(&self, name: &str) -> anyhow::Result<Vec<Record>> {

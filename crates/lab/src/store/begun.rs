@@ -1,0 +1,162 @@
+//! Runs as they were begun, so that one that was ended in its midst can be taken up.
+
+use super::{Store, StoreError};
+use crate::Failure;
+use crate::design::Known;
+use rusqlite::{Connection, params};
+use std::path::PathBuf;
+
+pub(super) const TABLES: &str = "
+    CREATE TABLE IF NOT EXISTS begun (
+        id INTEGER PRIMARY KEY,
+        run TEXT NOT NULL UNIQUE, command TEXT NOT NULL, folder TEXT NOT NULL, plan TEXT NOT NULL
+    );
+    CREATE TABLE IF NOT EXISTS failure (
+        id INTEGER PRIMARY KEY,
+        run TEXT NOT NULL, variant TEXT NOT NULL, name TEXT NOT NULL, load TEXT NOT NULL,
+        restart INTEGER NOT NULL, partial INTEGER NOT NULL, body TEXT NOT NULL,
+        UNIQUE (run, variant, name, load, restart)
+    );
+";
+
+/// What was begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Begun {
+    /// The run's name.
+    pub run: String,
+    /// The command line, the program's own name first.
+    pub command: Vec<String>,
+    /// Where it was given: paths in it start there.
+    pub folder: PathBuf,
+    /// The plan's text, which the file may not hold any more.
+    pub plan: String,
+}
+
+impl Store {
+    /// Keeps what is begun; it is none that is there.
+    ///
+    /// # Errors
+    /// [`StoreError::Exists`]; [`StoreError::Sqlite`].
+    pub fn begin(&self, begun: &Begun) -> Result<(), StoreError> {
+        let query = "SELECT EXISTS (SELECT 1 FROM record WHERE run = ?1)
+                         OR EXISTS (SELECT 1 FROM begun WHERE run = ?1)";
+        let exists: bool = self
+            .connection
+            .query_row(query, [&begun.run], |row| row.get(0))
+            .map_err(self.fail())?;
+        if exists {
+            return Err(StoreError::Exists(begun.run.clone()));
+        }
+        let Begun { run, command, folder, plan } = begun;
+        let command = serde_json::to_string(command).expect("a list of texts");
+        let values = params![run, command, folder.to_string_lossy(), plan];
+        let insert = "INSERT INTO begun (run, command, folder, plan) VALUES (?1, ?2, ?3, ?4)";
+        self.connection.execute(insert, values).map(drop).map_err(self.fail())
+    }
+
+    /// The run that begins so, as it was begun; `last` is the one that was begun last.
+    ///
+    /// # Errors
+    /// [`StoreError::NotBegun`], [`StoreError::Several`], [`StoreError::Sqlite`].
+    pub fn begun(&self, prefix: &str) -> Result<Begun, StoreError> {
+        let query = || -> rusqlite::Result<Vec<String>> {
+            let mut query = self.connection.prepare("SELECT run FROM begun ORDER BY id")?;
+            query.query_map([], |row| row.get(0))?.collect()
+        };
+        let mut runs = query().map_err(self.fail())?;
+        let run = match prefix {
+            "last" => runs.pop().ok_or_else(|| StoreError::NoRun(prefix.to_owned())),
+            _ => super::one_of(runs, prefix),
+        };
+        let run = match run {
+            // It may be there without a plan: imported, or older than this table.
+            Err(StoreError::NoRun(_)) => return Err(StoreError::NotBegun(prefix.to_owned())),
+            run => run?,
+        };
+        let query = "SELECT command, folder, plan FROM begun WHERE run = ?1";
+        let row = self.connection.query_row(query, [&run], |row| {
+            Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get(2)?))
+        });
+        let (command, folder, plan) = row.map_err(self.fail())?;
+        let command = serde_json::from_str(&command).unwrap_or_default();
+        Ok(Begun { run, command, folder: folder.into(), plan })
+    }
+
+    /// What is known of a run that is taken up. Starts that gave nothing are forgotten: they are
+    /// missing, and are made again.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn take_up(&mut self, run: &str) -> Result<Known, StoreError> {
+        let forget = "DELETE FROM failure WHERE run = ?1 AND NOT partial";
+        self.connection.execute(forget, [run]).map_err(self.fail())?;
+        Ok(Known { records: self.records(run, None)?, failures: self.failures(run)? })
+    }
+
+    /// The starts of a run that gave nothing.
+    ///
+    /// # Errors
+    /// [`StoreError::Sqlite`].
+    pub fn failures(&self, run: &str) -> Result<Vec<Failure>, StoreError> {
+        let query = || -> rusqlite::Result<Vec<String>> {
+            let query = "SELECT body FROM failure WHERE run = ?1 ORDER BY id";
+            self.connection.prepare(query)?.query_map([run], |row| row.get(0))?.collect()
+        };
+        let lines = query().map_err(self.fail())?;
+        Ok(lines.iter().filter_map(|line| Failure::of_line(line)).collect())
+    }
+}
+
+/// Adds failures; one in the same place gives way.
+pub(super) fn add(connection: &Connection, failures: &[Failure]) -> rusqlite::Result<()> {
+    let mut insert = connection.prepare(
+        "INSERT OR REPLACE INTO failure (run, variant, name, load, restart, partial, body)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    )?;
+    for one in failures {
+        let Failure { run, variant, name, load, restart, partial, .. } = one;
+        insert.execute(params![run, variant, name, load, restart, partial, one.to_line()])?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::tests::record;
+
+    fn begun(run: &str) -> Begun {
+        let command = ["millstream", "lab", "run", "a plan.toml"].map(str::to_owned).to_vec();
+        Begun { run: run.to_owned(), command, folder: "/x y".into(), plan: "name = \"p\"".into() }
+    }
+
+    #[test]
+    fn a_run_is_taken_up_with_what_it_has_and_without_what_gave_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let mut store = Store::open(&path).unwrap();
+        store.begin(&begun("night 1")).unwrap();
+        store.begin(&begun("night 2")).unwrap();
+        let error = store.begin(&begun("night 1")).unwrap_err().to_string();
+        assert!(error.contains("lab resume"), "{error}");
+        let failure = |name: &str, partial| Failure {
+            run: "night 2".to_owned(),
+            name: name.to_owned(),
+            partial,
+            ..Failure::default()
+        };
+        let records = vec![crate::Record { run: "night 2".to_owned(), ..record("timer", &[5]) }];
+        let failures = vec![failure("boot", false), failure("udp", true)];
+        store.add(&Known { records: records.clone(), failures: failures.clone() }).unwrap();
+        drop(store);
+        let mut store = Store::open(&path).unwrap();
+        assert_eq!(store.failures("night 2").unwrap(), failures);
+        assert_eq!(store.begun("last").unwrap(), begun("night 2"));
+        assert_eq!(store.begun("night 1").unwrap(), begun("night 1"));
+        assert!(matches!(store.begun("night"), Err(StoreError::Several { .. })));
+        assert!(matches!(store.begun("day"), Err(StoreError::NotBegun(_))));
+        let known = store.take_up("night 2").unwrap();
+        assert_eq!(known, Known { records, failures: failures[1..].to_vec() });
+        assert_eq!(store.failures("night 2").unwrap(), failures[1..]);
+    }
+}
