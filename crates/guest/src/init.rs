@@ -102,6 +102,8 @@ fn work() -> io::Result<i32> {
     }
     let mut command = Command::new("/init");
     command.args(&job.arguments).env("HOME", "/root").current_dir("/tmp");
+    // A terminal here, and a file to whoever reads it.
+    command.env("NO_COLOR", "1");
     command.stdin(Stdio::null()).stdout(output()?);
     let before = job.unchanged.then(|| State::take(Path::new("/")));
     let mut child = command.spawn()?;
