@@ -8,6 +8,7 @@
 //! and between starts is told apart ([`variance`]), and the run ends when the figure wanted is
 //! known well enough in every cell, or at the last round.
 
+mod book;
 mod host;
 mod plan;
 mod quiet;

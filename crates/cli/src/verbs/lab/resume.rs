@@ -9,8 +9,8 @@ use anyhow::{Context, bail};
 use clap::Parser;
 use millstream_lab::design::Plan;
 
-/// Goes on with a run of `lab run` or `lab kernels` that was interrupted, killed, or in which starts
-/// gave nothing.
+/// Goes on with a run of `lab run` or `lab kernels` that was interrupted, killed, or in which
+/// starts gave nothing.
 ///
 /// The store knows the plan and the command line as they were. Starts come in the order that the
 /// plan's seed gives, as they would have; only what is missing is measured.
