@@ -15,10 +15,8 @@ pub(crate) struct InStream {
     src_epid: Epid,
     capacity_bytes: u64,
     capacity_packets: u32,
-    /// Bytes for a host that has not shown yet whether it counts packets.
+    /// Bytes for a host that has not said that it counts packets.
     cautious_bytes: u64,
-    /// What is to be answered is a host's first word.
-    greeting: bool,
     period_bytes: u64,
     period_packets: u64,
     consumed_bytes: u64,
@@ -84,7 +82,6 @@ impl InStream {
         match command.op {
             CommandOp::Init => {
                 self.src_epid = command.src_epid;
-                self.greeting = (command.bytes, command.packets) == (0, 0);
                 self.period_bytes = command.bytes;
                 self.period_packets = command.packets;
                 (self.consumed_bytes, self.consumed_packets) = (0, 0);
@@ -118,21 +115,22 @@ impl InStream {
 
     /// The status to send now.
     ///
-    /// The first INIT, which asks for no reports, is answered with what a host may have in flight
-    /// that counts bytes alone: UHD takes its window from there, and never again. One that counts
-    /// packets too takes it from the second answer.
+    /// A host that counts packets says so by asking for a report every so many of them. Before
+    /// that, and without it, it is told what one may have in flight that counts bytes alone: UHD
+    /// takes its window from the answer to its first INIT, which asks for no reports, and never
+    /// again.
     pub fn report(&mut self, own: Epid, status: Status) -> StatusRepr {
         self.reported_bytes = self.consumed_bytes;
         self.reported_packets = self.consumed_packets;
         let seq = self.status_seq;
         self.status_seq = seq.wrapping_add(1);
-        let greeting = std::mem::take(&mut self.greeting);
+        let counts_packets = self.period_packets > 0;
         StatusRepr {
             dst_epid: self.src_epid,
             seq,
             src_epid: own,
             status,
-            capacity_bytes: if greeting { self.cautious_bytes } else { self.capacity_bytes },
+            capacity_bytes: if counts_packets { self.capacity_bytes } else { self.cautious_bytes },
             capacity_packets: self.capacity_packets,
             count_packets: self.consumed_packets,
             count_bytes: self.consumed_bytes,
@@ -177,8 +175,9 @@ mod tests {
     #[test]
     fn a_host_that_counts_bytes_alone_is_granted_fewer() {
         let mut stream = begun(0, 0);
-        assert_eq!(stream.report(OWN, Status::Ok).capacity_bytes, 50_000);
-        stream.obey(&command(CommandOp::Init, 0, 0), 24);
+        assert_eq!(stream.report(OWN, Status::Ok).capacity_bytes, 40_000);
+        stream.obey(&command(CommandOp::Init, 5000, 0), 24);
+        stream.consume(5000);
         assert_eq!(stream.report(OWN, Status::Ok).capacity_bytes, 40_000);
         stream.obey(&command(CommandOp::Init, 5000, 88), 24);
         let status = stream.report(OWN, Status::Ok);
