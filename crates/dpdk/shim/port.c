@@ -338,18 +338,19 @@ unsigned ms_port_close(struct ms_port *port, unsigned lent)
 {
 	struct rte_mempool *pools[] = { port->receive, port->transmit };
 	unsigned out = 0;
+	bool let_go;
 
 	take_down(port);
-	ms_sockets_close(port->sockets, port->queues);
+	let_go = ms_sockets_close(port->sockets, port->queues);
 	port->sockets = NULL;
 	for (int side = 0; side < 2; side++) {
 		if (pools[side] == NULL)
 			continue;
 		unsigned missing = rte_mempool_in_use_count(pools[side]);
 
-		/* What the AF_XDP driver had given to the kernel it does not take back; with its
-		 * sockets the kernel has let go of it. */
-		if (port->dense && lent == 0)
+		/* What the AF_XDP driver had given to the kernel it does not take back. Where it is
+		 * not sure that nobody writes into it any more, it is left. */
+		if (port->dense && let_go && lent == 0)
 			missing = 0;
 		out += missing;
 		if (missing == 0)

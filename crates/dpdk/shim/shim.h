@@ -103,9 +103,11 @@ void ms_port_counted(const struct ms_port *port, struct ms_counted *counted);
 /* Buffers that are free: to receive into, to transmit from. */
 void ms_port_free(const struct ms_port *port, unsigned *receive, unsigned *transmit);
 
-/* The sockets of an AF_XDP port, before it is closed; those that are left when it was. */
+/* The sockets of an AF_XDP port, before it is closed; those that are left when it was. Whether the kernel
+ * has let go of the buffers then: every queue's socket was known and is closed, and none was zero-copy, of
+ * which a device may go on writing for a while. */
 struct ms_socket *ms_sockets_find(const struct ms_port *port);
-void ms_sockets_close(struct ms_socket *sockets, unsigned count);
+bool ms_sockets_close(struct ms_socket *sockets, unsigned count);
 
 /* Receives from one queue; how many parts. `*lost` grows by frames with more parts than room. */
 unsigned ms_receive(struct ms_port *port, uint16_t queue, struct ms_part *parts,

@@ -5,8 +5,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <linux/if_xdp.h>
 
 #include <rte_config.h>
 #include <rte_ethdev.h>
@@ -20,6 +23,8 @@
 struct ms_socket {
 	int descriptor;
 	ino_t inode;
+	/* The kernel copies: no device writes into the buffers by itself. */
+	bool copies;
 };
 
 static bool is_socket(int descriptor, ino_t inode)
@@ -27,6 +32,15 @@ static bool is_socket(int descriptor, ino_t inode)
 	struct stat stat;
 
 	return fstat(descriptor, &stat) == 0 && S_ISSOCK(stat.st_mode) && stat.st_ino == inode;
+}
+
+static bool copies(int descriptor)
+{
+	struct xdp_options options = { 0 };
+	socklen_t bytes = sizeof(options);
+
+	return getsockopt(descriptor, SOL_XDP, XDP_OPTIONS, &options, &bytes) == 0 &&
+	       (options.flags & XDP_OPTIONS_ZEROCOPY) == 0;
 }
 
 /* What is mapped at an address; 0 if nothing is. */
@@ -55,8 +69,10 @@ static struct ms_socket find(uint16_t port, uint16_t queue)
 		return found;
 	found.inode = inode_at((uintptr_t)watched.addr);
 	for (int at = 0; found.inode != 0 && found.descriptor < 0 && at < DESCRIPTORS; at++)
-		if (is_socket(at, found.inode))
+		if (is_socket(at, found.inode)) {
 			found.descriptor = at;
+			found.copies = copies(at);
+		}
 	return found;
 }
 
@@ -69,11 +85,16 @@ struct ms_socket *ms_sockets_find(const struct ms_port *port)
 	return sockets;
 }
 
-void ms_sockets_close(struct ms_socket *sockets, unsigned count)
+bool ms_sockets_close(struct ms_socket *sockets, unsigned count)
 {
-	for (unsigned at = 0; sockets != NULL && at < count; at++)
+	bool free_of_kernel = sockets != NULL;
+
+	for (unsigned at = 0; sockets != NULL && at < count; at++) {
 		if (sockets[at].descriptor >= 0 &&
 		    is_socket(sockets[at].descriptor, sockets[at].inode))
 			close(sockets[at].descriptor);
+		free_of_kernel &= sockets[at].descriptor >= 0 && sockets[at].copies;
+	}
 	free(sockets);
+	return free_of_kernel;
 }
