@@ -11,6 +11,7 @@ pub const RULE: Rule = Rule {
 };
 
 const CHOICE: &str = "sys/kernel/debug/sched/preempt";
+const DEBUGFS: &str = "/sys/kernel/debug debugfs ";
 
 fn check(view: &View) -> Vec<Finding> {
     let Some(version) = view.read("proc/sys/kernel/version") else { return Vec::new() };
@@ -37,10 +38,20 @@ fn check(view: &View) -> Vec<Finding> {
             "preemption can be chosen, but this kernel is locked: preempt=full at boot",
         )
         .seen([version]),
+        // Its folder has mode 0700: for anybody but root it looks empty.
+        None if is_mounted(view) => Finding::unknown(
+            "preemption can be chosen, but what is chosen cannot be read: ask as root",
+        )
+        .seen([version]),
         None => Finding::unknown("preemption can be chosen, but debugfs is not mounted")
             .seen([version])
             .mend_by_hand("mount -t debugfs none /sys/kernel/debug"),
     }]
+}
+
+fn is_mounted(view: &View) -> bool {
+    let mounts = view.read("proc/mounts");
+    mounts.is_some_and(|mounts| mounts.value.lines().any(|line| line.contains(DEBUGFS)))
 }
 
 #[cfg(test)]
@@ -59,6 +70,10 @@ mod tests {
         assert_eq!(kernel("#1 SMP Debian").verdict(&RULE), Unknown);
         let dynamic = kernel("#1 SMP PREEMPT_DYNAMIC");
         assert_eq!(dynamic.verdict(&RULE), Unknown);
+        assert!(dynamic.one(&RULE).mend.is_some(), "debugfs can be mounted");
+        let dynamic = dynamic.with("proc/mounts", "debugfs /sys/kernel/debug debugfs rw 0 0\n");
+        let closed = dynamic.one(&RULE);
+        assert_eq!((closed.verdict, closed.mend), (Unknown, None), "mounted, but only for root");
         let dynamic = dynamic.with(CHOICE, "(none) voluntary full\n");
         let found = dynamic.one(&RULE);
         assert_eq!((found.verdict, &*found.says), (Costs, "preemption is none, and could be full"));
