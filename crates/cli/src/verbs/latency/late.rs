@@ -3,9 +3,9 @@
 /// Which of what is measured is explained.
 #[derive(clap::Args)]
 pub struct LateArgs {
-    /// Say why what took longer than this did, microseconds: wake-ups, or the first such round trip
-    /// of each repetition of each row. Trace events are recorded meanwhile, which costs a little;
-    /// needs root.
+    /// Say where the time went when something took longer than this, microseconds: a wake-up, or a
+    /// round trip (of these, the first in each repetition of each row). Trace events are recorded
+    /// meanwhile, which costs a little; needs root.
     #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub explain_above_us: Option<u64>,
 
