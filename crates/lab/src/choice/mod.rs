@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::packets::measure::{How, measure};
 use crate::packets::rows::{Half, Row};
-use crate::packets::trips::{Round, trip};
+use crate::packets::trips::{PATIENCE, Round, trip};
 use crate::packets::{Path, Span, Stage, StageError, Wait, Workload};
 use crate::{Histogram, Summary};
 
@@ -131,7 +131,8 @@ pub fn measure_link(
     let frame_bytes = need.frame_bytes;
     let how =
         How { workload: Workload::Drop, frame_bytes, span, rate_pps: None, trace: false, fifo };
-    let round = Round { frame_bytes, count: 1000, rate_pps: None, load_pps: None, fifo };
+    let (rate_pps, load_pps, patience) = (None, None, PATIENCE);
+    let round = Round { frame_bytes, count: 1000, rate_pps, load_pps, fifo, patience };
     let (mut rates, mut trips) = (Vec::new(), Histogram::default());
     let mut once = || -> Result<(), StageError> {
         rates.push(measure(stage, &row, &how)?.rate_pps);

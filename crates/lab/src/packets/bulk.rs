@@ -10,6 +10,8 @@ use super::side::Side;
 
 /// Bursts that were due longer ago are not made up, nanoseconds.
 const MADE_UP_NS: u64 = 100_000_000;
+/// The longest sleep without a look whether to stop, nanoseconds.
+const SLICE_NS: u64 = 50_000_000;
 
 /// Sends bursts until it is told to stop.
 pub(super) fn run(side: &mut Side<'_>, plan: &BulkPlan) -> io::Result<Outcome> {
@@ -33,8 +35,10 @@ pub(super) fn run(side: &mut Side<'_>, plan: &BulkPlan) -> io::Result<Outcome> {
             // The burst before it must have left, however late this one was.
             now_ns + plan.period_ns
         };
-        if next_ns > now_ns {
-            sleep_to(next_ns)?;
+        let mut now_ns = now_ns;
+        while next_ns > now_ns && !side.stop.load(Ordering::Relaxed) {
+            sleep_to(next_ns.min(now_ns + SLICE_NS))?;
+            now_ns = crate::timer::now_ns();
         }
     }
     Ok(Outcome { total, events: side.end.events(), ..Outcome::default() })

@@ -78,6 +78,8 @@ pub struct PingPlan {
     pub load_pps: Option<f64>,
     /// Round trips before counting begins.
     pub warm: u64,
+    /// A probe that is not back after this long is lost, nanoseconds.
+    pub patience_ns: u64,
     /// The first round trip that is too long stops a ring of trace events.
     #[serde(default)]
     pub stop: Option<Stop>,

@@ -18,8 +18,6 @@ use super::pace::{Governor, Pace};
 use super::plan::Wait;
 use super::side::{LOOKS_PER_CLOCK, Side, ns_since};
 
-/// A probe that is not back after this long is lost, nanoseconds.
-const PATIENCE_NS: u64 = 200_000_000;
 /// Probes on their way at most.
 const UNDER_WAY_MAX: usize = 4096;
 /// A sleep may last as long as this; probes that are due sooner are waited for without one.
@@ -31,6 +29,7 @@ const SLEEP_NS: u64 = 20_000_000;
 pub struct Probes {
     pace: Option<Pace>,
     warm: u64,
+    patience_ns: u64,
     next: u64,
     /// Number, when it was due, when it was sent.
     under_way: VecDeque<(u64, u64, u64)>,
@@ -38,11 +37,12 @@ pub struct Probes {
 }
 
 impl Probes {
-    /// Probes by `pace`, or each when the last one is back; the first `warm` do not count.
+    /// Probes by `pace`, or each when the last one is back; the first `warm` do not count, and what
+    /// is not back after `patience_ns` is lost.
     #[must_use]
-    pub fn new(pace: Option<Pace>, warm: u64) -> Self {
+    pub fn new(pace: Option<Pace>, warm: u64, patience_ns: u64) -> Self {
         let under_way = VecDeque::with_capacity(UNDER_WAY_MAX);
-        Self { pace, warm, next: 0, under_way, trips: Trips::default() }
+        Self { pace, warm, patience_ns, next: 0, under_way, trips: Trips::default() }
     }
 
     /// The number of the probe to send now, if one is due.
@@ -85,7 +85,7 @@ impl Probes {
     /// never came back took at least so long.
     pub fn give_up(&mut self, now_ns: u64) {
         while let Some((number, due_ns, sent_ns)) = self.under_way.front().copied() {
-            if now_ns - sent_ns < PATIENCE_NS {
+            if now_ns - sent_ns < self.patience_ns {
                 break;
             }
             self.under_way.pop_front();
@@ -152,7 +152,7 @@ impl Watch {
 
 /// Measures round trips with the side's end.
 pub(super) fn run(side: &mut Side<'_>, plan: &PingPlan) -> io::Result<Outcome> {
-    let mut probes = Probes::new(plan.rate_pps.map(Pace::new), plan.warm);
+    let mut probes = Probes::new(plan.rate_pps.map(Pace::new), plan.warm, plan.patience_ns);
     let load = plan.load_pps.map(Pace::new);
     let mut governor = Governor::new(side.wait);
     let mut numbers = Vec::with_capacity(4 * BATCH);
@@ -234,6 +234,7 @@ mod tests {
     const SERVICE_NS: u64 = 2_000;
     const STALLS: [(u64, u64); 2] = [(20_000_000, 30_000_000), (70_000_000, 75_000_000)];
     const COUNT: u64 = 10_000;
+    const PATIENCE_NS: u64 = 200_000_000;
 
     /// What a client that never waits sees.
     fn truth(pace: Pace) -> Histogram {
@@ -248,7 +249,7 @@ mod tests {
     #[test]
     fn a_client_that_waits_sees_the_truth_only_from_when_probes_were_due() {
         let pace = Pace::new(100e3);
-        let mut probes = Probes::new(Some(pace), 0);
+        let mut probes = Probes::new(Some(pace), 0, PATIENCE_NS);
         let mut now_ns = 0;
         for number in 0..COUNT {
             // This client has one probe under way: it cannot send while the server stands still.
@@ -270,7 +271,7 @@ mod tests {
     #[test]
     fn a_client_that_does_not_wait_sees_the_truth_either_way() {
         let pace = Pace::new(100e3);
-        let mut probes = Probes::new(Some(pace), 0);
+        let mut probes = Probes::new(Some(pace), 0, PATIENCE_NS);
         let arrivals_ns: Vec<_> = (0..COUNT).map(|number| pace.time_of(number)).collect();
         let back_ns = departures(&arrivals_ns, SERVICE_NS, &STALLS);
         let mut answers = back_ns.iter().enumerate().peekable();
@@ -291,7 +292,7 @@ mod tests {
 
     #[test]
     fn the_lost_are_counted_and_copies_are_not() {
-        let mut probes = Probes::new(None, 1);
+        let mut probes = Probes::new(None, 1, PATIENCE_NS);
         for number in 0..4 {
             let at_ns = number * PATIENCE_NS * 2;
             assert_eq!(probes.due(at_ns), Some(number));

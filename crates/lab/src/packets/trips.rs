@@ -25,7 +25,12 @@ pub struct Round {
     pub load_pps: Option<f64>,
     /// SCHED_FIFO at this priority.
     pub fifo: Option<u32>,
+    /// A probe that is not back after this long is lost.
+    pub patience: Duration,
 }
+
+/// How long to wait for a probe where no queue is known to hold it.
+pub const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Measures the round trips of a row once. The first that is too long stops a ring of trace events,
 /// where there is one.
@@ -48,11 +53,15 @@ pub fn trip(
     let warm = (how.count / 10).clamp(10, 1000);
     let active = |to: Address| {
         let Round { count, rate_pps, load_pps, .. } = *how;
-        job(&row.active, 0, Role::Ping(PingPlan { to, count, rate_pps, load_pps, warm, stop }))
+        let patience_ns = how.patience.as_nanos() as u64;
+        let plan = PingPlan { to, count, rate_pps, load_pps, warm, patience_ns, stop };
+        job(&row.active, 0, Role::Ping(plan))
     };
     // Even where each of them is lost.
     let all = (how.count + warm) as f64;
-    let longest = Duration::from_secs_f64(all * 0.2 + how.rate_pps.map_or(0.0, |rate| all / rate));
+    let patience_s = how.patience.as_secs_f64();
+    let longest_s = all * patience_s + how.rate_pps.map_or(0.0, |rate| all / rate);
+    let longest = Duration::from_secs_f64(longest_s);
     let [pinger, _] = stage.play(&job(&row.passive, 1, Role::Echo), active, longest)?;
     Ok(pinger.trips.unwrap_or_default())
 }

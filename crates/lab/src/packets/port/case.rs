@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::wire::frame_ns;
+use super::waits::{Part, Waits};
+use super::wire::{CREDIT, frame_ns};
 
 /// Who has which port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -101,21 +102,41 @@ impl Case {
         Bound { frames, wait_ns: f64::from(frames) * self.frame_ns(), by }
     }
 
-    /// The wait that a `quantile` of the probes does not exceed, where bulk keeps the port busy for
-    /// the share `busy` of the time, nanoseconds.
+    /// How long probes wait, where bulk keeps the port busy for the share `busy` of the time.
     ///
-    /// A probe comes at any moment alike. Work before it falls from the bound to nothing while the
-    /// port is busy, at one nanosecond a nanosecond; so it is uniform then. In a full queue it
-    /// lies between all but one of the frames and all.
+    /// A probe comes at any moment alike. Work before it falls to nothing while the port is busy,
+    /// one nanosecond a nanosecond; so waits are uniform then. A burst is through sooner by the
+    /// [`CREDIT`] that the idle port before it gave. In a full queue, which gives none, they lie
+    /// between all but one of the frames and all.
     #[must_use]
-    pub fn wait_ns(&self, busy: f64, quantile: f64) -> f64 {
-        let Bound { wait_ns, by, .. } = self.bound();
-        match by {
-            Limit::Nothing => 0.0,
-            Limit::Queue if self.is_full() => wait_ns - self.frame_ns() * (1.0 - quantile),
-            _ if busy <= 0.0 => 0.0,
-            _ => wait_ns * (1.0 - (1.0 - quantile) / busy.min(1.0)).max(0.0),
-        }
+    pub fn waits(&self, busy: f64) -> Waits {
+        let (frame_ns, busy) = (self.frame_ns(), busy.clamp(0.0, 1.0));
+        let (all_ns, credit_ns) = (self.bound().wait_ns, CREDIT.as_nanos() as f64);
+        let uniform = |share, from_ns, to_ns| Part { share, from_ns, to_ns };
+        Waits(match self.topology {
+            Topology::Separate | Topology::Shared => Vec::new(),
+            Topology::Bulk if self.is_full() => vec![uniform(1.0, all_ns - frame_ns, all_ns)],
+            Topology::Bulk => {
+                let longest_ns = (all_ns - credit_ns).max(0.0);
+                vec![uniform(busy * longest_ns / all_ns, 0.0, longest_ns)]
+            }
+            Topology::Priority if self.is_full() => vec![uniform(busy, 0.0, frame_ns)],
+            Topology::Priority => {
+                // Of a burst, the first frame that is waited for is shorter by the credit.
+                let burst_ns = f64::from(self.bulk.burst) * frame_ns;
+                let waiting_ns = (burst_ns - credit_ns).max(0.0);
+                let first_ns = waiting_ns % frame_ns;
+                let others = busy * (waiting_ns - first_ns) / burst_ns;
+                let first = busy * first_ns / burst_ns;
+                vec![uniform(others, 0.0, frame_ns), uniform(first, 0.0, first_ns)]
+            }
+        })
+    }
+
+    /// How long it takes until the queue of a [full](Self::is_full) port is, seconds.
+    #[must_use]
+    pub fn fills_s(&self) -> f64 {
+        f64::from(self.queue) * self.frame_ns() / (self.bulk.share - 1.0) / 1e9
     }
 
     /// The name in tables and records.
@@ -130,7 +151,9 @@ impl Case {
             Topology::Priority => "priority, bulk",
         };
         let by = if burst > 1 { format!(" by {burst}") } else { String::new() };
-        format!("{mbit} Mbit/s, {who} {:.0} %{by}", share * 100.0)
+        // As fine as shares are told apart.
+        let percent = (share * 1e6).round() / 1e4;
+        format!("{mbit} Mbit/s, {who} {percent} %{by}")
     }
 }
 
@@ -164,20 +187,29 @@ mod tests {
         assert_eq!(case(Bulk, 0.8, 16).period_ns(), 16.0 * 123_040.0 / 0.8);
     }
 
-    /// Waits of probes at random moments of a port that sends frame by frame, told step by step.
+    /// Waits of probes at random moments of a port that sends frame by frame, as a bucket of tokens
+    /// does: a frame may leave when the time that all before it take is over but for the credit.
     fn simulated(case: &Case) -> Vec<f64> {
         let (frame_ns, period_ns) = (case.frame_ns(), case.period_ns());
+        let credit_ns = CREDIT.as_nanos() as f64;
+        let (mut paid_ns, mut frames) = (0.0f64, Vec::new());
+        for turn in 0..100 {
+            let came_ns = f64::from(turn) * period_ns;
+            for _ in 0..case.bulk.burst {
+                let left_ns = came_ns.max(paid_ns - credit_ns);
+                paid_ns = paid_ns.max(left_ns) + frame_ns;
+                // Who has priority is behind what has left, who has not behind what has come.
+                let first = case.topology == Topology::Priority;
+                frames.push((if first { left_ns } else { came_ns }, paid_ns - credit_ns));
+            }
+        }
         let mut noise = Noise::new(7);
+        let wait = |at_ns: f64| {
+            let before = frames.partition_point(|(from_ns, _)| *from_ns <= at_ns);
+            (frames[before - 1].1 - at_ns).max(0.0)
+        };
         let mut waits: Vec<f64> = (0..20_000)
-            .map(|_| {
-                let at_ns = noise.bits() as f64 / u64::MAX as f64 * period_ns;
-                // Frames of the burst leave one after the other from the beginning of the period.
-                let ends = (1..=case.bulk.burst).map(|frame| f64::from(frame) * frame_ns);
-                let left: Vec<f64> = ends.filter(|end_ns| *end_ns > at_ns).collect();
-                let whole =
-                    if case.topology == Topology::Priority { left.first() } else { left.last() };
-                whole.map_or(0.0, |end_ns| end_ns - at_ns)
-            })
+            .map(|_| wait(noise.bits() as f64 / u64::MAX as f64 * 100.0 * period_ns))
             .collect();
         waits.sort_by(f64::total_cmp);
         waits
@@ -185,32 +217,44 @@ mod tests {
 
     #[test]
     fn waits_are_those_of_a_port_simulated_frame_by_frame() {
-        for (topology, burst) in
-            [(Topology::Bulk, 1), (Topology::Bulk, 16), (Topology::Priority, 1)]
-        {
-            for share in [0.1, 0.5, 0.8] {
-                let case = case(topology, share, burst);
-                let waits = simulated(&case);
+        for topology in [Topology::Bulk, Topology::Priority] {
+            // At 1 Gbit/s two frames and a half are within the credit.
+            for (rate_bps, burst, share) in [1e8, 1e9]
+                .iter()
+                .flat_map(|rate| [1, 2, 16].map(|burst| (*rate, burst)))
+                .flat_map(|(rate, burst)| [0.1, 0.5, 0.8].map(|share| (rate, burst, share)))
+            {
+                let case = Case { rate_bps, ..case(topology, share, burst) };
+                let (seen, told) = (simulated(&case), case.waits(share));
                 for quantile in [0.5, 0.9, 0.99] {
-                    let seen = waits[(quantile * waits.len() as f64) as usize];
-                    let told = case.wait_ns(share, quantile);
+                    let seen = seen[(quantile * seen.len() as f64) as usize];
+                    let told = told.quantile_ns(quantile);
                     let near = 0.03 * case.bound().wait_ns;
                     assert!((seen - told).abs() < near, "{case:?} {quantile}: {seen} {told}");
                 }
             }
         }
-        // A burst of many keeps the wire as busy as single frames do.
-        let (one, many) = (case(Topology::Priority, 0.8, 1), case(Topology::Priority, 0.8, 16));
-        assert_eq!(one.wait_ns(0.8, 0.99), many.wait_ns(0.8, 0.99));
     }
 
     #[test]
     fn a_full_queue_is_never_less_than_all_but_one() {
         let full = case(Topology::Bulk, 1.1, 1);
         let frame_ns = full.frame_ns();
-        assert!((full.wait_ns(1.0, 0.0) - 49.0 * frame_ns).abs() < 1e-6);
-        assert!((full.wait_ns(1.0, 1.0) - 50.0 * frame_ns).abs() < 1e-6);
-        assert!((case(Topology::Priority, 1.1, 1).wait_ns(1.0, 1.0) - frame_ns).abs() < 1e-6);
-        assert_eq!(case(Topology::Shared, 1.1, 1).wait_ns(1.0, 1.0), 0.0);
+        let [least, most] = [1e-6, 1.0].map(|quantile| full.waits(1.0).quantile_ns(quantile));
+        assert!((least - 49.0 * frame_ns).abs() < 1.0, "{least}");
+        assert!((most - 50.0 * frame_ns).abs() < 1.0, "{most}");
+        let first = case(Topology::Priority, 1.1, 1).waits(1.0).quantile_ns(1.0);
+        assert!((first - frame_ns).abs() < 1.0, "{first}");
+        assert_eq!(case(Topology::Shared, 1.1, 1).waits(1.0).quantile_ns(1.0), 0.0);
+        // One frame of ten comes too many: 50 of them after 500 frames' time.
+        assert!((full.fills_s() - 500.0 * frame_ns / 1e9).abs() < 1e-9);
+    }
+
+    #[test]
+    fn shares_that_differ_have_names_that_differ() {
+        let name = |share| case(Topology::Bulk, share, 16).name();
+        assert_eq!(name(0.8), "100 Mbit/s, bulk 80 % by 16");
+        assert_eq!(name(1.1), "100 Mbit/s, bulk 110 % by 16");
+        assert_eq!(name(0.804), "100 Mbit/s, bulk 80.4 % by 16");
     }
 }

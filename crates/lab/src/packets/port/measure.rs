@@ -4,18 +4,20 @@ use std::time::{Duration, Instant};
 
 use millstream_sys::netlink::{Order, PortShape, Queued};
 
-use super::wire::{LEAST, OVERHEAD};
+use super::wire::{CREDIT, LEAST, OVERHEAD};
 use super::{Case, Topology};
 use crate::packets::job::{BulkPlan, Job, Role, Trips};
 use crate::packets::plan::{EndPlan, Path, Wait};
 use crate::packets::rows::{Half, Row};
 use crate::packets::stage::{Port, Ports, Stage, StageError};
-use crate::packets::trips::{Round, trip};
+use crate::packets::trips::{PATIENCE, Round, trip};
 
 /// `TC_PRIO_INTERACTIVE` (`linux/pkt_sched.h`): the first band of `pfifo_fast`, open to anybody.
 const FIRST_BAND: u32 = 6;
-/// About how late the kernel's timers are on a virtual machine (`latency timer`: 17 us).
-const TIMER_LATE: Duration = Duration::from_micros(30);
+/// A queue that is to be full is waited for as long as this and twice the time that it should take.
+const FILLS_AT_LEAST: Duration = Duration::from_secs(5);
+/// From look to look whether it is.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// How probes are sent.
 #[derive(Debug, Clone, Copy)]
@@ -61,7 +63,7 @@ pub fn through(
         rate_bps: case.rate_bps as u64,
         overhead: OVERHEAD,
         least: LEAST,
-        credit: TIMER_LATE,
+        credit: CREDIT,
         order,
     };
     ports.shape(Port::First, &shape(order))?;
@@ -74,12 +76,18 @@ pub fn through(
         passive: Half::new(Path::Kernel, "udp", Wait::Block),
     };
     let Probing { frame_bytes, count, rate_pps, fifo } = *how;
-    let round = Round { frame_bytes, count, rate_pps: Some(rate_pps), load_pps: None, fifo };
+    // Beside its own time, a probe takes as long as it waits for others, at most.
+    let patience = PATIENCE + 2 * Duration::from_secs_f64(case.bound().wait_ns / 1e9);
+    let rate_pps = Some(rate_pps);
+    let round = Round { frame_bytes, count, rate_pps, load_pps: None, fifo, patience };
     let port = match case.topology {
         Topology::Separate => Port::Second,
         Topology::Shared | Topology::Bulk | Topology::Priority => Port::First,
     };
     let mut measure = |ports: &Ports| {
+        if case.topology == Topology::Bulk && case.is_full() {
+            until_full(ports, port, case)?;
+        }
         let (begun, before) = (Instant::now(), ports.queued(port)?);
         let trips = trip(stage, &row, &round, None)?;
         let (seconds, queued) = (begun.elapsed().as_secs_f64(), ports.queued(port)?);
@@ -93,6 +101,28 @@ pub fn through(
     }
     let (found, outcome) = ports.beside(&bulk(case, port), measure)?;
     Ok(Through { offered: outcome.total, ..found })
+}
+
+/// Waits until the queue drops: then it is full.
+fn until_full(ports: &Ports, port: Port, case: &Case) -> Result<(), StageError> {
+    let patience = FILLS_AT_LEAST + 2 * Duration::from_secs_f64(case.fills_s());
+    let begun = Instant::now();
+    while ports.queued(port)?.drops == 0 {
+        if ports.is_ended() {
+            return Err(StageError::Ended);
+        }
+        if begun.elapsed() > patience {
+            return Err(StageError::Refused(format!(
+                "{}: the queue of {} packets was not full after {:.0} s, so bulk does not come as \
+                 fast as it should; give a lower --mbit, a larger --share or a smaller --queue",
+                case.name(),
+                case.queue,
+                patience.as_secs_f64()
+            )));
+        }
+        std::thread::sleep(LOOK);
+    }
+    Ok(())
 }
 
 /// What the other process does.

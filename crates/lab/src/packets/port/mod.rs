@@ -8,9 +8,11 @@
 mod case;
 mod measure;
 mod table;
+mod waits;
 mod wire;
 
 pub use case::{Bound, Bulk, Case, Limit, Topology};
 pub use measure::{Probing, Through, through};
-pub use table::{Line, Table, came_ns};
-pub use wire::{LEAST, OVERHEAD, frame_ns};
+pub use table::{Against, Line, Table, came_ns};
+pub use waits::Waits;
+pub use wire::{CREDIT, LEAST, OVERHEAD, frame_ns};

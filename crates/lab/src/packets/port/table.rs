@@ -6,8 +6,8 @@ use super::{Bound, Case, Through, Topology};
 use crate::packets::job::Trips;
 use crate::{Histogram, Summary};
 
-/// The quantile that is predicted.
-pub const TAIL: f64 = 0.99;
+/// The quantiles that are predicted: median and tail.
+const PREDICTED: [f64; 2] = [0.5, 0.99];
 
 /// The cases of one comparison.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -31,31 +31,39 @@ pub struct Line {
     pub busy: f64,
     /// Packets that its queue dropped.
     pub drops: u64,
-    /// What the 99th percentile should be: that of separate ports in the same repetition, and the
-    /// wait by the frames' times, nanoseconds; the middle repetition's.
-    pub tail_predicted_ns: f64,
-    /// Measured over predicted, in each repetition.
-    pub ratio: Option<Summary>,
+    /// The median beside what it should be; none for separate ports, which the others are compared
+    /// with, and where nothing came back.
+    pub median: Option<Against>,
+    /// The 99th percentile likewise.
+    pub tail: Option<Against>,
     #[serde(skip)]
     runs: Vec<Run>,
 }
 
-#[derive(Debug, Clone, Copy)]
+/// Measured beside predicted.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Against {
+    /// The quantile of the round trips over separate ports in the same repetition, convolved with
+    /// the waits by the frames' times, nanoseconds; the middle repetition's.
+    pub predicted_ns: f64,
+    /// Measured over predicted, in each repetition.
+    pub ratio: Summary,
+}
+
+#[derive(Debug, Clone)]
 struct Run {
     turn: usize,
-    tail_ns: f64,
+    trips: Histogram,
+    lost: u64,
     busy: f64,
 }
 
-/// The quantile of the round trips that came back, nanoseconds.
+/// The quantile of the round trips that came back, nanoseconds; none where none did.
 #[must_use]
-pub fn came_ns(histogram: &Histogram, lost: u64, quantile: f64) -> u64 {
+pub fn came_ns(histogram: &Histogram, lost: u64, quantile: f64) -> Option<u64> {
     // A loss is longer than what comes back, so all of them are at the end.
     let (all, came) = (histogram.count(), histogram.count().saturating_sub(lost));
-    if came == 0 {
-        return 0;
-    }
-    histogram.quantile_ns(quantile * came as f64 / all as f64)
+    (came > 0).then(|| histogram.quantile_ns(quantile * came as f64 / all as f64))
 }
 
 impl Table {
@@ -70,8 +78,7 @@ impl Table {
         line.histogram.merge(from_due);
         line.lost += lost;
         line.drops += u64::from(found.queued.drops);
-        let tail_ns = came_ns(from_due, *lost, TAIL) as f64;
-        line.runs.push(Run { turn, tail_ns, busy: found.busy });
+        line.runs.push(Run { turn, trips: from_due.clone(), lost: *lost, busy: found.busy });
     }
 
     /// Works out what was to be expected, from separate ports of the same rate; call it when all is
@@ -80,28 +87,25 @@ impl Table {
         let is_base = |line: &&Line| line.case.topology == Topology::Separate;
         let bases: Vec<_> = self.lines.iter().filter(is_base).cloned().collect();
         for line in &mut self.lines {
-            let base = bases.iter().find(|base| base.case.rate_bps == line.case.rate_bps);
-            let pair = |run: &Run| {
-                let base = base?.runs.iter().find(|base| base.turn == run.turn)?;
-                Some((run.tail_ns, base.tail_ns + line.case.wait_ns(run.busy, TAIL)))
-            };
-            let pairs: Vec<_> = line.runs.iter().filter_map(pair).collect();
-            let ratios: Vec<_> = pairs.iter().map(|(seen, told)| seen / told).collect();
-            let told: Vec<_> = pairs.iter().map(|(_, told)| *told).collect();
             let busy: Vec<_> = line.runs.iter().map(|run| run.busy).collect();
-            line.ratio = Summary::of(&ratios);
-            line.tail_predicted_ns = Summary::of(&told).map_or(0.0, |told| told.median);
             line.busy = Summary::of(&busy).map_or(0.0, |busy| busy.median);
+            if line.case.topology == Topology::Separate {
+                continue;
+            }
+            let base = bases.iter().find(|base| base.case.rate_bps == line.case.rate_bps);
+            let [median, tail] = PREDICTED.map(|quantile| line.against(base?, quantile));
+            (line.median, line.tail) = (median, tail);
         }
     }
 
-    /// The longest round trip that came back over separate ports of a rate, nanoseconds.
+    /// The longest round trip that came back over separate ports of a rate, nanoseconds; none where
+    /// none did.
     #[must_use]
-    pub fn longest_apart_ns(&self, rate_bps: f64) -> u64 {
+    pub fn longest_apart_ns(&self, rate_bps: f64) -> Option<u64> {
         let apart = |line: &&Line| {
             line.case.topology == Topology::Separate && line.case.rate_bps == rate_bps
         };
-        self.lines.iter().find(apart).map_or(0, |line| line.longest_ns())
+        self.lines.iter().find(apart)?.longest_ns()
     }
 }
 
@@ -114,16 +118,30 @@ impl Line {
             lost: 0,
             busy: 0.0,
             drops: 0,
-            tail_predicted_ns: 0.0,
-            ratio: None,
+            median: None,
+            tail: None,
             runs: Vec::new(),
         }
     }
 
-    /// The longest round trip that came back, nanoseconds.
+    /// The longest round trip that came back, nanoseconds; none where none did.
     #[must_use]
-    pub fn longest_ns(&self) -> u64 {
+    pub fn longest_ns(&self) -> Option<u64> {
         came_ns(&self.histogram, self.lost, 1.0)
+    }
+
+    /// A quantile beside what it should be by `base`'s in the same repetition.
+    fn against(&self, base: &Self, quantile: f64) -> Option<Against> {
+        let pair = |run: &Run| {
+            let base = base.runs.iter().find(|base| base.turn == run.turn)?;
+            let told_ns = self.case.waits(run.busy).trip_ns(&base.trips, base.lost, quantile)?;
+            Some((came_ns(&run.trips, run.lost, quantile)? as f64, told_ns))
+        };
+        let pairs: Vec<_> = self.runs.iter().filter_map(pair).collect();
+        let ratios: Vec<_> = pairs.iter().map(|(seen_ns, told_ns)| seen_ns / told_ns).collect();
+        let told: Vec<_> = pairs.iter().map(|(_, told_ns)| *told_ns).collect();
+        let predicted_ns = Summary::of(&told)?.median;
+        Some(Against { predicted_ns, ratio: Summary::of(&ratios)? })
     }
 }
 
@@ -151,12 +169,30 @@ mod tests {
         }
         table.sum_up();
         let [apart, full] = &table.lines[..] else { panic!("two lines") };
-        assert!((apart.ratio.unwrap().median - 1.0).abs() < 1e-9);
-        let wait_ns = full.case.wait_ns(1.0, TAIL);
-        assert!((full.tail_predicted_ns - (wait_ns + 150_000.0)).abs() < 3000.0, "{full:?}");
-        let ratio = full.ratio.unwrap();
+        assert!(apart.median.is_none() && apart.tail.is_none(), "it is what is compared with");
+        let Against { predicted_ns, ratio } = full.tail.unwrap();
+        let wait_ns = full.case.waits(1.0).quantile_ns(0.99);
+        assert!((predicted_ns - (wait_ns + 150_000.0)).abs() < 3000.0, "{full:?}");
         assert!((ratio.min - 1.01).abs() < 0.02 && (ratio.max - 2.0).abs() < 0.03, "{ratio:?}");
-        assert!(full.longest_ns() < 13_000_000, "what was lost is no round trip");
-        assert_eq!((full.lost, came_ns(&Histogram::default(), 0, 0.5)), (60, 0));
+        let median_ns = full.median.unwrap().predicted_ns;
+        assert!((predicted_ns - median_ns - 0.49 * full.case.frame_ns()).abs() < 100.0);
+        assert!(full.longest_ns().unwrap() < 13_000_000, "what was lost is no round trip");
+        assert_eq!((full.lost, came_ns(&Histogram::default(), 0, 0.5)), (60, None));
+    }
+
+    #[test]
+    fn nothing_is_compared_with_what_never_came_back() {
+        let bulk = Bulk { frame_bytes: 1514, share: 0.8, burst: 1 };
+        let case = |topology| Case { topology, rate_bps: 1e8, bulk, queue: 50 };
+        let mut lost = found(0, 30, 0.8);
+        lost.trips.from_due = Histogram::default();
+        lost.trips.from_due.record_many(200_000_000, 30);
+        for (apart, beside) in [(&lost, &found(100, 0, 0.8)), (&found(100, 0, 0.8), &lost)] {
+            let mut table = Table::default();
+            table.add(&case(Topology::Separate), 0, apart);
+            table.add(&case(Topology::Bulk), 0, beside);
+            table.sum_up();
+            assert!(table.lines[1].median.is_none() && table.lines[1].tail.is_none());
+        }
     }
 }

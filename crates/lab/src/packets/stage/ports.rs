@@ -84,6 +84,12 @@ impl Ports {
         queued.ok_or_else(|| StageError::Network("the port has lost its queue".to_owned()))
     }
 
+    /// Whether somebody asked to end.
+    #[must_use]
+    pub fn is_ended(&self) -> bool {
+        self.other.is_ended()
+    }
+
     fn at<T: Send>(
         &self,
         port: Port,

@@ -90,6 +90,11 @@ impl Process {
         }
     }
 
+    /// Whether somebody asked to end.
+    pub fn is_ended(&self) -> bool {
+        (self.ended)()
+    }
+
     fn write(&mut self, line: &str) -> Result<(), StageError> {
         let written = self.jobs.write_all(format!("{line}\n").as_bytes());
         written.map_err(|error| self.fail(format!("takes no job: {error}")))

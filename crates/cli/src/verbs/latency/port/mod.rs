@@ -11,7 +11,7 @@ use crate::output::{Report, note, now};
 use crate::verbs::bench::places;
 use millstream_lab::Measured;
 use millstream_lab::packets::Ground;
-use millstream_lab::packets::port::{Bulk, Case, Probing, Table, Topology, through};
+use millstream_lab::packets::port::{Bulk, Case, Probing, Table, Topology, frame_ns, through};
 use millstream_lab::packets::stage::Ports;
 use millstream_lab::packets::{Stage, StageError};
 use serde_json::json;
@@ -47,7 +47,8 @@ pub struct Args {
     )]
     topology: Vec<Way>,
 
-    /// Bulk as a share of what the port can carry. From 1 on its queue is full.
+    /// Bulk as a share of what the port can carry. From 1.02 on its queue is full, which is waited
+    /// for; too close to 1 it would never be.
     #[arg(long, value_name = "SHARE,SHARE", value_delimiter = ',', default_value = "0.8,1.1",
           value_parser = share)]
     share: Vec<f64>,
@@ -64,7 +65,7 @@ pub struct Args {
 
     /// Packets that wait at most where they are sent as they come; more are dropped.
     #[arg(long, value_name = "N", default_value_t = 50,
-          value_parser = clap::value_parser!(u32).range(1..=10_000))]
+          value_parser = clap::value_parser!(u32).range(1..=5000))]
     queue: u32,
 
     /// Bytes of each probe as an Ethernet frame.
@@ -115,17 +116,31 @@ fn rate(text: &str) -> Result<f64, String> {
 
 fn share(text: &str) -> Result<f64, String> {
     let share = positive(text)?;
+    if (1.0..FULL).contains(&share) {
+        return Err(format!("give less than 1, or {FULL} and more, which fills the queue"));
+    }
+    // As fine as names of rows tell shares apart.
+    let share = (share * 1e6).round() / 1e6;
     (0.001..=100.0).contains(&share).then_some(share).ok_or("give 0.001 to 100".to_owned())
 }
 
+/// The least share that fills a queue.
+const FULL: f64 = 1.02;
+/// A queue that takes longer to fill is not waited for, seconds.
+const FILLS_S: f64 = 60.0;
+/// What probes may take of a port: no prediction knows of them.
+const PROBES_SHARE: f64 = 0.1;
+
 /// Succeeds when all was measured.
 pub fn run(args: &Args) -> anyhow::Result<Report> {
+    let cases = args.cases();
+    args.check(&cases)?;
     interrupt::install();
     let mut stage = args.seats.set(&Ground::Ports)?;
     note(format_args!("{}", places(stage.places())));
     let mut ports = stage.ports(args.bulk_cpu.or(stage.places()[1].cpu))?;
     let (mut table, mut records) = (Table::default(), Vec::new());
-    let ended = args.measure(&mut stage, &mut ports, &mut table, &mut records);
+    let ended = args.measure(&cases, &mut stage, &mut ports, &mut table, &mut records);
     table.sum_up();
     let results = json!({
         "places": stage.places(), "frame_bytes": args.size, "probes_pps": args.rate,
@@ -138,6 +153,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
 impl Args {
     fn measure(
         &self,
+        cases: &[Case],
         stage: &mut Stage,
         ports: &mut Ports,
         table: &mut Table,
@@ -151,16 +167,41 @@ impl Args {
             fifo: self.seats.fifo,
         };
         for turn in 0..self.repeat as usize {
-            for case in self.cases() {
+            for case in cases {
                 live.show(Instant::now(), || {
                     format!("{}/{} {}", turn + 1, self.repeat, case.name())
                 });
                 let (started, begun) = (now(), Instant::now());
-                let found = through(stage, ports, &case, &how)?;
-                table.add(&case, turn, &found);
+                let found = through(stage, ports, case, &how)?;
+                table.add(case, turn, &found);
                 let seconds = begun.elapsed().as_secs_f64();
-                records.push(record::measured(&case, &how, &found, started, seconds));
+                records.push(record::measured(case, &how, &found, started, seconds));
             }
+        }
+        Ok(())
+    }
+
+    /// Refuses what could only be measured wrong.
+    fn check(&self, cases: &[Case]) -> anyhow::Result<()> {
+        for case in cases {
+            let mbit = case.rate_bps / 1e6;
+            let most_pps = PROBES_SHARE * 1e9 / frame_ns(case.rate_bps, self.size as usize);
+            anyhow::ensure!(
+                self.rate <= most_pps,
+                "--rate {}: probes of {} bytes would take more than a tenth of a port of {mbit} \
+                 Mbit/s; give --rate {} or less",
+                self.rate,
+                self.size,
+                (most_pps * 10.0).floor() / 10.0
+            );
+            anyhow::ensure!(
+                case.topology != Topology::Bulk || !case.is_full() || case.fills_s() <= FILLS_S,
+                "{}: a queue of {} packets would be full after {:.0} s; give a smaller --queue or \
+                 a larger --share",
+                case.name(),
+                case.queue,
+                case.fills_s()
+            );
         }
         Ok(())
     }

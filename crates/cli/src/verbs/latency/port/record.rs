@@ -35,9 +35,14 @@ pub fn measured(
         ("lost".to_owned(), found.trips.lost),
         ("dropped by the port's queue".to_owned(), u64::from(found.queued.drops)),
     ]);
+    // For other frames, as predicted.
+    let waits = case.waits(found.busy);
+    let wait_ns = |quantile| waits.quantile_ns(quantile);
     let details = Map::from_iter([
         ("cpu_share".to_owned(), found.trips.cpu_share.into()),
         ("bound".to_owned(), json!(case.bound())),
+        ("busy".to_owned(), found.busy.into()),
+        ("wait_ns".to_owned(), json!({"p50": wait_ns(0.5), "p99": wait_ns(0.99)})),
         ("bulk_offered".to_owned(), found.offered.into()),
         ("port_sent_packets".to_owned(), found.queued.packets.into()),
         ("port_sent_bytes".to_owned(), found.queued.bytes.into()),

@@ -1,7 +1,7 @@
 //! Round trips through a port for people.
 
 use super::Args;
-use millstream_lab::packets::port::{Limit, Line, Table, Topology, came_ns};
+use millstream_lab::packets::port::{Against, Limit, Line, Table, Topology, came_ns};
 use millstream_lab::picture::short_time;
 use std::fmt::Write;
 
@@ -12,36 +12,41 @@ pub fn table(args: &Args, table: &Table) -> String {
          each was due\nbulk of {} bytes an IP packet, a queue of {} packets\n",
         args.size, args.rate, args.bulk_bytes, args.queue
     );
+    let names = table.lines.iter().map(|line| line.case.name());
+    let width = names.map(|name| name.chars().count()).max().unwrap_or_default();
     let _ = writeln!(
         text,
-        "{:36} {:>9} {:>9} {:>9} {:>10} {:>17} {:>6} {:>5}",
-        "", "p50", "p99", "max", "p99 by", "measured over it", "busy", "lost"
+        "{:width$} {:>8} {:>8} {:>16} {:>8} {:>8} {:>16} {:>8} {:>5} {:>5}",
+        "", "p50", "by", "over it", "p99", "by", "over it", "max", "busy", "lost"
     );
-    table.lines.iter().for_each(|line| write_line(&mut text, line));
+    table.lines.iter().for_each(|line| write_line(&mut text, line, width));
     text += "\n";
     for line in &table.lines {
         let _ = writeln!(text, "{}: {}", line.case.name(), limit(table, line));
     }
-    text += "p99 by: that of separate ports, and the wait by the frames' times. busy: the port \
-             with the bulk.\n";
+    text += "\np50, p99, max: of those that came back, all repetitions together. by: predicted, \
+             the round trips\nover separate ports of the same repetition convolved with the waits by \
+             the frames' times; the\nmedian of the repetitions. over it: measured over predicted \
+             within a repetition, median (least to\nmost). busy: the port with the bulk.\n";
     text
 }
 
-fn write_line(text: &mut String, line: &Line) {
-    let _ = write!(text, "{:<36}", line.case.name());
-    for quantile in [0.5, 0.99, 1.0] {
-        let _ = write!(text, " {:>9}", short_time(came_ns(&line.histogram, line.lost, quantile)));
+fn write_line(text: &mut String, line: &Line, width: usize) {
+    let came = |quantile| {
+        let came_ns = came_ns(&line.histogram, line.lost, quantile);
+        came_ns.map_or("-".to_owned(), short_time)
+    };
+    let _ = write!(text, "{:<width$}", line.case.name());
+    for (quantile, against) in [(0.5, line.median), (0.99, line.tail)] {
+        let [by, over] =
+            against.map_or_else(Default::default, |Against { predicted_ns, ratio }| {
+                let over = format!("{:.2} ({:.2}-{:.2})", ratio.median, ratio.min, ratio.max);
+                [short_time(predicted_ns as u64), over]
+            });
+        let _ = write!(text, " {:>8} {by:>8} {over:>16}", came(quantile));
     }
-    let ratio = line.ratio.map_or(String::new(), |ratio| {
-        format!("{:.2} ({:.2}-{:.2})", ratio.median, ratio.min, ratio.max)
-    });
-    let _ = writeln!(
-        text,
-        " {:>10} {ratio:>17} {:>4.0} % {:>5}",
-        short_time(line.tail_predicted_ns as u64),
-        line.busy * 100.0,
-        line.lost
-    );
+    let busy = line.busy * 100.0;
+    let _ = writeln!(text, " {:>8} {busy:>3.0} % {:>5}", came(1.0), line.lost);
 }
 
 /// Whether the tail is bounded, and by what.
@@ -68,12 +73,14 @@ fn limit(table: &Table, line: &Line) -> String {
         }
         Limit::Wire => format!("bounded by the one frame on the wire, {wait}"),
     };
-    if line.case.topology == Topology::Separate || line.histogram.count() <= line.lost {
-        return said;
+    let apart_ns = table.longest_apart_ns(line.case.rate_bps);
+    match (apart_ns, line.longest_ns()) {
+        (Some(apart_ns), Some(longest_ns)) if line.case.topology != Topology::Separate => {
+            let over = longest_ns as f64 / (apart_ns as f64 + bound.wait_ns);
+            format!("{said}; the longest was {over:.2} of that and the longest apart")
+        }
+        _ => said,
     }
-    let apart_ns = table.longest_apart_ns(line.case.rate_bps) as f64;
-    let over = line.longest_ns() as f64 / (apart_ns + bound.wait_ns);
-    format!("{said}; the longest was {over:.2} of that and the longest apart")
 }
 
 fn frame(line: &Line, wait: &str) -> String {

@@ -15,7 +15,7 @@ use crate::wait::WaitArg;
 use millstream_lab::Measured;
 use millstream_lab::explain::TripWatch;
 use millstream_lab::packets::rows::{self, round_trip};
-use millstream_lab::packets::trips::trip;
+use millstream_lab::packets::trips::{PATIENCE, trip};
 use millstream_lab::packets::{Ground, Path, Round, Row, Stage, StageError, TripTable};
 use serde_json::json;
 use std::time::Instant;
@@ -164,6 +164,7 @@ impl TripArgs {
             rate_pps: self.probes_pps(),
             load_pps,
             fifo: self.ground.seats.fifo,
+            patience: PATIENCE,
         }
     }
 
