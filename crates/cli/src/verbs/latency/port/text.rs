@@ -25,9 +25,10 @@ pub fn table(args: &Args, table: &Table) -> String {
         let _ = writeln!(text, "{}: {}", line.case.name(), limit(table, line));
     }
     text += "\np50, p99, max: of those that came back, all repetitions together. by: predicted, \
-             the round trips\nover separate ports of the same repetition convolved with the waits by \
-             the frames' times; the\nmedian of the repetitions. over it: measured over predicted \
-             within a repetition, median (least to\nmost). busy: the port with the bulk.\n";
+             the round\ntrips over separate ports of the same repetition convolved with the waits \
+             by the frames' times;\nthe median of the repetitions. over it: measured over \
+             predicted within a repetition, median (least\nto most). \
+             busy: the port with the bulk.\n";
     text
 }
 
