@@ -5,6 +5,7 @@ mod common;
 
 use common::{Outcome, millstream};
 use serde_json::Value;
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -41,7 +42,15 @@ fn every_deadline_of_every_cpu_is_a_latency_or_counted() {
 #[test]
 fn the_parts_of_an_interrupt_sum_to_the_whole() {
     let args = ["latency", "irq", "--count", "100", "--samples", "1", "--json"];
-    let outcome = millstream(Path::new("/"), &args);
+    // Where a clock is read beside others' work, its relation to the other's is not known well
+    // enough now and then: the program says so, and what to do.
+    let again = |outcome: &Outcome| outcome.stdout.contains("well enough here; measure again");
+    let mut outcome = millstream(Path::new("/"), &args);
+    for _ in 0..9 {
+        if again(&outcome) {
+            outcome = millstream(Path::new("/"), &args);
+        }
+    }
     if outcome.stderr.contains("a CPU each") {
         eprintln!("skipped: there is one CPU only");
         return;
@@ -116,6 +125,14 @@ fn what_cannot_be_done_is_said() {
     assert!(outcome.stdout.contains("failed  a: timer | idle, start 1, tried 2 times: it ended"));
     lab(&["resume", "--store", "s"]).fails(1, gave_nothing);
     lab(&["resume", "x", "--store", "s"]).fails(1, "no run that begins with `x` can be taken up");
+    // What could not begin has not taken its name.
+    let named = ["run", "plan.toml", "--store", "s", "--name", "n"];
+    let nowhere = [&named[..], &["--records", "none/r.jsonl"]].concat();
+    lab(&nowhere).fails(1, "cannot write records to none/r.jsonl");
+    lab(&named).fails(1, "see above; `millstream lab resume 'n'");
+    lab(&named).fails(1, "there is a run `n` already");
+    let listed = lab(&["list", "--store", "s"]);
+    assert_eq!(listed.stdout.matches("failed  a: timer | idle, start 1").count(), 2, "each once");
     lab(&["run", "none.toml", "--store", "s"]).fails(1, "cannot read the plan none.toml");
     lab(&["compare", "x", "--store", "s"]).fails(1, "no run begins with `x`");
     lab(&["load", "none"]).fails(1, "no load profile `none`; there are idle, talk");
@@ -164,22 +181,37 @@ fn a_run_that_was_killed_is_taken_up_where_it_was() {
     std::fs::write(folder.path().join("plan.toml"), &plan).unwrap();
     let whole = ["run", "plan.toml", "--store", "whole", "--name", "r", "--records", "whole.jsonl"];
     lab(&whole).succeeds();
+    // Time enough to meet it in its midst.
+    let plan = plan.replace("settle_s = 0.0", "settle_s = 0.1");
+    std::fs::write(folder.path().join("plan.toml"), plan).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_millstream"));
     let args = ["lab", "run", "plan.toml", "--store", "s", "--name", "r", "--records", "r.jsonl"];
     command.args(args).current_dir(folder.path());
     let mut run = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let records_file = folder.path().join("r.jsonl");
     let lines = |file: &str| -> Vec<Value> {
         let text = std::fs::read_to_string(folder.path().join(file)).unwrap_or_default();
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     };
     common::eventually("the third start is kept", || lines("r.jsonl").len() >= 6);
+    let pid = rustix::process::Pid::from_child(&run);
+    rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    let alive = elsewhere(&["resume", "r"]);
+    // On a starved machine it may have come to its end before.
+    let is_done = run.try_wait().unwrap().is_some();
     run.kill().unwrap();
     run.wait().unwrap();
-    // Neither the file of the plan nor the folder matters any more.
+    if !is_done {
+        alive.fails(1, "another process carries the run `r` out now");
+    }
+    let mut file = std::fs::OpenOptions::new().append(true).open(&records_file).unwrap();
+    file.write_all(b"{\"torn").unwrap();
+    // The plan's file is not needed any more, and it does not matter where one is.
     std::fs::remove_file(folder.path().join("plan.toml")).unwrap();
     let outcome = elsewhere(&["resume", "r", "--json"]).succeeds().json();
     let known = outcome["results"]["known"].as_u64().unwrap();
-    assert!((2..12).contains(&known), "{outcome}");
+    assert!((3..=12).contains(&known), "{outcome}");
+    assert!(std::fs::read_to_string(&records_file).unwrap().contains("{\"torn\n"));
     assert_eq!(outcome["results"]["starts"], 12);
     // The same starts in the same order; of one that the kill met between store and file, only the
     // store knows.
@@ -195,4 +227,9 @@ fn a_run_that_was_killed_is_taken_up_where_it_was() {
     assert_eq!(count(0) + count(1), 24);
     let again = elsewhere(&["resume", "r", "--json"]).succeeds().json();
     assert_eq!(again["results"]["known"], 12, "nothing is missing");
+    let mut other = lines("r.jsonl").remove(0);
+    (other["sample"], other["environment"]["kernel_release"]) = (9.into(), "2.6.0".into());
+    std::fs::write(folder.path().join("other.jsonl"), other.to_string()).unwrap();
+    elsewhere(&["import", folder.path().join("other.jsonl").to_str().unwrap()]).succeeds();
+    elsewhere(&["resume", "r"]).fails(1, "another machine or kernel: the kernel was `2.6.0` and");
 }

@@ -8,10 +8,11 @@ use millstream_sys::folders;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Serialize;
 
-use crate::design::Known;
+use crate::design::{Known, Unit};
 use crate::record::{Record, RecordError};
 
 mod begun;
+mod held;
 
 pub use begun::Begun;
 
@@ -79,6 +80,9 @@ pub enum StoreError {
          `millstream lab resume`"
     )]
     Exists(String),
+    /// Another process carries it out.
+    #[error("another process carries the run `{0}` out now: wait for its end, or end it")]
+    Alive(String),
     /// A run of which nobody knows how it was begun.
     #[error(
         "no run that begins with `{0}` can be taken up: it was never begun with this store, or by \
@@ -124,6 +128,7 @@ pub struct Listed {
 pub struct Store {
     path: PathBuf,
     connection: Connection,
+    held: Option<held::Held>,
 }
 
 impl Store {
@@ -147,7 +152,7 @@ impl Store {
             .map_err(|source| StoreError::Folder { path: path.to_owned(), source })?;
         let fail = |source| StoreError::Sqlite { path: path.to_owned(), source };
         let connection = Connection::open(path).map_err(fail)?;
-        let store = Self { path: path.to_owned(), connection };
+        let store = Self { path: path.to_owned(), connection, held: None };
         let version = store.prepare().map_err(fail)?;
         if version > VERSION {
             return Err(StoreError::Newer { path: path.to_owned(), version });
@@ -184,9 +189,22 @@ impl Store {
     /// [`StoreError::Sqlite`]; [`StoreError::Record`] for one that says nothing of its machine;
     /// [`StoreError::Taken`] for one whose place in its run another has.
     pub fn add(&mut self, known: &Known) -> Result<usize, StoreError> {
+        self.put(None, known)
+    }
+
+    /// Adds what a start gave, all or nothing, in place of an earlier failure of that start.
+    ///
+    /// # Errors
+    /// As [`Store::add`].
+    pub fn keep(&mut self, unit: &Unit<'_>, given: &Known) -> Result<(), StoreError> {
+        self.put(Some(unit), given).map(drop)
+    }
+
+    fn put(&mut self, unit: Option<&Unit<'_>>, known: &Known) -> Result<usize, StoreError> {
         let fail = self.fail();
         let change = self.connection.transaction().map_err(&fail)?;
         let mut added = 0;
+        unit.map_or(Ok(()), |unit| begun::forget(&change, unit)).map_err(&fail)?;
         begun::add(&change, &known.failures).map_err(&fail)?;
         for record in &known.records {
             let kernel = record.environment.kernel_release.as_deref();

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use millstream_sys::CpuSet;
 use serde_json::Value;
 
+use super::bench::{Bench, Known, Trouble, Unit};
 use super::quiet::{Quiet, Watch};
-use super::run::{Bench, Known, Trouble, Unit};
 use crate::load::Running;
 use crate::record::{Document, Record};
 
@@ -16,7 +16,7 @@ use crate::record::{Document, Record};
 const TICK: Duration = Duration::from_millis(20);
 
 /// Keeps what a start gave; why not, in words.
-pub type Keep<'k> = Box<dyn FnMut(&Known) -> Result<(), String> + 'k>;
+pub type Keep<'k> = Box<dyn FnMut(&Unit<'_>, &Known) -> Result<(), String> + 'k>;
 
 /// This machine.
 pub struct Host<'h> {
@@ -103,8 +103,8 @@ impl Bench for Host<'_> {
         Ok(Known { records: self.take(unit)?, failures: Vec::new() })
     }
 
-    fn keep(&mut self, known: &Known) -> Result<(), String> {
-        (self.keep)(known)
+    fn keep(&mut self, unit: &Unit<'_>, given: &Known) -> Result<(), String> {
+        (self.keep)(unit, given)
     }
 
     fn ended(&self) -> bool {

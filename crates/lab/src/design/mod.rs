@@ -8,6 +8,7 @@
 //! and between starts is told apart ([`variance`]), and the run ends when the figure wanted is
 //! known well enough in every cell, or at the last round.
 
+mod bench;
 mod book;
 mod host;
 mod plan;
@@ -15,8 +16,9 @@ mod quiet;
 pub mod run;
 pub mod variance;
 
+pub use bench::{Bench, Known, Trouble, Unit};
 pub use host::{Host, Keep};
 pub use plan::{Cell, Plan, PlanError, PlannedMeasurement, Variant};
 pub use quiet::Quiet;
-pub use run::{Bench, Known, RunError, Trouble, Unit, run};
+pub use run::{RunError, run};
 pub use variance::{Precision, Spread};

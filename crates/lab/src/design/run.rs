@@ -6,9 +6,10 @@
 
 use serde::Serialize;
 
+use super::bench::{Bench, Known, Trouble, Unit};
 use super::book::Book;
 pub use super::book::Line;
-use super::plan::{Cell, Plan, PlanError};
+use super::plan::{Plan, PlanError};
 use crate::Failure;
 use crate::record::Record;
 
@@ -17,72 +18,6 @@ const TRIES: u32 = 2;
 
 /// So many starts of a cell that never gave a record, and it is left out of the rest of the run.
 const HOPELESS: u32 = 2;
-
-/// One fresh start of one cell.
-#[derive(Debug, Clone, Copy)]
-pub struct Unit<'a> {
-    /// What is measured.
-    pub cell: &'a Cell,
-    /// Which start of it, from 0.
-    pub restart: u32,
-    /// Which start of the run, from 0, and how many are foreseen.
-    pub number: (usize, usize),
-}
-
-/// Where a plan is carried out: a machine, or a test's imitation of one.
-pub trait Bench {
-    /// Starts the load and the program, and takes all samples: without their place in the run.
-    ///
-    /// # Errors
-    /// [`Trouble`].
-    fn start(&mut self, unit: &Unit<'_>) -> Result<Known, Trouble>;
-
-    /// Keeps for good what a start gave, all or none.
-    ///
-    /// # Errors
-    /// Why not, in words.
-    fn keep(&mut self, known: &Known) -> Result<(), String>;
-
-    /// Whether somebody asked to end.
-    fn ended(&self) -> bool;
-
-    /// Says of a record of a start of `cell` where it belongs.
-    fn place(&self, record: &mut Record, cell: &Cell) {
-        record.variant.clone_from(&cell.variant);
-        record.side = cell.side;
-        record.name.clone_from(&cell.name);
-        record.load.clone_from(&cell.load.name);
-    }
-
-    /// Whether a record that has its place is of a start of `cell`.
-    fn is_of(&self, record: &Record, cell: &Cell) -> bool {
-        record.variant == cell.variant && record.name == cell.name && record.load == cell.load.name
-    }
-}
-
-/// What a start gave, or what is known of a whole run.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Known {
-    /// Samples.
-    pub records: Vec<Record>,
-    /// Parts that gave none.
-    pub failures: Vec<Failure>,
-}
-
-/// Why a start gave nothing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Trouble {
-    /// It failed, in words; others may do better.
-    Start(String),
-    /// Nothing can be started here now, in words.
-    Place(String),
-}
-
-impl From<String> for Trouble {
-    fn from(reason: String) -> Self {
-        Self::Start(reason)
-    }
-}
 
 /// Why a run ended before its end.
 #[derive(Debug, thiserror::Error)]
@@ -138,6 +73,9 @@ pub fn run(
     // Of each cell that never gave a record: starts that failed.
     let mut hopes: Vec<Option<u32>> = vec![Some(0); cells.len()];
     let foreseen = cells.len() * plan.restarts as usize;
+    // The rounds before the last that is known did not end the run then, and do not now.
+    let begun = known.records.iter().map(|record| record.restart + 1).max().unwrap_or(0);
+    let restarts = plan.restarts.max(begun);
     let why = 'run: loop {
         for index in plan.order(rounds, cells.len()) {
             let cell = &cells[index];
@@ -155,10 +93,10 @@ pub fn run(
                 break 'run ASKED;
             }
             let number = (starts as usize, foreseen.max(starts as usize + 1));
-            let unit = Unit { cell, restart: rounds, number };
-            let (given, failed) = take(&unit, name, bench)?;
+            let unit = Unit { run: name, cell, restart: rounds, number };
+            let (given, failed) = take(&unit, bench)?;
             let Some(given) = given else { break 'run ASKED };
-            bench.keep(&given).map_err(RunError::Keep)?;
+            bench.keep(&unit, &given).map_err(RunError::Keep)?;
             failures.extend_from_slice(&given.failures);
             if given.records.is_empty() {
                 hopes[index] = hopes[index].map(|failed| failed + 1);
@@ -172,7 +110,7 @@ pub fn run(
         if hopes.iter().all(|hope| *hope == Some(HOPELESS)) {
             break "nothing gave a result";
         }
-        if rounds >= plan.restarts && starts > 0 && book.is_precise(plan.precision) {
+        if rounds >= restarts && starts > 0 && book.is_precise(plan.precision) {
             break "every figure is known well enough";
         }
         if rounds >= plan.restarts_max {
@@ -186,12 +124,8 @@ pub fn run(
 /// What a start gave, in its place, and how many tries failed before it. Of a start during which
 /// somebody asked to end there is nothing: the program was asked as well, and has cut short what
 /// would count as a whole sample.
-fn take(
-    unit: &Unit<'_>,
-    run: &str,
-    bench: &mut dyn Bench,
-) -> Result<(Option<Known>, u32), RunError> {
-    let (cell, restart) = (unit.cell, unit.restart);
+fn take(unit: &Unit<'_>, bench: &mut dyn Bench) -> Result<(Option<Known>, u32), RunError> {
+    let Unit { run, cell, restart, .. } = *unit;
     let mut failed = 0;
     loop {
         let outcome = bench.start(unit);
@@ -269,7 +203,7 @@ mod tests {
             Ok(Known { records: (0..2).map(sample).collect(), failures: Vec::new() })
         }
 
-        fn keep(&mut self, known: &Known) -> Result<(), String> {
+        fn keep(&mut self, _: &Unit<'_>, known: &Known) -> Result<(), String> {
             self.kept.extend_from_slice(&known.records);
             self.lost.extend_from_slice(&known.failures);
             Ok(())
@@ -380,6 +314,17 @@ mod tests {
         let known = Known { records: whole.kept, failures: Vec::new() };
         let outcome = super::run(&plan, "r", &known, &mut none).unwrap();
         assert_eq!((outcome.known, none.started), (32, 0));
+    }
+
+    #[test]
+    fn a_run_that_is_taken_up_does_not_end_before_the_last_round_that_is_known() {
+        let plan = Plan { restarts_max: 9, precision: 0.05, ..Plan::parse(PLAN).unwrap() };
+        let mut steady = fake(0);
+        assert_eq!(run(&plan, "r", &mut steady).unwrap().rounds, 4);
+        let later = Record { restart: 5, ..steady.kept[0].clone() };
+        let known = Known { records: [steady.kept, vec![later]].concat(), failures: Vec::new() };
+        let outcome = super::run(&plan, "r", &known, &mut fake(0)).unwrap();
+        assert_eq!((outcome.rounds, outcome.known, outcome.starts), (6, 33, 48));
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Runs as they were begun, so that one that was ended in its midst can be taken up.
 
+use super::held::Held;
 use super::{Store, StoreError};
 use crate::Failure;
-use crate::design::Known;
+use crate::design::{Known, Unit};
 use rusqlite::{Connection, params};
 use std::path::PathBuf;
 
@@ -33,13 +34,16 @@ pub struct Begun {
 }
 
 impl Store {
-    /// Keeps what is begun; it is none that is there.
+    /// Keeps what is begun, which this process holds until the store is closed. It is none that is
+    /// there, save one that gave nothing yet, not even a failure.
     ///
     /// # Errors
-    /// [`StoreError::Exists`]; [`StoreError::Sqlite`].
-    pub fn begin(&self, begun: &Begun) -> Result<(), StoreError> {
+    /// [`StoreError::Exists`]; [`StoreError::Alive`]; [`StoreError`].
+    pub fn begin(&mut self, begun: &Begun) -> Result<(), StoreError> {
+        self.held = None;
+        self.held = Some(Held::hold(&self.path, &begun.run)?);
         let query = "SELECT EXISTS (SELECT 1 FROM record WHERE run = ?1)
-                         OR EXISTS (SELECT 1 FROM begun WHERE run = ?1)";
+                         OR EXISTS (SELECT 1 FROM failure WHERE run = ?1)";
         let exists: bool = self
             .connection
             .query_row(query, [&begun.run], |row| row.get(0))
@@ -50,7 +54,7 @@ impl Store {
         let Begun { run, command, folder, plan } = begun;
         let command = serde_json::to_string(command).expect("a list of texts");
         let values = params![run, command, folder.to_string_lossy(), plan];
-        let insert = "INSERT INTO begun (run, command, folder, plan) VALUES (?1, ?2, ?3, ?4)";
+        let insert = "REPLACE INTO begun (run, command, folder, plan) VALUES (?1, ?2, ?3, ?4)";
         self.connection.execute(insert, values).map(drop).map_err(self.fail())
     }
 
@@ -82,15 +86,30 @@ impl Store {
         Ok(Begun { run, command, folder: folder.into(), plan })
     }
 
-    /// What is known of a run that is taken up. Starts that gave nothing are forgotten: they are
-    /// missing, and are made again.
+    /// What is known of a run that is taken up, which this process holds until the store is closed.
+    /// Starts that gave nothing are left out: they are missing, and are made again.
     ///
     /// # Errors
-    /// [`StoreError`].
+    /// [`StoreError::Alive`]; [`StoreError`].
     pub fn take_up(&mut self, run: &str) -> Result<Known, StoreError> {
-        let forget = "DELETE FROM failure WHERE run = ?1 AND NOT partial";
-        self.connection.execute(forget, [run]).map_err(self.fail())?;
-        Ok(Known { records: self.records(run, None)?, failures: self.failures(run)? })
+        self.held = None;
+        self.held = Some(Held::hold(&self.path, run)?);
+        let mut failures = self.failures(run)?;
+        failures.retain(|failure| failure.partial);
+        Ok(Known { records: self.records(run, None)?, failures })
+    }
+
+    /// Runs of which nothing gave a record, by name.
+    ///
+    /// # Errors
+    /// [`StoreError::Sqlite`].
+    pub fn without_records(&self) -> Result<Vec<String>, StoreError> {
+        let query = || -> rusqlite::Result<Vec<String>> {
+            let query = "SELECT run FROM begun UNION SELECT run FROM failure
+                         EXCEPT SELECT run FROM record ORDER BY run";
+            self.connection.prepare(query)?.query_map([], |row| row.get(0))?.collect()
+        };
+        query().map_err(self.fail())
     }
 
     /// The starts of a run that gave nothing.
@@ -105,6 +124,15 @@ impl Store {
         let lines = query().map_err(self.fail())?;
         Ok(lines.iter().filter_map(|line| Failure::of_line(line)).collect())
     }
+}
+
+/// Forgets that a start gave nothing.
+pub(super) fn forget(connection: &Connection, unit: &Unit<'_>) -> rusqlite::Result<()> {
+    let Unit { run, cell, restart, .. } = unit;
+    let forget = "DELETE FROM failure WHERE run = ?1 AND variant = ?2 AND name = ?3 AND load = ?4
+                      AND restart = ?5 AND NOT partial";
+    let place = params![run, cell.variant, cell.name, cell.load.name, restart];
+    connection.execute(forget, place).map(drop)
 }
 
 /// Adds failures; one in the same place gives way.
@@ -123,6 +151,7 @@ pub(super) fn add(connection: &Connection, failures: &[Failure]) -> rusqlite::Re
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::design::Plan;
     use crate::record::tests::record;
 
     fn begun(run: &str) -> Begun {
@@ -136,12 +165,12 @@ mod tests {
         let path = folder.path().join("s");
         let mut store = Store::open(&path).unwrap();
         store.begin(&begun("night 1")).unwrap();
+        store.begin(&begun("night 1")).expect("it gave nothing yet");
         store.begin(&begun("night 2")).unwrap();
-        let error = store.begin(&begun("night 1")).unwrap_err().to_string();
-        assert!(error.contains("lab resume"), "{error}");
         let failure = |name: &str, partial| Failure {
             run: "night 2".to_owned(),
             name: name.to_owned(),
+            load: "idle".to_owned(),
             partial,
             ..Failure::default()
         };
@@ -152,11 +181,58 @@ mod tests {
         let mut store = Store::open(&path).unwrap();
         assert_eq!(store.failures("night 2").unwrap(), failures);
         assert_eq!(store.begun("last").unwrap(), begun("night 2"));
+        assert_eq!(store.without_records().unwrap(), ["night 1"]);
         assert_eq!(store.begun("night 1").unwrap(), begun("night 1"));
         assert!(matches!(store.begun("night"), Err(StoreError::Several { .. })));
         assert!(matches!(store.begun("day"), Err(StoreError::NotBegun(_))));
         let known = store.take_up("night 2").unwrap();
         assert_eq!(known, Known { records, failures: failures[1..].to_vec() });
+        assert_eq!(store.failures("night 2").unwrap(), failures, "until the start is made again");
+        let error = store.begin(&begun("night 2")).unwrap_err().to_string();
+        assert!(error.contains("lab resume"), "{error}");
+        let plan = "name = \"p\"\nmeasurement = [{ name = \"boot\", args = [] }]";
+        let cell = Plan::parse(plan).unwrap().cells().unwrap().remove(0);
+        let unit = Unit { run: "night 2", cell: &cell, restart: 0, number: (0, 1) };
+        store.keep(&unit, &known).unwrap();
         assert_eq!(store.failures("night 2").unwrap(), failures[1..]);
+    }
+
+    #[test]
+    fn who_has_a_run_in_hand_has_it_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let [mut first, mut second] = [(); 2].map(|()| Store::open(&path).unwrap());
+        first.begin(&begun("a b")).unwrap();
+        let alive = |result: Result<(), _>| matches!(result, Err(StoreError::Alive(_)));
+        assert!(alive(second.take_up("a b").map(drop)));
+        assert!(alive(second.begin(&begun("a b"))));
+        second.begin(&begun("a_b")).unwrap();
+        drop(first);
+        second.take_up("a b").unwrap();
+        drop(second);
+        let names = std::fs::read_dir(folder.path()).unwrap().map(|one| one.unwrap().file_name());
+        assert_eq!(names.collect::<Vec<_>>(), ["s"], "no lock is left");
+    }
+
+    #[test]
+    fn a_store_of_the_first_version_is_gone_on_with() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let old = crate::Record { run: "old".to_owned(), ..record("timer", &[5]) };
+        let mut store = Store::open(&path).unwrap();
+        store.add(&Known { records: vec![old.clone()], failures: Vec::new() }).unwrap();
+        store.connection.execute_batch("DROP TABLE begun; DROP TABLE failure").unwrap();
+        store.connection.pragma_update(None, "user_version", 1).unwrap();
+        drop(store);
+        let mut store = Store::open(&path).unwrap();
+        assert_eq!(store.records("old", None).unwrap(), [old]);
+        assert!(matches!(store.begin(&begun("old")), Err(StoreError::Exists(_))));
+        assert!(matches!(store.begun("old"), Err(StoreError::NotBegun(_))));
+        store.begin(&begun("new")).unwrap();
+        let new = crate::Record { run: "new".to_owned(), ..record("timer", &[6]) };
+        let failures = vec![Failure { run: "new".to_owned(), ..Failure::default() }];
+        store.add(&Known { records: vec![new], failures: failures.clone() }).unwrap();
+        assert_eq!(store.failures("new").unwrap(), failures);
+        assert_eq!(store.list().unwrap().len(), 2);
     }
 }

@@ -70,19 +70,20 @@ struct Side {
 /// Succeeds when every boot gave its records.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let store = args.store.open()?;
-    let planned = args.planned.begin(Some(&store))?;
+    let planned = args.planned.read()?;
     carry_on(&args, planned, store)
 }
 
 /// The rest of a run, which is all of it when it begins.
-pub fn carry_on(args: &Args, planned: Planned, store: Store) -> anyhow::Result<Report> {
+pub fn carry_on(args: &Args, mut planned: Planned, mut store: Store) -> anyhow::Result<Report> {
     interrupt::install();
-    let Planned { plan, name, known } = planned;
     let sides = sides(&args.guest)?;
+    recognise(&planned, &sides)?;
+    planned.begin(&mut store)?;
+    let Planned { plan, name, known, .. } = planned;
     let boots = boots(&plan, &sides, args.boots);
     note(format_args!("run     {name}"));
     let mut guests = Guests { options: &args.guest, plan: &plan, sides: &sides, store };
-    guests.recognise(&known.records)?;
     let outcome = carry_out(&boots, &name, &known, &mut guests)?;
     let text =
         table(&boots, &outcome) + "see `millstream lab compare last` and `lab report last`\n";
@@ -127,6 +128,30 @@ fn sides(options: &Options) -> anyhow::Result<Vec<Side>> {
     Ok(sides)
 }
 
+/// Makes sure that the kernels are those of records that are known.
+fn recognise(planned: &Planned, sides: &[Side]) -> anyhow::Result<()> {
+    for record in &planned.known.records {
+        let index = side(&planned.plan, record) as usize;
+        let label = sides.get(index).map(|side| side.label.as_str());
+        ensure!(
+            label.is_some_and(|label| is_under(label, &record.variant)),
+            "the run has records of {}, and that kernel is {} by now: begin another run",
+            record.variant,
+            label.unwrap_or("none of those given")
+        );
+    }
+    Ok(())
+}
+
+/// Which of the kernels a record is of.
+fn side(plan: &Plan, record: &Record) -> u32 {
+    record.side / variants(plan)
+}
+
+fn variants(plan: &Plan) -> u32 {
+    plan.variants.len().max(1) as u32
+}
+
 /// Guests as the place where a plan is carried out: every start is a boot.
 struct Guests<'g> {
     options: &'g Options,
@@ -136,29 +161,6 @@ struct Guests<'g> {
 }
 
 impl Guests<'_> {
-    /// Which of the kernels a record is of.
-    fn side(&self, record: &Record) -> u32 {
-        record.side / self.variants()
-    }
-
-    fn variants(&self) -> u32 {
-        self.plan.variants.len().max(1) as u32
-    }
-
-    /// Makes sure that the kernels are those of records that are known.
-    fn recognise(&self, known: &[Record]) -> anyhow::Result<()> {
-        for record in known {
-            let label = self.sides.get(self.side(record) as usize).map(|side| &side.label);
-            ensure!(
-                label.is_some_and(|label| record.variant.starts_with(label)),
-                "the run has records of {}, and that kernel is {} by now: begin another run",
-                record.variant,
-                label.map_or("none of those given", String::as_str)
-            );
-        }
-        Ok(())
-    }
-
     /// Boots a kernel once, and takes what everything in the plan gives.
     fn boot(&self, side: &Side, round: u32) -> anyhow::Result<Known> {
         let mut inner = self.plan.clone();
@@ -183,6 +185,7 @@ impl Guests<'_> {
             bail!("the plan failed: {}", why.unwrap_or("--console shows why"));
         }
         ensure!(!records.is_empty(), "the plan gave no record");
+        failures.extend(missing(&inner, &records, &failures)?);
         for failure in &mut failures {
             failure.variant = within(&side.label, &failure.variant);
         }
@@ -191,6 +194,30 @@ impl Guests<'_> {
         note(format_args!("        {}: {count} records{but} in {took} s", side.label));
         Ok(Known { records, failures })
     }
+}
+
+/// Cells of a guest's plan of which it said nothing at all: it ended before.
+fn missing(plan: &Plan, records: &[Record], failures: &[Failure]) -> anyhow::Result<Vec<Failure>> {
+    let told = |cell: &Cell| {
+        let is = |variant: &str, name: &str, load: &str| {
+            (variant, name, load) == (&*cell.variant, &*cell.name, &*cell.load.name)
+        };
+        records.iter().any(|one| is(&one.variant, &one.name, &one.load))
+            || failures.iter().any(|one| is(&one.variant, &one.name, &one.load))
+    };
+    let failure = |cell: Cell| Failure {
+        variant: cell.variant,
+        name: cell.name,
+        load: cell.load.name,
+        reason: "the boot ended before it".to_owned(),
+        ..Failure::default()
+    };
+    Ok(plan.cells()?.into_iter().filter(|cell| !told(cell)).map(failure).collect())
+}
+
+/// Whether a variant is one under this kernel.
+pub(super) fn is_under(label: &str, variant: &str) -> bool {
+    variant.strip_prefix(label).is_some_and(|rest| rest.is_empty() || rest.starts_with(", "))
 }
 
 /// The name of a plan's variant under a kernel.
@@ -215,8 +242,8 @@ impl Bench for Guests<'_> {
         })
     }
 
-    fn keep(&mut self, known: &Known) -> Result<(), String> {
-        self.store.add(known).map(drop).map_err(|error| error.to_string())
+    fn keep(&mut self, unit: &Unit<'_>, given: &Known) -> Result<(), String> {
+        self.store.keep(unit, given).map_err(|error| error.to_string())
     }
 
     fn ended(&self) -> bool {
@@ -225,11 +252,11 @@ impl Bench for Guests<'_> {
 
     /// Measurement and load are the guest's, the kernel comes before its variant.
     fn place(&self, record: &mut Record, cell: &Cell) {
-        record.side += cell.side * self.variants();
+        record.side += cell.side * variants(self.plan);
         record.variant = within(&cell.variant, &record.variant);
     }
 
     fn is_of(&self, record: &Record, cell: &Cell) -> bool {
-        self.side(record) == cell.side
+        side(self.plan, record) == cell.side
     }
 }

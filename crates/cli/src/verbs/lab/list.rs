@@ -19,6 +19,12 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     let store = args.store.open()?;
     let runs = store.list()?;
     let (mut text, mut failures) = (String::new(), Vec::new());
+    let mut tell = |run: &str, text: &mut String| -> anyhow::Result<()> {
+        let of_run = store.failures(run)?;
+        *text += &failed(&of_run);
+        failures.extend(of_run);
+        Ok(())
+    };
     for (index, run) in runs.iter().enumerate() {
         let variant = if run.variant.is_empty() { "" } else { "/" };
         let _ = writeln!(
@@ -32,14 +38,20 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
             run.names,
             run.loads
         );
-        if runs.get(index + 1).is_none_or(|next| next.run != run.run) {
-            let of_run = store.failures(&run.run)?;
-            text += &failed(&of_run);
-            failures.extend(of_run);
+        if runs[index + 1..].iter().all(|later| later.run != run.run) {
+            tell(&run.run, &mut text)?;
         }
     }
-    if runs.is_empty() {
+    let empty = store.without_records()?;
+    for run in &empty {
+        let _ = writeln!(text, "{run:<44}   no records");
+        tell(run, &mut text)?;
+    }
+    if runs.is_empty() && empty.is_empty() {
         let _ = writeln!(text, "{} holds no run yet", store.path().display());
     }
-    Ok(Report::done(text, json!({ "store": store.path(), "runs": runs, "failures": failures })))
+    let results = json!({
+        "store": store.path(), "runs": runs, "without_records": empty, "failures": failures,
+    });
+    Ok(Report::done(text, results))
 }

@@ -25,23 +25,30 @@ pub struct Planned {
     pub name: String,
     /// What is known of it already.
     pub known: Known,
+    /// What is to be begun; none of a run that is taken up.
+    pub begun: Option<Begun>,
+}
+
+impl Planned {
+    /// Begins the run in the store, when nothing else can fail: its name is taken from then on.
+    pub fn begin(&mut self, store: &mut Store) -> anyhow::Result<()> {
+        Ok(self.begun.take().map_or(Ok(()), |begun| store.begin(&begun))?)
+    }
 }
 
 impl PlanArgs {
-    /// Reads the plan and names the run, which begins in the store.
-    pub fn begin(&self, store: Option<&Store>) -> anyhow::Result<Planned> {
+    /// Reads the plan and names the run.
+    pub fn read(&self) -> anyhow::Result<Planned> {
         let text = std::fs::read_to_string(&self.plan)
             .with_context(|| format!("cannot read the plan {}", self.plan.display()))?;
         let plan = Plan::parse(&text)?;
         let name = self.name.clone().unwrap_or_else(|| format!("{} {}", plan.name, now()));
         anyhow::ensure!(!name.contains('/') && !name.is_empty(), "--name {name}: without a slash");
-        if let Some(store) = store {
-            let command = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
-            let folder = std::env::current_dir().context("the current folder")?;
-            let (run, command) = (name.clone(), command.collect());
-            store.begin(&Begun { run, command, folder, plan: text })?;
-        }
-        Ok(Planned { plan, name, known: Known::default() })
+        let command = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+        let folder = std::env::current_dir().context("the current folder")?;
+        let (run, command) = (name.clone(), command.collect());
+        let begun = Some(Begun { run, command, folder, plan: text });
+        Ok(Planned { plan, name, known: Known::default(), begun })
     }
 }
 

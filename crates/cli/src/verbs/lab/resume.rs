@@ -7,7 +7,10 @@ use crate::output::{Report, note};
 use crate::{Cli, Verb};
 use anyhow::{Context, bail};
 use clap::Parser;
+use millstream_lab::Record;
 use millstream_lab::design::Plan;
+use millstream_sys::Environment;
+use std::path::Path;
 
 /// Goes on with a run of `lab run` or `lab kernels` that was interrupted, killed, or in which
 /// starts gave nothing.
@@ -32,6 +35,7 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<Report> {
     let mut store = args.store.open()?;
     let begun = store.begun(&args.run)?;
+    let known = store.take_up(&begun.run)?;
     // Paths in its command line start there.
     let folder = || format!("the run was begun in {}", begun.folder.display());
     std::env::set_current_dir(&begun.folder).with_context(folder)?;
@@ -39,12 +43,39 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     let Ok(Cli { verb: Verb::Lab(lab), .. }) = Cli::try_parse_from(&begun.command) else {
         bail!("this millstream does not understand how the run was begun: {:?}", begun.command);
     };
-    let known = store.take_up(&begun.run)?;
     note(format_args!("resume  {} records are known", known.records.len()));
-    let planned = Planned { plan, name: begun.run, known };
+    let planned = Planned { plan, name: begun.run, known, begun: None };
     match lab.what {
-        What::Run(args) => plain::carry_on(&args, planned, Some(store)),
+        What::Run(args) => {
+            same_machine(&planned.known.records)?;
+            plain::carry_on(&args, planned, Some(store))
+        }
         What::Kernels(args) => kernels::carry_on(&args, planned, store),
         _ => bail!("{:?} began no run", begun.command),
     }
+}
+
+/// Makes sure that figures of two machines, or of two kernels, do not become one.
+fn same_machine(known: &[Record]) -> anyhow::Result<()> {
+    let now = Environment::read(Path::new("/"), "");
+    for Record { environment: then, .. } in known {
+        let differs = [
+            ("processor", &then.cpu_model, &now.cpu_model),
+            ("kernel", &then.kernel_release, &now.kernel_release),
+            ("kernel's build", &then.kernel_version, &now.kernel_version),
+            ("kernel's command line", &then.kernel_command_line, &now.kernel_command_line),
+        ]
+        .into_iter()
+        .find(|(_, then, now)| then != now);
+        let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
+        if let Some((what, then, now)) = differs {
+            bail!(
+                "the run was measured on another machine or kernel: the {what} was `{}` and is \
+                 `{}` now; go on there, or begin another run",
+                text(then),
+                text(now)
+            );
+        }
+    }
+    Ok(())
 }

@@ -10,14 +10,15 @@ use crate::program;
 use anyhow::Context;
 use millstream_lab::Failure;
 use millstream_lab::design::run::{Line, Outcome};
-use millstream_lab::design::{Host, Known, Plan, run as carry_out};
+use millstream_lab::design::{Host, Known, Plan, Unit, run as carry_out};
 use millstream_lab::picture::short_time;
 use millstream_lab::store::Store;
 use millstream_sys::thread::allowed_cpus;
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Carries out a plan: every measurement beside every load, from several fresh starts in random
@@ -49,16 +50,21 @@ pub struct Args {
 /// Succeeds when the plan was carried out to its end.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let store = if args.no_store { None } else { Some(args.store.open()?) };
-    let planned = args.planned.begin(store.as_ref())?;
+    let planned = args.planned.read()?;
     carry_on(&args, planned, store)
 }
 
 /// The rest of a run, which is all of it when it begins.
-pub fn carry_on(args: &Args, planned: Planned, mut store: Option<Store>) -> anyhow::Result<Report> {
+pub fn carry_on(
+    args: &Args,
+    mut planned: Planned,
+    mut store: Option<Store>,
+) -> anyhow::Result<Report> {
     interrupt::install();
-    let Planned { plan, name, known } = planned;
     let is_stored = store.is_some();
-    let mut file = args.records.as_ref().map(open_records).transpose()?;
+    let mut file = args.records.as_deref().map(open_records).transpose()?;
+    store.as_mut().map_or(Ok(()), |store| planned.begin(store))?;
+    let Planned { plan, name, known, .. } = planned;
     let mut live = Live::new();
     let mut host = Host {
         program: |args| program::command(args),
@@ -67,7 +73,7 @@ pub fn carry_on(args: &Args, planned: Planned, mut store: Option<Store>) -> anyh
         measured: plan.measured_cpus.clone(),
         settle: Duration::from_secs_f64(plan.settle_s),
         quiet: plan.quiet(),
-        keep: Box::new(|known| keep(known, store.as_mut(), file.as_mut())),
+        keep: Box::new(|unit, given| keep(unit, given, store.as_mut(), file.as_mut())),
         ended: interrupt::asked,
         progress: Box::new(|unit| {
             let (cell, (done, all)) = (unit.cell, unit.number);
@@ -87,14 +93,31 @@ pub fn carry_on(args: &Args, planned: Planned, mut store: Option<Store>) -> anyh
     Ok(Report { text, results: serde_json::to_value(&outcome)?, failure })
 }
 
-fn open_records(path: &PathBuf) -> anyhow::Result<File> {
-    let file = OpenOptions::new().append(true).create(true).open(path);
-    file.with_context(|| format!("cannot write records to {}", path.display()))
+fn open_records(path: &Path) -> anyhow::Result<File> {
+    let open = || {
+        let mut file = OpenOptions::new().append(true).create(true).open(path)?;
+        let about = file.metadata()?;
+        if about.is_file() && about.len() > 0 {
+            let mut last = [0];
+            File::open(path)?.read_exact_at(&mut last, about.len() - 1)?;
+            // Whoever wrote there was killed in the midst of a line: the next is one of its own.
+            if last != *b"\n" {
+                file.write_all(b"\n")?;
+            }
+        }
+        Ok::<_, std::io::Error>(file)
+    };
+    open().with_context(|| format!("cannot write records to {}", path.display()))
 }
 
-fn keep(known: &Known, store: Option<&mut Store>, file: Option<&mut File>) -> Result<(), String> {
+fn keep(
+    unit: &Unit<'_>,
+    known: &Known,
+    store: Option<&mut Store>,
+    file: Option<&mut File>,
+) -> Result<(), String> {
     // What is in the store only is no harm; what is in the file only would be measured twice.
-    store.map_or(Ok(0), |store| store.add(known)).map_err(|error| error.to_string())?;
+    store.map_or(Ok(()), |store| store.keep(unit, known)).map_err(|error| error.to_string())?;
     if let Some(file) = file {
         let failures = known.failures.iter().map(|failure| failure.to_line() + "\n");
         let records = known.records.iter().map(|record| record.to_line() + "\n");

@@ -1,5 +1,6 @@
 //! What is compared or reported: sets of records, as the command line names them.
 
+use super::kernels::is_under;
 use super::place::StoreArgs;
 use anyhow::Context;
 use millstream_lab::compare::Set;
@@ -43,8 +44,12 @@ impl SetArgs {
                 text.lines().filter_map(Failure::of_line).collect()
             } else {
                 let store = self.store.open()?;
-                let run = name.split_once('/').map_or(name.as_str(), |(run, _)| run);
-                store.failures(&store.find(run)?)?
+                let (run, variant) = run_and_variant(name);
+                let mut failures = store.failures(&store.find(run)?)?;
+                // A boot that failed is missing from every variant under its kernel.
+                let is_of = |one: &Failure| variant.is_none_or(|it| is_under(&one.variant, it));
+                failures.retain(is_of);
+                failures
             };
             let new: Vec<_> = found.into_iter().filter(|one| !failures.contains(one)).collect();
             failures.extend(new);
@@ -60,14 +65,15 @@ impl SetArgs {
             return Ok(records);
         }
         let store = self.store.open()?;
-        let (run, variant) = match name.split_once('/') {
-            Some((run, variant)) => (run, Some(variant)),
-            None => (name, None),
-        };
+        let (run, variant) = run_and_variant(name);
         let run = store.find(run)?;
         let records = store.records(&run, variant)?;
         let variant = variant.unwrap_or_default();
         anyhow::ensure!(!records.is_empty(), "the run `{run}` has no variant `{variant}`");
         Ok(records)
     }
+}
+
+fn run_and_variant(name: &str) -> (&str, Option<&str>) {
+    name.split_once('/').map_or((name, None), |(run, variant)| (run, Some(variant)))
 }
