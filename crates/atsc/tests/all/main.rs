@@ -1,0 +1,14 @@
+//! The receiver and the transmitter, from outside. One program holds all of these tests: linking is what costs.
+
+mod captures;
+mod common;
+mod drawn;
+mod echoes;
+mod graph;
+mod in_step;
+mod loopback;
+mod moves;
+mod no_signal;
+mod spoilt;
+mod steady_state;
+mod transmitter;

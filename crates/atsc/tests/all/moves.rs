@@ -1,0 +1,80 @@
+//! The receiver's graph, moved from plan to plan while it decodes.
+
+use millstream_atsc::blocks::register;
+use millstream_flow::{GraphFile, MoveError, Partition, Plan, Registry, WaitMode};
+use std::path::Path;
+
+const MOVES: usize = 100;
+
+/// xorshift64 (Marsaglia 2003).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 32) as usize % limit
+    }
+
+    /// Every block in one of up to four partitions.
+    fn plan(&mut self, blocks: &[String]) -> Plan {
+        let mut parts = vec![Vec::new(); 1 + self.below(4)];
+        for block in blocks {
+            let part = self.below(parts.len());
+            parts[part].push(block.clone());
+        }
+        let partitions = parts.into_iter().enumerate().filter(|(_, blocks)| !blocks.is_empty());
+        let partition = |(index, blocks)| Partition {
+            name: format!("part-{index}"),
+            blocks,
+            cpu: None,
+            wait: WaitMode::Park,
+        };
+        Plan { partitions: partitions.map(partition).collect(), ..Plan::default() }
+    }
+}
+
+/// Decodes a capture, and gives what it wrote; `moves` of them on the way.
+fn decode(capture: &Path, random: &mut Random, moves: usize) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("out.ts");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../graphs/atsc-rx.toml");
+    let file = GraphFile::read(&path).unwrap();
+    let mut registry = Registry::builtin();
+    let _monitors = register(&mut registry);
+    let set = [format!("in={}", capture.display()), format!("out={}", output.display())];
+    let graph = file.build(&registry, &set).unwrap();
+    let blocks: Vec<String> = graph.block_names().map(str::to_owned).collect();
+    let mut running = graph.start(file.plan()).unwrap();
+    let samples = capture.metadata().unwrap().len() / 4;
+    for number in 0..moves {
+        // Spread over the first nine tenths.
+        let due = samples * 9 / 10 * number as u64 / moves as u64;
+        while running.snapshot().blocks[1].items_in < due {
+            std::thread::yield_now();
+        }
+        match running.repartition(&random.plan(&blocks)) {
+            Ok(_) => {}
+            Err(MoveError::Ended) => panic!("it ended after {number} moves"),
+            Err(error) => panic!("move {number}: {error}"),
+        }
+    }
+    running.wait().unwrap();
+    std::fs::read(&output).unwrap()
+}
+
+#[test]
+fn a_hundred_moves_while_it_decodes_change_no_byte() {
+    let seed = std::env::var("MILLSTREAM_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = seed.unwrap_or(0x8b5b_a75c_u64);
+    println!("seed {seed} (set MILLSTREAM_SEED to change it)");
+    let mut random = Random(seed | 1);
+    let Some(capture) = crate::common::capture("8vsb-cn30-cfo2kHz-3ppm-6.25MSps.sc16") else {
+        return;
+    };
+    let moved = decode(&capture, &mut random, MOVES);
+    let unmoved = decode(&capture, &mut random, 0);
+    println!("{} bytes with {MOVES} moves, {} without", moved.len(), unmoved.len());
+    assert!(unmoved.len() > 1_000_000 && moved == unmoved, "the streams differ");
+}

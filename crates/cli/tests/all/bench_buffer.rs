@@ -1,0 +1,89 @@
+//! `millstream bench buffer`: the talk's figures, as a person asks for them.
+
+use crate::common::millstream;
+use std::path::Path;
+
+const RATE: [&str; 4] = ["bench", "buffer", "--rate", "250e6"];
+
+#[test]
+fn a_buffer_of_64k_samples_holds_for_80_us_and_fails_for_300_us() {
+    let folder = Path::new("/");
+    let ask = |latency| {
+        let rest = ["--samples", "65536", "--latency", latency, "--json"];
+        millstream(folder, &[&RATE[..], &rest].concat())
+    };
+    let holds = ask("80e-6").succeeds().json()["results"].take();
+    assert_eq!((&holds["holds"], &holds["samples_needed"]), (&true.into(), &20_000.into()));
+    assert_eq!(holds["bytes"], 262_144);
+    assert!((holds["slack_s"].as_f64().unwrap() - 262.144e-6).abs() < 1e-12);
+    let outcome = ask("300e-6");
+    let fails = outcome.fails(1, "the buffer does not hold: up to 218.5 MS/s it would").json();
+    assert_eq!(fails["results"]["samples_needed"], 75_000);
+}
+
+#[test]
+fn a_link_says_what_two_channels_take_of_it() {
+    let rest = ["--latency", "80e-6", "--channels", "2", "--link", "20e9"];
+    let outcome = millstream(Path::new("/"), &[&RATE[..], &rest].concat());
+    let text = &outcome.succeeds().stdout;
+    assert!(text.contains("80.0 µs at 250 MS/s take 20000 samples (78 KiB)"), "{text}");
+    assert!(text.contains("2 of them over 20 Gb/s: samples 80.0 %, with headers 80.7 %"), "{text}");
+}
+
+#[test]
+fn a_histogram_and_a_probability_give_the_buffer() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = r#"{"results": {"histogram":
+        {"min_ns": 1000, "max_ns": 300000, "classes_ns": [[1000, 999], [300000, 1]]}}}"#;
+    std::fs::write(folder.path().join("latency.json"), text).unwrap();
+    let ask = |probability| {
+        let rest = ["--histogram", "latency.json", "--probability", probability];
+        millstream(folder.path(), &[&RATE[..], &rest].concat())
+    };
+    // The upper edge of a histogram's class: 1007 ns.
+    let outcome = ask("1e-2");
+    let text = &outcome.succeeds().stdout;
+    assert!(text.starts_with("1.0 µs at 250 MS/s take 252 samples"), "{text}");
+    ask("1e-6").fails(1, "1000 measured latencies say nothing about one in 1000000");
+    std::fs::write(folder.path().join("latency.json"), "{}").unwrap();
+    ask("1e-2").fails(1, "latency.json holds no histogram: give what");
+}
+
+#[test]
+fn a_question_without_an_unknown_is_refused() {
+    for (args, part) in [
+        (&[][..], "--samples <N>"),
+        (&["--histogram", "x"], "--probability <P>"),
+        (&["--latency", "1", "--mtu", "0"], "0 is not in 1..=65535"),
+        (&["--latency", "-1"], "give a number above 0"),
+    ] {
+        millstream(Path::new("/"), &[&RATE[..], args].concat()).fails(2, part);
+    }
+    let small = [&RATE[..], &["--latency", "1", "--mtu", "47"]].concat();
+    millstream(Path::new("/"), &small).fails(1, "an MTU of 47 bytes leaves no room");
+}
+
+/// Where the buffer holds the radio's time runs 10 000 times slower: nothing that this machine does
+/// takes 2.6 s. Where it does not, nothing that this machine does makes it hold.
+#[test]
+fn a_radio_agrees_with_the_law_on_both_sides_of_it() {
+    let folder = Path::new("/");
+    let ask = |latency, milliseconds, scale| {
+        let buffer = ["--samples", "65536", "--latency", latency, "--check", "--json"];
+        let check = ["--time-scale", scale, "--check-ms", milliseconds];
+        millstream(folder, &[&RATE[..], &buffer, &check].concat())
+    };
+    for (latency, milliseconds, scale, holds) in
+        [("20e-6", "0.3", "1e-4", true), ("600e-6", "6", "2e-3", false)]
+    {
+        let results = ask(latency, milliseconds, scale).succeeds().json()["results"].take();
+        assert_eq!(results["holds"], holds);
+        let trials = results["trials"].as_array().unwrap();
+        assert_eq!(trials.len(), 2, "{results}");
+        for trial in trials {
+            assert_eq!(trial["outcome"]["holds"], holds, "{trial}");
+            let samples = trial["outcome"]["buffer_samples"].as_u64().unwrap();
+            assert!(samples.abs_diff(65_536) <= 2_000, "{trial}");
+        }
+    }
+}

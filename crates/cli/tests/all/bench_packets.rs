@@ -1,0 +1,132 @@
+//! `millstream bench packets` and `latency udp|link`: what they count, not how quick they are.
+
+use crate::common::{Running, command, eventually, is_alive, millstream};
+use serde_json::Value;
+use std::path::Path;
+
+const QUICK: [&str; 8] =
+    ["bench", "packets", "--repeat", "2", "--duration", "0.05", "--size", "1514"];
+
+#[test]
+fn without_rights_kernel_sockets_are_measured_on_loopback() {
+    let args = ["--loopback", "--json"];
+    let outcome = millstream(Path::new("/"), &[&QUICK[..], &args].concat());
+    let document = outcome.succeeds().json();
+    let lines = lines(&document);
+    assert!(lines.len() >= 5, "{document}");
+    for line in lines {
+        assert!(line["refused"].is_null(), "{line}");
+        assert_eq!(line["runs"].as_array().unwrap().len(), 2);
+        for run in line["runs"].as_array().unwrap() {
+            let run = &run[1];
+            assert!(run["rate_pps"].as_f64().unwrap() > 0.0, "{run}");
+            let count = |name: &str| run[name].as_u64().unwrap();
+            assert!(count("received") <= count("sent"), "{run}");
+        }
+    }
+    assert_eq!(lines[0]["name"], "kernel UDP");
+    assert_eq!(lines[0]["ratio"]["median"], 1.0);
+}
+
+#[test]
+fn the_base_alone_is_no_success() {
+    let once = ["--loopback", "--repeat", "1", "--no-trace"];
+    for (wanted, reason) in [
+        (["--only", "warp"], "no row's name contains warp"),
+        (["--link", "udp:gro=maybe"], "no row could be measured"),
+    ] {
+        millstream(Path::new("/"), &[&QUICK[..2], &once, &wanted].concat()).fails(1, reason);
+    }
+}
+
+#[test]
+fn a_pair_in_namespaces_is_made_and_is_gone() {
+    let before = interfaces();
+    let args = ["--only", "udp port", "--workload", "drop,transmit,swap", "--json"];
+    let outcome = millstream(Path::new("/"), &[&QUICK[..], &args].concat());
+    if outcome.stderr.contains("cannot make a network namespace") {
+        eprintln!("skipped: {}", outcome.stderr);
+        return;
+    }
+    let document = outcome.succeeds().json();
+    assert_eq!(document["results"]["places"][0]["interface"], "ms-a");
+    for workload in document["results"]["workloads"].as_array().unwrap() {
+        for line in workload["tables"][0]["lines"].as_array().unwrap() {
+            assert!(line["rate_pps"]["median"].as_f64().unwrap() > 0.0, "{line}");
+        }
+    }
+    assert_eq!(interfaces(), before);
+}
+
+#[test]
+fn killed_it_leaves_no_process_behind() {
+    let args = ["bench", "packets", "--loopback", "--repeat", "1000", "--no-trace"];
+    let running = Running::start(command(Path::new("/"), &args));
+    running.line("place");
+    let sides = children(running.pid());
+    assert_eq!(sides.len(), 2, "{sides:?}");
+    running.signal(libc::SIGKILL);
+    for pid in sides {
+        eventually("the end of a side", || !is_alive(pid));
+    }
+}
+
+#[test]
+fn asked_to_end_it_prints_what_it_has() {
+    let args = ["latency", "udp", "--loopback", "--count", "1000000", "--rate", "100", "--json"];
+    let running = Running::start(command(Path::new("/"), &args));
+    running.line("place");
+    running.signal(libc::SIGINT);
+    let outcome = running.wait();
+    outcome.fails(1, "ended before the measurement was");
+    assert!(outcome.json()["results"]["rows"].is_array());
+}
+
+#[test]
+fn every_round_trip_is_in_the_distribution() {
+    for more in [&[][..], &["--rate", "2000"], &["--load", "1000,20000", "--rate", "1000"]] {
+        let args = ["latency", "udp", "--loopback", "--count", "50", "--repeat", "2", "--json"];
+        let outcome = millstream(Path::new("/"), &[&args[..], more].concat());
+        let document = outcome.succeeds().json();
+        for row in document["results"]["rows"].as_array().unwrap() {
+            let classes = row["histogram"]["classes_ns"].as_array().unwrap();
+            let count: u64 = classes.iter().map(|class| class[1].as_u64().unwrap()).sum();
+            assert_eq!(count, 100, "{row}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused() {
+    for (args, status, part) in [
+        (&["bench", "packets", "--size", "10"][..], 2, "10 is not in 60..=65535"),
+        (&["bench", "packets", "--interface", "eth7"], 2, "--peer"),
+        (&["bench", "packets", "--duration", "0"], 2, "give a number above 0"),
+        (&["bench", "packets", "--loopback", "--cpus", "999,999"], 1, "CPU 999: this process may"),
+        (&["bench", "packets", "--loopback", "--only", "x", "--link", "warp"], 1, "no row"),
+        (&["bench", "packets", "--loopback", "--fifo", "1", "--cpus", "0,0"], 1, "one CPU"),
+        (&["latency", "udp", "--count", "1"], 2, "1 is not in 10.."),
+        (&["latency", "link", "--link", "udp"], 1, "it has no frames; use `latency udp`"),
+        (&["latency", "udp", "--loopback", "--link", "warp"], 1, "there is no link called"),
+    ] {
+        millstream(Path::new("/"), args).fails(status, part);
+    }
+}
+
+fn lines(document: &Value) -> &Vec<Value> {
+    document["results"]["workloads"][0]["tables"][0]["lines"].as_array().unwrap()
+}
+
+fn interfaces() -> Vec<String> {
+    crate::common::names(Path::new("/sys/class/net"))
+}
+
+fn children(pid: u32) -> Vec<u32> {
+    let all = crate::common::names(Path::new("/proc"));
+    let pids = all.iter().filter_map(|name| name.parse::<u32>().ok());
+    let parent = |pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse::<u32>().ok()
+    };
+    pids.filter(|child| parent(child) == Some(pid)).collect()
+}

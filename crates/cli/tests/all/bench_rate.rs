@@ -1,0 +1,117 @@
+//! `millstream bench rate` at rates that any machine holds: what it counts, not how fast it is.
+
+use crate::common::{Radio, Running, command, millstream};
+use std::path::Path;
+
+#[test]
+fn a_slow_rate_is_received_without_a_loss() {
+    let args = ["--rate", "1e6", "--channels", "0,1", "--duration", "0.3", "--json"];
+    let outcome = millstream(Path::new("/"), &[&["bench", "rate"][..], &args].concat());
+    let results = outcome.succeeds().json()["results"].take();
+    let measured = &results["measured"][0]["outcome"];
+    assert_eq!(measured["lossless"], true, "{results}");
+    assert_eq!(measured["channels"].as_array().unwrap().len(), 2);
+    let mut delivered = 0;
+    for channel in measured["channels"].as_array().unwrap() {
+        assert_eq!((&channel["balances"], &channel["queue_drops"]), (&true.into(), &0.into()));
+        assert!(channel["delivered"].as_u64().unwrap() >= 300_000 - 20_000, "{channel}");
+        delivered += channel["delivered"].as_u64().unwrap();
+    }
+    assert_eq!(measured["samples"].as_u64().unwrap(), delivered);
+    assert!(measured["cpu_s_per_gigasample"].as_f64().unwrap() > 0.0);
+    assert!(results["radio"]["rx_packets"].as_u64().unwrap() > 0, "the radio was ours");
+}
+
+#[test]
+fn a_search_ends_at_the_highest_rate_of_its_grid_and_says_what_it_tried() {
+    let radio = Radio::start(Path::new("/"), &["--rx-antenna", "ramp"]);
+    let args = ["bench", "rate", "--args", &radio.args(), "--search", "--step", "1e5"];
+    let rest = ["--max", "3e5", "--tries", "1", "--duration", "0.1", "--json"];
+    let outcome = millstream(Path::new("/"), &[&args[..], &rest].concat());
+    let results = outcome.succeeds().json()["results"].take();
+    let found = &results["measured"][0];
+    assert_eq!(found["rate_hz"], 3e5, "{results}");
+    assert_eq!(found["tried"].as_array().unwrap().len(), 1, "2e5 and then 3e5");
+    assert!(outcome.stderr.contains("lose nothing"), "{outcome:?}");
+    assert_eq!(radio.stop()["rx_overruns"], 0);
+}
+
+#[test]
+fn a_tone_is_transmitted_and_every_sample_is_in_the_books() {
+    let args = ["--rate", "1e6", "--channels", "0,1", "--duration", "0.3", "--direction", "both"];
+    let outcome = millstream(Path::new("/"), &[&["bench", "rate", "--json"][..], &args].concat());
+    let results = outcome.succeeds().json()["results"].take();
+    let measured = results["measured"].as_array().unwrap();
+    assert_eq!(
+        (&measured[0]["direction"], &measured[1]["direction"]),
+        (&"rx".into(), &"tx".into())
+    );
+    for channel in measured[1]["outcome"]["channels"].as_array().unwrap() {
+        assert_eq!((&channel["accepted"], &channel["balances"]), (&300_000.into(), &true.into()));
+        assert!(channel["trains"].as_u64().unwrap() < 300_000 / 2_000, "many packets a call");
+    }
+    assert!(results["radio"]["tx_packets"].as_u64().unwrap() > 0, "the radio was ours");
+}
+
+#[test]
+fn both_ways_at_once_are_in_the_books() {
+    let args = ["--rate", "1e6", "--channels", "0,1", "--duration", "0.3", "--duplex"];
+    let measure =
+        || millstream(Path::new("/"), &[&["bench", "rate", "--json"][..], &args].concat());
+    let mut outcome = measure();
+    if outcome.stderr.contains("did not answer") {
+        // The radio had no CPU for a second.
+        outcome = measure();
+    }
+    let results = outcome.succeeds().json()["results"].take();
+    let measured = &results["measured"][0];
+    assert_eq!(measured["direction"], "duplex", "{results}");
+    for channel in measured["outcome"]["rx"]["channels"].as_array().unwrap() {
+        assert_eq!(channel["balances"], true, "{channel}");
+        assert!(channel["expected"].as_u64().unwrap() >= 300_000 - 20_000, "{channel}");
+    }
+    for channel in measured["outcome"]["tx"]["channels"].as_array().unwrap() {
+        assert_eq!((&channel["accepted"], &channel["balances"]), (&300_000.into(), &true.into()));
+    }
+    for packets in ["rx_packets", "tx_packets"] {
+        assert!(results["radio"][packets].as_u64().unwrap() > 0, "the radio was ours");
+    }
+}
+
+#[test]
+fn the_networks_mtu_decides_the_packets() {
+    let args = ["--rate", "1e6", "--duration", "0.2", "--mtu", "1500", "--json"];
+    let outcome = millstream(Path::new("/"), &[&["bench", "rate"][..], &args].concat());
+    let radio = outcome.succeeds().json()["results"]["radio"].take();
+    let count = |name: &str| radio[name].as_u64().unwrap();
+    assert!(count("discovery_oversized") > 0, "{radio}");
+    // 364 samples in 1472 bytes, and perhaps a shorter packet at the end.
+    let full_packets = count("rx_bytes").div_ceil(364 * 4);
+    assert_eq!(full_packets, count("rx_packets"), "{radio}");
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused() {
+    for (args, status, part) in [
+        (&["--channels", "0"][..], 2, "--rate <HZ>"),
+        (&["--rate", "1e6", "--search"], 2, "cannot be used with"),
+        (&["--rate", "1e6", "--duplex", "--direction", "tx"], 2, "cannot be used with"),
+        (&["--rate", "1e6", "--host-cpu", "5000"], 2, "give the number of a CPU"),
+        (&["--rate", "1e6", "--duration", "0.001"], 1, "give 0.1 to 86400 seconds"),
+        (&["--search", "--max", "1e6"], 1, "--max 1000000 is below --step 5000000"),
+        (&["--rate", "1e6", "--channels", "7"], 1, "channel 7"),
+        (&["--rate", "1e6", "--host-cpu", "1023"], 1, "cannot run on CPU 1023"),
+    ] {
+        millstream(Path::new("/"), &[&["bench", "rate"][..], args].concat()).fails(status, part);
+    }
+}
+
+#[test]
+fn who_asks_for_an_end_gets_it_with_the_measurement_so_far() {
+    let args = ["bench", "rate", "--json", "--no-pin", "--rate", "1e6", "--duration", "86400"];
+    let running = Running::start(command(Path::new("/"), &args));
+    running.line("place");
+    running.signal(libc::SIGINT);
+    let document = running.wait().fails(1, "ended before the measurement was").json();
+    assert_eq!(document["results"]["measured"][0]["direction"], "rx", "{document}");
+}

@@ -1,0 +1,44 @@
+//! `millstream find`.
+
+use crate::common::{Radio, address, millstream};
+use std::path::Path;
+
+#[test]
+fn a_radio_is_found_by_its_address() {
+    let radio = Radio::start(Path::new("/"), &["--serial", "FIND-ME", "--name", "roof"]);
+    let addr = radio.addr.to_string();
+    let find = ["find", "--addr", &addr, "--timeout-ms", "60000"];
+    let outcome = millstream(Path::new("/"), &find);
+    let expected = format!("{addr:<15} e320 (type e3xx, serial FIND-ME, name roof)\n");
+    assert_eq!(outcome.succeeds().stdout, expected);
+    let document = millstream(Path::new("/"), &[&find[..], &["--json"]].concat()).json();
+    let found = &document["results"]["radios"][0];
+    assert_eq!((&found["addr"], &found["claimed"]), (&addr.into(), &false.into()));
+    assert_eq!(found["fields"]["serial"], "FIND-ME");
+    assert!(radio.stop()["discovery_requests"].as_u64() >= Some(2));
+}
+
+#[test]
+fn nobody_there_says_what_to_do() {
+    let addr = address().to_string();
+    let outcome = millstream(Path::new("/"), &["find", "--addr", &addr, "--timeout-ms", "20"]);
+    outcome.fails(1, "start an emulated one with `millstream radio`");
+    outcome.fails(1, &format!("no radio answers at {addr} (UDP port 49600)"));
+    // No radio listens on this port. Tests ask this machine only: its networks belong to others.
+    let nobody = ["find", "--local", "--discovery-port", "9", "--timeout-ms", "20"];
+    millstream(Path::new("/"), &nobody).fails(1, "no radio answers on this machine (UDP port 9)");
+}
+
+#[test]
+fn radios_on_this_machine_are_found_without_an_address() {
+    // A port of our own: other tests serve radios on the usual one.
+    let port = (20_000 + std::process::id() % 10_000).to_string();
+    let serve =
+        |serial| Radio::start(Path::new("/"), &["--serial", serial, "--discovery-port", &port]);
+    let (first, second) = (serve("ONE"), serve("TWO"));
+    let outcome = millstream(Path::new("/"), &["find", "--local", "--discovery-port", &port]);
+    let found = &outcome.succeeds().stdout;
+    assert!(found.contains("serial ONE,") && found.contains("serial TWO,"), "{found}");
+    first.stop();
+    second.stop();
+}

@@ -1,0 +1,49 @@
+//! `millstream latency radio`: what it counts, not how quick it is.
+
+use crate::common::millstream;
+use std::path::Path;
+
+const VERB: [&str; 2] = ["latency", "radio"];
+
+#[test]
+fn every_turnaround_is_in_the_distribution_and_every_lead_is_tried() {
+    let args = ["--tries", "20", "--leads", "3", "--tries-per-lead", "4", "--json"];
+    let outcome = millstream(Path::new("/"), &[&VERB[..], &args].concat());
+    // On a busy machine even the longest lead of so few tries may be late; then it says so.
+    let document = outcome.json();
+    let results = &document["results"];
+    assert_eq!(results["tries"], 20, "{document}");
+    let classes = results["histogram"]["classes_ns"].as_array().unwrap();
+    assert_eq!(classes.iter().map(|class| class[1].as_u64().unwrap()).sum::<u64>(), 20);
+    let time = |name: &str| results["turnaround_s"][name].as_f64().unwrap();
+    assert!(time("min") > 0.0 && time("min") <= time("median") && time("median") <= time("max"));
+    let leads = results["leads"].as_array().unwrap();
+    assert_eq!(leads.len(), 3);
+    assert!(leads.iter().all(|lead| lead["tries"] == 4), "{document}");
+    assert_eq!(leads[0]["late"], 4, "half the shortest turnaround is always too short");
+    assert_eq!(results["never_late_s"].is_null(), outcome.status == Some(1));
+}
+
+#[test]
+fn its_histogram_sizes_a_buffer() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["--tries", "100", "--leads", "0", "--json"];
+    let outcome = millstream(folder.path(), &[&VERB[..], &args].concat());
+    std::fs::write(folder.path().join("latency.json"), &outcome.succeeds().stdout).unwrap();
+    let args = ["bench", "buffer", "--rate", "10e6", "--histogram", "latency.json", "--json"];
+    let sized = millstream(folder.path(), &[&args[..], &["--probability", "0.1"]].concat());
+    let p90 = outcome.json()["results"]["turnaround_s"]["p90"].as_f64().unwrap();
+    let samples = sized.succeeds().json()["results"]["samples_needed"].as_u64().unwrap();
+    assert_eq!(samples, (p90 * 10e6).ceil() as u64);
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused() {
+    for (args, status, part) in [
+        (&["--tries", "1"][..], 2, "1 is not in 10.."),
+        (&["--rx-samples", "1001"], 2, "1001 is not in 1..=1000"),
+        (&["--channel", "5"], 1, "channel 5"),
+    ] {
+        millstream(Path::new("/"), &[&VERB[..], args].concat()).fails(status, part);
+    }
+}

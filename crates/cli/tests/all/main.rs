@@ -1,0 +1,25 @@
+//! The `millstream` command, run as a user would. One program holds all of these tests: linking is what costs.
+
+mod atsc_live;
+mod bench_buffer;
+mod bench_packets;
+mod bench_rate;
+mod common;
+mod demo;
+mod doctor;
+mod fault;
+mod find;
+mod generate;
+mod lab;
+mod latency;
+mod latency_port;
+mod net;
+mod plan;
+mod radio;
+mod run;
+mod run_plans;
+mod rx;
+mod streams;
+mod tune;
+mod tx;
+mod usage;

@@ -1,0 +1,111 @@
+//! `millstream radio`: what it refuses, what it counts, and how it ends.
+
+use crate::common::{Radio, Running, address, command, millstream};
+use std::io::Write;
+use std::net::{TcpStream, UdpSocket};
+use std::path::Path;
+
+#[test]
+fn what_cannot_be_served_is_refused_with_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("no.ts"), "this is no transport stream").unwrap();
+    let addr = address().to_string();
+    for (args, part) in [
+        (&["--rx-antenna", "flute"][..], "accepted forms: tone:FREQ_HZ"),
+        (&["--rx-antenna", "file:none.sc16"], "none.sc16: No such file"),
+        (&["--rx-antenna", "atsc:no.ts"], "not a transport stream: byte 0 is 0x74"),
+        (&["--rx-antenna", "ramp", "--rx-antenna", "ramp", "--rx-antenna", "ramp"], "two channels"),
+        (&["--link", "none"], "this build has: udp"),
+        (&["--serial", "a;b"], "1 to 32 of"),
+        (&["--rx-antenna", "loopback:7"], "CHANNEL `7` is not a whole number below 2"),
+        (&["--tx-out", "none/x.sc16"], "transmit file none/x.sc16: No such file"),
+        (&["--tx-buffer-samples", "1"], "tx_buffer_samples = 1: 4096 samples to 2^26"),
+        (&["--time-scale", "1e9"], "a factor from 0.000001 to 1000000"),
+    ] {
+        let args = [&["radio", "--addr", &addr], args].concat();
+        millstream(folder.path(), &args).fails(1, part);
+    }
+    let outcome = millstream(folder.path(), &["radio", "--addr", "192.0.2.1"]);
+    outcome.fails(1, "the address is not on this machine: choose one that `ip -4 addr` lists");
+}
+
+#[test]
+fn a_second_radio_on_an_address_is_told_that_somebody_has_it() {
+    let radio = Radio::start(Path::new("/"), &[]);
+    let addr = radio.addr.to_string();
+    let outcome = millstream(Path::new("/"), &["radio", "--addr", &addr, "--chdr-port", "0"]);
+    outcome.fails(1, &format!("cannot open UDP port {addr}:49600: Address already in use"));
+    outcome.fails(1, "holds it; stop it, or choose another address");
+    assert_eq!(outcome.stderr.matches("Address already in use").count(), 1, "{outcome:?}");
+    radio.stop();
+}
+
+#[test]
+fn every_signal_that_asks_ends_it_in_order() {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        let radio =
+            Radio::start(Path::new("/"), &["--rx-antenna", "ramp", "--rx-antenna", "noise"]);
+        radio.running.signal(signal);
+        let document = radio.running.wait().succeeds().json();
+        assert_eq!(document["results"]["counters"]["rx_packets"], 0);
+    }
+}
+
+#[test]
+fn several_radios_have_addresses_serials_files_and_counters_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let radio = Radio::start(folder.path(), &["--count", "2", "--tx-out", "sent.sc16"]);
+    let second = std::net::Ipv4Addr::from(u32::from(radio.addr) + 1).to_string();
+    let found = millstream(folder.path(), &["find", "--addr", &second]);
+    assert!(found.succeeds().stdout.contains("MS0002"), "{found:?}");
+    radio.running.signal(libc::SIGTERM);
+    let document = radio.running.wait().succeeds().json();
+    let radios = document["results"]["radios"].as_array().unwrap();
+    let asked = |index: usize| &radios[index]["counters"]["discovery_requests"];
+    assert_eq!(radios[1]["addr"], second);
+    assert_eq!(document["results"]["counters"]["discovery_requests"], *asked(1));
+    assert!(asked(1).as_u64() > Some(0) && *asked(0) == 0);
+    for name in ["sent-0.sc16", "sent-1.sc16", "sent-0.sigmf-meta", "sent-1.sigmf-meta"] {
+        assert!(folder.path().join(name).exists(), "{name}");
+    }
+}
+
+/// Bytes that look like nothing, the same every time.
+fn noise(bytes: usize) -> Vec<u8> {
+    let mut state = 0x2545_f491_u32;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        state as u8
+    };
+    (0..bytes).map(|_| next()).collect()
+}
+
+#[test]
+fn hostile_bytes_on_every_port_are_counted_and_cost_no_sample() {
+    let folder = tempfile::tempdir().unwrap();
+    let radio = Radio::start(folder.path(), &["--rx-antenna", "ramp", "--time-scale", "0.5"]);
+    let args = radio.args();
+    let rx = ["rx", "--json", "--args", &args, "--rate", "1e6", "--nsamps", "500000"];
+    let rx = Running::start(command(folder.path(), &[&rx[..], &["--out", "x.sc16"]].concat()));
+    crate::common::growing(&folder.path().join("x.sc16.part"));
+    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    for port in [millstream_wire::mpm::DISCOVERY_PORT, radio.chdr_port] {
+        for bytes in [0, 1, 7, 8, 16, 64, 1472, 8000] {
+            socket.send_to(&noise(bytes), (radio.addr, port)).unwrap();
+            socket.send_to(&vec![0xff; bytes], (radio.addr, port)).unwrap();
+        }
+    }
+    for bytes in [1, 100, 100_000] {
+        let mut stream = TcpStream::connect((radio.addr, millstream_wire::mpm::RPC_PORT)).unwrap();
+        // The radio may hang up before it has read everything.
+        let _ = stream.write_all(&vec![0xc1; bytes]);
+    }
+    let ledger = rx.wait().succeeds().json()["results"]["ledger"].take();
+    assert_eq!((&ledger["delivered"], &ledger["balances"]), (&500_000.into(), &true.into()));
+    let counters = radio.stop();
+    for name in ["discovery_malformed", "chdr_malformed", "rpc_malformed"] {
+        assert!(counters[name].as_u64() > Some(0), "{name}: {counters}");
+    }
+}

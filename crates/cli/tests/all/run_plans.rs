@@ -1,0 +1,133 @@
+//! `millstream run`: plans by a word, the live view, adaptation, and graphs that stand still.
+
+use crate::common::{Running, command, millstream};
+use std::path::Path;
+
+/// A source, a throttle, the first items and a sink.
+fn graph(folder: &Path, rate_hz: f64, count: u64) {
+    let block = |name: &str, kind: &str, rest: &str| {
+        format!("[[block]]\nname = \"{name}\"\ntype = \"{kind}\"\n{rest}\n")
+    };
+    let text = [
+        block("zeros", "null_source", ""),
+        block("pace", "throttle", &format!("rate_hz = {rate_hz:.6}")),
+        block("first", "head", &format!("count = {count}")),
+        block("sink", "null_sink", ""),
+        "[graph]\nconnections = [\"zeros -> pace -> first -> sink\"]\n".to_owned(),
+    ];
+    std::fs::write(folder.join("graph.toml"), text.concat()).unwrap();
+}
+
+#[test]
+fn plans_by_a_word_are_obeyed_and_what_they_cost_is_in_the_document() {
+    let folder = tempfile::tempdir().unwrap();
+    graph(folder.path(), 1e9, 1_000_000);
+    for (word, partitions) in [("single", 1), ("per-block", 4)] {
+        let run = ["run", "graph.toml", "--json", "--plan", word];
+        let document = millstream(folder.path(), &run).succeeds().json();
+        let run = &document["results"]["run"];
+        assert_eq!(run["plan"]["partition"].as_array().unwrap().len(), partitions, "{run}");
+        assert_eq!(run["partitions"].as_array().unwrap().len(), partitions, "{run}");
+        let profile = &run["profile"];
+        assert_eq!(profile["blocks"][3]["items_in"], 1_000_000, "{profile}");
+        assert_eq!(profile["edges"][2]["to"], "sink.in", "{profile}");
+        assert_eq!(document["results"]["moves"], 0);
+    }
+    let run = ["run", "graph.toml", "--plan", "auto", "--adapt"];
+    millstream(folder.path(), &run).succeeds();
+    let run = ["run", "graph.toml", "--json", "--plan", "measured"];
+    let outcome = millstream(folder.path(), &run);
+    let document = outcome.succeeds().json();
+    assert!(!document["results"]["run"]["plan"]["partition"].as_array().unwrap().is_empty());
+    assert!(outcome.stderr.contains("running the graph for 0.5 s to measure it"), "{outcome:?}");
+}
+
+#[test]
+fn what_is_neither_a_word_nor_a_file_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    graph(folder.path(), 1e9, 10);
+    let run = |plan: &str| millstream(folder.path(), &["run", "graph.toml", "--plan", plan]);
+    run("fast").fails(1, "cannot read the plan fast: No such file or directory");
+    run("fast").fails(1, "plans by a word are single, per-block, auto, measured");
+    let stall = ["run", "graph.toml", "--stall-limit", "0"];
+    millstream(folder.path(), &stall).fails(2, "give a number above 0");
+}
+
+#[test]
+fn a_graph_that_stands_still_ends_with_the_reason_if_that_is_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    graph(folder.path(), 1e-6, 10);
+    let run = ["run", "graph.toml", "--json", "--stall-limit", "0.5"];
+    let outcome = millstream(folder.path(), &run);
+    outcome.fails(1, "nothing has moved for ");
+    outcome.fails(1, "`pace` has asked to be called later");
+    outcome.fails(1, "`sink` waits for 1 item of `first`, has 0; --stall-limit is 0.5 s").json();
+}
+
+#[test]
+fn over_a_pipe_the_live_view_is_plain_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    graph(folder.path(), 1e6, 1 << 40);
+    let run = ["run", "graph.toml", "--live", "--plan", "single"];
+    let running = Running::start(command(folder.path(), &run));
+    let line = running.line(" ");
+    assert!(line.contains(" s") && line.ends_with(" %"), "{line}");
+    assert!(!line.contains('\x1b'), "{line:?}");
+    running.signal(libc::SIGINT);
+    running.wait().succeeds();
+}
+
+#[test]
+fn messages_are_sent_when_they_are_due() {
+    let folder = tempfile::tempdir().unwrap();
+    graph(folder.path(), 1e6, 1 << 40);
+    // The throttle takes a new rate, then one that makes no sense; the head ends.
+    let run = ["run", "graph.toml", "--json", "--send", "0s:pace.rate_hz=2e6"];
+    let more = ["--send", "50ms:pace.rate_hz=-1", "--send", "100ms:first.more=10"];
+    let never = ["--send", "1h:pace.rate_hz=1"];
+    let outcome = millstream(folder.path(), &[&run[..], &more, &never].concat());
+    let document = outcome.succeeds().json();
+    let events: Vec<_> = document["results"]["events"].as_array().unwrap().iter().collect();
+    let told = |part: &str| events.iter().any(|event| event.as_str().unwrap().contains(part));
+    assert!(told("sent pace.rate_hz = 2000000"), "{events:?}");
+    assert!(told("not sent, pace.rate_hz = 1: the graph ended before 1h"), "{events:?}");
+    let messages = &document["results"]["run"]["blocks"][1]["messages"];
+    assert_eq!((messages["taken"].as_u64(), messages["refused"].as_u64()), (Some(2), Some(1)));
+    let text = millstream(folder.path(), &["run", "graph.toml", "--send", "0s:first.more=9"]);
+    assert!(text.succeeds().stdout.contains("messages 1"), "{text:?}");
+}
+
+#[test]
+fn messages_that_nobody_understands_are_told_before_anything_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    graph(folder.path(), 1e9, 10);
+    for (send, part) in [
+        ("0s:pace.speed=1", "block `pace` understands no message `speed`; it understands: rate_hz"),
+        (
+            "0s:none.rate_hz=1",
+            "there is no block called `none`; there are: zeros, pace, first, sink",
+        ),
+        ("0s:pace.rate_hz=fast", "`pace.rate_hz` takes a number, found `fast`"),
+    ] {
+        millstream(folder.path(), &["run", "graph.toml", "--send", send]).fails(1, part);
+    }
+    let run = ["run", "graph.toml", "--send", "pace.rate_hz=1"];
+    millstream(folder.path(), &run).fails(2, "write AFTER:BLOCK.MESSAGE=VALUE");
+}
+
+#[test]
+fn what_is_under_way_is_told_beside_its_bound() {
+    let folder = tempfile::tempdir().unwrap();
+    graph(folder.path(), 1e6, 100_000);
+    let bound = "\n[plan.latency]\nmax_ms = 2.0\nrate_hz = 1e6\n";
+    let path = folder.path().join("graph.toml");
+    let text = std::fs::read_to_string(&path).unwrap() + bound;
+    std::fs::write(&path, text).unwrap();
+    let outcome = millstream(folder.path(), &["run", "graph.toml"]);
+    let stdout = &outcome.succeeds().stdout;
+    let line = stdout.lines().find(|line| line.starts_with("latency from zeros: median "));
+    assert!(
+        line.is_some_and(|line| line.contains("; bound 2000 items (2 ms), held back ")),
+        "{stdout}"
+    );
+}

@@ -1,0 +1,17 @@
+//! The runtime, from outside. One program holds all of these tests: linking is what costs.
+
+mod adapt;
+#[path = "../common/mod.rs"]
+mod common;
+mod file;
+mod graph;
+mod latency;
+mod messages;
+mod mock;
+mod move_messages;
+mod moves;
+mod plans;
+mod run;
+mod stalls;
+mod tags;
+mod trains;

@@ -1,0 +1,281 @@
+//! Messages reach running blocks, from outside and from block to block.
+
+use crate::common::gain::Gain;
+use millstream_flow::blocks::{Head, NullSink, NullSource, Throttle, VectorSink};
+use millstream_flow::{
+    Block, BlockError, Context, Emitter, EmitterList, Graph, GraphFile, In, Kind, Message,
+    MessageError, Out, Partition, Plan, PortVisitor, Registry, Running, Value, WaitMode, Work,
+};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
+
+/// Ones without end, slowly; tells each message it takes, refuses odd numbers.
+struct Listener {
+    output: Out<f32>,
+    told: SyncSender<(String, Value, std::thread::ThreadId)>,
+}
+
+impl Listener {
+    fn new() -> (Self, Receiver<(String, Value, std::thread::ThreadId)>) {
+        let (told, heard) = sync_channel(1000);
+        (Self { output: Out::new(), told }, heard)
+    }
+}
+
+impl Block for Listener {
+    fn ports(&mut self, ports: &mut dyn PortVisitor) {
+        ports.output("out", &mut self.output);
+    }
+
+    fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
+        let room = self.output.slice_mut();
+        let items = room.len().min(10);
+        room[..items].fill(1.0);
+        self.output.produce(items);
+        Ok(Work::Again(Duration::from_millis(1)))
+    }
+
+    fn messages(&self) -> Vec<Message> {
+        vec![
+            Message::new("number", Kind::Integer, "an even number"),
+            Message::new("word", Kind::Text, "any word"),
+        ]
+    }
+
+    fn message(&mut self, name: &str, value: &Value) -> Result<(), BlockError> {
+        self.told.send((name.to_owned(), value.clone(), std::thread::current().id()))?;
+        match value.as_integer() {
+            Some(n) if n % 2 != 0 => Err("expected an even number".into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+const LONG: Duration = Duration::from_secs(20);
+
+fn listening() -> (Running, Receiver<(String, Value, std::thread::ThreadId)>) {
+    let (listener, heard) = Listener::new();
+    let mut graph = Graph::new();
+    graph.add("listener", listener).unwrap();
+    graph.add("sink", NullSink::<f32>::new()).unwrap();
+    graph.chain(&["listener", "sink"]).unwrap();
+    (graph.start(&Plan::default()).unwrap(), heard)
+}
+
+fn stop(running: Running) -> millstream_flow::Snapshot {
+    running.stopper().stop();
+    running.wait().unwrap()
+}
+
+#[test]
+fn messages_arrive_in_order_on_the_thread_of_the_block() {
+    let (running, heard) = listening();
+    for n in 0..50i64 {
+        running.send("listener", "number", 2 * n).unwrap();
+    }
+    running.send("listener", "word", "end").unwrap();
+    let mut threads = Vec::new();
+    for n in 0..50i64 {
+        let (name, value, thread) = heard.recv_timeout(LONG).unwrap();
+        assert_eq!((name.as_str(), value), ("number", Value::Integer(2 * n)));
+        threads.push(thread);
+    }
+    assert_eq!(heard.recv_timeout(LONG).unwrap().1, Value::from("end"));
+    threads.dedup();
+    assert_eq!(threads.len(), 1);
+    assert_ne!(threads[0], std::thread::current().id());
+    let snapshot = stop(running);
+    let messages = snapshot.block("listener").unwrap().messages.clone().unwrap();
+    assert_eq!((messages.taken, messages.refused, messages.refusal), (51, 0, None));
+    assert_eq!(snapshot.block("sink").unwrap().messages, None);
+}
+
+#[test]
+fn a_refused_message_harms_nobody_and_is_told() {
+    let (running, heard) = listening();
+    running.send("listener", "number", 3i64).unwrap();
+    running.send("listener", "number", 4.0).unwrap();
+    assert_eq!(heard.recv_timeout(LONG).unwrap().1, Value::Integer(3));
+    assert_eq!(heard.recv_timeout(LONG).unwrap().1, Value::Integer(4));
+    let messages = stop(running).block("listener").unwrap().messages.clone().unwrap();
+    assert_eq!((messages.taken, messages.refused), (2, 1));
+    assert_eq!(messages.refusal.unwrap(), "number = 3: expected an even number");
+}
+
+#[test]
+fn what_cannot_be_sent_says_what_can() {
+    let (running, _heard) = listening();
+    let send = |block: &str, message: &str, value: Value| {
+        running.send(block, message, value).unwrap_err().to_string()
+    };
+    let one = || Value::Integer(1);
+    assert_eq!(
+        send("speaker", "number", one()),
+        "there is no block called `speaker`; there are: listener, sink"
+    );
+    assert_eq!(
+        send("listener", "sentence", one()),
+        "block `listener` understands no message `sentence`; it understands: number, word"
+    );
+    assert_eq!(
+        send("sink", "number", one()),
+        "block `sink` understands no message `number`; it understands: none"
+    );
+    assert_eq!(
+        send("listener", "number", Value::Number(0.5)),
+        "`listener.number` takes a whole number, found `0.5`"
+    );
+    let read = |text: &str| running.read_message("listener", "number", text);
+    assert_eq!(read("1e3"), Ok(Value::Integer(1000)));
+    assert!(matches!(read("many"), Err(MessageError::WrongKind { .. })));
+    stop(running);
+}
+
+#[test]
+fn too_many_messages_and_a_finished_block_are_told_apart() {
+    // It takes the first message and then does not come back until it is let.
+    struct Deaf(Receiver<()>, Out<f32>);
+    impl Block for Deaf {
+        fn ports(&mut self, ports: &mut dyn PortVisitor) {
+            ports.output("out", &mut self.1);
+        }
+        fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
+            self.0.recv_timeout(LONG)?;
+            Ok(Work::Finished)
+        }
+        fn messages(&self) -> Vec<Message> {
+            vec![Message::new("hello", Kind::Boolean, "nothing")]
+        }
+        fn message(&mut self, _: &str, _: &Value) -> Result<(), BlockError> {
+            Ok(())
+        }
+    }
+    let (let_go, wait) = sync_channel(1);
+    let mut graph = Graph::new();
+    graph.add("deaf", Deaf(wait, Out::new())).unwrap();
+    graph.add("sink", NullSink::<f32>::new()).unwrap();
+    graph.chain(&["deaf", "sink"]).unwrap();
+    let running = graph.start(&Plan::default()).unwrap();
+    let error = (0..1000).find_map(|_| running.send("deaf", "hello", true).err()).unwrap();
+    assert_eq!(error, MessageError::Full { block: "deaf".into(), waiting: 64 });
+    assert!(error.to_string().contains("send again when it has come to them"));
+    let_go.send(()).unwrap();
+    while !running.is_finished() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let error = running.send("deaf", "hello", true).unwrap_err();
+    assert_eq!(error, MessageError::Finished { block: "deaf".into() });
+    running.wait().unwrap();
+}
+
+#[test]
+fn an_idle_partition_wakes_for_a_message() {
+    let mut graph = Graph::new();
+    graph.add("source", NullSource::<f32>::new()).unwrap();
+    // One item in three years, in a partition that sleeps all that time.
+    graph.add("pace", Throttle::<f32>::new(1e-8).unwrap()).unwrap();
+    graph.add("head", Head::<f32>::new(100)).unwrap();
+    graph.add("sink", NullSink::<f32>::new()).unwrap();
+    graph.chain(&["source", "pace", "head", "sink"]).unwrap();
+    let running = graph.start(&Plan::default()).unwrap();
+    std::thread::sleep(Duration::from_millis(20));
+    running.send("pace", "rate_hz", 1e6).unwrap();
+    assert_eq!(running.wait().unwrap().block("sink").unwrap().items_in, 100);
+}
+
+/// Passes items on and says how many have passed.
+struct Teller {
+    input: In<f32>,
+    output: Out<f32>,
+    passed: Emitter,
+}
+
+impl Block for Teller {
+    fn ports(&mut self, ports: &mut dyn PortVisitor) {
+        ports.input("in", &mut self.input);
+        ports.output("out", &mut self.output);
+    }
+
+    fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
+        let items = self.input.slice().len().min(self.output.slice_mut().len());
+        self.output.slice_mut()[..items].copy_from_slice(&self.input.slice()[..items]);
+        self.input.consume(items);
+        self.output.produce(items);
+        if items > 0 {
+            self.passed.emit(self.output.position() as i64);
+        }
+        Ok(Work::Continue)
+    }
+
+    fn emitters(&mut self) -> EmitterList<'_> {
+        vec![("passed", &mut self.passed)]
+    }
+}
+
+fn telling(to: &str) -> (Graph, Result<(), millstream_flow::GraphError>) {
+    let mut graph = Graph::new();
+    let (listener, heard) = Listener::new();
+    drop(heard);
+    let passed = Emitter::new(Kind::Integer);
+    graph.add("listener", listener).unwrap();
+    graph.add("teller", Teller { input: In::new(), output: Out::new(), passed }).unwrap();
+    graph.add("gain", Gain::<f32>::new(1.0)).unwrap();
+    graph.add("head", Head::<f32>::new(500)).unwrap();
+    let (sink, _) = VectorSink::<f32>::new();
+    graph.add("sink", sink).unwrap();
+    graph.chain(&["listener", "teller", "gain", "head", "sink"]).unwrap();
+    let connected = graph.connect_message("teller.passed", to);
+    (graph, connected)
+}
+
+#[test]
+fn a_block_tells_another_in_every_plan() {
+    for each in [false, true] {
+        let (graph, connected) = telling("gain.factor");
+        connected.unwrap();
+        let names: Vec<String> = graph.block_names().map(str::to_owned).collect();
+        let groups = if each { names.into_iter().map(|n| vec![n]).collect() } else { vec![names] };
+        let partitions = groups.into_iter().enumerate().map(|(n, blocks)| Partition {
+            name: format!("p{n}"),
+            blocks,
+            cpu: None,
+            wait: WaitMode::Park,
+        });
+        let plan = Plan { partitions: partitions.collect(), ..Plan::default() };
+        let snapshot = graph.run(&plan).unwrap();
+        let messages = snapshot.block("gain").unwrap().messages.clone().unwrap();
+        assert!(messages.taken >= 1 && messages.refused == 0, "{messages:?}");
+    }
+}
+
+#[test]
+fn ends_of_messages_that_do_not_fit_say_what_there_is() {
+    let error = |to: &str| telling(to).1.unwrap_err().to_string();
+    assert_eq!(
+        error("listener.word"),
+        "cannot connect `teller.passed` (a whole number) to `listener.word` (text): the kinds \
+         differ"
+    );
+    assert_eq!(
+        error("gain.phase"),
+        "block `gain` understands no message `phase`; it understands: factor"
+    );
+    assert_eq!(error("gain"), "`gain` names no message; write `BLOCK.MESSAGE`");
+    let mut graph = telling("gain.factor").0;
+    let error = graph.connect_message("teller.level", "gain.factor").unwrap_err();
+    assert_eq!(error.to_string(), "block `teller` sends no messages `level`; it sends: passed");
+}
+
+#[test]
+fn a_graph_file_says_where_messages_go() {
+    let file = |messages: &str| {
+        let text = format!(
+            "[[block]]\nname = \"a\"\ntype = \"null_source\"\n[[block]]\nname = \"b\"\n\
+             type = \"null_sink\"\n[graph]\nconnections = [\"a -> b\"]\nmessages = [\"{messages}\"]"
+        );
+        GraphFile::parse("g.toml", &text).unwrap().build(&Registry::builtin(), &[]).map(|_| ())
+    };
+    let error = |messages: &str| file(messages).unwrap_err().to_string();
+    assert_eq!(error("a.x"), "g.toml: messages `a.x`: write `block.emitter -> block.message`");
+    assert_eq!(error("a.x -> b.y"), "g.toml: block `a` sends no messages `x`; it sends: none");
+}

@@ -1,0 +1,24 @@
+//! The host side of a radio, against the emulated one. One program holds all of these tests: linking is what costs.
+
+mod block;
+mod common;
+mod endings;
+mod faults;
+mod find;
+mod hostile;
+mod links;
+mod multi;
+mod multi_chain;
+mod multi_device;
+mod multi_hostile;
+mod multi_no_allocation;
+mod no_allocation;
+mod open;
+mod stream;
+mod tx;
+mod tx_bursts;
+mod tx_faults;
+mod tx_group;
+mod tx_loopback;
+mod tx_no_allocation;
+mod tx_recovery;

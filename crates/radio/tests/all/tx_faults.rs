@@ -1,0 +1,79 @@
+//! Transmit streams over a path that does everything wrong, in either direction.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::common::{PATIENCE, patient, radio};
+use millstream_emulator::RadioConfig;
+use millstream_link::fault::{Effect, Rule, Select, Switch};
+use millstream_radio::{Device, TxArgs, TxCause, TxMetadata};
+
+const SAMPLES: usize = 1_000_007;
+
+/// Packet type, bits 55 to 53 of the header.
+fn kind(packet: &[u8]) -> u8 {
+    packet.get(6).map_or(0, |byte| byte >> 5)
+}
+
+const STATUS: u8 = 1;
+const COMMAND: u8 = 2;
+const DATA: u8 = 6;
+
+/// Sends a burst with `effect` on packets of `of`, and returns what the network lost by the ledger
+/// and by the device's count.
+fn send(of: u8, effect: &Effect, every: u64) -> (u64, u64, bool) {
+    let (radio, mut args) = radio(RadioConfig { tx_buffer_samples: 1 << 16, ..patient() });
+    let start = Instant::now();
+    let switch = Switch::new(move || start.elapsed().as_nanos() as u64);
+    let wrap = switch.clone();
+    args.open_port = Some(Arc::new(move |bind, options| {
+        let mut port = millstream_link::open("udp", bind, options)?;
+        port.tx = wrap.wrap_tx(port.tx);
+        port.rx = wrap.wrap_rx(port.rx);
+        Ok(port)
+    }));
+    let mut device = Device::open(args).unwrap();
+    device.set_rate(4e6).unwrap();
+    let mut stream = device.tx_stream(TxArgs::new(0).with_samples_per_packet(500)).unwrap();
+    let rule = Rule::new(move |bytes| kind(bytes) == of, effect.clone());
+    let id = switch.add(rule.select(Select { every, ..Select::default() })).unwrap();
+    let samples = vec![[1i16, 2]; SAMPLES];
+    let sent = stream.send_sc16(&samples, TxMetadata::now().ending(), PATIENCE).unwrap();
+    assert_eq!((sent.samples, sent.end_of_burst), (SAMPLES, true), "{effect:?}");
+    // What the end of the stream needs comes through.
+    let hit = switch.remove(id).unwrap().hit;
+    assert!(hit > 0, "{effect:?}");
+    assert!(stream.settle(PATIENCE).unwrap());
+    let counters = *stream.counters();
+    let ledger = stream.finish();
+    let proven = counters.audits_uncertain == 0 && counters.reestablished == 0;
+    println!("{of} {effect:?} {:?} {proven} {counters:?}\n{ledger}", start.elapsed());
+    assert_eq!((ledger.accepted, ledger.balance()), (SAMPLES as u64, Ok(())), "{effect:?}");
+    let missing = (SAMPLES as u64).saturating_sub(radio.counters().tx_samples);
+    (ledger.lost(TxCause::NetworkLoss), missing, proven)
+}
+
+#[test]
+fn lost_packets_of_any_kind_leave_an_exact_ledger() {
+    for (of, every) in [(DATA, 50), (DATA, 3), (STATUS, 4), (COMMAND, 5), (COMMAND, 2)] {
+        let (booked, missing, proven) = send(of, &Effect::Lose, every);
+        assert!(booked == missing || !proven, "{of} {every}: {booked} of {missing}");
+        assert!(of != DATA || proven);
+    }
+}
+
+#[test]
+fn packets_that_come_twice_late_or_damaged_end_no_stream() {
+    let effects = [
+        Effect::Duplicate { copies: 1 },
+        Effect::Reorder { datagrams: 3 },
+        Effect::Delay { ns: 3_000_000 },
+        Effect::Corrupt { bits: 9, bytes: 0..16 },
+        Effect::Truncate { bytes: 11 },
+    ];
+    for effect in effects {
+        for of in [DATA, STATUS, COMMAND] {
+            send(of, &effect, 7);
+        }
+    }
+}

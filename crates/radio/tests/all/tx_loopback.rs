@@ -1,0 +1,59 @@
+//! What is sent comes back by the loopback antenna: the same bits at the same times.
+
+use std::time::Duration;
+
+use crate::common::{PATIENCE, patient, radio_with};
+use millstream_emulator::RadioConfig;
+use millstream_radio::{Device, RxArgs, RxEvent, TxArgs, TxMetadata, TxStreamer};
+
+const RATE_HZ: f64 = 1e6;
+const DELAY: u64 = 77;
+
+/// No two samples are alike, and none is zero.
+fn sample(n: u64) -> [i16; 2] {
+    [(n % 32_749) as i16 + 1, (n / 32_749) as i16 - 9999]
+}
+
+/// Sends a burst at `at` in calls of these sizes.
+fn send(stream: &mut TxStreamer, at: u64, samples: &[[i16; 2]], sizes: &[usize]) {
+    let (mut done, mut turn) = (0, 0);
+    while done < samples.len() {
+        let end = (done + sizes[turn % sizes.len()]).min(samples.len());
+        let mut meta = if done == 0 { TxMetadata::at(at) } else { TxMetadata::now() };
+        meta.end_of_burst = end == samples.len();
+        // Partial sends go on where they stopped.
+        let sent = stream.send_sc16(&samples[done..end], meta, Duration::from_millis(1)).unwrap();
+        done += sent.samples;
+        turn += 1;
+    }
+}
+
+#[test]
+fn every_sample_comes_back_at_its_time_whatever_the_buffers() {
+    let antenna = format!("loopback:0,delay={DELAY}");
+    let config = RadioConfig { rx_antennas: vec![antenna], ..patient() };
+    let (_radio, args) = radio_with(config);
+    let mut device = Device::open(args).unwrap();
+    device.set_rate(RATE_HZ).unwrap();
+    let mut rx = device.rx_stream(RxArgs::new(0)).unwrap();
+    let mut tx = device.tx_stream(TxArgs::new(0).with_samples_per_packet(501)).unwrap();
+    let samples: Vec<_> = (0..20_023).map(sample).collect();
+    for sizes in [&[usize::MAX][..], &[1, 2, 3], &[501], &[4999, 7], &[1000]] {
+        let at = device.time_ticks().unwrap() + 300_000;
+        rx.start_finite(30_000, Some(at)).unwrap();
+        send(&mut tx, at, &samples, sizes);
+        let mut heard = vec![[0; 2]; 30_000];
+        let mut count = 0;
+        while count < heard.len() {
+            let meta = rx.recv_sc16(&mut heard[count..], PATIENCE).unwrap();
+            assert_eq!((meta.event, meta.time_ticks), (RxEvent::None, Some(at + count as u64)));
+            count += meta.samples;
+        }
+        let (before, rest) = heard.split_at(DELAY as usize);
+        assert!(before.iter().all(|sample| *sample == [0; 2]), "{sizes:?}");
+        assert!(rest[..samples.len()] == samples, "{sizes:?}");
+        assert!(rest[samples.len()..].iter().all(|sample| *sample == [0; 2]), "{sizes:?}");
+    }
+    let ledger = tx.finish();
+    assert_eq!((ledger.transmitted, ledger.lost_total()), (5 * 20_023, 0));
+}
