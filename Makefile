@@ -4,7 +4,7 @@
 CARGO ?= cargo
 BIN   := target/release/millstream
 
-.PHONY: help demo build test sanitize test-dpdk test-vfio test-peers fuzz lint clean rust
+.PHONY: help demo build test sanitize miri test-dpdk test-vfio test-peers fuzz lint fresh clean rust
 
 help:
 	@echo "make demo        emulated radio > kernel UDP > 8-VSB receiver > demo.ts and demo.png"
@@ -14,54 +14,61 @@ help:
 	@echo "make test-peers  against programs that nobody here wrote: UHD, GNU Radio, ffprobe"
 	@echo "make sanitize    rings and runtime under the address and the thread sanitizer"
 	@echo "make fuzz        every fuzz target for FUZZ_SECONDS (10)"
-	@echo "make lint        rustfmt, clippy, rustdoc and tidy; warnings are errors"
+	@echo "make miri        rings, packet formats and parts of the runtime under Miri (nightly Rust)"
+	@echo "make lint        rustfmt, clippy, rustdoc, tidy, declared programs, licences; warnings are errors"
+	@echo "make fresh       make demo and make test in a Debian made by debootstrap (root)"
 
 demo: build
-	@scripts/need.sh --optional ffmpeg
+	@scripts/need.sh demo
 	$(BIN) demo
 
 build: rust
-	@scripts/need.sh gcc libc6-dev
+	@scripts/need.sh build
 	$(CARGO) build --release -p millstream
 
 test: rust
-	@scripts/need.sh gcc libc6-dev
-	@scripts/need.sh --optional ffmpeg iproute2 iputils-ping
-	@scripts/need.sh --optional libdpdk-dev pkg-config
+	@scripts/need.sh test
 	scripts/test.sh
 
 test-dpdk: rust
-	@scripts/need.sh gcc libc6-dev libdpdk-dev pkg-config
+	@scripts/need.sh test-dpdk
 	$(CARGO) test -p millstream-dpdk --features libdpdk
 	$(CARGO) test -p millstream-link --features dpdk --lib --test dpdk
 	$(CARGO) test -p millstream-net --features millstream-link/dpdk --test engine dpdk::
 	$(CARGO) test -p millstream-link --features dpdk --test conformance -- dpdk_ huge:: --test-threads=1
 
 test-vfio: rust
-	@scripts/need.sh gcc libc6-dev
-	@scripts/need.sh --optional libdpdk-dev dpdk pkg-config qemu-system-x86 xz-utils
+	@scripts/need.sh test-vfio
 	scripts/test-vfio.sh $(MODELS)
 
 test-peers: build
-	@scripts/need.sh --optional uhd-host libuhd-dev g++ python3-uhd gnuradio python3-numpy ffmpeg iproute2 util-linux tshark strace \
-	  iputils-ping iputils-arping netcat-openbsd tcpdump rt-tests sockperf \
-	  python3-gevent python3-msgpack python3-pyroute2 python3-pyudev python3-netaddr python3-six python3-systemd
+	@scripts/need.sh test-peers
 	peers/run-all.sh
 
 sanitize: rust
-	@scripts/need.sh gcc libc6-dev
+	@scripts/need.sh sanitize
 	scripts/sanitize.sh
 
+miri: rust
+	@scripts/need.sh miri
+	scripts/miri.sh
+
 fuzz: rust
-	@scripts/need.sh g++ libc6-dev
-	fuzz/run.sh $(or $(FUZZ_SECONDS),10)
+	@scripts/need.sh fuzz
+	FUZZ_SECONDS=$(FUZZ_SECONDS) fuzz/run.sh
 
 lint: rust
-	@scripts/need.sh gcc libc6-dev python3
+	@scripts/need.sh lint
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	scripts/tidy.py
+	scripts/programs.py
+	scripts/dependencies.sh
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
+
+fresh:
+	@scripts/need.sh fresh
+	scripts/fresh.sh
 
 clean:
 	$(CARGO) clean

@@ -28,7 +28,7 @@ if [ "${1:-}" = repro ]; then
     exec "$bin/$2" "$3"
 fi
 
-seconds="${1:-10}"
+seconds="${1:-${FUZZ_SECONDS:-10}}"
 [ $# -eq 0 ] || shift
 [ $# -gt 0 ] || set -- $(cd src/bin && ls ./*.rs | sed 's|^\./||; s|\.rs$||')
 
