@@ -70,7 +70,8 @@ impl Running {
         });
         let seating = Seating::new(names.zip(alive), present, control.seats());
         let seat_of_node = seating.of_nodes(&placement, &self.seat_of_node);
-        pools::settle(&loans, &self.shape, &seat_of_node)?;
+        // SAFETY: every thread that runs blocks waits at the meeting.
+        unsafe { pools::settle(&loans, &self.shape, &seat_of_node) };
         let before = self.board.assign(&placement);
         if let Err(error) = self.recruit(&placement, &seating) {
             self.board.restore(&self.placement, before);
@@ -114,6 +115,8 @@ impl Running {
     fn deal(&mut self, meeting: &Meeting<'_>, placement: &Placement, seating: &Seating) -> usize {
         let mut tasks: Vec<Option<Task>> = placement.of_node.iter().map(|_| None).collect();
         for task in meeting.collect() {
+            // SAFETY: every thread that runs blocks waits at the meeting.
+            unsafe { task.leave() };
             let node = task.node();
             tasks[node] = Some(task);
         }
