@@ -94,7 +94,7 @@ fn a_refused_change_leaves_nothing_in_the_journal() {
 fn victim(side: &Namespace, folder: &Path) -> Child {
     let own = std::env::current_exe().unwrap();
     let mut command = side.command(own.to_str().unwrap());
-    command.args(["--exact", "the_victim", "--ignored", "--nocapture"]);
+    command.args(["--exact", "journal::the_victim", "--ignored", "--nocapture"]);
     let mut child = command.env(FOLDER, folder).stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let ready = lines.map_while(Result::ok).any(|line| line.contains("changed"));

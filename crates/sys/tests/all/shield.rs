@@ -54,7 +54,7 @@ fn snapshot(folder: &Path) -> Vec<(PathBuf, String)> {
 /// This program again, which changes things and waits to be killed.
 fn victim(folder: &Path) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "the_victim", "--ignored", "--nocapture"]);
+    command.args(["--exact", "shield::the_victim", "--ignored", "--nocapture"]);
     let mut child = command.env(FOLDER, folder).stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let ready = lines.map_while(Result::ok).any(|line| line.contains("changed"));
@@ -115,7 +115,7 @@ fn the_networks_threads_are_placed_in_four_ways_and_put_back() {
     command.args(["--net", "--mount", "sh", "-c", INSIDE]).arg(folder.path().join("cg"));
     command.arg(std::env::current_exe().unwrap());
     command
-        .args(["--exact", "the_placements", "--ignored", "--nocapture"])
+        .args(["--exact", "shield::the_placements", "--ignored", "--nocapture"])
         .env(FOLDER, folder.path());
     let output = command.output().unwrap();
     let text =
