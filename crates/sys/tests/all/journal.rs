@@ -94,7 +94,7 @@ fn a_refused_change_leaves_nothing_in_the_journal() {
 fn victim(side: &Namespace, folder: &Path) -> Child {
     let own = std::env::current_exe().unwrap();
     let mut command = side.command(own.to_str().unwrap());
-    command.args(["--exact", "the_victim", "--ignored", "--nocapture"]);
+    command.args(["--exact", "journal::the_victim", "--ignored", "--nocapture"]);
     let mut child = command.env(FOLDER, folder).stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let ready = lines.map_while(Result::ok).any(|line| line.contains("changed"));
@@ -189,7 +189,7 @@ fn what_somebody_else_may_have_written_is_never_followed() {
     assert_eq!(followed().unwrap_err().kind(), ErrorKind::PermissionDenied);
     let journal = Arc::new(Journal::open_in(folder.path()));
     let error = pair.left.run(|| journal.change(INTERFACE, Value::Mtu(1350))).unwrap_err();
-    assert!(error.to_string().contains("others can write in"), "{error}");
+    assert!(error.to_string().contains("must be a directory that you own"), "{error}");
     allow(folder.path(), 0o700);
     chown(folder.path(), Some(65534), None).unwrap();
     assert_eq!(followed().unwrap_err().kind(), ErrorKind::PermissionDenied);
