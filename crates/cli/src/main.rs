@@ -88,14 +88,14 @@ fn main() -> ExitCode {
     put_back();
     let configured = if cli.verb.opens_links() { configure(cli.config) } else { Ok(None) };
     // In force as long as the verb runs.
-    let outcome = configured.and_then(|_configured| run(cli.verb));
+    let outcome = configured.and_then(|_configured| run(cli.verb, cli.json));
     for advice in millstream_net::engine::take_advice() {
         output::note(format_args!("millstream: {advice}"));
     }
     output::finish(outcome, cli.json)
 }
 
-fn run(verb: Verb) -> anyhow::Result<output::Report> {
+fn run(verb: Verb, json: bool) -> anyhow::Result<output::Report> {
     match verb {
         Verb::Atsc(args) => verbs::atsc::run(args),
         Verb::Bench(args) => verbs::bench::run(args),
@@ -114,7 +114,7 @@ fn run(verb: Verb) -> anyhow::Result<output::Report> {
         Verb::Radio(args) => verbs::radio::run(args),
         Verb::Rx(args) => verbs::rx::run(args),
         Verb::Run(args) => verbs::run::run(args),
-        Verb::Shield(args) => verbs::shield::run(&args),
+        Verb::Shield(args) => verbs::shield::run(&args, json),
         Verb::Tune(args) => verbs::tune::run(args),
         Verb::Tx(args) => verbs::tx::run(args),
     }

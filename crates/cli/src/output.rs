@@ -5,16 +5,18 @@
 use millstream_sys::Environment;
 use serde::Serialize;
 use serde_json::Value;
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{ExitCode, ExitStatus};
 use std::time::SystemTime;
 
 /// Exit status of a command line that cannot be understood.
 const USAGE_STATUS: u8 = 2;
 
 /// What a verb found out.
+#[derive(Debug)]
 pub struct Report {
     /// For people: whole lines.
     pub text: String,
@@ -43,13 +45,42 @@ struct Document {
     error: Option<String>,
 }
 
+/// A command that a verb has run ended by itself, but not with 0: this process ends like it.
+#[derive(Debug)]
+pub struct Ended {
+    /// Its exit status.
+    pub status: u8,
+    /// What the verb has to say.
+    pub report: Report,
+}
+
+impl std::error::Error for Ended {}
+
+impl Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.report.failure.as_deref().unwrap_or("the command failed"))
+    }
+}
+
+/// The exit status that stands for how a command ended: its own, or, as shells have it, 128 and the
+/// signal that killed it.
+pub fn status_of(ended: ExitStatus) -> u8 {
+    let signal = || 128 + ended.signal().unwrap_or_default();
+    u8::try_from(ended.code().unwrap_or_else(signal)).unwrap_or(1)
+}
+
 /// Tells how a verb ended; the exit status says whether the job was done.
 pub fn finish(outcome: anyhow::Result<Report>, json: bool) -> ExitCode {
+    let (outcome, status) = match outcome.map_err(anyhow::Error::downcast::<Ended>) {
+        Err(Ok(Ended { status, report })) => (Ok(report), Some(status)),
+        Err(Err(error)) => (Err(error), None),
+        Ok(report) => (Ok(report), None),
+    };
     let (text, results, failure) = match outcome {
         Ok(report) => (report.text, Some(report.results), report.failure),
         Err(error) => (String::new(), None, Some(describe(&error))),
     };
-    let status = u8::from(failure.is_some());
+    let status = status.unwrap_or(u8::from(failure.is_some()));
     let written = if json { write_json(results, failure.clone()) } else { write(&text) };
     // After the text, which it judges.
     if let Some(failure) = failure {
@@ -145,6 +176,12 @@ mod tests {
             .unwrap_err();
         let expected = "block `file` failed: cannot write x: disk full; free some space";
         assert_eq!(describe(&error), expected);
+    }
+
+    #[test]
+    fn a_command_that_was_killed_has_the_status_that_shells_give_it() {
+        assert_eq!(status_of(ExitStatus::from_raw(7 << 8)), 7);
+        assert_eq!(status_of(ExitStatus::from_raw(libc::SIGTERM)), 143);
     }
 
     #[test]

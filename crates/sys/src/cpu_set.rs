@@ -30,6 +30,12 @@ impl CpuSet {
         self.0.is_empty()
     }
 
+    /// For people: `CPU 1`, `CPUs 2-3`.
+    #[must_use]
+    pub fn named(&self) -> String {
+        format!("CPU{} {self}", if self.len() == 1 { "" } else { "s" })
+    }
+
     /// Whether `cpu` belongs to the set.
     #[must_use]
     pub fn contains(&self, cpu: usize) -> bool {
@@ -110,6 +116,12 @@ mod tests {
             assert_eq!(text.parse::<CpuSet>().unwrap().to_string(), text);
         }
         assert_eq!("3,0-1,2\n".parse::<CpuSet>().unwrap().to_string(), "0-3");
+    }
+
+    #[test]
+    fn one_cpu_is_named_as_one() {
+        let named = |text: &str| text.parse::<CpuSet>().unwrap().named();
+        assert_eq!([named("1"), named("2-3"), named("0,4")], ["CPU 1", "CPUs 2-3", "CPUs 0,4"]);
     }
 
     #[test]

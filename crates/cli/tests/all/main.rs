@@ -19,6 +19,7 @@ mod radio;
 mod run;
 mod run_plans;
 mod rx;
+mod shield;
 mod streams;
 mod tune;
 mod tx;

@@ -1,15 +1,27 @@
 //! Mending what rules found, and taking that back.
 
-use super::{Finding, Mend, Verdict, Write};
-use crate::journal::{self, JournalError, Kept};
+use super::{Finding, Mend};
+use crate::journal::{self, Kept, Since};
 use serde::Serialize;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// The name of the journal of what was mended.
 const NAME: &str = "doctor";
 
-/// What was done about one finding.
+/// One file and its content before and after.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Written {
+    /// Below the root of the view: `proc/sys/vm/swappiness`.
+    pub path: String,
+    /// What it held, of alternatives the one that was chosen; none where it cannot be read.
+    pub before: Option<String>,
+    /// What it is to hold.
+    pub text: String,
+}
+
+/// What was done about one finding, or would be.
 #[derive(Debug, Serialize)]
 pub struct Applied {
     /// The rule.
@@ -17,7 +29,7 @@ pub struct Applied {
     /// What its finding is about, where there may be several.
     pub subject: Option<String>,
     /// Files that were written.
-    pub written: Vec<Write>,
+    pub written: Vec<Written>,
     /// Why the rest was not.
     pub error: Option<String>,
 }
@@ -27,7 +39,7 @@ pub struct Applied {
 pub struct Undone {
     /// What it was before: `/proc/sys/vm/swappiness (60)`.
     pub what: String,
-    /// Whether that is undone; no: somebody else has changed it since.
+    /// Whether that is undone; no: somebody else has changed it since, and it stays noted.
     pub put_back: bool,
     /// Why it is not, where that failed.
     pub error: Option<String>,
@@ -41,59 +53,87 @@ pub struct ApplyError {
     source: io::Error,
 }
 
+/// What [`apply`] would write. Nothing is changed.
+#[must_use]
+pub fn plan(root: &Path, findings: &[Finding], named: &[&str]) -> Vec<Applied> {
+    let is_meant = |finding: &&Finding| {
+        let risky = finding.mend.as_ref().is_some_and(|mend| mend.risk.is_some());
+        finding.is_appliable() && (!risky || named.contains(&finding.rule))
+    };
+    let planned = findings.iter().filter(is_meant).filter_map(|finding| {
+        let written = writes(root, finding.mend.as_ref()?);
+        Some(Applied { rule: finding.rule, subject: finding.subject.clone(), written, error: None })
+    });
+    planned.collect()
+}
+
+fn writes(root: &Path, mend: &Mend) -> Vec<Written> {
+    let written = mend.writes.iter().map(|write| {
+        let before = fs::read_to_string(root.join(&write.path)).ok();
+        let before = before.map(|text| journal::chosen(&text).trim().to_owned());
+        Written { path: write.path.clone(), before, text: write.text.clone() }
+    });
+    written.collect()
+}
+
 /// Mends what can be mended by writing files, until [`undo`]: every finding whose mend has no risk,
 /// and those of the rules in `named`. The journal of a machine below another root than `/` is
 /// there, too, and nothing outside it is written.
 #[must_use]
 pub fn apply(root: &Path, findings: &[Finding], named: &[&str]) -> Vec<Applied> {
     let kept = open(root).0;
-    let is_meant = |finding: &Finding| {
-        let risky = finding.mend.as_ref().is_some_and(|mend| mend.risk.is_some());
-        finding.is_appliable() && (!risky || named.contains(&finding.rule))
-    };
-    let meant = findings.iter().filter(|finding| is_meant(finding));
-    let done = meant.filter_map(|finding| {
-        let mend = finding.mend.as_ref()?;
-        let (written, error) = write(root, &kept, mend);
-        let error = error.map(|error| error.to_string());
-        Some(Applied { rule: finding.rule, subject: finding.subject.clone(), written, error })
-    });
-    done.collect()
+    let mut planned = plan(root, findings, named);
+    for one in &mut planned {
+        let fails = |write: &Written| kept.write(&root.join(&write.path), &write.text).err();
+        let failed = one.written.iter().enumerate().find_map(|(at, one)| Some((at, fails(one)?)));
+        if let Some((done, error)) = failed {
+            one.written.truncate(done);
+            one.error = Some(error.to_string());
+        }
+    }
+    planned
 }
 
 /// What costs and could be mended, but was not attempted.
 pub fn left<'a>(findings: &'a [Finding], done: &[Applied]) -> Vec<&'a Finding> {
     let is_left = |finding: &&Finding| {
         let is_it = |one: &Applied| one.rule == finding.rule && one.subject == finding.subject;
-        finding.verdict == Verdict::Costs && finding.mend.is_some() && !done.iter().any(is_it)
+        finding.verdict.costs() && finding.mend.is_some() && !done.iter().any(is_it)
     };
     findings.iter().filter(is_left).collect()
-}
-
-fn write(root: &Path, kept: &Kept, mend: &Mend) -> (Vec<Write>, Option<JournalError>) {
-    let mut written = Vec::new();
-    for one in &mend.writes {
-        if let Err(error) = kept.write(&root.join(&one.path), &one.text) {
-            return (written, Some(error));
-        }
-        written.push(one.clone());
-    }
-    (written, None)
 }
 
 /// Puts everything back that [`apply`] changed, by this process or any before it.
 ///
 /// # Errors
 /// [`ApplyError`] when the journal cannot be read.
-pub fn undo(root: &Path) -> Result<Vec<Undone>, ApplyError> {
+pub fn undo(root: &Path, since: Since) -> Result<Vec<Undone>, ApplyError> {
     let (kept, folder) = open(root);
-    let fates = kept.undo().map_err(|source| ApplyError { folder, source })?;
+    let fates = kept.undo(since).map_err(|source| ApplyError { folder, source })?;
     let undone = fates.into_iter().map(|fate| Undone {
         what: fate.what,
         put_back: matches!(fate.outcome, Ok(true)),
         error: fate.outcome.err().map(|error| error.to_string()),
     });
     Ok(undone.collect())
+}
+
+/// What [`undo`] would put back, as it was before: `/proc/sys/vm/swappiness (60)`.
+///
+/// # Errors
+/// [`ApplyError`] when the journal cannot be read.
+pub fn noted(root: &Path) -> Result<Vec<String>, ApplyError> {
+    let (kept, folder) = open(root);
+    kept.open_changes().map_err(|source| ApplyError { folder, source })
+}
+
+/// The journal of root's changes of this machine, where there is one and this user is not root: it
+/// is not this user's to follow.
+#[must_use]
+pub fn noted_by_root(root: &Path) -> Option<PathBuf> {
+    let is_other = root == Path::new("/") && !rustix::process::geteuid().is_root();
+    let file = Kept::open_in(&journal::folder_of_root(), NAME).file();
+    (is_other && file.exists()).then_some(file)
 }
 
 fn open(root: &Path) -> (Kept, PathBuf) {
@@ -105,6 +145,7 @@ fn open(root: &Path) -> (Kept, PathBuf) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doctor::Verdict;
     use crate::doctor::machine::Machine;
     use crate::doctor::{RULES, examine};
     use std::fs;
@@ -133,10 +174,10 @@ mod tests {
         let again = examine(RULES.iter().copied(), &view);
         let swap = again.iter().find(|finding| finding.rule == "swap").unwrap();
         assert_eq!(swap.verdict, Verdict::Good);
-        let undone = undo(view.root()).unwrap();
+        let undone = undo(view.root(), Since::Left).unwrap();
         assert!(undone.len() == 1 && undone[0].put_back, "{undone:?}");
         assert_eq!(read(SWAPPINESS), "60\n");
-        assert!(undo(view.root()).unwrap().is_empty());
+        assert!(undo(view.root(), Since::Left).unwrap().is_empty());
     }
 
     #[test]
@@ -157,7 +198,7 @@ mod tests {
         fs::remove_file(view.root().join(THP)).unwrap();
         let done = apply(view.root(), &found, &[]);
         assert!(done[0].error.as_ref().unwrap().contains("transparent_hugepage"), "{done:?}");
-        assert!(undo(view.root()).unwrap().is_empty());
+        assert!(undo(view.root(), Since::Left).unwrap().is_empty());
     }
 
     #[test]
@@ -170,24 +211,26 @@ mod tests {
         fs::remove_file(&recorded).unwrap();
         std::os::unix::fs::symlink(&live, &recorded).unwrap();
         let done = apply(view.root(), &found, &[]);
-        assert!(done[0].error.as_ref().unwrap().contains("it leads out of "), "{done:?}");
+        assert!(done[0].error.as_ref().unwrap().contains("the path leaves "), "{done:?}");
         assert_eq!(fs::read_to_string(&live).unwrap(), "60\n");
         // A journal that came along says what was done to the machine that was recorded.
         Kept::open_in(&view.root().join("run/millstream"), NAME).write(&live, "1").unwrap();
-        let undone = undo(view.root()).unwrap();
+        let undone = undo(view.root(), Since::Left).unwrap();
         let error = undone[0].error.as_ref().unwrap();
-        assert!(error.contains("it leads out of ") && undone.len() == 1, "{undone:?}");
+        assert!(error.contains("the path leaves ") && undone.len() == 1, "{undone:?}");
         assert_eq!(fs::read_to_string(&live).unwrap(), "1\n");
         // And so may the way to the journal.
         fs::remove_dir_all(view.root().join("run")).unwrap();
         std::os::unix::fs::symlink(outside.path(), view.root().join("run")).unwrap();
-        assert!(undo(view.root()).unwrap_err().to_string().contains("it leads out of "));
+        assert!(
+            undo(view.root(), Since::Left).unwrap_err().to_string().contains("the path leaves ")
+        );
     }
 
     #[test]
     fn what_is_left_is_told_for_each_finding_of_a_rule() {
-        let mended = Finding::costs("memory moves").mend_by_write(SWAPPINESS, "0");
-        let left_over = Finding::costs("on another node").about("eth1").mend_by_hand("shield");
+        let mended = Finding::minor("memory moves").mend_by_write(SWAPPINESS, "0");
+        let left_over = Finding::matters("on another node").about("eth1").mend_by_hand("shield");
         let good = Finding::good("on the same node").about("eth2");
         let machine = ill();
         let found = [mended, left_over, good];
@@ -195,5 +238,32 @@ mod tests {
         assert!(done.len() == 1 && done[0].error.is_none(), "{done:?}");
         let subjects: Vec<_> = left(&found, &done).into_iter().map(|one| &one.subject).collect();
         assert_eq!(subjects, [&Some("eth1".to_owned())]);
+    }
+
+    #[test]
+    fn a_plan_says_what_would_be_written_and_writes_nothing() {
+        let machine = ill().with(THP, "[always] madvise never\n");
+        let view = machine.view();
+        let found = examine(RULES.iter().copied(), &view);
+        let planned = plan(view.root(), &found, &["rt-throttling"]);
+        let write = |path: &str, before: &str, text: &str| Written {
+            path: path.to_owned(),
+            before: Some(before.to_owned()),
+            text: text.to_owned(),
+        };
+        let writes: Vec<_> = planned.iter().flat_map(|one| one.written.clone()).collect();
+        let expected = [
+            write(RUNTIME, "950000", "-1"),
+            write(THP, "always", "madvise"),
+            write(SWAPPINESS, "60", "1"),
+        ];
+        assert_eq!(writes, expected);
+        let read = |path: &str| fs::read_to_string(view.root().join(path)).unwrap();
+        assert_eq!((read(SWAPPINESS), read(RUNTIME)), ("60\n".into(), "950000\n".into()));
+        assert!(noted(view.root()).unwrap().is_empty() && !view.root().join("run").exists());
+        let done = apply(view.root(), &found, &["rt-throttling"]);
+        let writes: Vec<_> = done.into_iter().flat_map(|one| one.written).collect();
+        assert_eq!(writes, expected, "it does what it says");
+        assert_eq!(noted(view.root()).unwrap().len(), 3);
     }
 }

@@ -7,8 +7,12 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// It stands in the way.
-    Costs,
+    /// The stream loses samples by it, or does not run at all.
+    Fails,
+    /// It costs the stream something that can be measured, all the time or again and again.
+    Matters,
+    /// It costs little or seldom, or only beside others that run there.
+    Minor,
     /// The machine does not tell, or it depends on what is not known.
     Unknown,
     /// As it should be.
@@ -18,11 +22,25 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// Whether it stands in the way at all.
+    #[must_use]
+    pub fn costs(self) -> bool {
+        matches!(self, Self::Fails | Self::Matters | Self::Minor)
+    }
+
+    /// Whether it is a reason to call the machine unfit.
+    #[must_use]
+    pub fn is_serious(self) -> bool {
+        matches!(self, Self::Fails | Self::Matters)
+    }
+
     /// For people.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Self::Costs => "costs you",
+            Self::Fails => "fails",
+            Self::Matters => "matters",
+            Self::Minor => "minor",
             Self::Unknown => "unknown",
             Self::Good => "good",
             Self::Absent => "absent",
@@ -81,7 +99,8 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn new(verdict: Verdict, says: impl Into<String>) -> Self {
+    /// With a verdict that depends on what was read.
+    pub fn of(verdict: Verdict, says: impl Into<String>) -> Self {
         Self {
             rule: "",
             topic: Topic::Cpu,
@@ -96,22 +115,32 @@ impl Finding {
 
     /// It is as it should be.
     pub fn good(says: impl Into<String>) -> Self {
-        Self::new(Verdict::Good, says)
+        Self::of(Verdict::Good, says)
     }
 
-    /// It stands in the way.
-    pub fn costs(says: impl Into<String>) -> Self {
-        Self::new(Verdict::Costs, says)
+    /// The stream loses samples by it, or does not run at all.
+    pub fn fails(says: impl Into<String>) -> Self {
+        Self::of(Verdict::Fails, says)
+    }
+
+    /// It costs the stream something all the time or again and again.
+    pub fn matters(says: impl Into<String>) -> Self {
+        Self::of(Verdict::Matters, says)
+    }
+
+    /// It costs little or seldom, or only beside others that run there.
+    pub fn minor(says: impl Into<String>) -> Self {
+        Self::of(Verdict::Minor, says)
     }
 
     /// It cannot be told.
     pub fn unknown(says: impl Into<String>) -> Self {
-        Self::new(Verdict::Unknown, says)
+        Self::of(Verdict::Unknown, says)
     }
 
     /// There is nothing of the kind.
     pub fn absent(says: impl Into<String>) -> Self {
-        Self::new(Verdict::Absent, says)
+        Self::of(Verdict::Absent, says)
     }
 
     /// What it is about, where a rule finds several.
@@ -172,7 +201,6 @@ impl Finding {
     /// Whether `--apply` can mend it without anybody else.
     #[must_use]
     pub fn is_appliable(&self) -> bool {
-        self.verdict == Verdict::Costs
-            && self.mend.as_ref().is_some_and(|mend| !mend.writes.is_empty())
+        self.verdict.costs() && self.mend.as_ref().is_some_and(|mend| !mend.writes.is_empty())
     }
 }

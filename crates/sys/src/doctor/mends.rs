@@ -1,7 +1,7 @@
 //! Every rule on a machine where it fires: mended by `apply`, by what it says to type, put back.
 
 use super::machine::Machine;
-use super::{Finding, RULES, Rule, Verdict, apply, examine, undo};
+use super::{Finding, RULES, Rule, Since, Verdict, apply, examine, undo};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
@@ -252,7 +252,7 @@ fn found(machine: &Machine, id: &str, by: &By) -> Finding {
     let is_it = |finding: &Finding| match by {
         Nothing => finding.verdict == Verdict::Unknown,
         Writes(_) | Choice(_) => finding.is_appliable(),
-        Hand(_) => finding.verdict == Verdict::Costs && !finding.is_appliable(),
+        Hand(_) => finding.verdict.costs() && !finding.is_appliable(),
     };
     let told = format!("{id}: {all:#?}");
     all.into_iter().find(is_it).expect(&told)
@@ -306,7 +306,7 @@ fn what_is_mended_by_writes_is_good_then_and_comes_back_byte_for_byte() {
         let again = examine([rule(id)], &view);
         let is_good = |finding: &Finding| finding.verdict == Verdict::Good;
         assert!(!again.is_empty() && again.iter().all(is_good), "{id}: {again:#?}");
-        let undone = undo(view.root()).unwrap();
+        let undone = undo(view.root(), Since::Left).unwrap();
         assert!(!undone.is_empty() && undone.iter().all(|one| one.put_back), "{id}: {undone:?}");
         play(
             &ill.iter()
@@ -360,9 +360,9 @@ fn of_alternatives_the_one_that_was_chosen_comes_back() {
         assert!(done.len() == 1 && done[0].error.is_none(), "{id}: {done:?}");
         let applied = read();
         show(then);
-        assert_ne!(machine.verdict(rule(id)), Verdict::Costs, "{id}");
+        assert!(!machine.verdict(rule(id)).costs(), "{id}");
         // A kernel shows all alternatives again; a plain file keeps what is written into it.
-        let undone = undo(view.root()).unwrap();
+        let undone = undo(view.root(), Since::Left).unwrap();
         assert_eq!(undone.len(), 1, "{id}: {undone:?}");
         let written = read();
         let marked = [format!("[{}]", written.trim()), format!("({})", written.trim())];

@@ -18,10 +18,13 @@ mod machine;
 #[cfg(test)]
 mod mends;
 
-pub use apply::{Applied, ApplyError, Undone, apply, left, undo};
+pub use crate::journal::Since;
+pub use apply::{
+    Applied, ApplyError, Undone, Written, apply, left, noted, noted_by_root, plan, undo,
+};
 pub use finding::{Evidence, Finding, Mend, Verdict, Write};
 pub use nic::Nic;
-pub use view::{Focus, View};
+pub use view::{Focus, RATE_HZ, View};
 
 use serde::Serialize;
 
@@ -151,7 +154,7 @@ mod tests {
         let view = View::of(root.path(), Focus::default());
         let found = examine(RULES.iter().copied(), &view);
         assert!(found.len() >= RULES.len());
-        let blamed: Vec<_> = found.iter().filter(|f| f.verdict == Verdict::Costs).collect();
+        let blamed: Vec<_> = found.iter().filter(|f| f.verdict.costs()).collect();
         assert!(blamed.is_empty(), "{blamed:#?}");
     }
 
@@ -160,7 +163,7 @@ mod tests {
         let view = View::of(Path::new("/"), Focus::default());
         for finding in examine(RULES.iter().copied(), &view) {
             assert!(!finding.says.is_empty(), "{finding:?}");
-            assert!(finding.verdict != Verdict::Costs || !finding.evidence.is_empty());
+            assert!(!finding.verdict.costs() || !finding.evidence.is_empty());
         }
     }
 }

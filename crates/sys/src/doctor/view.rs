@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// What the question is about.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Focus {
     /// CPUs that the stream is to have; none: all but the first one online.
     pub cpus: Option<CpuSet>,
@@ -17,7 +17,12 @@ pub struct Focus {
     pub interfaces: Option<Vec<String>>,
     /// Scheduling class of the stream's threads; none: FIFO 50.
     pub class: Option<Class>,
+    /// Samples a second; none: [`RATE_HZ`].
+    pub rate_hz: Option<f64>,
 }
+
+/// The rate that a machine is judged by where none is given, samples a second.
+pub const RATE_HZ: f64 = 50e6;
 
 /// A machine: files below a root folder. `/` is this one, and only there the kernel is asked for
 /// what stands in no file.
@@ -120,6 +125,21 @@ impl View {
     #[must_use]
     pub fn class(&self) -> Class {
         self.focus.class.unwrap_or(Class::Fifo(50))
+    }
+
+    /// The stream's samples a second.
+    #[must_use]
+    pub fn rate_hz(&self) -> f64 {
+        self.focus.rate_hz.unwrap_or(RATE_HZ)
+    }
+
+    /// How often a second something came that has come so many times since boot; none where the
+    /// machine does not tell for how long it has been up.
+    #[must_use]
+    pub fn per_second(&self, times: u64) -> Option<f64> {
+        let up = self.read("proc/uptime")?;
+        let seconds: f64 = up.value.split_whitespace().next()?.parse().ok()?;
+        (seconds > 0.0).then(|| times as f64 / seconds)
     }
 
     /// The interfaces that the stream comes over.

@@ -2,7 +2,7 @@
 
 use super::scan::{Element, Layout, Packing, TIMESTAMP};
 use super::{Device, IioError, at, find, list, named};
-use crate::journal::{Changes, Journal};
+use crate::journal::{Changes, Journal, Origins};
 use std::fs::{self, File, OpenOptions};
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -186,7 +186,8 @@ fn trigger(
 /// Makes a trigger that is a timer: its name, and its period as the kernel keeps it.
 fn timer(root: &Path, period_ns: u64, changes: &mut Changes) -> Result<(String, u64), IioError> {
     let name = format!("millstream-{}", std::process::id());
-    changes.push(changes.journal().make_group(&root.join(TIMERS).join(&name))?);
+    let timer = root.join(TIMERS).join(&name);
+    changes.push(changes.journal().make_group(&timer, Origins::default())?);
     let made = named(root, "trigger").into_iter().find(|(_, other)| *other == name);
     let folder = made.map_or_else(|| root.join(TIMERS).join(&name), |(folder, _)| folder);
     let file = folder.join("sampling_frequency");

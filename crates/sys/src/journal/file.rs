@@ -90,6 +90,11 @@ fn entries(file: &mut fs::File) -> io::Result<Vec<Entry>> {
     let mut text = String::new();
     file.seek(io::SeekFrom::Start(0))?;
     file.read_to_string(&mut text)?;
+    parse(&text)
+}
+
+/// The same of a file's text.
+pub(super) fn parse(text: &str) -> io::Result<Vec<Entry>> {
     let mut entries: Vec<Entry> = Vec::new();
     for line in text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
         match serde_json::from_str(line)? {
@@ -111,7 +116,7 @@ pub(super) fn guard(folder: &Path) -> io::Result<()> {
         return Ok(());
     }
     let text = format!(
-        "others can write in {}, or it is no folder of this user: remove it",
+        "{} must be a directory that you own and nobody else can write to: remove it",
         folder.display()
     );
     Err(io::Error::new(io::ErrorKind::PermissionDenied, text))

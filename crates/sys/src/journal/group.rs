@@ -9,10 +9,25 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A folder of control groups. Undone, what is in it goes to its parent, and it is removed.
+/// Where those go that are in a group when it is removed: back to where they came from.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Origins {
+    /// The group of those who came in by themselves, and of what they have started. None, or one
+    /// that is gone: the parent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guests: Option<PathBuf>,
+    /// Threads of the parent that may have been moved in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub residents: Vec<i32>,
+}
+
+/// A folder of control groups. Undone, what is in it goes back to where it came from, and it is
+/// removed.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct OfGroup {
     pub(super) path: PathBuf,
+    #[serde(flatten)]
+    pub(super) origins: Origins,
 }
 
 impl OfGroup {
@@ -39,8 +54,12 @@ impl OfGroup {
             }
             let members = Members::of(&self.path)?;
             for member in &members.tasks {
-                // One that has ended meanwhile does not matter.
-                let _ = fs::write(parent.join(members.file), member);
+                let home = self.home_of(member).unwrap_or(parent);
+                // One that has ended meanwhile does not matter. A group may have come to take
+                // nobody (version 2: when its own children are given controllers).
+                if fs::write(home.join(members.file), member).is_err() && home != parent {
+                    let _ = fs::write(parent.join(members.file), member);
+                }
             }
             match fs::remove_dir(&self.path) {
                 Ok(()) => return Ok(true),
@@ -55,6 +74,15 @@ impl OfGroup {
             }
         }
         Err(io::Error::new(io::ErrorKind::ResourceBusy, "it does not become empty"))
+    }
+}
+
+impl OfGroup {
+    /// Where a member goes; none: to the parent.
+    fn home_of(&self, member: &str) -> Option<&Path> {
+        let Origins { guests, residents } = &self.origins;
+        let is_resident = member.parse().is_ok_and(|thread| residents.contains(&thread));
+        guests.as_deref().filter(|group| !is_resident && group.is_dir())
     }
 }
 
@@ -155,18 +183,25 @@ fn started(thread: i32) -> Option<u64> {
 }
 
 impl OfPins {
+    /// All that can be; then it fails if any could not, and names each.
     pub(super) fn undo(&self) -> io::Result<bool> {
-        let mut any = false;
+        self.undo_by(Pin::restore)
+    }
+
+    fn undo_by(&self, restore: impl Fn(&Pin) -> io::Result<bool>) -> io::Result<bool> {
+        let (mut any, mut failed) = (false, Vec::new());
         for pin in &self.pins {
-            match pin.restore() {
+            match restore(pin) {
                 Ok(restored) => any |= restored,
                 // It has ended just then, or is the kernel's and cannot be moved: nor was it.
                 Err(_) if started(pin.thread) != Some(pin.started) => {}
                 Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
-                Err(error) => return Err(error),
+                Err(error) => failed.push((pin.thread, error)),
             }
         }
-        Ok(any)
+        let Some(kind) = failed.first().map(|(_, error)| error.kind()) else { return Ok(any) };
+        let told = failed.iter().map(|(thread, error)| format!("thread {thread}: {error}"));
+        Err(io::Error::new(kind, told.collect::<Vec<_>>().join("; ")))
     }
 }
 
@@ -178,7 +213,7 @@ mod tests {
     fn a_group_is_emptied_into_its_parent_and_removed() {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join("tasks"), "").unwrap();
-        let group = OfGroup { path: root.path().join("inner") };
+        let group = OfGroup { path: root.path().join("inner"), origins: Origins::default() };
         assert!(!group.undo().unwrap(), "it is not there");
         group.apply().unwrap();
         assert!(group.apply().is_err(), "somebody else's is not taken");
@@ -186,6 +221,47 @@ mod tests {
         assert!(group.undo().unwrap());
         assert_eq!(fs::read_to_string(root.path().join("tasks")).unwrap(), "4711");
         assert!(!group.path.exists());
+    }
+
+    #[test]
+    fn those_in_a_group_go_back_to_where_each_came_from() {
+        let root = tempfile::tempdir().unwrap();
+        let own = root.path().join("own");
+        fs::create_dir(&own).unwrap();
+        for group in [root.path(), &own] {
+            fs::write(group.join("tasks"), "").unwrap();
+        }
+        let origins = Origins { guests: Some(own.clone()), residents: vec![12] };
+        let group = OfGroup { path: root.path().join("inner"), origins };
+        let undo = |members: &str| {
+            group.apply().unwrap();
+            fs::write(group.path.join("tasks"), members).unwrap();
+            assert!(group.undo().unwrap());
+        };
+        let tasks = |group: &Path| fs::read_to_string(group.join("tasks")).unwrap();
+        undo("12\n4711\n");
+        assert_eq!((tasks(root.path()), tasks(&own)), ("12".into(), "4711".into()));
+        fs::remove_dir_all(&own).unwrap();
+        undo("4712\n");
+        assert_eq!(tasks(root.path()), "4712", "its group is gone");
+    }
+
+    #[test]
+    fn one_pin_that_cannot_be_restored_does_not_keep_the_others_from_it() {
+        let own = rustix::thread::gettid().as_raw_nonzero().get();
+        let pin = Pin::whole(own.cast_unsigned()).unwrap();
+        let pins = OfPins { pins: vec![pin.clone(), pin.clone(), pin] };
+        let tried = std::cell::Cell::new(0);
+        let error = pins.undo_by(|_| {
+            tried.set(tried.get() + 1);
+            match tried.get() {
+                2 => Ok(true),
+                number => Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{number}"))),
+            }
+        });
+        let (error, tried) = (error.unwrap_err(), tried.get());
+        assert_eq!((tried, error.kind()), (3, io::ErrorKind::PermissionDenied));
+        assert_eq!(error.to_string(), format!("thread {own}: 1; thread {own}: 3"));
     }
 
     #[test]

@@ -24,9 +24,18 @@ pub struct Kept {
 pub struct Fate {
     /// What it was before: `/proc/sys/vm/swappiness (60)`.
     pub what: String,
-    /// Whether that is undone; no: somebody else has changed it since. An error is kept, to be
-    /// tried again.
+    /// Whether that is undone. No: somebody else has changed it since, and it stays noted, because
+    /// they may put back what they found. An error stays noted, too, to be tried again.
     pub outcome: io::Result<bool>,
+}
+
+/// What taking back does about a setting that somebody else has changed since.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Since {
+    /// It is left as it is, and stays noted.
+    Left,
+    /// It becomes what it was before our change all the same.
+    Overruled,
 }
 
 impl Kept {
@@ -44,6 +53,12 @@ impl Kept {
         Self { root, folder, name: format!("{name}.kept") }
     }
 
+    /// Where they are noted while there are any.
+    #[must_use]
+    pub fn file(&self) -> PathBuf {
+        self.folder.join(&self.name)
+    }
+
     /// Writes a text into a file, for good. A second change of the same file is taken back to what
     /// was before the first.
     ///
@@ -58,7 +73,7 @@ impl Kept {
         let mut file = self.open(Opening::Make).map_err(lost)?;
         let file = file.as_mut().expect("made where it was missing");
         let entries = file.entries().map_err(lost)?;
-        let next_id = entries.iter().map(|entry| entry.id + 1).max().unwrap_or(0);
+        let next_id = entries.iter().map(|entry| entry.id.saturating_add(1)).max().unwrap_or(0);
         // One line for each file: begun anew, it still says what was before the first change.
         let earlier = entries.iter().find_map(|entry| match &entry.what {
             What::File(one) if one.path == path => Some((entry, one)),
@@ -93,23 +108,26 @@ impl Kept {
         Ok(file.entries()?.iter().map(|entry| entry.what.to_string()).collect())
     }
 
-    /// Takes all back, the last one first.
+    /// Takes all back, the last one first. What is not undone stays noted: a change that was laid
+    /// over ours, by a shield for example, goes back to what we wrote, and only we know what was
+    /// there before.
     ///
     /// # Errors
     /// When the file cannot be read or written, or others could have written it.
-    pub fn undo(&self) -> io::Result<Vec<Fate>> {
+    pub fn undo(&self, since: Since) -> io::Result<Vec<Fate>> {
         let Some(mut file) = self.open(Opening::Find)? else {
             return Ok(Vec::new());
         };
         let mut fates = Vec::new();
         for entry in file.entries()?.iter().rev() {
-            let outcome = self.take_back(&entry.what).map(|outcome| outcome != Outcome::Left);
-            if outcome.is_ok() {
+            let outcome = self.take_back(&entry.what, since);
+            let outcome = outcome.map(|outcome| outcome != Outcome::Left);
+            if matches!(outcome, Ok(true)) {
                 file.end(entry.id)?;
             }
             fates.push(Fate { what: entry.what.to_string(), outcome });
         }
-        if fates.iter().all(|fate| fate.outcome.is_ok()) {
+        if fates.iter().all(|fate| matches!(fate.outcome, Ok(true))) {
             file.remove()?;
         }
         Ok(fates)
@@ -120,9 +138,15 @@ impl Kept {
         File::open(&self.folder, &self.name, opening)
     }
 
-    fn take_back(&self, what: &What) -> io::Result<Outcome> {
+    fn take_back(&self, what: &What, since: Since) -> io::Result<Outcome> {
         match what {
-            What::File(one) => check(&self.root, &one.path).and_then(|()| one.undo()),
+            What::File(one) => {
+                check(&self.root, &one.path)?;
+                match since {
+                    Since::Left => one.undo(),
+                    Since::Overruled => one.undo_all_the_same(),
+                }
+            }
             _ => Err(io::Error::new(io::ErrorKind::InvalidData, "only files are changed for good")),
         }
     }
@@ -135,7 +159,7 @@ fn check(root: &Path, path: &Path) -> io::Result<()> {
     if real.starts_with(std::fs::canonicalize(root)?) {
         return Ok(());
     }
-    let text = format!("it leads out of {}, to {}", root.display(), real.display());
+    let text = format!("the path leaves {}: it resolves to {}", root.display(), real.display());
     Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
 }
 
@@ -151,12 +175,15 @@ mod tests {
         let (journals, setting) = (folder.path().join("journals"), folder.path().join("setting"));
         fs::write(&setting, "60\n").unwrap();
         let open = || Kept::open_in(&journals, "doctor");
-        assert!(open().open_changes().unwrap().is_empty() && open().undo().unwrap().is_empty());
+        assert!(
+            open().open_changes().unwrap().is_empty()
+                && open().undo(Since::Left).unwrap().is_empty()
+        );
         open().write(&setting, "10").unwrap();
         open().write(&setting, "1").unwrap();
         let before = format!("{} (60)", setting.display());
         assert_eq!(open().open_changes().unwrap(), std::slice::from_ref(&before));
-        let fates = open().undo().unwrap();
+        let fates = open().undo(Since::Left).unwrap();
         assert_eq!(fates.len(), 1);
         assert!(fates[0].what == before && *fates[0].outcome.as_ref().unwrap());
         assert_eq!(fs::read_to_string(&setting).unwrap(), "60\n");
@@ -185,7 +212,7 @@ mod tests {
             let _ = kept.write(&adjusting.path(), text).unwrap_err();
             assert_eq!(adjusting.value(), "00000002\n", "{text}");
         }
-        let fates = kept.undo().unwrap();
+        let fates = kept.undo(Since::Left).unwrap();
         assert!(fates.len() == 1 && *fates[0].outcome.as_ref().unwrap(), "{fates:?}");
         assert_eq!(adjusting.value(), before);
     }
@@ -205,7 +232,7 @@ mod tests {
         let begun: String = lines.flat_map(|line| [line, "\n"]).collect();
         fs::write(journals.join("doctor.kept"), begun).unwrap();
         fs::write(&setting, "10\n").unwrap();
-        assert!(*kept.undo().unwrap()[0].outcome.as_ref().unwrap());
+        assert!(*kept.undo(Since::Left).unwrap()[0].outcome.as_ref().unwrap());
         assert_eq!(fs::read_to_string(&setting).unwrap(), "60\n");
     }
 
@@ -218,7 +245,42 @@ mod tests {
         kept.write(&setting, "10").unwrap();
         fs::write(&setting, "30\n").unwrap();
         kept.write(&setting, "1").unwrap();
-        assert!(*kept.undo().unwrap()[0].outcome.as_ref().unwrap());
+        assert!(*kept.undo(Since::Left).unwrap()[0].outcome.as_ref().unwrap());
         assert_eq!(fs::read_to_string(&setting).unwrap(), "30\n");
+    }
+
+    #[test]
+    fn what_is_laid_over_a_change_does_not_make_it_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        let (journals, setting) = (folder.path().join("journals"), folder.path().join("setting"));
+        fs::write(&setting, "0-3\n").unwrap();
+        let kept = Kept::open_in(&journals, "doctor");
+        let journal = std::sync::Arc::new(super::super::Journal::open_in(&journals));
+        let is = |text: &str| assert_eq!(fs::read_to_string(&setting).unwrap(), text);
+        kept.write(&setting, "0-1").unwrap();
+        let shield = journal.write_file(&setting, "0").unwrap();
+        let fates = kept.undo(Since::Left).unwrap();
+        assert!(fates.len() == 1 && !fates[0].outcome.as_ref().unwrap(), "{fates:?}");
+        assert_eq!(kept.open_changes().unwrap().len(), 1, "it stays noted");
+        is("0\n");
+        assert_eq!(shield.undo().unwrap(), None);
+        is("0-1\n");
+        assert!(*kept.undo(Since::Left).unwrap()[0].outcome.as_ref().unwrap());
+        is("0-3\n");
+        assert!(kept.open_changes().unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_somebody_else_has_changed_since_is_overruled_on_demand() {
+        let folder = tempfile::tempdir().unwrap();
+        let setting = folder.path().join("setting");
+        fs::write(&setting, "60\n").unwrap();
+        let kept = Kept::open_in(&folder.path().join("journals"), "doctor");
+        kept.write(&setting, "10").unwrap();
+        fs::write(&setting, "30\n").unwrap();
+        assert!(!*kept.undo(Since::Left).unwrap()[0].outcome.as_ref().unwrap());
+        assert!(*kept.undo(Since::Overruled).unwrap()[0].outcome.as_ref().unwrap());
+        assert_eq!(fs::read_to_string(&setting).unwrap(), "60\n");
+        assert!(kept.open_changes().unwrap().is_empty());
     }
 }

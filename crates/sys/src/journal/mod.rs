@@ -41,8 +41,10 @@ use outcome::Outcome;
 use setting::OfFile;
 
 pub use changes::Changes;
-pub use kept::{Fate, Kept};
+pub use group::Origins;
+pub use kept::{Fate, Kept, Since};
 pub use recover::{Recovered, recover, recover_in};
+pub(crate) use setting::chosen;
 pub use value::Value;
 
 /// Why a setting could not be changed.
@@ -71,7 +73,7 @@ pub enum JournalError {
         source: io::Error,
     },
     /// The control group could not be made.
-    #[error("cannot make the control group {}: {source}", path.display())]
+    #[error("cannot make the control group {}: {source}{}", path.display(), needs_root(.source))]
     Group {
         /// Its folder.
         path: PathBuf,
@@ -79,7 +81,11 @@ pub enum JournalError {
         source: io::Error,
     },
     /// Groups below one could not be given cpusets.
-    #[error("cannot switch on cpusets for the groups below {}: {source}", path.display())]
+    #[error(
+        "cannot switch on cpusets for the groups below {}: {source}{}",
+        path.display(),
+        needs_root(.source)
+    )]
     Cpusets {
         /// The group.
         path: PathBuf,
@@ -87,7 +93,7 @@ pub enum JournalError {
         source: io::Error,
     },
     /// The file could not be read or written.
-    #[error("cannot write `{text}` into {}: {source}", path.display())]
+    #[error("cannot write `{text}` into {}: {source}{}", path.display(), needs_root(.source))]
     File {
         /// The file.
         path: PathBuf,
@@ -96,6 +102,11 @@ pub enum JournalError {
         /// The system's answer.
         source: io::Error,
     },
+}
+
+pub(crate) fn needs_root(source: &io::Error) -> &'static str {
+    let is_denied = source.kind() == io::ErrorKind::PermissionDenied;
+    if is_denied && !rustix::process::geteuid().is_root() { "; this needs root" } else { "" }
 }
 
 fn hint(source: &io::Error) -> &'static str {
@@ -113,7 +124,7 @@ fn hint(source: &io::Error) -> &'static str {
 #[must_use]
 pub fn folder() -> PathBuf {
     if rustix::process::geteuid().is_root() {
-        return "/run/millstream".into();
+        return folder_of_root();
     }
     match std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty()) {
         Some(folder) => Path::new(&folder).join("millstream"),
@@ -122,6 +133,11 @@ pub fn folder() -> PathBuf {
             std::env::temp_dir().join(format!("millstream-{user}"))
         }
     }
+}
+
+/// Where those of root are.
+pub(crate) fn folder_of_root() -> PathBuf {
+    "/run/millstream".into()
 }
 
 /// The settings that this process has changed.
@@ -176,13 +192,18 @@ impl Journal {
         self.make(What::File(what), failed)
     }
 
-    /// Makes a control group until the [`Change`] is dropped; then its threads go to its parent.
+    /// Makes a control group until the [`Change`] is dropped; then those in it go back to where
+    /// they came from.
     ///
     /// # Errors
     /// [`JournalError`]; then nothing is changed.
-    pub fn make_group(self: &Arc<Self>, path: &Path) -> Result<Change, JournalError> {
+    pub fn make_group(
+        self: &Arc<Self>,
+        path: &Path,
+        origins: Origins,
+    ) -> Result<Change, JournalError> {
         let failed = |source| JournalError::Group { path: path.to_owned(), source };
-        self.make(What::Group(OfGroup { path: path.to_owned() }), failed)
+        self.make(What::Group(OfGroup { path: path.to_owned(), origins }), failed)
     }
 
     /// Switches on cpusets of version 2 for the groups below one until the [`Change`] is dropped;

@@ -43,26 +43,39 @@ impl OfFile {
             self.after = Some(found);
             return Ok(());
         }
-        let text = format!("the kernel made `{}` of it", found.trim());
+        let text = format!("the kernel shows `{}` after that", found.trim());
         Err(io::Error::new(io::ErrorKind::InvalidInput, text))
     }
 
+    /// Puts back what was there, unless somebody else has changed it since.
     pub(super) fn undo(&self) -> io::Result<Outcome> {
-        let found = match fs::read_to_string(&self.path) {
-            Ok(found) => found,
-            // The device, the processor or the group is gone.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(Outcome::Nothing);
-            }
-            Err(error) => return Err(error),
-        };
-        if found == self.before {
-            return Ok(Outcome::Nothing);
+        match self.found()? {
+            None => Ok(Outcome::Nothing),
+            Some(found) if found == self.before => Ok(Outcome::Nothing),
+            // What is not as we left it was changed by somebody who meant it.
+            Some(found) if !self.is_ours(&found) => Ok(Outcome::Left),
+            Some(_) => self.put_back(),
         }
-        // What is not as we left it was changed by somebody who meant it.
-        if !self.is_ours(&found) {
-            return Ok(Outcome::Left);
+    }
+
+    /// Puts back what was there, whoever has changed it since.
+    pub(super) fn undo_all_the_same(&self) -> io::Result<Outcome> {
+        match self.found()? {
+            None => Ok(Outcome::Nothing),
+            Some(found) if found == self.before => Ok(Outcome::Nothing),
+            Some(_) => self.put_back(),
         }
+    }
+
+    /// What the file holds; none where the device, the processor or the group is gone.
+    fn found(&self) -> io::Result<Option<String>> {
+        match fs::read_to_string(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            found => found.map(Some),
+        }
+    }
+
+    fn put_back(&self) -> io::Result<Outcome> {
         self.set(&self.before)?;
         if fs::read_to_string(&self.path)? == self.before {
             return Ok(Outcome::PutBack);
@@ -99,7 +112,7 @@ fn is_of_kernel(path: &Path) -> bool {
 
 /// Of `always [madvise] never`, or `none (voluntary) full`, what is chosen; other texts are
 /// themselves.
-fn chosen(text: &str) -> &str {
+pub(crate) fn chosen(text: &str) -> &str {
     let between = |(open, close)| Some(text.split_once(open)?.1.split_once(close)?.0);
     [('[', ']'), ('(', ')')].into_iter().find_map(between).unwrap_or(text)
 }
@@ -109,7 +122,11 @@ fn chosen(text: &str) -> &str {
 fn is_same(found: &str, written: &str) -> bool {
     let (found, written) = (chosen(found).trim(), chosen(written).trim());
     let cpus = |text: &str| text.parse::<crate::CpuSet>().ok();
-    let mask = |text: &str| u128::from_str_radix(&text.replace(',', ""), 16).ok();
+    let mask = |text: &str| {
+        let groups = text.split(',').map(|group| u64::from_str_radix(group, 16));
+        let groups: Vec<_> = groups.collect::<Result<_, _>>().ok()?;
+        Some(groups.into_iter().skip_while(|bits| *bits == 0).collect::<Vec<_>>())
+    };
     found == written
         || cpus(found).is_some_and(|set| cpus(written) == Some(set))
         || mask(found).is_some_and(|bits| mask(written) == Some(bits))
@@ -161,6 +178,9 @@ mod tests {
         assert_eq!(chosen("always [madvise] never\n"), "madvise");
         assert!(is_same("always [madvise] never\n", "madvise"));
         assert!(is_same("0-1\n", "0,1") && is_same("00000002\n", "2") && is_same("\n", ""));
+        let wide = ["00000001", "00000002,00000000,00000000,00000000,0000000f"];
+        assert!(is_same(&wide.join(","), &wide.join(",")[7..]), "masks of any number of CPUs");
+        assert!(!is_same(&wide.join(","), wide[1]));
         assert!(
             !is_same("20\n", "2")
                 && !is_same("0\n", "")

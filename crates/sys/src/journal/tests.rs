@@ -38,7 +38,7 @@ fn what_the_kernel_makes_something_else_of_is_taken_back_at_once() {
     let journal = Arc::new(Journal::open_in(folder.path()));
     let before = adjusting.value();
     let error = journal.write_file(&adjusting.path(), "4294967295").unwrap_err().to_string();
-    assert!(error.contains("the kernel made `000001ff` of it"), "{error}");
+    assert!(error.contains("the kernel shows `000001ff` after that"), "{error}");
     assert_eq!((adjusting.value(), journal.open_changes()), (before.clone(), 0));
     let change = journal.write_file(&adjusting.path(), "2").unwrap();
     assert_eq!(adjusting.value(), "00000002\n");
@@ -75,7 +75,7 @@ fn a_group_of_somebody_else_is_left_as_it_is() {
     let files = [("tasks", "4711\n"), ("cpuset.cpus.partition", "root\n")];
     files.iter().for_each(|(name, text)| fs::write(group.join(name), text).unwrap());
     let journal = Arc::new(Journal::open_in(&journals));
-    let error = journal.make_group(&group).unwrap_err().to_string();
+    let error = journal.make_group(&group, Origins::default()).unwrap_err().to_string();
     assert!(error.starts_with("cannot make the control group "), "{error}");
     for (name, text) in files {
         assert_eq!(fs::read_to_string(group.join(name)).unwrap(), text, "{name}");

@@ -23,7 +23,7 @@ pub use interrupts::Interrupt;
 pub use napi::{Napi, Place};
 
 use crate::cpu_set::CpuSet;
-use crate::journal::{Changes, Journal, JournalError};
+use crate::journal::{Changes, Journal, JournalError, needs_root};
 use crate::packet_threads::PacketThread;
 use crate::sched::Class;
 use serde::Serialize;
@@ -92,7 +92,10 @@ pub enum ShieldError {
     #[error("no cpusets here: mount them (`mount -t cgroup -o cpuset none /sys/fs/cgroup/cpuset`)")]
     NoCpusets,
     /// Nothing would be left.
-    #[error("CPUs {cpus} are not some of {all}, with others left for the rest of the system")]
+    #[error(
+        "CPUs `{cpus}` cannot be shielded: name some of {all}, but not all, because the rest of \
+         the system needs one"
+    )]
     Cpus {
         /// What was asked for.
         cpus: CpuSet,
@@ -117,17 +120,13 @@ pub enum ShieldError {
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// A file could not be used.
-    #[error("cannot use {}: {source}{}", path.display(), hint(.source))]
+    #[error("cannot use {}: {source}{}", path.display(), needs_root(.source))]
     File {
         /// Which.
         path: PathBuf,
         /// The system's answer.
         source: io::Error,
     },
-}
-
-fn hint(source: &io::Error) -> &'static str {
-    if source.kind() == io::ErrorKind::PermissionDenied { "; a shield needs root" } else { "" }
 }
 
 /// CPUs that are kept free as long as this lives.
@@ -166,15 +165,17 @@ impl Shield {
         };
         let mut bound = Vec::new();
         let (door, own_door) = match &hierarchy {
-            Hierarchy::V1 { root, prefix } => {
-                let (changes, account) = (&mut changes, &mut account);
-                (threads::version_1(root, prefix, plan, &packets, changes, account)?, None)
+            Hierarchy::V1 { root: groups, prefix } => {
+                let own = groups::own(root, groups, Some("cpuset"));
+                let home = threads::Home { root: groups, prefix, own: &own };
+                (threads::version_1(&home, plan, &packets, &mut changes, &mut account)?, None)
             }
             Hierarchy::V2 { root: groups } => {
                 let (changes, account) = (&mut changes, &mut account);
                 bound = bound::all(root);
-                let door = partition::make(groups, plan, changes, account, partition::state)?;
-                (door, Some(partition::own_door(root, groups)))
+                let own = groups::own(root, groups, None);
+                let door = partition::make(groups, &own, plan, changes, account, partition::state)?;
+                (door, Some(own.join(partition::DOOR)))
             }
         };
         if let Some(napi) = &plan.napi {
@@ -196,15 +197,8 @@ impl Shield {
         &self.account
     }
 
-    /// Takes a process behind the shield, with what it starts from then on.
-    ///
-    /// # Errors
-    /// [`ShieldError::File`].
-    pub fn admit(&self, process: u32) -> Result<(), ShieldError> {
-        write(&self.door, &process.to_string())
-    }
-
-    /// The file that takes processes, for one that admits itself.
+    /// The file that takes processes behind the shield, with what they start from then on. What
+    /// is there at the end goes to the group of the process that has raised the shield.
     #[must_use]
     pub fn door(&self) -> &Path {
         &self.door

@@ -4,13 +4,14 @@
 use super::groups::{keep_pins, tree};
 use super::threads::{cpus_of, name, rest};
 use super::{Account, Changes, Plan, ShieldError, read, write};
-use std::fs;
+use crate::journal::Origins;
 use std::path::{Path, PathBuf};
 
-/// Makes the partition; the file that takes processes into it. `state` reads what the kernel says
-/// of a partition.
+/// Makes the partition; the file that takes processes into it, which go to the group `own` at the
+/// end. `state` reads what the kernel says of a partition.
 pub(super) fn make(
     root: &Path,
+    own: &Path,
     plan: &Plan,
     changes: &mut Changes,
     account: &mut Account,
@@ -25,7 +26,8 @@ pub(super) fn make(
         changes.push(change);
     }
     let group = home.join(name(""));
-    changes.push(changes.journal().make_group(&group)?);
+    let origins = Origins { guests: Some(own.to_owned()), residents: Vec::new() };
+    changes.push(changes.journal().make_group(&group, origins)?);
     write(&group.join("cpuset.cpus"), &plan.cpus.to_string())?;
     let partition = group.join("cpuset.cpus.partition");
     write(&partition, "root")?;
@@ -36,14 +38,7 @@ pub(super) fn make(
 }
 
 /// A group's file that takes processes, each with all its threads.
-const DOOR: &str = "cgroup.procs";
-
-/// The door of the group that this process is in, below the root of a hierarchy.
-pub(super) fn own_door(root: &Path, hierarchy: &Path) -> PathBuf {
-    let groups = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
-    let own = groups.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
-    hierarchy.join(own).join(DOOR)
-}
+pub(super) const DOOR: &str = "cgroup.procs";
 
 /// The state of a partition as its file tells.
 pub(super) fn state(partition: &Path) -> Result<String, ShieldError> {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::journal::Origins;
 use std::path::Path;
 
 /// A machine of files with four CPUs.
@@ -56,11 +57,34 @@ fn a_shield_leaves_no_trace() {
     assert_eq!(read("proc/irq/25/smp_affinity_list"), "0-1\n");
     let group = shield.door().parent().unwrap().to_owned();
     assert_eq!(fs::read_to_string(group.join("cpuset.cpus")).unwrap(), "2-3");
-    shield.admit(4711).unwrap();
+    fs::write(shield.door(), "4711").unwrap();
     shield.lower().unwrap();
     fs::write(root.path().join("cg/tasks"), "").unwrap();
     assert_eq!(snapshot(root.path()), before);
     assert_eq!(journal.open_changes(), 0);
+}
+
+#[test]
+fn what_a_command_leaves_behind_goes_to_the_group_that_it_was_started_in() {
+    for (machine, group, file) in [
+        (machine(&V1), "3:cpu,cpuset:/user\n", "tasks"),
+        (machine(&V2), "0::/user\n", "cgroup.procs"),
+    ] {
+        let folder = machine.path().join("cg/user");
+        fs::create_dir_all(&folder).unwrap();
+        fs::create_dir_all(machine.path().join("proc/self")).unwrap();
+        fs::write(machine.path().join("proc/self/cgroup"), format!("1:name=systemd:/x\n{group}"))
+            .unwrap();
+        fs::write(folder.join(file), "").unwrap();
+        fs::write(machine.path().join("cg").join(file), "").unwrap();
+        let journals = tempfile::tempdir().unwrap();
+        let journal = Arc::new(Journal::open_in(journals.path()));
+        let shield = Shield::raise(machine.path(), &plan("3"), &journal).unwrap();
+        fs::write(shield.door(), "4711").unwrap();
+        shield.lower().unwrap();
+        let read = |folder: &Path| fs::read_to_string(folder.join(file)).unwrap();
+        assert_eq!((read(&folder), read(&machine.path().join("cg"))), ("4711".into(), "".into()));
+    }
 }
 
 #[test]
@@ -110,7 +134,7 @@ fn cpus_that_cannot_be_had_change_nothing() {
     let before = snapshot(root.path());
     for cpus in ["0-3", "7", ""] {
         let error = Shield::raise(root.path(), &plan(cpus), &journal).unwrap_err().to_string();
-        let expected = format!("CPUs {cpus} are not some of 0-3, with others left");
+        let expected = format!("CPUs `{cpus}` cannot be shielded: name some of 0-3, but not all");
         assert!(error.starts_with(&expected), "{error}");
     }
     let nothing = machine(&[("proc/mounts", "")]);
@@ -155,7 +179,7 @@ fn a_partition_that_the_kernel_refuses_is_said_and_taken_back() {
         assert_eq!(read(file)?, "root", "it was asked for");
         Ok("root invalid (Parent is not a partition root)\n".to_owned())
     };
-    let made = partition::make(&groups, &plan, &mut changes, &mut account, state);
+    let made = partition::make(&groups, &groups, &plan, &mut changes, &mut account, state);
     let error = made.unwrap_err().to_string();
     assert!(error.contains("CPUs 3: it says `root invalid (Parent is not"), "{error}");
     drop(changes);
@@ -188,14 +212,14 @@ fn real_threads_are_moved_and_come_back() {
     let folder = root.join(&outer);
     let journals = tempfile::tempdir().unwrap();
     let journal = Arc::new(Journal::open_in(journals.path()));
-    let (Ok(group), 2..) = (journal.make_group(&folder), all.len()) else {
+    let (Ok(group), 2..) = (journal.make_group(&folder, Origins::default()), all.len()) else {
         eprintln!("skipped: no root, or only one CPU");
         return;
     };
     let put = |file: &str, text: &str| fs::write(folder.join(file), text.trim()).unwrap();
     put(&format!("{prefix}cpus"), &cpus);
     put(&format!("{prefix}mems"), &fs::read_to_string(root.join(format!("{prefix}mems"))).unwrap());
-    let inner = journal.make_group(&folder.join("inner")).unwrap();
+    let inner = journal.make_group(&folder.join("inner"), Origins::default()).unwrap();
     for file in ["cpus", "mems"].map(|name| format!("{prefix}{name}")) {
         let text = fs::read_to_string(folder.join(&file)).unwrap();
         fs::write(folder.join("inner").join(file), text.trim()).unwrap();
@@ -224,7 +248,7 @@ fn real_threads_are_moved_and_come_back() {
     assert_eq!((shield.account().moved, shield.account().kept.len()), (2, 0));
     let rest = shield.account().rest.to_string();
     assert_eq!(state(), [rest.clone(), rest.clone(), rest.clone()]);
-    shield.admit(children[0].id()).unwrap();
+    fs::write(shield.door(), children[0].id().to_string()).unwrap();
     assert_eq!(state(), [cpu.to_string(), rest.clone(), rest]);
     shield.lower().unwrap();
     assert_eq!(state(), before);

@@ -3,6 +3,7 @@
 use super::groups::{keep_pins, members, tree};
 use super::{Account, Changes, Place, Plan, ShieldError, read, write};
 use crate::cpu_set::CpuSet;
+use crate::journal::Origins;
 use crate::threads::Thread;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,15 +36,22 @@ pub(super) fn name(what: &str) -> String {
     format!("millstream{what}-{space}-{}-{number}", std::process::id())
 }
 
+/// The hierarchy, what its files are called, and the group that this process is in.
+pub(super) struct Home<'a> {
+    pub(super) root: &'a Path,
+    pub(super) prefix: &'a str,
+    pub(super) own: &'a Path,
+}
+
 /// Two groups: one for the application, one to which all others are moved.
 pub(super) fn version_1(
-    root: &Path,
-    prefix: &str,
+    home: &Home,
     plan: &Plan,
     packets: &[Thread],
     changes: &mut Changes,
     account: &mut Account,
 ) -> Result<PathBuf, ShieldError> {
+    let Home { root, prefix, own } = *home;
     let home = plan.under.as_ref().map_or_else(|| root.to_owned(), |under| root.join(under));
     let file = |name: &str| format!("{prefix}{name}");
     let all = cpus_of(&home.join(file("cpus")))?;
@@ -53,15 +61,18 @@ pub(super) fn version_1(
     let groups = tree(&home);
     keep_pins(&groups, ["tasks", &file("cpus")], changes)?;
     narrow(&groups[1..], &file("cpus"), plan, changes, account);
-    let mut make = |what: &str, cpus: &CpuSet| -> Result<PathBuf, ShieldError> {
+    let mut make = |what: &str, cpus: &CpuSet, origins| -> Result<PathBuf, ShieldError> {
         let group = home.join(name(what));
-        changes.push(changes.journal().make_group(&group)?);
+        changes.push(changes.journal().make_group(&group, origins)?);
         write(&group.join(file("cpus")), &cpus.to_string())?;
         write(&group.join(file("mems")), memory.trim())?;
         Ok(group)
     };
-    let inside = make("", &plan.cpus)?;
-    let others = make("-rest", &account.rest)?;
+    // Who comes in by the door is this process's child, the others are those that are here now.
+    let residents = members(&home.join("tasks"))?;
+    let origins = Origins { guests: Some(own.to_owned()), residents };
+    let inside = make("", &plan.cpus, origins)?;
+    let others = make("-rest", &account.rest, Origins::default())?;
     let (mut moved, mut kept) = (0, Vec::new());
     for _ in 0..ROUNDS {
         let before = moved;

@@ -1,7 +1,7 @@
 //! A shield goes with its process, however that ends.
 
 use millstream_sys::CpuSet;
-use millstream_sys::journal::{Journal, Kept, recover_in};
+use millstream_sys::journal::{Journal, Kept, Since, recover_in};
 use millstream_sys::packet_threads::{Kind, of_interfaces};
 use millstream_sys::sched::{Class, set_thread};
 use millstream_sys::shield::{Napi, Place, Plan, Shield};
@@ -90,7 +90,7 @@ fn the_next_start_lowers_the_shield_of_a_killed_process_and_keeps_what_is_to_las
     assert_eq!((recovered.journals, &recovered.failed), (1, &vec![]));
     let swappiness = root.join("proc/sys/vm/swappiness");
     assert_eq!(fs::read_to_string(&swappiness).unwrap(), "1\n", "that was meant to last");
-    let fates = Kept::open_in(&journals, "doctor").undo().unwrap();
+    let fates = Kept::open_in(&journals, "doctor").undo(Since::Left).unwrap();
     assert!(fates.len() == 1 && *fates[0].outcome.as_ref().unwrap(), "{fates:?}");
     assert_eq!(snapshot(&root), before);
     assert_eq!(fs::read_dir(&journals).unwrap().count(), 0);

@@ -1,24 +1,41 @@
 //! `millstream doctor --apply` and `--undo`.
 
 use crate::output::Report;
-use millstream_sys::doctor::{self, Applied, Finding};
+use anyhow::bail;
+use millstream_sys::doctor::{self, Applied, Finding, Since, Undone, Written};
 use serde_json::json;
 use std::fmt::Write;
 use std::path::Path;
+
+/// Whether it is done or only told.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Run {
+    Real,
+    Dry,
+}
 
 /// A finding in a line: `interrupts (irq 24)`.
 fn title(rule: &str, subject: Option<&String>) -> String {
     subject.map_or_else(|| rule.to_owned(), |subject| format!("{rule} ({subject})"))
 }
 
+/// `1 finding`, `2 findings`.
+fn count(number: usize, name: &str) -> String {
+    format!("{number} {name}{}", if number == 1 { "" } else { "s" })
+}
+
 /// Succeeds when all that was meant is done.
-pub fn apply(root: &Path, found: &[Finding], named: &[&str]) -> anyhow::Result<Report> {
-    let done = doctor::apply(root, found, named);
+pub fn apply(root: &Path, found: &[Finding], named: &[&str], run: Run) -> anyhow::Result<Report> {
+    let done = match run {
+        Run::Real => doctor::apply(root, found, named),
+        Run::Dry => doctor::plan(root, found, named),
+    };
     let mut text = String::new();
     for Applied { rule, subject, written, error } in &done {
         let title = title(rule, subject.as_ref());
-        for write in written {
-            let _ = writeln!(text, "{title}: /{} = {}", write.path, write.text);
+        for Written { path, before, text: after } in written {
+            let before = before.as_deref().unwrap_or("(unreadable)");
+            let _ = writeln!(text, "{title}: /{path}: {before} -> {after}");
         }
         if let Some(error) = error {
             let _ = writeln!(text, "{title}: {error}");
@@ -37,30 +54,60 @@ pub fn apply(root: &Path, found: &[Finding], named: &[&str]) -> anyhow::Result<R
     }
     let failed = done.iter().filter(|one| one.error.is_some()).count();
     let written: usize = done.iter().map(|one| one.written.len()).sum();
-    match written {
-        0 if failed == 0 => text += "nothing was to be changed\n",
-        0 => {}
-        _ => text += "`millstream doctor --undo` puts it back; a reboot does, too\n",
-    }
-    let failure = (failed > 0).then(|| format!("{failed} findings could not be mended"));
-    Ok(Report { text, results: json!({ "applied": done }), failure })
+    text += match (run, written) {
+        (_, 0) if failed == 0 => "nothing to change\n",
+        (Run::Dry, _) => "nothing was changed: this was a dry run\n",
+        (Run::Real, 0) => "",
+        (Run::Real, _) => "`millstream doctor --undo` puts it back; a reboot does, too\n",
+    };
+    let failure = (failed > 0).then(|| format!("{} could not be mended", count(failed, "finding")));
+    Ok(Report { text, results: json!({ "applied": done, "dry_run": run == Run::Dry }), failure })
 }
 
-/// Succeeds when all is as it was, or has been changed by somebody else since.
-pub fn undo(root: &Path) -> anyhow::Result<Report> {
-    let undone = doctor::undo(root)?;
+/// Succeeds when all is as it was.
+pub fn undo(root: &Path, since: Since, run: Run) -> anyhow::Result<Report> {
+    if let Some(file) = doctor::noted_by_root(root) {
+        bail!(
+            "root's changes are noted in {}, and only root can undo them: run \
+             `sudo millstream doctor --undo`",
+            file.display()
+        );
+    }
+    if run == Run::Dry {
+        return would_undo(root);
+    }
+    let undone = doctor::undo(root, since)?;
     let mut text = String::new();
     for one in &undone {
-        let _ = match &one.error {
-            Some(error) => writeln!(text, "{}: {error}", one.what),
-            None if one.put_back => writeln!(text, "put back: {}", one.what),
-            None => writeln!(text, "left alone, it has changed since: {}", one.what),
+        let _ = match one {
+            Undone { what, error: Some(error), .. } => writeln!(text, "{what}: {error}"),
+            Undone { what, put_back: true, .. } => writeln!(text, "put back: {what}"),
+            Undone { what, .. } => writeln!(text, "not put back, others have changed it: {what}"),
         };
     }
     if undone.is_empty() {
-        text += "nothing is to be put back\n";
+        text += "nothing to undo\n";
     }
     let failed = undone.iter().filter(|one| one.error.is_some()).count();
-    let failure = (failed > 0).then(|| format!("{failed} settings could not be put back"));
+    let left = undone.iter().filter(|one| one.error.is_none() && !one.put_back).count();
+    let failure = match (failed, left) {
+        (0, 0) => None,
+        (0, left) => Some(format!(
+            "others have changed {} since, still noted: undo again when they are done (a shield \
+             puts back what it found), or add --force",
+            count(left, "setting")
+        )),
+        (failed, _) => Some(format!("{} could not be put back", count(failed, "setting"))),
+    };
     Ok(Report { text, results: json!({ "undone": undone }), failure })
+}
+
+fn would_undo(root: &Path) -> anyhow::Result<Report> {
+    let noted = doctor::noted(root)?;
+    let mut text = String::new();
+    for what in &noted {
+        let _ = writeln!(text, "would be put back: {what}");
+    }
+    text += if noted.is_empty() { "nothing to undo\n" } else { "nothing was changed\n" };
+    Ok(Report::done(text, json!({ "would_undo": noted, "dry_run": true })))
 }

@@ -3,21 +3,26 @@
 mod mend;
 mod table;
 
+use crate::numbers::positive;
 use crate::output::Report;
 use anyhow::bail;
 use millstream_sys::CpuSet;
-use millstream_sys::doctor::{Finding, Focus, RULES, Rule, Topic, Verdict, View, examine};
+use millstream_sys::doctor::{
+    Finding, Focus, RATE_HZ, RULES, Rule, Since, Topic, Verdict, View, examine,
+};
 use millstream_sys::sched::Class;
 use std::path::PathBuf;
 
-/// Says what on this machine stands in the way of a stream or a deadline, and how to change it.
+/// Shows what on this machine stands in the way of a stream or a deadline, and how to change it.
 ///
-/// Fails when something does. Nothing is changed without `--apply`.
+/// Fails when something makes the stream lose samples (`fails`) or costs it time again and again
+/// (`matters`). Nothing is changed without `--apply`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  millstream doctor --cpus 2-3 --interface eth1
+  millstream doctor --cpus 2-3 --interface eth1 --rate 50e6
+  millstream doctor --apply --dry-run              which files would be written, old -> new
   sudo millstream doctor --apply                   what is safe; `--undo` puts it back
-  sudo millstream doctor rt-throttling --apply     one rule; its risk is yours
+  sudo millstream doctor rt-throttling --apply     applies one rule, even a risky one
   sudo millstream doctor --undo")]
 pub struct Args {
     /// Topics (cpu, scheduling, memory, network, clock, dpdk) or rules; none: all but dpdk.
@@ -36,6 +41,10 @@ pub struct Args {
     #[arg(long, value_name = "CLASS", default_value = "fifo:50")]
     class: Class,
 
+    /// Samples a second that the machine is judged for.
+    #[arg(long, value_name = "HZ", value_parser = positive, default_value_t = RATE_HZ)]
+    rate: f64,
+
     /// Mend what can be mended by writing files; what is risky only where its rule is named.
     #[arg(long)]
     apply: bool,
@@ -43,6 +52,14 @@ pub struct Args {
     /// Put everything back that `--apply` changed.
     #[arg(long, conflicts_with_all = ["apply", "names", "cpus", "interface", "evidence"])]
     undo: bool,
+
+    /// With `--undo`: put back also what somebody else has changed since.
+    #[arg(long, requires = "undo")]
+    force: bool,
+
+    /// With `--apply` or `--undo`: show which files would be written, and write nothing.
+    #[arg(long)]
+    dry_run: bool,
 
     /// Show what was read for what is good, too.
     #[arg(long)]
@@ -53,35 +70,67 @@ pub struct Args {
     root: PathBuf,
 }
 
-/// Succeeds when nothing stands in the way, or all that was asked for is done.
+/// Succeeds when nothing fails or matters, or all that was asked for is done.
 pub fn run(args: &Args) -> anyhow::Result<Report> {
     if !args.root.is_dir() {
         bail!("there is no folder {}", args.root.display());
     }
+    let run = if args.dry_run { mend::Run::Dry } else { mend::Run::Real };
     if args.undo {
-        return mend::undo(&args.root);
+        let since = if args.force { Since::Overruled } else { Since::Left };
+        return mend::undo(&args.root, since, run);
+    }
+    if args.dry_run && !args.apply {
+        bail!("--dry-run shows what --apply or --undo would do: add one of them");
     }
     let rules = chosen(&args.names)?;
     let view = View::of(&args.root, focus(args)?);
     let found = examine(rules, &view);
     if args.apply {
         let named: Vec<_> = args.names.iter().map(String::as_str).collect();
-        return mend::apply(&args.root, &found, &named);
+        return mend::apply(&args.root, &found, &named, run);
     }
     let count = |verdict| found.iter().filter(|finding| finding.verdict == verdict).count();
-    let (costs, unknown, good) =
-        (count(Verdict::Costs), count(Verdict::Unknown), count(Verdict::Good));
-    let failure = match costs {
-        0 => None,
-        1 => Some("1 thing stands in the way".to_owned()),
-        many => Some(format!("{many} things stand in the way")),
-    };
+    let (fails, matters) = (count(Verdict::Fails), count(Verdict::Matters));
+    let style = table::Style::of_terminal();
+    let first = heaviest(&found);
     let results = serde_json::json!({
-        "cpus": view.stream_cpus(), "interfaces": view.interfaces(), "findings": found,
-        "summary": { "costs": costs, "unknown": unknown, "good": good },
+        "cpus": view.stream_cpus(), "interfaces": view.interfaces(), "rate_hz": view.rate_hz(),
+        "findings": found, "first": first,
+        "summary": {
+            "fails": fails, "matters": matters, "minor": count(Verdict::Minor),
+            "unknown": count(Verdict::Unknown), "good": count(Verdict::Good),
+        },
     });
-    let text = head(&view) + &table::draw(&found, args.evidence, table::Style::of_terminal());
-    Ok(Report { text, results, failure })
+    let costs = found.iter().filter(|finding| finding.verdict.costs()).count();
+    // A few are seen at a glance.
+    let first = if costs > FIRST { table::draw_first(&first, style) } else { String::new() };
+    let text = head(&view) + &first + &table::draw(&found, args.evidence, style);
+    Ok(Report { text, results, failure: failure(fails, matters) })
+}
+
+/// How many of those that matter most come first.
+const FIRST: usize = 3;
+
+/// Those that matter most, the worst first.
+fn heaviest(found: &[Finding]) -> Vec<&Finding> {
+    let mut costs: Vec<_> = found.iter().filter(|finding| finding.verdict.costs()).collect();
+    // Of equal weight in the order of the rules.
+    costs.sort_by_key(|finding| finding.verdict);
+    costs.truncate(FIRST);
+    costs
+}
+
+fn failure(fails: usize, matters: usize) -> Option<String> {
+    let parts = [(fails, "fails", "fail"), (matters, "matters", "matter")];
+    let parts: Vec<_> = parts
+        .into_iter()
+        .filter(|(count, ..)| *count > 0)
+        .map(|(count, one, many)| format!("{count} {}", if count == 1 { one } else { many }))
+        .collect();
+    let stand = if fails + matters == 1 { "thing stands" } else { "things stand" };
+    (fails + matters > 0)
+        .then(|| format!("{} {stand} in the way: {}", fails + matters, parts.join(", ")))
 }
 
 fn head(view: &View) -> String {
@@ -91,9 +140,10 @@ fn head(view: &View) -> String {
     };
     let cpus = match view.stream_cpus() {
         none if none.is_empty() => "no CPU of its own".to_owned(),
-        some => format!("CPUs {some} (of {})", view.online()),
+        some => format!("{} (of {})", some.named(), view.online()),
     };
-    format!("a stream on {cpus} over {interfaces}\n")
+    let rate = view.rate_hz() / 1e6;
+    format!("a stream of {rate} MS/s on {cpus} over {interfaces}\n")
 }
 
 fn focus(args: &Args) -> anyhow::Result<Focus> {
@@ -111,7 +161,8 @@ fn focus(args: &Args) -> anyhow::Result<Focus> {
         }
     }
     let interfaces = (!args.interface.is_empty()).then(|| args.interface.clone());
-    Ok(Focus { cpus: args.cpus.clone(), interfaces, class: Some(args.class) })
+    let (class, rate_hz) = (Some(args.class), Some(args.rate));
+    Ok(Focus { cpus: args.cpus.clone(), interfaces, class, rate_hz })
 }
 
 /// The rules of some names; without any, all that need not be asked for.

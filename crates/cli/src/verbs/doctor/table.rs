@@ -45,15 +45,29 @@ pub fn draw(findings: &[Finding], evidence: bool, style: Style) -> String {
         text += &line(finding, style);
         // The reason of a rule once, where it finds several things.
         let is_new = told != Some(finding.rule);
-        told = (finding.verdict == Verdict::Costs).then_some(finding.rule);
+        told = finding.verdict.costs().then_some(finding.rule);
         text += &details(finding, evidence, is_new, style);
+    }
+    text
+}
+
+/// Some findings, whatever their topics, with what mends them.
+pub fn draw_first(findings: &[&Finding], style: Style) -> String {
+    let mut text = format!("\n{}\n", style.paint("first of all", "1"));
+    for finding in findings {
+        text += &line(finding, style);
+        if let Some(mend) = &finding.mend {
+            text += &row("mend", &style.paint(&mend.command, "36"), style);
+        }
     }
     text
 }
 
 fn line(finding: &Finding, style: Style) -> String {
     let (sign, code) = match finding.verdict {
-        Verdict::Costs => ("✘", "31"),
+        Verdict::Fails => ("✘", "1;31"),
+        Verdict::Matters => ("!", "31"),
+        Verdict::Minor => ("-", "35"),
         Verdict::Unknown => ("?", "33"),
         Verdict::Good => ("✔", "32"),
         Verdict::Absent => ("·", "2"),
@@ -65,7 +79,7 @@ fn line(finding: &Finding, style: Style) -> String {
 }
 
 fn details(finding: &Finding, evidence: bool, reason: bool, style: Style) -> String {
-    let stands_in_the_way = finding.verdict == Verdict::Costs;
+    let stands_in_the_way = finding.verdict.costs();
     let mut rows: Vec<(&str, String)> = Vec::new();
     if stands_in_the_way && reason {
         rows.push(("why", why(finding).to_owned()));
@@ -78,11 +92,12 @@ fn details(finding: &Finding, evidence: bool, reason: bool, style: Style) -> Str
         rows.push(("mend", style.paint(&mend.command, "36")));
         rows.extend(mend.risk.iter().map(|risk| ("risk", (*risk).to_owned())));
     }
+    rows.iter().map(|(name, text)| row(name, text, style)).collect()
+}
+
+fn row(name: &str, text: &str, style: Style) -> String {
     let indent = " ".repeat(RULE_COLUMNS + 15);
-    rows.iter().fold(String::new(), |mut text, (name, row)| {
-        let _ = writeln!(text, "{indent}{}  {row}", style.paint(name, "2"));
-        text
-    })
+    format!("{indent}{}  {text}\n", style.paint(name, "2"))
 }
 
 fn read(seen: &Evidence) -> String {
@@ -100,7 +115,7 @@ mod tests {
 
     fn finding() -> Finding {
         let seen = Evidence { path: "/proc/x".into(), value: "1\n 2".into() };
-        let mut finding = Finding::costs("it is 1").about("eth0").seen([seen]).cost("2 ms");
+        let mut finding = Finding::matters("it is 1").about("eth0").seen([seen]).cost("2 ms");
         finding = finding.mend_by_write("proc/sys/vm/x", "0").at_risk("none");
         (finding.rule, finding.topic) = ("swap", Topic::Memory);
         finding
@@ -111,7 +126,7 @@ mod tests {
         let text = draw(&[finding()], false, Style::Plain);
         let lines: Vec<_> = text.lines().map(str::trim).collect();
         assert_eq!(lines[1], "memory");
-        assert!(lines[2].starts_with("✘ costs you  swap ") && lines[2].ends_with("eth0: it is 1"));
+        assert!(lines[2].starts_with("! matters    swap ") && lines[2].ends_with("eth0: it is 1"));
         assert!(lines[3].starts_with("why  a page that has gone to disk"));
         let rest = ["read  /proc/x = 1 2", "cost  2 ms", "mend  sysctl -w vm.x=0", "risk  none"];
         assert_eq!(lines[4..], rest);
@@ -121,6 +136,14 @@ mod tests {
     fn the_reason_of_a_rule_is_told_once() {
         let text = draw(&[finding(), finding()], false, Style::Plain);
         assert_eq!((text.matches("why").count(), text.matches("mend").count()), (1, 2), "{text}");
+    }
+
+    #[test]
+    fn what_matters_most_comes_first_in_a_line_and_its_mend() {
+        let text = draw_first(&[&finding(), &finding()], Style::Plain);
+        let lines: Vec<_> = text.lines().skip(1).map(str::trim).collect();
+        assert_eq!((lines.len(), lines[0], lines[2]), (5, "first of all", lines[4]), "{text}");
+        assert_eq!(lines[2], "mend  sysctl -w vm.x=0");
     }
 
     #[test]

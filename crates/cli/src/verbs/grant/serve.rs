@@ -9,9 +9,8 @@ use millstream_link::rights::server::{Event, Server};
 use serde_json::json;
 use std::ffi::OsString;
 use std::io;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command};
 use std::time::Duration;
 
 /// How soon the end of a command, or a signal that came between, is seen.
@@ -97,7 +96,7 @@ pub fn command(command: &[OsString], policy: Policy, account: &Account) -> anyho
         }
     };
     drop(server);
-    std::process::exit(code(status));
+    std::process::exit(output::status_of(status).into());
 }
 
 fn start(command: &[OsString], broker: &Path, account: &Account) -> anyhow::Result<Child> {
@@ -115,8 +114,4 @@ fn end(child: &Child) {
         rustix::process::Pid::from_child(child),
         rustix::process::Signal::TERM,
     );
-}
-
-fn code(status: ExitStatus) -> i32 {
-    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
 }

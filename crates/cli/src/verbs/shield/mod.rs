@@ -3,7 +3,8 @@
 mod effect;
 mod table;
 
-use crate::{interrupt, output::Report};
+use crate::interrupt;
+use crate::output::{Ended, Report};
 use anyhow::Context;
 use effect::Effect;
 use millstream_sys::CpuSet;
@@ -11,6 +12,7 @@ use millstream_sys::journal::Journal;
 use millstream_sys::sched::{self, Class};
 use millstream_sys::shield::{Lowered, Napi, Place, Plan, Shield};
 use serde_json::json;
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -19,15 +21,20 @@ use std::time::Duration;
 /// Keeps CPUs free for a command, or until it is interrupted, and then puts all back.
 ///
 /// Threads and interrupts that can be moved go to the other CPUs, and the CPUs are kept from deep
-/// sleep. How late a thread is there is measured before and behind the shield, and told, also when
-/// it has become worse. Needs root.
+/// sleep. Measures wake-up latency with and without the shield, and reports it even if it got
+/// worse. Needs root.
+///
+/// Ends with the command's exit status, or 128 and the signal that killed it. Standard output is
+/// the command's; with `--json` it is the document's, and the command's goes to standard error.
+/// After a `kill -9` the next start of any `millstream` command puts all back.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  sudo millstream shield 2-3 -- millstream rx --core 2
+  sudo millstream shield 2-3 -- millstream run graphs/atsc-rx.toml
   sudo millstream shield 3                        until Ctrl-C
   sudo millstream shield 1 --under mygroup        only threads in that control group are moved
   sudo millstream shield 3 --interface eth1 --napi with --napi-class fifo:60 --class fifo:50 \\
-    -- millstream rx --core 3                     the network's threads beside the application")]
+    -- millstream rx --args addr=192.168.10.2 --rate 6.25e6 --duration 10 --out x.sc16
+                                                  the network's threads beside the application")]
 pub struct Args {
     /// CPUs to keep free, `2-3`.
     #[arg(value_name = "CPUS")]
@@ -97,8 +104,9 @@ impl From<NapiPlace> for Place {
     }
 }
 
-/// Succeeds when the shield was raised and lowered, and the command succeeded.
-pub fn run(args: &Args) -> anyhow::Result<Report> {
+/// Succeeds when the shield was raised and lowered, and the command succeeded; ends like it
+/// otherwise. With `json` standard output belongs to the document.
+pub fn run(args: &Args, json: bool) -> anyhow::Result<Report> {
     let plan = Plan {
         cpus: args.cpus.clone(),
         under: args.under.clone(),
@@ -131,7 +139,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
             }
             None
         }
-        command => Some(attend(start(command, args.class, shield.door())?)?),
+        command => Some(attend(start(command, args.class, shield.door(), json)?)?),
     };
     let Lowered { left, moved } =
         shield.lower().context("the shield could not be lowered; the next start tries again")?;
@@ -142,13 +150,28 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
         "account": account, "effect": effect, "lowered": true, "left": left, "moved": moved,
         "command_status": status.and_then(|status| status.code()),
     });
-    Ok(Report { text: table::lowered(&left, &moved), results, failure })
+    let mut text = table::lowered(&left, &moved);
+    if status.is_some() {
+        // Standard output was the command's alone.
+        crate::output::note(text.trim_end());
+        text.clear();
+    }
+    let report = Report { text, results, failure };
+    match status.map_or(0, crate::output::status_of) {
+        0 => Ok(report),
+        status => Err(Ended { status, report }.into()),
+    }
 }
 
-/// Starts a command that goes behind the shield before it begins.
-fn start(command: &[String], class: Class, door: &Path) -> anyhow::Result<Child> {
+/// Starts a command that goes behind the shield before it begins. What it prints goes to standard
+/// error if standard output is to hold the document alone.
+fn start(command: &[String], class: Class, door: &Path, json: bool) -> anyhow::Result<Child> {
     let mut process = Command::new(&command[0]);
     process.args(&command[1..]);
+    if json {
+        let errors = std::io::stderr().as_fd().try_clone_to_owned();
+        process.stdout(errors.context("cannot give the command standard error to print to")?);
+    }
     millstream_sys::child::tie(&mut process, None);
     let door = std::fs::OpenOptions::new().write(true).open(door)?;
     // SAFETY: between fork and exec only write(2) is called, which is safe there; `0` is who

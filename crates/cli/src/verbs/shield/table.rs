@@ -18,8 +18,10 @@ pub fn account(account: &Account) -> String {
         names.join(", ")
     };
     let mut text = format!(
-        "CPUs {} are kept free by {}; all others run on {}\n",
-        account.cpus, account.hierarchy, account.rest
+        "{} kept free by {}; all others run on {}\n",
+        account.cpus.named(),
+        account.hierarchy,
+        account.rest
     );
     let mut row = |name: &str, count: usize, which: String| {
         if count > 0 {

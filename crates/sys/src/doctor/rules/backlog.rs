@@ -1,7 +1,7 @@
 //! The queue of a processor for frames from software: loopback, veth, RPS
 //! (Documentation/admin-guide/sysctl/net.rst, netdev_max_backlog).
 
-use crate::doctor::{Finding, Rule, Topic, View};
+use crate::doctor::{Finding, Rule, Topic, Verdict, View};
 
 /// See the file's head.
 pub const RULE: Rule = Rule {
@@ -14,6 +14,9 @@ pub const RULE: Rule = Rule {
 const FILE: &str = "proc/sys/net/core/netdev_max_backlog";
 const WANTED: i64 = 10_000;
 
+/// One in ten minutes.
+const RARE_PER_SECOND: f64 = 1.0 / 600.0;
+
 fn check(view: &View) -> Vec<Finding> {
     let Some((frames, seen)) = view.number(FILE) else { return Vec::new() };
     let dropped = view.read("proc/net/softnet_stat").and_then(|stat| {
@@ -25,8 +28,11 @@ fn check(view: &View) -> Vec<Finding> {
     if dropped == 0 || frames >= WANTED {
         return vec![Finding::good(says).seen([seen])];
     }
+    // Frames that were lost once, long ago, say little about the stream.
+    let is_rare = view.per_second(dropped).is_some_and(|rate| rate < RARE_PER_SECOND);
+    let weight = if is_rare { Verdict::Minor } else { Verdict::Fails };
     vec![
-        Finding::costs(says)
+        Finding::of(weight, says)
             .seen([seen])
             .cost(format!("{dropped} frames since boot"))
             .mend_by_write(FILE, WANTED.to_string()),
@@ -36,7 +42,7 @@ fn check(view: &View) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::{FILE, RULE};
-    use crate::doctor::Verdict::{Absent, Costs, Good};
+    use crate::doctor::Verdict::{Absent, Fails, Good, Minor};
     use crate::doctor::machine::Machine;
 
     #[test]
@@ -45,7 +51,9 @@ mod tests {
         assert_eq!(machine.verdict(&RULE), Good);
         let machine = machine.with("proc/net/softnet_stat", "0000ffff 0000001f 00000000\n");
         let found = machine.one(&RULE);
-        assert_eq!((found.verdict, &*found.cost.unwrap()), (Costs, "31 frames since boot"));
+        assert_eq!((found.verdict, &*found.cost.unwrap()), (Fails, "31 frames since boot"));
+        let machine = machine.with("proc/uptime", "86400.00 1.00\n");
+        assert_eq!(machine.verdict(&RULE), Minor, "31 in a day");
         assert_eq!(machine.with(FILE, "10000\n").verdict(&RULE), Good);
         assert_eq!(Machine::new().verdict(&RULE), Absent);
     }

@@ -1,6 +1,6 @@
 //! How much the network may do at a stretch (Documentation/admin-guide/sysctl/net.rst).
 
-use crate::doctor::{Evidence, Finding, Rule, Topic, View, Write};
+use crate::doctor::{Evidence, Finding, Rule, Topic, Verdict, View, Write};
 
 /// See the file's head.
 pub const RULE: Rule = Rule {
@@ -13,6 +13,9 @@ pub const RULE: Rule = Rule {
 const PACKETS: &str = "proc/sys/net/core/netdev_budget";
 const STATISTICS: &str = "proc/net/softnet_stat";
 const WANTED: i64 = 600;
+
+/// One in a minute.
+const RARE_PER_SECOND: f64 = 1.0 / 60.0;
 
 /// Times that some CPU had to stop with work left: the third column (Documentation/networking).
 fn squeezed(view: &View) -> Option<(u64, Evidence)> {
@@ -32,18 +35,23 @@ fn check(view: &View) -> Vec<Finding> {
         let says = format!("{packets} packets a turn; it ran out {times} times since boot");
         return vec![Finding::good(says).seen(seen)];
     }
+    let is_rare = view.per_second(times).is_some_and(|rate| rate < RARE_PER_SECOND);
+    let weight = if is_rare { Verdict::Minor } else { Verdict::Matters };
     vec![
-        Finding::costs(format!("{packets} packets a turn are too few for this machine's traffic"))
-            .seen(seen)
-            .cost(format!("frames were left waiting {times} times since boot"))
-            .mend_by_writes(vec![Write { path: PACKETS.into(), text: WANTED.to_string() }]),
+        Finding::of(
+            weight,
+            format!("{packets} packets a turn are too few for this machine's traffic"),
+        )
+        .seen(seen)
+        .cost(format!("frames were left waiting {times} times since boot"))
+        .mend_by_writes(vec![Write { path: PACKETS.into(), text: WANTED.to_string() }]),
     ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::{PACKETS, RULE, STATISTICS};
-    use crate::doctor::Verdict::{Absent, Costs, Good};
+    use crate::doctor::Verdict::{Absent, Good, Matters, Minor};
     use crate::doctor::machine::Machine;
 
     #[test]
@@ -52,8 +60,10 @@ mod tests {
         assert_eq!(machine.verdict(&RULE), Good);
         let machine = machine.with(STATISTICS, "00ff 00 0a 00\n00ff 00 06 00\n");
         let found = machine.one(&RULE);
-        assert_eq!(found.verdict, Costs);
+        assert_eq!(found.verdict, Matters);
         assert_eq!(found.cost.unwrap(), "frames were left waiting 16 times since boot");
+        let machine = machine.with("proc/uptime", "86400.00 1.00\n");
+        assert_eq!(machine.verdict(&RULE), Minor, "16 times in a day");
         assert_eq!(machine.with(PACKETS, "600\n").verdict(&RULE), Good);
         assert_eq!(Machine::new().verdict(&RULE), Absent);
     }

@@ -25,13 +25,13 @@ fn check(view: &View) -> Vec<Finding> {
     });
     let finding = match (is_fast, better) {
         (true, _) => Finding::good(format!("{name}, which user space reads by itself")),
-        (false, Some(better)) => Finding::costs(format!("{name}, although there is {better}"))
+        (false, Some(better)) => Finding::matters(format!("{name}, although there is {better}"))
             .mend_by_write(&current, better)
             .at_risk("the kernel has left a clock that it found wrong"),
         (false, None) if name == "kvm-clock" => {
             Finding::good("kvm-clock, which user space reads by itself")
         }
-        (false, None) => Finding::costs(format!("{name}, and there is none better"))
+        (false, None) => Finding::matters(format!("{name}, and there is none better"))
             .mend_by_hand("boot with tsc=reliable if the TSC of this machine is invariant"),
     };
     let finding = finding.seen([seen].into_iter().chain(others));
@@ -47,7 +47,7 @@ fn check(view: &View) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::{FOLDER, RULE};
-    use crate::doctor::Verdict::{Absent, Costs, Good};
+    use crate::doctor::Verdict::{Absent, Good, Matters};
     use crate::doctor::machine::Machine;
 
     fn machine(current: &str, available: &str) -> Machine {
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn a_slow_clock_costs() {
         let found = machine("hpet\n", "hpet acpi_pm\n").one(&RULE);
-        assert_eq!((found.verdict, &*found.says), (Costs, "hpet, and there is none better"));
+        assert_eq!((found.verdict, &*found.says), (Matters, "hpet, and there is none better"));
         let found = machine("hpet\n", "tsc hpet\n").one(&RULE);
         let mend = found.mend.unwrap();
         assert_eq!(mend.command, format!("echo tsc > /{FOLDER}/current_clocksource"));

@@ -1,6 +1,6 @@
 //! How long a card gathers frames before it interrupts.
 
-use crate::doctor::{Evidence, Finding, Rule, Topic, View};
+use crate::doctor::{Evidence, Finding, Rule, Topic, Verdict, View};
 
 /// See the file's head.
 pub const RULE: Rule = Rule {
@@ -13,6 +13,9 @@ pub const RULE: Rule = Rule {
 /// About what the kernel itself takes to hand a frame over, microseconds.
 const WAIT_MAX_US: u32 = 16;
 
+/// Longer than what drivers choose for a balance.
+const WAIT_GREAT_US: u32 = 100;
+
 fn check(view: &View) -> Vec<Finding> {
     let finding = |interface: String| {
         let found = view.nic(&interface)?.coalescing?;
@@ -24,7 +27,8 @@ fn check(view: &View) -> Vec<Finding> {
         let finding = match (found.adaptive, found.receive_us) {
             (true, _) => Finding::unknown("the driver chooses the wait by the traffic"),
             (false, wait) if wait > WAIT_MAX_US => {
-                Finding::costs("the card waits before it interrupts")
+                let weight = if wait > WAIT_GREAT_US { Verdict::Matters } else { Verdict::Minor };
+                Finding::of(weight, "the card waits before it interrupts")
                     .cost(format!("up to {wait} us a packet, and as many interrupts saved"))
                     .mend_by_hand(format!("ethtool -C {interface} rx-usecs 8"))
             }
@@ -38,7 +42,7 @@ fn check(view: &View) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::RULE;
-    use crate::doctor::Verdict::{Absent, Costs, Good, Unknown};
+    use crate::doctor::Verdict::{Absent, Good, Matters, Minor, Unknown};
     use crate::doctor::machine::Machine;
 
     fn machine(wait_us: u32, adaptive: bool) -> Machine {
@@ -51,7 +55,8 @@ mod tests {
     #[test]
     fn a_long_wait_costs_itself() {
         let found = machine(50, false).one(&RULE);
-        assert_eq!(found.verdict, Costs);
+        assert_eq!(found.verdict, Minor);
+        assert_eq!(machine(250, false).verdict(&RULE), Matters);
         assert_eq!(found.cost.unwrap(), "up to 50 us a packet, and as many interrupts saved");
         assert_eq!(machine(8, false).verdict(&RULE), Good);
         assert_eq!(machine(50, true).verdict(&RULE), Unknown);

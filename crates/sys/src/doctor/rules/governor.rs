@@ -29,13 +29,13 @@ fn check(view: &View) -> Vec<Finding> {
     }
     let write = |cpu| Write { path: path(cpu), text: "performance".to_owned() };
     let says = format!("the clock of {} stream CPUs follows the load", slow.len());
-    vec![Finding::costs(says).seen(seen).mend_by_writes(slow.into_iter().map(write).collect())]
+    vec![Finding::matters(says).seen(seen).mend_by_writes(slow.into_iter().map(write).collect())]
 }
 
 #[cfg(test)]
 mod tests {
     use super::RULE;
-    use crate::doctor::Verdict::{Absent, Costs, Good, Unknown};
+    use crate::doctor::Verdict::{Absent, Good, Matters, Unknown};
     use crate::doctor::machine::Machine;
 
     const FILE: &str = "sys/devices/system/cpu/cpu1/cpufreq/scaling_governor";
@@ -44,7 +44,7 @@ mod tests {
     fn only_performance_is_good() {
         let machine = Machine::with_two_cpus().with(FILE, "powersave\n");
         let found = machine.one(&RULE);
-        assert_eq!(found.verdict, Costs);
+        assert_eq!(found.verdict, Matters);
         assert_eq!(found.mend.unwrap().command, format!("echo performance > /{FILE}"));
         assert_eq!(machine.with(FILE, "performance\n").verdict(&RULE), Good);
     }

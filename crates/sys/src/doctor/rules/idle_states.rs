@@ -1,6 +1,6 @@
 //! How long a processor takes to wake (Documentation/admin-guide/pm/cpuidle.rst).
 
-use crate::doctor::{Evidence, Finding, Rule, Topic, View, Write};
+use crate::doctor::{Evidence, Finding, Rule, Topic, Verdict, View, Write};
 
 /// See the file's head.
 pub const RULE: Rule = Rule {
@@ -12,6 +12,13 @@ pub const RULE: Rule = Rule {
 
 /// Exit latency that is still worth its power, microseconds: about one context switch.
 const LATENCY_MAX_US: i64 = 10;
+
+/// Beyond it a wake-up takes longer than a frame of 1500 bytes at 50 MS/s and a few behind it.
+const LATENCY_GREAT_US: i64 = 50;
+
+fn weight(latency_us: i64) -> Verdict {
+    if latency_us > LATENCY_GREAT_US { Verdict::Matters } else { Verdict::Minor }
+}
 
 fn check(view: &View) -> Vec<Finding> {
     let mut deep = Vec::new();
@@ -36,10 +43,13 @@ fn check(view: &View) -> Vec<Finding> {
     let driver = view.read("sys/devices/system/cpu/cpuidle/current_driver");
     match worst {
         Some((latency, evidence)) => vec![
-            Finding::costs(format!("{} idle states of stream CPUs are deep", deep.len()))
-                .seen(driver.into_iter().chain([evidence]))
-                .cost(format!("up to {latency} us a wake-up (the kernel's own figure)"))
-                .mend_by_writes(deep),
+            Finding::of(
+                weight(latency),
+                format!("{} idle states of stream CPUs are deep", deep.len()),
+            )
+            .seen(driver.into_iter().chain([evidence]))
+            .cost(format!("up to {latency} us a wake-up (the kernel's own figure)"))
+            .mend_by_writes(deep),
         ],
         None if states > 0 => vec![Finding::good("no deep idle state is on").seen(driver)],
         None if super::steal::is_guest(view) => vec![
@@ -53,7 +63,7 @@ fn check(view: &View) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::RULE;
-    use crate::doctor::Verdict::{Absent, Costs, Good, Unknown};
+    use crate::doctor::Verdict::{Absent, Good, Matters, Unknown};
     use crate::doctor::machine::Machine;
 
     fn machine(latency_us: &str, off: &str) -> Machine {
@@ -66,7 +76,7 @@ mod tests {
     #[test]
     fn a_deep_state_that_is_on_costs_its_latency() {
         let found = machine("133\n", "0\n").one(&RULE);
-        assert_eq!(found.verdict, Costs);
+        assert_eq!(found.verdict, Matters);
         assert_eq!(found.cost.unwrap(), "up to 133 us a wake-up (the kernel's own figure)");
         let command = "echo 1 > /sys/devices/system/cpu/cpu1/cpuidle/state3/disable";
         assert_eq!(found.mend.unwrap().command, command);

@@ -1,7 +1,8 @@
 //! Which interrupts may come to the stream's processors (Documentation, irq/irq-affinity.rst).
 
 use crate::cpu_set::CpuSet;
-use crate::doctor::{Finding, Rule, Topic, View, Write};
+use crate::doctor::{Finding, Rule, Topic, Verdict, View, Write};
+use crate::packet_threads::device_irqs;
 
 /// See the file's head.
 pub const RULE: Rule = Rule {
@@ -11,11 +12,26 @@ pub const RULE: Rule = Rule {
     check,
 };
 
+/// Interrupts a second that are too few to be met by a stream: one in ten seconds.
+const RARE_PER_SECOND: f64 = 0.1;
+
+/// The same as a number since boot, where nobody knows when that was.
+const RARE_TIMES: u64 = 10;
+
+/// Interrupts a second from which on they take a share of the CPU.
+const OFTEN_PER_SECOND: f64 = 100.0;
+
+/// What mending does to others.
+const RISK: &str =
+    "the other CPUs serve the device, and programs that were placed beside it lose that";
+
 /// An interrupt that has come to a stream CPU.
 struct Rival {
     number: String,
     name: String,
     times: u64,
+    /// On all CPUs.
+    all_times: u64,
     /// Where it may come; none where that is not told, or not to be chosen.
     affinity: Option<CpuSet>,
 }
@@ -23,9 +39,19 @@ struct Rival {
 fn check(view: &View) -> Vec<Finding> {
     let Some(table) = view.read("proc/interrupts") else { return Vec::new() };
     let stream = view.stream_cpus();
-    let rivals: Vec<_> = rivals(view, &table.value, &stream);
+    let stream_named = stream.named();
+    // Those of the stream's own card come as soon as it streams.
+    let own: Vec<_> =
+        view.interfaces().iter().flat_map(|name| device_irqs(view.root(), name)).collect();
+    let rivals = rivals(view, &table.value, &stream).into_iter();
+    let (rivals, rare): (Vec<_>, Vec<_>) =
+        rivals.partition(|rival| own.contains(&rival.number) || !is_rare(view, rival));
     if rivals.is_empty() {
-        return vec![Finding::good(format!("no device interrupts CPUs {stream}"))];
+        let seldom = match rare.len() {
+            0 => String::new(),
+            count => format!(" often ({count} may come, less than once in ten seconds)"),
+        };
+        return vec![Finding::good(format!("no device interrupts {stream_named}{seldom}"))];
     }
     let rest: CpuSet = view.online().iter().filter(|cpu| !stream.contains(*cpu)).collect();
     let finding = |rival: Rival| {
@@ -33,13 +59,15 @@ fn check(view: &View) -> Vec<Finding> {
         let path = format!("proc/irq/{}/smp_affinity_list", rival.number);
         let seen: Vec<_> = seen.into_iter().chain(view.read(&path)).collect();
         let says = match rival.times {
-            0 => format!("{} is sent to the stream's CPUs {stream}", rival.name),
-            times => format!("{} came {times} times to the stream's CPUs {stream}", rival.name),
+            0 => format!("{} is sent to the stream's {stream_named}", rival.name),
+            1 => format!("{} came once to the stream's {stream_named}", rival.name),
+            times => format!("{} came {times} times to the stream's {stream_named}", rival.name),
         };
         let about = format!("irq {}", rival.number);
         match rival.affinity.is_some() && !rest.is_empty() {
-            true => Finding::costs(says)
+            true => Finding::of(weight(view, &rival, &own), says)
                 .mend_by_writes(vec![Write { path, text: rest.to_string() }])
+                .at_risk(RISK)
                 .seen(seen)
                 .about(about),
             false => Finding::unknown(format!("{says}; where it goes cannot be chosen"))
@@ -48,6 +76,17 @@ fn check(view: &View) -> Vec<Finding> {
         }
     };
     rivals.into_iter().map(finding).collect()
+}
+
+fn is_rare(view: &View, rival: &Rival) -> bool {
+    let rate = view.per_second(rival.all_times);
+    rate.map_or(rival.all_times < RARE_TIMES, |rate| rate < RARE_PER_SECOND)
+}
+
+fn weight(view: &View, rival: &Rival, own: &[String]) -> Verdict {
+    let rate = view.per_second(rival.all_times);
+    let is_often = rate.is_none_or(|rate| rate >= OFTEN_PER_SECOND);
+    if is_often || own.contains(&rival.number) { Verdict::Matters } else { Verdict::Minor }
 }
 
 /// Interrupts of devices that are sent to stream CPUs now. Those that merely came there once, and
@@ -71,7 +110,7 @@ fn rivals(view: &View, table: &str, stream: &CpuSet) -> Vec<Rival> {
         let counts = fields.iter().take(cpus.len()).map(|field| field.parse::<u64>().ok());
         let counts: Vec<u64> = counts.collect::<Option<_>>()?;
         let here = cpus.iter().zip(&counts).filter(|(cpu, _)| stream.contains(**cpu));
-        let times = here.map(|(_, times)| times).sum();
+        let times = here.fold(0, |sum: u64, (_, times)| sum.saturating_add(*times));
         let asked = list(number, "smp_affinity_list");
         let goes = list(number, "effective_affinity_list").or_else(|| asked.clone());
         let is_idle = counts.iter().all(|times| *times == 0);
@@ -83,7 +122,8 @@ fn rivals(view: &View, table: &str, stream: &CpuSet) -> Vec<Rival> {
         let file = format!("proc/irq/{number}/smp_affinity_list");
         let affinity = asked.filter(|_| view.is_for_writing(&file));
         let name = fields.last().copied().unwrap_or_default().to_owned();
-        is_rival.then(|| Rival { number: number.to_owned(), name, times, affinity })
+        let all_times = counts.iter().fold(0, |sum: u64, times| sum.saturating_add(*times));
+        is_rival.then(|| Rival { number: number.to_owned(), name, times, all_times, affinity })
     };
     lines.filter_map(rival).collect()
 }
@@ -91,7 +131,7 @@ fn rivals(view: &View, table: &str, stream: &CpuSet) -> Vec<Rival> {
 #[cfg(test)]
 mod tests {
     use super::RULE;
-    use crate::doctor::Verdict::{Absent, Costs, Good, Unknown};
+    use crate::doctor::Verdict::{Absent, Good, Matters, Minor, Unknown};
     use crate::doctor::machine::Machine;
 
     const TABLE: &str = "           CPU0       CPU1       \n\
@@ -109,9 +149,11 @@ mod tests {
     #[test]
     fn a_device_that_interrupts_the_stream_costs() {
         let found = machine("1\n").one(&RULE);
-        assert_eq!((found.verdict, found.subject.as_deref()), (Costs, Some("irq 24")));
-        assert_eq!(found.says, "eth0-rx-0 came 12 times to the stream's CPUs 1");
-        assert_eq!(found.mend.unwrap().command, "echo 0 > /proc/irq/24/smp_affinity_list");
+        assert_eq!((found.verdict, found.subject.as_deref()), (Matters, Some("irq 24")));
+        assert_eq!(found.says, "eth0-rx-0 came 12 times to the stream's CPU 1");
+        let mend = found.mend.unwrap();
+        assert_eq!(mend.command, "echo 0 > /proc/irq/24/smp_affinity_list");
+        assert!(mend.risk.is_some());
     }
 
     #[test]
@@ -146,5 +188,29 @@ mod tests {
     fn a_table_that_makes_no_sense_blames_nobody() {
         let machine = Machine::with_two_cpus().with("proc/interrupts", "24: x\n: 3\nCPU0\n");
         assert_eq!(machine.verdict(&RULE), Good);
+    }
+
+    #[test]
+    fn one_that_came_once_costs_nothing() {
+        let table = "  CPU0 CPU1\n 25: 0 1 IO-APIC 9-fasteoi ACPI:Ged\n";
+        let machine = Machine::with_two_cpus()
+            .with("proc/interrupts", table)
+            .with("proc/irq/25/smp_affinity_list", "0-1\n");
+        let found = machine.one(&RULE);
+        assert_eq!((found.verdict, found.mend), (Good, None), "{}", found.says);
+        assert!(found.says.contains("1 may come, less than once in ten seconds"));
+        let up = machine.with("proc/uptime", "5.00 1.00\n");
+        assert_eq!(up.verdict(&RULE), Minor, "once in five seconds");
+    }
+
+    #[test]
+    fn what_comes_often_matters_and_so_does_the_streams_own_card() {
+        let at = |seconds: &str| machine("1\n").with("proc/uptime", seconds);
+        assert_eq!(at("0.10 0.00\n").verdict(&RULE), Matters, "190 a second");
+        assert_eq!(at("19.00 1.00\n").verdict(&RULE), Minor, "one a second");
+        assert_eq!(at("86400.00 1.00\n").verdict(&RULE), Good, "19 in a day");
+        let card = at("86400.00 1.00\n").with_eth0();
+        let own = card.with("sys/class/net/eth0/device/msi_irqs/24", "msix\n");
+        assert_eq!(own.verdict(&RULE), Matters);
     }
 }

@@ -21,7 +21,7 @@ fn check(view: &View) -> Vec<Finding> {
         .iter()
         .find_map(|pid| name(pid).filter(|name: &Evidence| name.value == "irqbalance"));
     vec![match balancer {
-        Some(seen) => Finding::costs("irqbalance runs").seen([seen]).mend_by_hand(
+        Some(seen) => Finding::matters("irqbalance runs").seen([seen]).mend_by_hand(
             "systemctl stop irqbalance  # or IRQBALANCE_BANNED_CPULIST in /etc/default/irqbalance",
         ),
         None => Finding::good("no irqbalance runs"),
@@ -31,7 +31,7 @@ fn check(view: &View) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::RULE;
-    use crate::doctor::Verdict::{Absent, Costs, Good};
+    use crate::doctor::Verdict::{Absent, Good, Matters};
     use crate::doctor::machine::Machine;
 
     #[test]
@@ -39,6 +39,6 @@ mod tests {
         assert_eq!(Machine::new().verdict(&RULE), Absent);
         let machine = Machine::new().with("proc/1/comm", "init\n");
         assert_eq!(machine.verdict(&RULE), Good);
-        assert_eq!(machine.with("proc/317/comm", "irqbalance\n").verdict(&RULE), Costs);
+        assert_eq!(machine.with("proc/317/comm", "irqbalance\n").verdict(&RULE), Matters);
     }
 }

@@ -39,11 +39,12 @@ fn check(view: &View) -> Vec<Finding> {
     }
     let seen: Vec<_> = isolated.into_iter().chain(tickless).collect();
     if missing.is_empty() {
-        return vec![Finding::good(format!("CPUs {stream} are kept free at boot")).seen(seen)];
+        return vec![Finding::good(format!("kept free at boot: {}", stream.named())).seen(seen)];
     }
-    // Whether that hurts depends on who else runs; a shield does most of it without a boot.
+    // Whether that hurts depends on who else runs, hence minor; a shield does most of it without a
+    // boot.
     vec![
-        Finding::costs(missing.join("; "))
+        Finding::minor(missing.join("; "))
             .seen(seen)
             .mend_by_hand(format!("millstream shield {stream} -- COMMAND")),
     ]
@@ -52,14 +53,14 @@ fn check(view: &View) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::RULE;
-    use crate::doctor::Verdict::{Costs, Good, Unknown};
+    use crate::doctor::Verdict::{Good, Minor, Unknown};
     use crate::doctor::machine::Machine;
 
     #[test]
     fn what_is_missing_is_told_by_its_boot_parameter() {
         let machine = Machine::with_two_cpus().with("sys/devices/system/cpu/isolated", "1\n");
         let found = machine.one(&RULE);
-        assert_eq!(found.verdict, Costs);
+        assert_eq!(found.verdict, Minor);
         let expected =
             "the tick goes on there (nohz_full=1); RCU callbacks run there (rcu_nocbs=1)";
         assert_eq!(found.says, expected);

@@ -27,13 +27,13 @@ fn check(view: &View) -> Vec<Finding> {
     let says = format!("this user may lock {} MiB only", soft >> 20);
     let command =
         "echo '* - memlock unlimited' > /etc/security/limits.d/95-memlock.conf  # log in anew";
-    vec![Finding::costs(says).seen([seen]).mend_by_hand(command)]
+    vec![Finding::matters(says).seen([seen]).mend_by_hand(command)]
 }
 
 #[cfg(test)]
 mod tests {
     use super::RULE;
-    use crate::doctor::Verdict::{Absent, Costs, Good};
+    use crate::doctor::Verdict::{Absent, Good, Matters};
     use crate::doctor::machine::Machine;
 
     fn user(limit: &str) -> Machine {
@@ -44,7 +44,7 @@ mod tests {
     #[test]
     fn a_small_limit_costs() {
         let found = user("8388608").one(&RULE);
-        assert_eq!((found.verdict, &*found.says), (Costs, "this user may lock 8 MiB only"));
+        assert_eq!((found.verdict, &*found.says), (Matters, "this user may lock 8 MiB only"));
         assert_eq!(user("unlimited").verdict(&RULE), Good);
         assert_eq!(Machine::new().verdict(&RULE), Absent);
         let root = user("0").with("proc/self/status", "CapEff:\t000001ffffffffff\n");

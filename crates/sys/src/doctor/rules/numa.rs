@@ -27,7 +27,7 @@ fn check(view: &View) -> Vec<Finding> {
     let mut found = Vec::new();
     found.push(match view.number(BALANCING) {
         Some((0, seen)) => Finding::good("memory stays on its node").seen([seen]),
-        Some((_, seen)) => Finding::costs("the kernel moves memory between nodes")
+        Some((_, seen)) => Finding::matters("the kernel moves memory between nodes")
             .seen([seen])
             .mend_by_write(BALANCING, "0"),
         None => Finding::good(format!("{nodes} nodes; the kernel moves no memory")),
@@ -43,8 +43,10 @@ fn check(view: &View) -> Vec<Finding> {
             view.stream_cpus().iter().filter(|cpu| !near_cpus.contains(*cpu)).collect();
         let finding = match far.is_empty() {
             true => Finding::good("on the node of the stream's CPUs"),
-            false => Finding::costs(format!("on node {node}; stream CPUs {far} are on another"))
-                .mend_by_hand(format!("millstream shield {near_cpus} -- COMMAND")),
+            false => {
+                Finding::matters(format!("on node {node}, the stream's {} on another", far.named()))
+                    .mend_by_hand(format!("millstream shield {near_cpus} -- COMMAND"))
+            }
         };
         found.push(finding.about(interface).seen([seen, near]));
     }
@@ -54,7 +56,7 @@ fn check(view: &View) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::{BALANCING, RULE};
-    use crate::doctor::Verdict::{Absent, Costs, Good};
+    use crate::doctor::Verdict::{Absent, Good, Matters};
     use crate::doctor::machine::Machine;
 
     fn two_nodes() -> Machine {
@@ -75,14 +77,14 @@ mod tests {
     #[test]
     fn balancing_costs() {
         assert_eq!(two_nodes().verdict(&RULE), Good);
-        assert_eq!(two_nodes().with(BALANCING, "1\n").verdict(&RULE), Costs);
+        assert_eq!(two_nodes().with(BALANCING, "1\n").verdict(&RULE), Matters);
     }
 
     #[test]
     fn a_card_on_another_node_costs() {
         let machine = two_nodes().with_eth0().with("sys/class/net/eth0/device/numa_node", "0\n");
         let found = machine.all(&RULE);
-        assert_eq!(found[1].verdict, Costs);
-        assert_eq!(found[1].says, "on node 0; stream CPUs 2-3 are on another");
+        assert_eq!(found[1].verdict, Matters);
+        assert_eq!(found[1].says, "on node 0, the stream's CPUs 2-3 on another");
     }
 }

@@ -1,6 +1,6 @@
 //! Tasks that the card, or the kernel in batches, could take over.
 
-use crate::doctor::{Evidence, Finding, Rule, Topic, View};
+use crate::doctor::{Evidence, Finding, Rule, Topic, Verdict, View};
 use crate::ethtool::Offload;
 
 /// See the file's head.
@@ -30,9 +30,11 @@ fn check(view: &View) -> Vec<Finding> {
             true => Finding::good("checksums, GSO and GRO are on"),
             false => {
                 let switches: Vec<_> = names.iter().map(|name| format!("{name} on")).collect();
-                let finding = Finding::costs(format!("off: {}", names.join(", ")))
+                let are_trains = off.contains(&Offload::Gro) || off.contains(&Offload::Gso);
+                let weight = if are_trains { Verdict::Matters } else { Verdict::Minor };
+                let finding = Finding::of(weight, format!("off: {}", names.join(", ")))
                     .mend_by_hand(format!("ethtool -K {interface} {}", switches.join(" ")));
-                match off.contains(&Offload::Gro) || off.contains(&Offload::Gso) {
+                match are_trains {
                     true => finding.cost("a third of the rate or less (docs/links.md)"),
                     false => finding,
                 }
@@ -46,7 +48,7 @@ fn check(view: &View) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::RULE;
-    use crate::doctor::Verdict::{Absent, Costs, Good};
+    use crate::doctor::Verdict::{Absent, Good, Matters, Minor};
     use crate::doctor::machine::Machine;
 
     fn machine(off: &str) -> Machine {
@@ -57,8 +59,9 @@ mod tests {
     #[test]
     fn what_is_off_is_named() {
         let found = machine(r#"["gro", "tso"]"#).one(&RULE);
-        assert_eq!((found.verdict, &*found.says), (Costs, "off: gro"));
+        assert_eq!((found.verdict, &*found.says), (Matters, "off: gro"));
         assert_eq!(found.mend.unwrap().command, "ethtool -K eth0 gro on");
+        assert_eq!(machine(r#"["receive-checksum"]"#).verdict(&RULE), Minor);
         assert_eq!(machine("[]").verdict(&RULE), Good);
         assert_eq!(machine(r#"["tso"]"#).verdict(&RULE), Good);
         assert_eq!(Machine::new().with_eth0().verdict(&RULE), Absent);

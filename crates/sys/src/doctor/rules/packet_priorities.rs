@@ -34,7 +34,7 @@ fn of_carriers(view: &View, carriers: &[PacketThread]) -> Option<Finding> {
         (0, _) => return None,
         (_, true) => Finding::good(format!("{count} threads of the network are above {class}"))
             .seen(carriers.iter().map(seen)),
-        (_, false) => Finding::costs(format!(
+        (_, false) => Finding::matters(format!(
             "{} of {count} threads of the network are not above {class}, which waits for them",
             inverted.len()
         ))
@@ -82,7 +82,7 @@ fn raise(view: &View, threads: &[&PacketThread]) -> String {
 #[cfg(test)]
 mod tests {
     use super::RULE;
-    use crate::doctor::Verdict::{Absent, Costs, Good, Unknown};
+    use crate::doctor::Verdict::{Absent, Good, Matters, Unknown};
     use crate::doctor::machine::Machine;
 
     /// A machine with a thread; priority 0 is the ordinary class.
@@ -103,12 +103,12 @@ mod tests {
     #[test]
     fn a_thread_that_carries_packets_below_the_stream_costs() {
         let found = machine("napi/eth0-8193", 40, "1").one(&RULE);
-        assert_eq!(found.verdict, Costs);
+        assert_eq!(found.verdict, Matters);
         assert!(found.says.starts_with("1 of 1 threads of the network are not above fifo:50"));
         assert_eq!(found.mend.unwrap().command, "chrt -f -p 51 12");
         assert_eq!(found.evidence[0].value, "napi/eth0-8193: fifo:40 on CPUs 1");
         let interrupt = machine("irq/24-eth0-rx-0", 50, "0-1");
-        assert_eq!(interrupt.verdict(&RULE), Costs, "an equal one waits, too");
+        assert_eq!(interrupt.verdict(&RULE), Matters, "an equal one waits, too");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! How soon the kernel lets go of a processor (CONFIG_PREEMPT_*, Documentation/scheduler).
 
-use crate::doctor::{Finding, Rule, Topic, View};
+use crate::doctor::{Finding, Rule, Topic, Verdict, View};
 
 /// See the file's head.
 pub const RULE: Rule = Rule {
@@ -31,16 +31,21 @@ fn check(view: &View) -> Vec<Finding> {
         Some((model, line)) if matches!(model.as_str(), "full" | "lazy") => {
             Finding::good(format!("preemption is {model}")).seen([line])
         }
-        Some((model, line)) => Finding::costs(format!("preemption is {model}, and could be full"))
-            .seen([line])
-            .mend_by_write(CHOICE, "full"),
+        Some((model, line)) => {
+            // With `voluntary` the kernel lets go at some places, with `none` at the end only.
+            let weight = if model == "none" { Verdict::Matters } else { Verdict::Minor };
+            Finding::of(weight, format!("preemption is {model}, and could be full"))
+                .seen([line])
+                .mend_by_write(CHOICE, "full")
+                .at_risk("programs that live by throughput become slower")
+        }
         None if view.has(CHOICE) => Finding::unknown(
             "preemption can be chosen, but this kernel is locked: preempt=full at boot",
         )
         .seen([version]),
         // Its folder has mode 0700: for anybody but root it looks empty.
         None if is_mounted(view) => Finding::unknown(
-            "preemption can be chosen, but what is chosen cannot be read: ask as root",
+            "preemption can be chosen; only root can read what is chosen: run with sudo",
         )
         .seen([version]),
         None => Finding::unknown("preemption can be chosen, but debugfs is not mounted")
@@ -57,7 +62,7 @@ fn is_mounted(view: &View) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{CHOICE, RULE};
-    use crate::doctor::Verdict::{Absent, Costs, Good, Unknown};
+    use crate::doctor::Verdict::{Absent, Good, Matters, Minor, Unknown};
     use crate::doctor::machine::Machine;
 
     fn kernel(version: &str) -> Machine {
@@ -76,7 +81,13 @@ mod tests {
         assert_eq!((closed.verdict, closed.mend), (Unknown, None), "mounted, but only for root");
         let dynamic = dynamic.with(CHOICE, "(none) voluntary full\n");
         let found = dynamic.one(&RULE);
-        assert_eq!((found.verdict, &*found.says), (Costs, "preemption is none, and could be full"));
+        assert_eq!(
+            (found.verdict, &*found.says),
+            (Matters, "preemption is none, and could be full")
+        );
+        assert!(found.mend.unwrap().risk.is_some());
+        let dynamic = dynamic.with(CHOICE, "none (voluntary) full\n");
+        assert_eq!(dynamic.verdict(&RULE), Minor);
         assert_eq!(dynamic.with(CHOICE, "none voluntary (full)\n").verdict(&RULE), Good);
         let locked = kernel("#1 SMP PREEMPT_DYNAMIC").with(CHOICE, "").one(&RULE);
         assert_eq!((locked.verdict, locked.mend), (Unknown, None), "mounted, and tells nothing");

@@ -22,7 +22,7 @@ fn check(view: &View) -> Vec<Finding> {
             true => Finding::good(format!("{have} of {could} queues receive")),
             false => {
                 let kind = if max.combined > 0 { "combined" } else { "rx" };
-                Finding::costs(format!("one queue receives, {could} could"))
+                Finding::minor(format!("one queue receives, {could} could"))
                     .mend_by_hand(format!("ethtool -L {interface} {kind} 2"))
             }
         };
@@ -34,7 +34,7 @@ fn check(view: &View) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::RULE;
-    use crate::doctor::Verdict::{Absent, Costs, Good};
+    use crate::doctor::Verdict::{Absent, Good, Minor};
     use crate::doctor::machine::Machine;
 
     fn machine(now: u32, max: u32) -> Machine {
@@ -46,7 +46,7 @@ mod tests {
     #[test]
     fn one_queue_of_many_costs() {
         let found = machine(1, 8).one(&RULE);
-        assert_eq!((found.verdict, &*found.says), (Costs, "one queue receives, 8 could"));
+        assert_eq!((found.verdict, &*found.says), (Minor, "one queue receives, 8 could"));
         assert_eq!(found.mend.unwrap().command, "ethtool -L eth0 combined 2");
         assert_eq!(machine(1, 1).verdict(&RULE), Good);
         assert_eq!(machine(8, 8).verdict(&RULE), Good);

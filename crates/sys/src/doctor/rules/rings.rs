@@ -1,6 +1,6 @@
 //! How many frames a card holds for its processor.
 
-use crate::doctor::{Evidence, Finding, Rule, Topic, View};
+use crate::doctor::{Evidence, Finding, Rule, Topic, Verdict, View};
 
 /// See the file's head.
 pub const RULE: Rule = Rule {
@@ -10,8 +10,14 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-/// Frames: 3.5 ms of 1.2 million a second.
+/// What every card for such streams has.
 const WANTED: u32 = 4096;
+
+/// Samples in a frame of 1500 bytes: 1472 bytes behind Ethernet, IP and UDP, less CHDR's 16.
+const SAMPLES_A_FRAME: f64 = 364.0;
+
+/// The kernel may keep a soft interrupt waiting for so long, milliseconds.
+const HOLD_MIN_MS: f64 = 5.0;
 
 fn check(view: &View) -> Vec<Finding> {
     let finding = |interface: String| {
@@ -22,10 +28,14 @@ fn check(view: &View) -> Vec<Finding> {
             now.receive, max.receive, now.transmit, max.transmit
         );
         let seen = Evidence { path: format!("ethtool -g {interface}"), value };
+        let holds_ms = f64::from(now.receive) * SAMPLES_A_FRAME / view.rate_hz() * 1e3;
+        let weight = if holds_ms < HOLD_MIN_MS { Verdict::Matters } else { Verdict::Minor };
         let finding = match now.receive >= wanted {
             true => Finding::good(format!("{} frames to receive", now.receive)),
             false => {
-                Finding::costs(format!("{} frames to receive, could be {wanted}", now.receive))
+                let says = format!("{} frames to receive, could be {wanted}", now.receive);
+                Finding::of(weight, says)
+                    .cost(format!("frames of 1500 bytes fill it in {holds_ms:.1} ms"))
                     .mend_by_hand(format!("ethtool -G {interface} rx {wanted} tx {wanted_tx}"))
             }
         };
@@ -37,8 +47,9 @@ fn check(view: &View) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::RULE;
-    use crate::doctor::Verdict::{Absent, Costs, Good};
+    use crate::doctor::Verdict::{Absent, Good, Matters, Minor};
     use crate::doctor::machine::Machine;
+    use crate::doctor::{Focus, View, examine};
 
     fn machine(now: u32, max: u32) -> Machine {
         let of = |frames| format!(r#"{{"receive": {frames}, "transmit": {frames}}}"#);
@@ -49,8 +60,15 @@ mod tests {
     #[test]
     fn a_small_ring_that_could_be_larger_costs() {
         let found = machine(512, 8160).one(&RULE);
-        assert_eq!((found.verdict, &*found.says), (Costs, "512 frames to receive, could be 4096"));
+        assert_eq!(
+            (found.verdict, &*found.says),
+            (Matters, "512 frames to receive, could be 4096")
+        );
         assert_eq!(found.mend.unwrap().command, "ethtool -G eth0 rx 4096 tx 4096");
+        assert_eq!(found.cost.unwrap(), "frames of 1500 bytes fill it in 3.7 ms");
+        let slow = Focus { rate_hz: Some(1e6), ..Focus::default() };
+        let found = examine([&RULE], &View::of(machine(512, 8160).view().root(), slow));
+        assert_eq!(found[0].verdict, Minor);
         assert_eq!(machine(256, 256).verdict(&RULE), Good, "it is the card's largest");
         assert_eq!(Machine::new().with_eth0().verdict(&RULE), Absent);
     }

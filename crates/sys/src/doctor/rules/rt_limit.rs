@@ -1,6 +1,6 @@
 //! Whether this user may have real-time priorities (sched(7), "Privileges and resource limits").
 
-use crate::doctor::{Evidence, Finding, Rule, Topic, View};
+use crate::doctor::{Evidence, Finding, Rule, Topic, Verdict, View};
 
 /// See the file's head.
 pub const RULE: Rule = Rule {
@@ -30,6 +30,11 @@ pub fn limits(view: &View, name: &str) -> Option<(u64, u64, Evidence)> {
     Some((soft, hard, seen))
 }
 
+/// A stream in the ordinary class needs none.
+fn weight(view: &View) -> Verdict {
+    if view.class().priority() > 0 { Verdict::Matters } else { Verdict::Minor }
+}
+
 fn check(view: &View) -> Vec<Finding> {
     if let Some((true, seen)) = has_capability(view, CAP_SYS_NICE) {
         let mut findings = vec![Finding::good("this process may have any priority").seen([seen])];
@@ -47,7 +52,8 @@ fn check(view: &View) -> Vec<Finding> {
         0 => "echo '@audio - rtprio 95' > /etc/security/limits.d/95-realtime.conf  # log in anew",
         _ => "ulimit -r unlimited",
     };
-    vec![Finding::costs("this user gets no real-time priority").seen([seen]).mend_by_hand(command)]
+    let says = "this user gets no real-time priority";
+    vec![Finding::of(weight(view), says).seen([seen]).mend_by_hand(command)]
 }
 
 /// A control group of version 1 that has no time for real-time threads.
@@ -62,14 +68,15 @@ fn group(view: &View) -> Option<Finding> {
     let (runtime_us, seen) = view.number(&file)?;
     let says = "the control group of this process has no time for real-time threads";
     (runtime_us == 0).then(|| {
-        Finding::costs(says).about("control group").seen([seen]).mend_by_write(&file, "950000")
+        let finding = Finding::of(weight(view), says).about("control group").seen([seen]);
+        finding.mend_by_write(&file, "950000")
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::RULE;
-    use crate::doctor::Verdict::{Absent, Costs, Good};
+    use crate::doctor::Verdict::{Absent, Good, Matters};
     use crate::doctor::machine::Machine;
 
     fn user(soft: &str, hard: &str) -> Machine {
@@ -82,7 +89,7 @@ mod tests {
     #[test]
     fn a_user_without_a_limit_raised_gets_none() {
         let found = user("0", "0").one(&RULE);
-        assert_eq!(found.verdict, Costs);
+        assert_eq!(found.verdict, Matters);
         assert!(found.mend.unwrap().command.contains("limits.d"));
         assert_eq!(user("0", "95").one(&RULE).mend.unwrap().command, "ulimit -r unlimited");
         assert_eq!(
@@ -99,7 +106,7 @@ mod tests {
         let file = "sys/fs/cgroup/cpu/radio/cpu.rt_runtime_us";
         let root = root.with("proc/self/cgroup", "4:cpu,cpuacct:/radio\n0::/\n").with(file, "0\n");
         let found = root.all(&RULE);
-        assert_eq!((found.len(), found[1].verdict), (2, Costs));
+        assert_eq!((found.len(), found[1].verdict), (2, Matters));
         assert_eq!(found[1].mend.as_ref().unwrap().command, format!("echo 950000 > /{file}"));
     }
 }

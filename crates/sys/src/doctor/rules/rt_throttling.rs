@@ -25,7 +25,8 @@ fn check(view: &View) -> Vec<Finding> {
     let lost_ms = (period_us - runtime_us) as f64 / 1e3;
     let period_ms = period_us as f64 / 1e3;
     vec![
-        Finding::costs("a real-time thread that spins is stopped")
+        // A thread that sleeps between packets, as with every wait but `spin`, is never stopped.
+        Finding::minor("a real-time thread that spins is stopped")
             .seen(seen)
             .cost(format!("{lost_ms:.0} ms in every {period_ms:.0} ms, for threads that spin"))
             .mend_by_write(RUNTIME, "-1")
@@ -36,13 +37,13 @@ fn check(view: &View) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::{PERIOD, RULE, RUNTIME};
-    use crate::doctor::Verdict::{Absent, Costs, Good};
+    use crate::doctor::Verdict::{Absent, Good, Minor};
     use crate::doctor::machine::Machine;
 
     #[test]
     fn the_default_costs_50_ms_a_second() {
         let found = Machine::new().with(RUNTIME, "950000\n").with(PERIOD, "1000000\n").one(&RULE);
-        assert_eq!(found.verdict, Costs);
+        assert_eq!(found.verdict, Minor);
         assert_eq!(found.cost.unwrap(), "50 ms in every 1000 ms, for threads that spin");
         let mend = found.mend.unwrap();
         assert_eq!(mend.command, "sysctl -w kernel.sched_rt_runtime_us=-1");

@@ -15,7 +15,7 @@ const FILE: &str = "sys/kernel/mm/ksm/run";
 fn check(view: &View) -> Vec<Finding> {
     match view.number(FILE) {
         Some((1, seen)) => vec![
-            Finding::costs("ksmd scans memory and merges pages")
+            Finding::minor("ksmd scans memory and merges pages")
                 .seen([seen])
                 .mend_by_write(FILE, "0"),
         ],
@@ -27,12 +27,12 @@ fn check(view: &View) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::{FILE, RULE};
-    use crate::doctor::Verdict::{Absent, Costs, Good};
+    use crate::doctor::Verdict::{Absent, Good, Minor};
     use crate::doctor::machine::Machine;
 
     #[test]
     fn a_scan_costs() {
-        assert_eq!(Machine::new().with(FILE, "1\n").verdict(&RULE), Costs);
+        assert_eq!(Machine::new().with(FILE, "1\n").verdict(&RULE), Minor);
         assert_eq!(Machine::new().with(FILE, "0\n").verdict(&RULE), Good);
         assert_eq!(Machine::new().verdict(&RULE), Absent);
     }

@@ -30,23 +30,27 @@ fn check(view: &View) -> Vec<Finding> {
     let file = format!("sys/devices/system/cpu/cpu{}/topology", rivals.iter().next().unwrap_or(0));
     let seen = seen.into_iter().chain(view.read(&format!("{file}/core_cpus_list")));
     vec![
-        Finding::costs(format!("CPUs {rivals} share cores with the stream's CPUs {stream}"))
-            .seen(seen.collect::<Vec<_>>())
-            .mend_by_hand(format!("millstream shield {own} -- COMMAND")),
+        Finding::minor(format!(
+            "{} on a core with the stream's {}",
+            rivals.named(),
+            stream.named()
+        ))
+        .seen(seen.collect::<Vec<_>>())
+        .mend_by_hand(format!("millstream shield {own} -- COMMAND")),
     ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::RULE;
-    use crate::doctor::Verdict::{Costs, Good, Unknown};
+    use crate::doctor::Verdict::{Good, Minor, Unknown};
     use crate::doctor::machine::Machine;
 
     #[test]
     fn a_sibling_that_is_not_the_streams_is_a_rival() {
         let siblings = "sys/devices/system/cpu/cpu1/topology/core_cpus_list";
         let found = Machine::with_two_cpus().with(siblings, "0-1\n").one(&RULE);
-        assert_eq!(found.verdict, Costs);
+        assert_eq!(found.verdict, Minor);
         assert_eq!(found.mend.unwrap().command, "millstream shield 0-1 -- COMMAND");
         assert_eq!(Machine::with_two_cpus().with(siblings, "1\n").verdict(&RULE), Good);
     }

@@ -1,13 +1,13 @@
 //! How much a socket may hold (Documentation/admin-guide/sysctl/net.rst, rmem_max and wmem_max).
 
-use crate::doctor::{Finding, Rule, Topic, View};
+use crate::doctor::{Finding, Rule, Topic, Verdict, View};
 
 /// What a receiver may queue.
 pub const RECEIVE: Rule = Rule {
     id: "receive-buffer",
     topic: Topic::Network,
     why: "a receiver that is late by more than its socket holds loses packets",
-    check: |view| check(view, "proc/sys/net/core/rmem_max", "receive"),
+    check: |view| check(view, "proc/sys/net/core/rmem_max", "receive", Verdict::Fails),
 };
 
 /// What a sender may queue.
@@ -15,42 +15,88 @@ pub const SEND: Rule = Rule {
     id: "send-buffer",
     topic: Topic::Network,
     why: "a sender whose socket is full waits, and a transmit stream underflows",
-    check: |view| check(view, "proc/sys/net/core/wmem_max", "send"),
+    // The radio's own buffer holds what the socket does not.
+    check: |view| check(view, "proc/sys/net/core/wmem_max", "send", Verdict::Matters),
 };
 
-/// 168 ms of the stream below: longer than any time slice.
-const WANTED: i64 = 32 << 20;
+/// 16-bit complex samples. The kernel counts its own structures too (`truesize`), so that a socket
+/// holds less than its bytes say.
+const BYTES_A_SAMPLE: f64 = 4.0;
 
-/// 50 MS/s of 16-bit complex samples, bytes a millisecond. The kernel counts its own structures too
-/// (`truesize`), so that a socket holds less than that.
-const BYTES_PER_MS: f64 = 200e3;
+/// Shorter than a time slice of another process, milliseconds.
+const SHORT_MS: f64 = 5.0;
 
-fn check(view: &View, path: &str, way: &str) -> Vec<Finding> {
+/// Longer than any wait of a thread that nobody starves, milliseconds.
+const ENOUGH_MS: f64 = 50.0;
+
+/// What is asked for where it is not enough, milliseconds, at least [`LEAST`] and at most what the
+/// kernel takes.
+const WANTED_MS: f64 = 100.0;
+const LEAST: u64 = 32 << 20;
+const MOST: u64 = 1 << 30;
+
+fn check(view: &View, path: &str, way: &str, where_short: Verdict) -> Vec<Finding> {
     let Some((bytes, seen)) = view.number(path) else { return Vec::new() };
-    let holds_ms = bytes as f64 / BYTES_PER_MS;
-    let says = format!("a {way} socket holds at most {holds_ms:.1} ms of a 50 MS/s stream");
-    let finding = match bytes >= WANTED {
-        true => Finding::good(says),
-        false => Finding::costs(says)
-            .cost("an unprivileged process loses packets when it is later than that")
-            .mend_by_write(path, WANTED.to_string()),
+    let bytes_a_ms = view.rate_hz() * BYTES_A_SAMPLE / 1e3;
+    let holds_ms = bytes as f64 / bytes_a_ms;
+    let rate = view.rate_hz() / 1e6;
+    let says = format!("a {way} socket holds at most {holds_ms:.1} ms of a {rate} MS/s stream");
+    let wanted = ((bytes_a_ms * WANTED_MS) as u64).next_power_of_two().clamp(LEAST, MOST);
+    let verdict = match holds_ms {
+        ENOUGH_MS.. => Verdict::Good,
+        // As much as there can be.
+        _ if bytes >= MOST.cast_signed() => Verdict::Unknown,
+        SHORT_MS.. => Verdict::Minor,
+        _ => where_short,
     };
-    vec![finding.seen([seen])]
+    let finding = Finding::of(verdict, says).seen([seen]);
+    vec![match verdict.costs() {
+        true => finding
+            .cost("an unprivileged process loses packets when it is later than that")
+            .mend_by_write(path, wanted.to_string()),
+        false => finding,
+    }]
 }
 
 #[cfg(test)]
 mod tests {
     use super::{RECEIVE, SEND};
-    use crate::doctor::Verdict::{Absent, Costs, Good};
+    use crate::doctor::Verdict::{Absent, Fails, Good, Matters, Minor, Unknown};
     use crate::doctor::machine::Machine;
+    use crate::doctor::{Focus, View, examine};
+
+    fn machine(bytes: &str) -> Machine {
+        Machine::new().with("proc/sys/net/core/rmem_max", bytes)
+    }
 
     #[test]
     fn a_small_buffer_holds_little() {
-        let found = Machine::new().with("proc/sys/net/core/rmem_max", "212992\n").one(&RECEIVE);
-        assert_eq!(found.verdict, Costs);
+        let found = machine("212992\n").one(&RECEIVE);
+        assert_eq!(found.verdict, Fails);
         assert_eq!(found.says, "a receive socket holds at most 1.1 ms of a 50 MS/s stream");
         assert_eq!(found.mend.unwrap().command, "sysctl -w net.core.rmem_max=33554432");
         let large = Machine::new().with("proc/sys/net/core/wmem_max", "67108864\n");
         assert_eq!((large.verdict(&SEND), large.verdict(&RECEIVE)), (Good, Absent));
+        let small = Machine::new().with("proc/sys/net/core/wmem_max", "212992\n");
+        assert_eq!(small.verdict(&SEND), Matters);
+    }
+
+    #[test]
+    fn the_rate_decides_how_much_is_enough() {
+        // What UHD asks for: 125 ms at 50 MS/s.
+        assert_eq!(machine("25000000\n").verdict(&RECEIVE), Good);
+        let at = |bytes: &str, rate_hz| {
+            let focus = Focus { rate_hz: Some(rate_hz), ..Focus::default() };
+            examine([&RECEIVE], &View::of(machine(bytes).view().root(), focus)).remove(0)
+        };
+        assert_eq!(at("212992\n", 1e6).verdict, Good);
+        assert_eq!(at("212992\n", 2e6).verdict, Minor);
+        assert_eq!(
+            at("212992\n", 2e6).says,
+            "a receive socket holds at most 26.6 ms of a 2 MS/s stream"
+        );
+        let wide = at("25000000\n", 500e6);
+        assert_eq!((wide.verdict, &*wide.mend.unwrap().writes[0].text), (Minor, "268435456"));
+        assert_eq!(at("1073741824\n", 50e9).verdict, Unknown, "the kernel takes no more");
     }
 }

@@ -1,6 +1,6 @@
 //! Time that the hypervisor gives to other machines (proc_stat(5)).
 
-use crate::doctor::{Finding, Rule, Topic, View, measure};
+use crate::doctor::{Finding, Rule, Topic, Verdict, View, measure};
 
 /// See the file's head.
 pub const RULE: Rule = Rule {
@@ -18,6 +18,9 @@ pub fn is_guest(view: &View) -> bool {
 
 /// Share of the time that counts, 0 to 1.
 const SHARE: f64 = 0.001;
+
+/// Share that no buffer makes up for: the rest is not enough for a stream that needs a CPU.
+const GREAT_SHARE: f64 = 0.05;
 
 fn check(view: &View) -> Vec<Finding> {
     if !is_guest(view) {
@@ -37,8 +40,10 @@ fn check(view: &View) -> Vec<Finding> {
         format!("; {:.1} % in the last {} ms", now * 1e2, measure::STEAL_WINDOW.as_millis())
     });
     let says = format!("the host took {:.2} % of the time since boot{recent}", share * 1e2);
-    let finding = match share.max(now.unwrap_or(0.0)) > SHARE {
-        true => Finding::costs(says)
+    let worst = share.max(now.unwrap_or(0.0));
+    let weight = if worst > GREAT_SHARE { Verdict::Fails } else { Verdict::Matters };
+    let finding = match worst > SHARE {
+        true => Finding::of(weight, says)
             .cost(format!("{:.2} ms in a second, in pieces of any length", share * 1e3))
             .mend_by_hand("dedicate host CPUs to this guest (a matter of its host)"),
         false => Finding::good(says),
@@ -49,7 +54,7 @@ fn check(view: &View) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::RULE;
-    use crate::doctor::Verdict::{Absent, Costs, Good};
+    use crate::doctor::Verdict::{Absent, Fails, Good, Matters};
     use crate::doctor::machine::Machine;
 
     fn guest() -> Machine {
@@ -59,9 +64,11 @@ mod tests {
     #[test]
     fn a_guest_is_told_its_share() {
         let found = guest().with("proc/stat", "cpu  50 0 0 40 0 0 0 10 0 0\ncpu0 1\n").one(&RULE);
-        assert_eq!(found.verdict, Costs);
+        assert_eq!(found.verdict, Fails);
         assert_eq!(found.says, "the host took 10.00 % of the time since boot");
         assert_eq!(found.cost.unwrap(), "100.00 ms in a second, in pieces of any length");
+        let some = guest().with("proc/stat", "cpu  50 0 0 49 0 0 0 1 0 0\n");
+        assert_eq!(some.verdict(&RULE), Matters);
         let calm = guest().with("proc/stat", "cpu  50 0 0 49 0 0 0 0 0 0\n");
         assert_eq!(calm.verdict(&RULE), Good);
         assert_eq!(guest().verdict(&RULE), Absent);

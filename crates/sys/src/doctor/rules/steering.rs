@@ -1,6 +1,7 @@
 //! Frames that software hands to other processors (Documentation/networking/scaling.rst, RPS).
 
-use crate::doctor::{Finding, Rule, Topic, View, Write};
+use crate::cpu_set::CpuSet;
+use crate::doctor::{Evidence, Finding, Rule, Topic, View, Write};
 
 /// See the file's head.
 pub const RULE: Rule = Rule {
@@ -10,11 +11,20 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-/// Whether a mask like `00000000,00000003` has one of the CPUs.
-fn meets(mask: &str, cpus: impl Iterator<Item = usize>) -> bool {
-    let groups: Vec<_> = mask.split(',').rev().map(|hex| u32::from_str_radix(hex, 16)).collect();
-    let mut cpus = cpus;
-    cpus.any(|cpu| matches!(groups.get(cpu / 32), Some(Ok(bits)) if bits >> (cpu % 32) & 1 == 1))
+/// A mask like `00000000,00000003` without some CPUs, in as many digits; none where it has none of
+/// them, or makes no sense.
+fn without(mask: &str, cpus: &CpuSet) -> Option<String> {
+    let groups = mask.split(',').rev().map(|hex| u32::from_str_radix(hex, 16));
+    let mut groups: Vec<u32> = groups.collect::<Result<_, _>>().ok()?;
+    let before = groups.clone();
+    for cpu in cpus.iter() {
+        if let Some(bits) = groups.get_mut(cpu / 32) {
+            *bits &= !(1 << (cpu % 32));
+        }
+    }
+    let texts = mask.split(',').zip(groups.iter().rev());
+    let texts = texts.map(|(text, bits)| format!("{bits:0width$x}", width = text.len()));
+    (groups != before).then(|| texts.collect::<Vec<_>>().join(","))
 }
 
 fn check(view: &View) -> Vec<Finding> {
@@ -28,16 +38,16 @@ fn check(view: &View) -> Vec<Finding> {
         if masks.is_empty() {
             continue;
         }
-        let rivals: Vec<_> =
-            masks.iter().filter(|mask| meets(&mask.value, stream.iter())).cloned().collect();
-        let write = |mask: &crate::doctor::Evidence| Write {
-            path: mask.path.trim_start_matches('/').to_owned(),
-            text: "0".to_owned(),
+        let mend = |mask: &Evidence| {
+            let path = mask.path.trim_start_matches('/').to_owned();
+            // Those that are left share the work; without any, frames stay where they come.
+            Some((mask.clone(), Write { path, text: without(&mask.value, &stream)? }))
         };
+        let (rivals, writes): (Vec<_>, Vec<_>) = masks.iter().filter_map(mend).unzip();
         let finding = match rivals.is_empty() {
             true => Finding::good("no frames are handed to the stream's CPUs").seen(masks),
-            false => Finding::costs(format!("{} queues hand frames there", rivals.len()))
-                .mend_by_writes(rivals.iter().map(write).collect())
+            false => Finding::matters(format!("{} queues hand frames there", rivals.len()))
+                .mend_by_writes(writes)
                 .seen(rivals),
         };
         found.push(finding.about(interface));
@@ -47,15 +57,18 @@ fn check(view: &View) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::{RULE, meets};
-    use crate::doctor::Verdict::{Absent, Costs, Good};
+    use super::{RULE, without};
+    use crate::doctor::Verdict::{Absent, Good, Matters};
     use crate::doctor::machine::Machine;
+    use crate::doctor::{Focus, View, examine};
 
     #[test]
     fn masks_are_read_from_the_right() {
-        assert!(meets("2", [1].into_iter()) && !meets("2", [0, 2].into_iter()));
-        assert!(meets("1,00000000", [32].into_iter()) && !meets("1,00000000", [0].into_iter()));
-        assert!(!meets("nonsense", [0, 99].into_iter()));
+        let without = |mask: &str, cpus: &str| without(mask, &cpus.parse().unwrap());
+        assert_eq!((without("2", "1"), without("2", "0,2")), (Some("0".into()), None));
+        assert_eq!(without("1,00000000", "32").unwrap(), "0,00000000");
+        assert_eq!(without("f,ffffffff", "0-31,33").unwrap(), "d,00000000");
+        assert_eq!([without("1,00000000", "0"), without("nonsense", "0,99")], [None, None]);
     }
 
     #[test]
@@ -63,9 +76,21 @@ mod tests {
         let file = "sys/class/net/eth0/queues/rx-0/rps_cpus";
         let machine = |mask| Machine::with_two_cpus().with_eth0().with(file, mask);
         let found = machine("3\n").one(&RULE);
-        assert_eq!((found.verdict, found.subject.as_deref()), (Costs, Some("eth0")));
-        assert_eq!(found.mend.unwrap().command, format!("echo 0 > /{file}"));
+        assert_eq!((found.verdict, found.subject.as_deref()), (Matters, Some("eth0")));
+        assert_eq!(found.mend.unwrap().command, format!("echo 1 > /{file}"));
+        let alone = machine("2\n").one(&RULE);
+        assert_eq!(alone.mend.unwrap().command, format!("echo 0 > /{file}"), "nobody is left");
         assert_eq!(machine("1\n").verdict(&RULE), Good);
         assert_eq!(Machine::with_two_cpus().with_eth0().verdict(&RULE), Absent);
+    }
+
+    #[test]
+    fn the_other_cpus_go_on_sharing_the_work() {
+        let mask = "sys/class/net/eth0/queues/rx-0/rps_cpus";
+        let eight = Machine::new().with("sys/devices/system/cpu/online", "0-7\n").with_eth0();
+        let machine = eight.with(mask, "ff\n");
+        let focus = Focus { cpus: Some("2-3".parse().unwrap()), ..Focus::default() };
+        let found = examine([&RULE], &View::of(machine.view().root(), focus));
+        assert_eq!(found[0].mend.as_ref().unwrap().writes[0].text, "f3");
     }
 }

@@ -24,7 +24,7 @@ fn check(view: &View) -> Vec<Finding> {
             vec![Finding::good("swap is the last resort").seen([swaps, seen])]
         }
         seen => vec![
-            Finding::costs("pages that are not locked go to disk when others read files")
+            Finding::matters("pages that are not locked go to disk when others read files")
                 .seen([swaps].into_iter().chain(seen.map(|(_, seen)| seen)))
                 .mend_by_write(SWAPPINESS, "1"),
         ],
@@ -34,7 +34,7 @@ fn check(view: &View) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::{RULE, SWAPPINESS};
-    use crate::doctor::Verdict::{Absent, Costs, Good};
+    use crate::doctor::Verdict::{Absent, Good, Matters};
     use crate::doctor::machine::Machine;
 
     #[test]
@@ -44,7 +44,7 @@ mod tests {
         let swaps = format!("{head}/dev/sda2 partition 100 0 -2\n");
         let machine = Machine::new().with("proc/swaps", &swaps).with(SWAPPINESS, "60\n");
         let found = machine.one(&RULE);
-        assert_eq!(found.verdict, Costs);
+        assert_eq!(found.verdict, Matters);
         assert_eq!(found.mend.unwrap().command, "sysctl -w vm.swappiness=1");
         assert_eq!(machine.with(SWAPPINESS, "1\n").verdict(&RULE), Good);
         assert_eq!(Machine::new().verdict(&RULE), Absent);

@@ -16,7 +16,7 @@ fn check(view: &View) -> Vec<Finding> {
     match view.number(FILE) {
         Some((0, seen)) => vec![Finding::good("timers fire where they were set").seen([seen])],
         Some((_, seen)) => vec![
-            Finding::costs("timers of idle CPUs move to busy ones")
+            Finding::minor("timers of idle CPUs move to busy ones")
                 .seen([seen])
                 .mend_by_write(FILE, "0"),
         ],
@@ -27,13 +27,13 @@ fn check(view: &View) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::{FILE, RULE};
-    use crate::doctor::Verdict::{Absent, Costs, Good};
+    use crate::doctor::Verdict::{Absent, Good, Minor};
     use crate::doctor::machine::Machine;
 
     #[test]
     fn migration_costs() {
         let found = Machine::new().with(FILE, "1\n").one(&RULE);
-        assert_eq!(found.verdict, Costs);
+        assert_eq!(found.verdict, Minor);
         assert_eq!(found.mend.unwrap().command, "sysctl -w kernel.timer_migration=0");
         assert_eq!(Machine::new().with(FILE, "0\n").verdict(&RULE), Good);
         assert_eq!(Machine::new().verdict(&RULE), Absent);

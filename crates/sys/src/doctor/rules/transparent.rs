@@ -15,7 +15,7 @@ const FILE: &str = "sys/kernel/mm/transparent_hugepage/enabled";
 fn check(view: &View) -> Vec<Finding> {
     match view.choice(FILE) {
         Some((choice, seen)) if choice == "always" => vec![
-            Finding::costs("every process's memory may be moved under its hands")
+            Finding::minor("every process's memory may be moved under its hands")
                 .seen([seen])
                 .mend_by_write(FILE, "madvise"),
         ],
@@ -27,13 +27,13 @@ fn check(view: &View) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::{FILE, RULE};
-    use crate::doctor::Verdict::{Absent, Costs, Good};
+    use crate::doctor::Verdict::{Absent, Good, Minor};
     use crate::doctor::machine::Machine;
 
     #[test]
     fn always_is_too_often() {
         let found = Machine::new().with(FILE, "[always] madvise never\n").one(&RULE);
-        assert_eq!(found.verdict, Costs);
+        assert_eq!(found.verdict, Minor);
         assert_eq!(found.mend.unwrap().command, format!("echo madvise > /{FILE}"));
         assert_eq!(Machine::new().with(FILE, "always [madvise] never\n").verdict(&RULE), Good);
         assert_eq!(Machine::new().with(FILE, "nonsense\n").verdict(&RULE), Absent);

@@ -14,6 +14,7 @@ pub const RULE: Rule = Rule {
 
 const MASK: &str = "proc/sys/kernel/watchdog_cpumask";
 const SWITCH: &str = "proc/sys/kernel/watchdog";
+const RISK: &str = "nobody reports it any more when the kernel hangs on these CPUs";
 
 fn check(view: &View) -> Vec<Finding> {
     let Some((on, seen)) = view.number(SWITCH) else { return Vec::new() };
@@ -26,18 +27,18 @@ fn check(view: &View) -> Vec<Finding> {
         return vec![Finding::good("no watchdog interrupts the stream's CPUs").seen(seen)];
     }
     let others: CpuSet = watched.iter().filter(|cpu| !stream.contains(*cpu)).collect();
-    let says = format!("the watchdog interrupts the stream's CPUs {stream}");
-    let finding = Finding::costs(says).seen(seen);
+    let says = format!("the watchdog interrupts the stream's {}", stream.named());
+    let finding = Finding::minor(says).seen(seen);
     vec![match others.is_empty() {
-        true => finding.mend_by_write(SWITCH, "0"),
-        false => finding.mend_by_write(MASK, others.to_string()),
+        true => finding.mend_by_write(SWITCH, "0").at_risk(RISK),
+        false => finding.mend_by_write(MASK, others.to_string()).at_risk(RISK),
     }]
 }
 
 #[cfg(test)]
 mod tests {
     use super::{MASK, RULE};
-    use crate::doctor::Verdict::{Absent, Costs, Good};
+    use crate::doctor::Verdict::{Absent, Good, Minor};
     use crate::doctor::machine::Machine;
 
     #[test]
@@ -46,10 +47,13 @@ mod tests {
             Machine::with_two_cpus().with("proc/sys/kernel/watchdog", "1\n").with(MASK, mask)
         };
         let found = watched("0-1\n").one(&RULE);
-        assert_eq!(found.verdict, Costs);
-        assert_eq!(found.mend.unwrap().command, "sysctl -w kernel.watchdog_cpumask=0");
+        assert_eq!(found.verdict, Minor);
+        let mend = found.mend.unwrap();
+        assert_eq!(mend.command, "sysctl -w kernel.watchdog_cpumask=0");
+        assert!(mend.risk.is_some());
         let alone = watched("1\n").one(&RULE).mend.unwrap();
         assert_eq!(alone.command, "sysctl -w kernel.watchdog=0", "nobody else to watch");
+        assert!(alone.risk.is_some());
         assert_eq!(watched("0\n").verdict(&RULE), Good);
         assert_eq!(Machine::with_two_cpus().verdict(&RULE), Absent);
         let off = watched("0-1\n").with("proc/sys/kernel/watchdog", "0\n");

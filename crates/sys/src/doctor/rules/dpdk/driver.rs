@@ -28,7 +28,7 @@ fn of(view: &View, device: &Device) -> Finding {
             Finding::good(format!("{own} shares it with DPDK"))
         }
         (Some(uio @ ("uio_pci_generic" | "igb_uio")), _) => {
-            Finding::costs(format!("{uio} has it: it can write to any memory of the machine"))
+            Finding::matters(format!("{uio} has it: it can write to any memory of the machine"))
                 .mend_by_hand(bind)
         }
         (Some(kernel), Some(name)) if up => {
@@ -37,9 +37,9 @@ fn of(view: &View, device: &Device) -> Finding {
                 .at_risk("whoever reaches this machine over that interface does not any more")
         }
         (Some(kernel), _) => {
-            Finding::costs(format!("the kernel's {kernel} has it")).mend_by_hand(bind)
+            Finding::fails(format!("the kernel's {kernel} has it")).mend_by_hand(bind)
         }
-        (None, _) => Finding::costs("no driver has it").mend_by_hand(bind),
+        (None, _) => Finding::fails("no driver has it").mend_by_hand(bind),
     };
     finding.about(address.clone()).seen([device.seen()])
 }
@@ -48,19 +48,19 @@ fn of(view: &View, device: &Device) -> Finding {
 mod tests {
     use super::super::machine;
     use super::RULE;
-    use crate::doctor::Verdict::{Absent, Costs, Good, Unknown};
+    use crate::doctor::Verdict::{Absent, Fails, Good, Matters, Unknown};
     use crate::doctor::machine::Machine;
 
     #[test]
     fn a_device_is_to_be_with_vfio() {
         assert_eq!(machine("vfio-pci", None).verdict(&RULE), Good);
         let idle = machine("e1000e", Some("eth0")).one(&RULE);
-        assert_eq!((idle.verdict, idle.subject.as_deref()), (Costs, Some("0000:03:00.0")));
+        assert_eq!((idle.verdict, idle.subject.as_deref()), (Fails, Some("0000:03:00.0")));
         let command = idle.mend.unwrap().command;
         assert_eq!(command, "dpdk-devbind.py --bind=vfio-pci 0000:03:00.0");
         let used = machine("e1000e", Some("eth0")).with_eth0().one(&RULE);
         assert!(used.verdict == Unknown && used.mend.unwrap().risk.is_some());
-        assert_eq!(machine("igb_uio", None).verdict(&RULE), Costs);
+        assert_eq!(machine("igb_uio", None).verdict(&RULE), Matters);
         assert_eq!(Machine::new().verdict(&RULE), Absent);
     }
 }

@@ -26,7 +26,7 @@ fn check(view: &View) -> Vec<Finding> {
     let words = if intel { "intel_iommu=on iommu=pt" } else { "iommu=pt" };
     let edit = format!("sed -i 's/^GRUB_CMDLINE_LINUX=\"/&{words} /' /etc/default/grub");
     vec![
-        Finding::costs("no IOMMU is on: in the firmware's settings (VT-d, AMD-Vi), or here")
+        Finding::fails("no IOMMU is on: in the firmware's settings (VT-d, AMD-Vi), or here")
             .seen([seen])
             .mend_by_hand(format!("{edit} && update-grub && reboot"))
             .at_risk("the machine starts again"),
@@ -37,13 +37,13 @@ fn check(view: &View) -> Vec<Finding> {
 mod tests {
     use super::super::machine;
     use super::RULE;
-    use crate::doctor::Verdict::{Absent, Costs, Good};
+    use crate::doctor::Verdict::{Absent, Fails, Good};
     use crate::doctor::machine::Machine;
 
     #[test]
     fn an_iommu_has_to_be_on() {
         let found = machine("vfio-pci", None).with("proc/cpuinfo", "GenuineIntel").one(&RULE);
-        assert_eq!(found.verdict, Costs);
+        assert_eq!(found.verdict, Fails);
         assert!(found.mend.unwrap().command.contains("intel_iommu=on"));
         let on = machine("vfio-pci", None).with("sys/class/iommu/dmar0/x", "");
         assert_eq!(on.verdict(&RULE), Good);

@@ -18,7 +18,7 @@ fn check(view: &View) -> Vec<Finding> {
         let file = format!("{DEVICES}/{}/net/{name}/carrier", device.address);
         let finding = match view.read(&file) {
             Some(seen) if seen.value == "1" => Finding::good("the link is up").seen([seen]),
-            Some(seen) if seen.value == "0" => Finding::costs("no link: look at the cable")
+            Some(seen) if seen.value == "0" => Finding::fails("no link: look at the cable")
                 .seen([seen])
                 .mend_by_hand(format!("ip link set {name} up; ethtool {name}")),
             _ => Finding::unknown(format!("{name} is down, so nobody knows"))
@@ -33,14 +33,14 @@ fn check(view: &View) -> Vec<Finding> {
 mod tests {
     use super::super::machine;
     use super::{DEVICES, RULE};
-    use crate::doctor::Verdict::{Absent, Costs, Good};
+    use crate::doctor::Verdict::{Absent, Fails, Good};
 
     #[test]
     fn a_cable_has_to_be_plugged_in() {
         let there = machine("e1000e", Some("eth0"));
         assert_eq!(there.verdict(&RULE), Good);
         let carrier = format!("{DEVICES}/0000:03:00.0/net/eth0/carrier");
-        assert_eq!(there.with(&carrier, "0\n").verdict(&RULE), Costs);
+        assert_eq!(there.with(&carrier, "0\n").verdict(&RULE), Fails);
         assert_eq!(machine("vfio-pci", None).verdict(&RULE), Absent, "the kernel sees it no more");
     }
 }

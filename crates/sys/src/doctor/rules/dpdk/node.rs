@@ -23,7 +23,7 @@ fn check(view: &View) -> Vec<Finding> {
         let near: CpuSet = cpus.value.parse().ok()?;
         let finding = match stream.iter().find(|cpu| !near.contains(*cpu)) {
             None => Finding::good(format!("next to the stream's CPUs, on node {node}")),
-            Some(far) => Finding::costs(format!("on node {node}, and CPU {far} is not"))
+            Some(far) => Finding::matters(format!("on node {node}, and CPU {far} is not"))
                 .mend_by_hand(format!("give the link a CPU of its node: cpu= one of {near}")),
         };
         Some(finding.about(device.address).seen([seen, cpus]))
@@ -35,7 +35,7 @@ fn check(view: &View) -> Vec<Finding> {
 mod tests {
     use super::super::machine;
     use super::{DEVICES, RULE};
-    use crate::doctor::Verdict::{Absent, Costs, Good};
+    use crate::doctor::Verdict::{Absent, Good, Matters};
 
     #[test]
     fn the_stream_is_to_be_on_the_devices_node() {
@@ -49,7 +49,7 @@ mod tests {
         };
         assert_eq!(two("1\n").verdict(&RULE), Good);
         let far = two("0\n").one(&RULE);
-        assert_eq!(far.verdict, Costs);
+        assert_eq!(far.verdict, Matters);
         assert!(far.mend.unwrap().command.contains("one of 0"));
         assert_eq!(machine("vfio-pci", None).verdict(&RULE), Absent);
     }

@@ -1,5 +1,6 @@
 //! Huge pages for DPDK's buffers (Documentation/admin-guide/mm/hugetlbpage.rst).
 
+use crate::doctor::rules::huge_pages::RISK;
 use crate::doctor::{Finding, Rule, Topic, View};
 
 /// See the file's head.
@@ -13,6 +14,9 @@ pub const RULE: Rule = Rule {
 /// What a link or two take: 256 MiB in pages of 2 MiB.
 const WANTED: i64 = 128;
 
+/// What is reserved for them and for others.
+const RESERVED: i64 = 2 * WANTED;
+
 const POOL: &str = "sys/kernel/mm/hugepages/hugepages-2048kB";
 
 fn check(view: &View) -> Vec<Finding> {
@@ -22,10 +26,17 @@ fn check(view: &View) -> Vec<Finding> {
     else {
         return Vec::new();
     };
+    // A fixed amount: what takes the pages may be the DPDK that is asked about.
     let finding = match free {
         WANTED.. => Finding::good(format!("{free} huge pages are free")),
-        _ => Finding::costs(format!("{free} huge pages are free: DPDK does without"))
-            .mend_by_write("proc/sys/vm/nr_hugepages", (all + 2 * WANTED).to_string()),
+        _ if all < RESERVED => Finding::matters(format!("{free} of {all} huge pages are free"))
+            .mend_by_write("proc/sys/vm/nr_hugepages", RESERVED.to_string())
+            .at_risk(RISK),
+        _ => {
+            let more = all.saturating_add(WANTED);
+            Finding::unknown(format!("{free} of {all} huge pages are free; DPDK may have the rest"))
+                .mend_by_hand(format!("sysctl -w vm.nr_hugepages={more}"))
+        }
     };
     vec![finding.seen([seen, free_seen])]
 }
@@ -33,7 +44,7 @@ fn check(view: &View) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::{POOL, RULE};
-    use crate::doctor::Verdict::{Absent, Costs, Good};
+    use crate::doctor::Verdict::{Absent, Good, Matters, Unknown};
     use crate::doctor::machine::Machine;
 
     #[test]
@@ -44,8 +55,11 @@ mod tests {
         };
         assert_eq!(with("512\n", "512\n").verdict(&RULE), Good);
         let taken = with("100\n", "4\n").one(&RULE);
-        assert_eq!(taken.verdict, Costs);
-        assert_eq!(taken.mend.unwrap().command, "sysctl -w vm.nr_hugepages=356");
+        assert_eq!(taken.verdict, Matters);
+        assert_eq!(taken.mend.unwrap().command, "sysctl -w vm.nr_hugepages=256");
+        let more = with("256\n", "4\n").one(&RULE);
+        assert_eq!((more.verdict, more.is_appliable()), (Unknown, false), "not more each time");
+        assert_eq!(more.mend.unwrap().command, "sysctl -w vm.nr_hugepages=384");
         assert_eq!(Machine::new().verdict(&RULE), Absent);
     }
 }

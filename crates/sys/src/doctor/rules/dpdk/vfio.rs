@@ -21,7 +21,7 @@ fn check(view: &View) -> Vec<Finding> {
     let seen = Evidence { path: format!("/{path}"), value };
     let finding = match there {
         true => Finding::good("vfio-pci is loaded"),
-        false => Finding::costs("vfio-pci is not loaded").mend_by_hand("modprobe vfio-pci"),
+        false => Finding::fails("vfio-pci is not loaded").mend_by_hand("modprobe vfio-pci"),
     };
     vec![finding.seen([seen])]
 }
@@ -30,14 +30,14 @@ fn check(view: &View) -> Vec<Finding> {
 mod tests {
     use super::super::machine;
     use super::RULE;
-    use crate::doctor::Verdict::{Absent, Costs, Good};
+    use crate::doctor::Verdict::{Absent, Fails, Good};
     use crate::doctor::machine::Machine;
 
     #[test]
     fn the_driver_has_to_be_there() {
         assert_eq!(machine("vfio-pci", None).verdict(&RULE), Good);
         let found = machine("e1000e", None).one(&RULE);
-        assert_eq!(found.verdict, Costs);
+        assert_eq!(found.verdict, Fails);
         assert_eq!(found.mend.unwrap().command, "modprobe vfio-pci");
         assert_eq!(Machine::new().verdict(&RULE), Absent);
     }
