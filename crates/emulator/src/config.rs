@@ -34,7 +34,8 @@ pub struct RadioConfig {
     /// channels behind it too; none at all is silence.
     pub rx_antennas: Vec<String>,
     /// File for everything that each transmit channel sends (sc16, SigMF metadata beside it);
-    /// channels beyond the list have none.
+    /// channels beyond the list have none. It is called FILE.part until the radio has ended, and
+    /// stays so where something could not be written ([`crate::RunningRadio::tx_out_errors`]).
     pub tx_out: Vec<PathBuf>,
     /// Seconds of device time per second of wall time; below 1 the radio runs slower.
     pub time_scale: f64,

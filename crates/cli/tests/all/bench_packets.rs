@@ -101,7 +101,7 @@ fn what_cannot_be_measured_is_refused() {
     for (args, status, part) in [
         (&["bench", "packets", "--size", "10"][..], 2, "10 is not in 60..=65535"),
         (&["bench", "packets", "--interface", "eth7"], 2, "--peer"),
-        (&["bench", "packets", "--duration", "0"], 2, "give a number above 0"),
+        (&["bench", "packets", "--duration", "0"], 2, "give a number of seconds above 0"),
         (&["bench", "packets", "--loopback", "--cpus", "999,999"], 1, "CPU 999: this process may"),
         (&["bench", "packets", "--loopback", "--only", "x", "--link", "warp"], 1, "no row"),
         (&["bench", "packets", "--loopback", "--fifo", "1", "--cpus", "0,0"], 1, "one CPU"),

@@ -71,10 +71,11 @@ fn sustained(
 fn of_channel(channel: &RxChannelOutcome, text: &mut String) {
     let _ = writeln!(
         text,
-        "  ledger {}  {} expected = {} delivered; lost: {}",
+        "  ledger {}  {} expected = {} delivered{}; lost: {}",
         channel.channel,
         channel.expected,
         channel.delivered,
+        after_the_end(&channel.lost),
         losses(&channel.lost, channel.balances)
     );
     let _ = writeln!(
@@ -90,10 +91,11 @@ fn of_channel(channel: &RxChannelOutcome, text: &mut String) {
 fn of_source(channel: &TxChannelOutcome, text: &mut String) {
     let _ = writeln!(
         text,
-        "  ledger {}  {} accepted = {} transmitted; lost: {}",
+        "  ledger {}  {} accepted = {} transmitted{}; lost: {}",
         channel.channel,
         channel.accepted,
         channel.transmitted,
+        after_the_end(&channel.lost),
         losses(&channel.lost, channel.balances)
     );
     let _ = writeln!(
@@ -108,13 +110,17 @@ fn of_source(channel: &TxChannelOutcome, text: &mut String) {
     );
 }
 
+/// What was on its way when the measurement stopped is in the books too, and no loss.
+const DISCARDED: &str = "discarded";
+
+fn after_the_end(lost: &BTreeMap<&'static str, u64>) -> String {
+    let discarded = lost.get(DISCARDED).filter(|samples| **samples > 0);
+    discarded.map_or_else(String::new, |samples| format!(" + {samples} after the end"))
+}
+
 fn losses(lost: &BTreeMap<&'static str, u64>, balances: bool) -> String {
-    // What was on its way when the measurement stopped is in the books too.
-    let each = lost.iter().map(|(cause, samples)| match *cause {
-        "discarded" => format!("{samples} behind the end"),
-        cause => format!("{samples} {cause}"),
-    });
-    let each: Vec<_> = each.collect();
+    let each = lost.iter().filter(|(cause, _)| **cause != DISCARDED);
+    let each: Vec<_> = each.map(|(cause, samples)| format!("{samples} {cause}")).collect();
     let each = if each.is_empty() { "nothing".to_owned() } else { each.join(", ") };
     format!("{each}: {}", if balances { "balances" } else { "DOES NOT BALANCE" })
 }
@@ -122,4 +128,18 @@ fn losses(lost: &BTreeMap<&'static str, u64>, balances: bool) -> String {
 fn window(bytes: u64, median: f64, p99: f64) -> String {
     let (kb, median, p99) = (bytes as f64 / 1e3, median * 100.0, p99 * 100.0);
     format!("{kb:.0} kB, in flight {median:.0} % (p99 {p99:.0} %)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_came_after_the_end_is_no_loss() {
+        let lost = [(DISCARDED, 30_500), ("overrun", 0)].into();
+        assert_eq!(after_the_end(&lost), " + 30500 after the end");
+        assert_eq!(losses(&[(DISCARDED, 30_500)].into(), true), "nothing: balances");
+        assert_eq!(losses(&[("overrun", 7)].into(), false), "7 overrun: DOES NOT BALANCE");
+        assert_eq!(after_the_end(&BTreeMap::new()), "");
+    }
 }
