@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use millstream_atsc::blocks::Packets;
 use millstream_atsc::params::PACKET_BYTES;
 use millstream_atsc::tx::{Adjacent, Echo, Impairments, Numbered, TestSignal, TsSource, TxConfig};
-use millstream_flow::blocks::{FileSink, SampleFormat};
+use millstream_flow::blocks::{FileSink, SampleFormat, name_whole};
 use millstream_lab::atsc::record;
 use serde_json::json;
 use std::fs::File;
@@ -176,7 +176,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         },
     )?;
     live.end();
-    std::fs::rename(&part, &args.out)
+    File::open(&part)
+        .and_then(|file| name_whole(&file, &part, &args.out))
         .with_context(|| format!("cannot write {}", args.out.display()))?;
     let packets_sent = sent.map(Sent::finish).transpose()?;
     if recorded.clipped > 0 {
