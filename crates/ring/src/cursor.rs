@@ -302,7 +302,7 @@ impl Consumer {
 
     /// Says that nothing more will be read; the producer no longer waits for this consumer.
     pub fn close(&mut self) {
-        // Nothing is readable from here on, and no look changes that: the producer may overwrite it.
+        // Nothing is readable from here on, and no look changes that: the producer may write there.
         self.ended.set(true);
         self.produced.set(self.position);
         self.side().closed.store(true, Ordering::Release);

@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use millstream_atsc::blocks::Packets;
 use millstream_atsc::params::PACKET_BYTES;
 use millstream_atsc::tx::{Adjacent, Echo, Impairments, Numbered, TestSignal, TsSource, TxConfig};
-use millstream_flow::blocks::{FileSink, SampleFormat};
+use millstream_flow::blocks::{FileSink, SampleFormat, name_whole};
 use millstream_lab::atsc::record;
 use serde_json::json;
 use std::fs::File;
@@ -179,7 +179,9 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     )?;
     live.end();
     if is_file {
-        std::fs::rename(&part, &out).with_context(|| format!("cannot write {shown}"))?;
+        File::open(&part)
+            .and_then(|file| name_whole(&file, &part, &out))
+            .with_context(|| format!("cannot write {shown}"))?;
     }
     let packets_sent = sent.map(Sent::finish).transpose()?;
     if recorded.clipped > 0 {

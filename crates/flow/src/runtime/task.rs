@@ -6,13 +6,14 @@
 mod lane;
 
 use super::stats::{BlockCounters, FILL_ONE};
+use super::sync::Waiter;
 use crate::block::{Block, BlockError, Context, Work};
 use crate::latency::{Budget, Marks};
 use crate::message::Inbox;
 use crate::port::{InputPort, OutputPort, PortVisitor};
 use crate::survey::{Loans, Views};
 use crate::tag::Carrier;
-use millstream_ring::{Padded, Waiter};
+use millstream_ring::Padded;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -23,9 +23,10 @@ impl Memory {
 
 /// Where the items of one side lie: by their positions, and by nothing else.
 ///
-/// Item `p` begins `(p - origin) * size` bytes, modulo the capacity, into the memory, for both sides
-/// alike; the capacity is whole pages, so that is aligned. The origin is 0, or what the writer that
-/// borrowed the memory said. What was found last is kept, because the next one is mostly near.
+/// Item `p` begins `(p - origin) * size` bytes, modulo the capacity, into the memory, for both
+/// sides alike; the capacity is whole pages, so that is aligned. The origin is 0, or what the
+/// writer that borrowed the memory said. What was found last is kept, because the next one is
+/// mostly near.
 #[derive(Debug)]
 pub(super) struct Place {
     memory: Memory,
@@ -112,13 +113,15 @@ impl Place {
     /// Copies what was written to the other half of the memory, where only Miri does not have it.
     #[cfg(miri)]
     pub(super) fn mirror<T>(&self, position: u64, items: usize) {
-        let (base, half) = (self.address::<T>(position), self.capacity_bytes);
-        let start = self.offset.get();
-        for byte in 0..items * size_of::<T>() {
-            let twin = if start + byte < half { half as isize } else { -(half as isize) };
-            let from = base.cast::<std::mem::MaybeUninit<u8>>().wrapping_add(byte);
-            // SAFETY: both bytes are those of an item that the writer has and did not yet produce.
-            unsafe { from.wrapping_offset(twin).write(from.read()) };
+        let (from, half) = (self.address::<T>(position).cast::<u8>(), self.capacity_bytes);
+        let bytes = items * size_of::<T>();
+        let before = bytes.min(half - self.offset.get());
+        let behind = from.wrapping_add(before);
+        // SAFETY: what is before the seam goes behind it, and the other way round: all of it are
+        // bytes of items that the writer has and did not yet produce, in both halves.
+        unsafe {
+            from.wrapping_add(half).copy_from_nonoverlapping(from, before);
+            behind.wrapping_sub(half).copy_from_nonoverlapping(behind, bytes - before);
         }
     }
 }

@@ -33,7 +33,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 /// Fewer under Miri, where a step takes a thousand times as long.
 fn cases() -> ProptestConfig {
-    let cases = if cfg!(miri) { 4 } else { ProptestConfig::default().cases };
+    let cases = if cfg!(miri) { 3 } else { ProptestConfig::default().cases };
     ProptestConfig { failure_persistence: None, cases, ..Default::default() }
 }
 

@@ -54,7 +54,7 @@ fn a_ring_that_keeps_items_keeps_its_buffer() {
     let ((mut a, mut a_reader), (mut b, mut b_reader)) = (of(&pool), of(&pool));
     write(&mut a, &[1, 2, 3]);
     read(&mut a_reader, 1);
-    for n in 0..5000 {
+    for n in 0..crate::steps(5000) as u32 {
         write(&mut b, &[n]);
         read(&mut b_reader, 1);
         write(&mut a, &[n]);
@@ -80,8 +80,9 @@ fn a_settled_ring_goes_on_where_it_was_and_on_other_threads() {
         // SAFETY: no other thread uses it.
         unsafe { reader.loan().unwrap().settle() };
         assert!(writer.loan().unwrap().pool().is_none(), "both ends know");
+        let count = crate::steps(100_000) as u32;
         let thread = std::thread::spawn(move || {
-            for n in 0..100_000 {
+            for n in 0..count {
                 while writer.slice_mut().is_empty() {
                     std::thread::yield_now();
                 }
@@ -89,7 +90,7 @@ fn a_settled_ring_goes_on_where_it_was_and_on_other_threads() {
             }
         });
         let (mut next, mut skip) = (0, expected);
-        while next < 100_000 {
+        while next < count {
             let items = reader.slice().to_vec();
             for item in &items {
                 if skip.is_empty() {
@@ -109,7 +110,7 @@ fn a_settled_ring_goes_on_where_it_was_and_on_other_threads() {
 fn what_is_produced_of_an_old_slice_has_memory_too() {
     let pool = pool(2);
     let ((mut a, mut a_reader), (mut b, mut b_reader)) = (of(&pool), of(&pool));
-    for lap in 0..5000 {
+    for lap in 0..crate::steps(5000) as u32 {
         assert!(a.slice_mut().len() > 3);
         a_reader.consume(0);
         write(&mut b, &[lap; 5]);

@@ -6,9 +6,9 @@ use crate::item::ItemType;
 use crate::lane::{Lane, PAGE_BYTES};
 use crate::port::{InputPort, OutputPort, PortVisitor};
 use crate::runtime::stats::FILL_ONE;
+use crate::runtime::sync::now;
 use crate::runtime::train::Passed;
 use millstream_ring::cursor::{Consumer, Producer};
-use std::time::Instant;
 
 impl Task {
     /// Calls the block if it can work; timed if there is a `weight`.
@@ -136,7 +136,7 @@ impl Task {
 
     /// Charges the time since `context.now`, which it advances, to the block.
     pub(in crate::runtime) fn charge(&self, context: &mut Context, weight: u32) {
-        let now = Instant::now();
+        let now = now();
         let busy = now.saturating_duration_since(context.now);
         self.counters.busy_ns.add(busy.as_nanos() as u64 * u64::from(weight));
         context.now = now;
