@@ -25,6 +25,8 @@ use crate::port::{Capabilities, Port, PortOptions};
 use crate::{LinkError, Spec};
 use options::UdpOptions;
 
+#[cfg(fuzzing)]
+pub use gso::exercise as exercise_notes;
 pub use options::OPTIONS_HELP;
 
 /// Largest UDP payload over IPv4, bytes (65 535 less the IPv4 and UDP headers, RFC 768 and 791).

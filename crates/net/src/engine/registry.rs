@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use millstream_link::frame::{FrameLink, FrameOptions};
 use millstream_link::port::{Port, PortOptions};
-use millstream_link::{LinkError, open_frames};
+use millstream_link::{LinkError, open_frames, option_names};
 use millstream_ring::Wait;
 
 use crate::options::{Asked, Contradiction, Io, OPTIONS_HELP, bad};
@@ -221,7 +221,8 @@ fn frame_options(options: &PortOptions, asked: &Asked) -> FrameOptions {
 fn with_our_options(error: LinkError) -> LinkError {
     match error {
         LinkError::BadOption { option, reason, help } if reason == "is not known" => {
-            let reason = format!("{reason}; options of every frame link: {OPTIONS_HELP}");
+            let ours = option_names(OPTIONS_HELP);
+            let reason = format!("{reason}; options of every frame link: {ours}");
             LinkError::BadOption { option, reason, help }
         }
         error => error,

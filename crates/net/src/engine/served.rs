@@ -21,7 +21,7 @@ use super::clock::now_ns;
 use super::gate::Gate;
 use super::host::Host;
 use super::inline::{Inline, InlineDrive};
-use super::kernel::{KernelInterface, Reservation};
+use super::kernel::{KernelInterface, Reservation, is_granted};
 use super::neighbours::Neighbours;
 use super::orders::{HostId, NoAnswer};
 use super::pieces::PARTS_MAX;
@@ -242,7 +242,11 @@ impl OpenLink {
         };
         let bind = SocketAddrV4::new(address, bind.port());
         if self.asked.address.is_none() {
-            let reservation = Reservation::new(bind)?;
+            let granted = &self.info.udp_ports;
+            let reservation = match bind.port() {
+                0 => Reservation::any_of(address, granted, now_ns() / 1000)?,
+                _ => Reservation::new(bind)?,
+            };
             let local = reservation.address;
             if self.budget().ports.contains(&local.port()) {
                 return Err(bind_error(local, io::Error::from_raw_os_error(libc::EADDRINUSE)));
@@ -252,15 +256,20 @@ impl OpenLink {
         let budget = self.budget();
         // The dynamic ports of RFC 6335, 6.
         let port = match bind.port() {
-            0 => (49152..=65535).find(|port| !budget.ports.contains(port)).unwrap_or(0),
+            0 => {
+                let granted = |port: &u16| is_granted(&self.info.udp_ports, *port);
+                let mut free = (49152..=65535).chain(1024..49152).filter(granted);
+                free.find(|port| !budget.ports.contains(port)).unwrap_or(0)
+            }
             port => port,
         };
         if port == 0 || budget.ports.contains(&port) {
+            let which = if port == 0 { "every port that it may have" } else { "the port" };
             return Err(LinkError::Bind {
                 address: SocketAddrV4::new(address, port),
                 source: io::Error::from_raw_os_error(libc::EADDRINUSE),
                 hint: format!(
-                    "the port is in use on {} by this process: close it, or choose another",
+                    "{which} is in use on {} by this process: close one, or choose another",
                     self.name()
                 ),
             });

@@ -1,4 +1,5 @@
-//! A link whose driver does not return: it stops its own users, and nobody else.
+//! Links with a will of their own: a driver that does not return stops its own users and nobody
+//! else, and ports are chosen from those that the link may have.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -48,6 +49,7 @@ impl Held {
 /// A link in memory with a driver that can be held.
 struct Stuck {
     inner: LoopLink,
+    info: LinkInfo,
     held: Held,
 }
 
@@ -55,13 +57,14 @@ impl Stuck {
     fn new() -> (Self, Held) {
         let held = Held::default();
         let (inner, _other, _) = pair(&LoopOptions::default()).unwrap();
-        (Self { inner, held: held.clone() }, held)
+        let info = inner.info().clone();
+        (Self { inner, info, held: held.clone() }, held)
     }
 }
 
 impl FrameLink for Stuck {
     fn info(&self) -> &LinkInfo {
-        self.inner.info()
+        &self.info
     }
     fn memory(&self) -> &Arc<FrameMemory> {
         self.inner.memory()
@@ -159,4 +162,18 @@ fn a_thread_that_hangs_in_its_driver_is_reported_and_stops_nobody_else() {
     assert_eq!(inventory().threads.iter().filter(|t| t.name == "ms-io-hangs").count(), 1);
     drop((port, again, stuck));
     gone("ms-io-hangs");
+}
+
+/// As where a broker says which ports may be taken from the kernel.
+#[test]
+fn a_port_of_no_number_is_one_that_the_link_may_have() {
+    let (mut link, _held) = Stuck::new();
+    link.info.udp_ports = vec![2000..=2001, 50_007..=50_007];
+    let link = attach(Box::new(link), "address=10.3.3.1/24,queue=64").unwrap();
+    let ports = [(); 3].map(|()| link.open(any(), &PortOptions::default()).unwrap());
+    let mut numbers = ports.each_ref().map(|port| port.local.port());
+    numbers.sort_unstable();
+    assert_eq!(numbers, [2000, 2001, 50_007]);
+    let error = link.open(any(), &PortOptions::default()).err().unwrap().to_string();
+    assert!(error.contains("every port that it may have is in use"), "{error}");
 }
