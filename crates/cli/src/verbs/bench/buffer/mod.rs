@@ -216,11 +216,15 @@ fn read_histogram(path: &Path) -> anyhow::Result<Histogram> {
         .with_context(|| format!("cannot read the histogram {}", path.display()))?;
     let document: Value =
         serde_json::from_str(&text).with_context(|| format!("{} holds no JSON", path.display()))?;
-    let inner = document.pointer("/results/histogram");
-    if let (None, Some(error)) = (inner, document.get("error").and_then(Value::as_str)) {
-        bail!("{} is the document of a run that failed: {error}", path.display());
+    if let Some(error) = document["error"].as_str()
+        && document.pointer("/results/histogram").is_none()
+    {
+        bail!(
+            "{} is the document of a run that failed ({error}): measure again, with success",
+            path.display()
+        );
     }
-    let inner = inner.unwrap_or(&document);
+    let inner = document.pointer("/results/histogram").unwrap_or(&document);
     let histogram = serde_json::from_value(inner.clone());
     histogram.with_context(|| {
         format!(

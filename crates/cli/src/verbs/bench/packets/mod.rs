@@ -14,7 +14,7 @@ use crate::wait::WaitArg;
 use millstream_lab::packets::measure::How;
 use millstream_lab::packets::rows::{self, throughput};
 use millstream_lab::packets::{
-    Ground, Line, Path, Row, Span, Stage, StageError, Table, Workload, measure,
+    Ground, Line, Path, Row, Span, Stage, StageError, Table, Workload, measure, untraceable,
 };
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -134,6 +134,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     if args.choose {
         return choose::run(&args, &mut stage);
     }
+    let untraced = if args.no_trace { None } else { untraceable() };
     let mut report = Report::done(String::new(), json!({}));
     let mut results = Vec::new();
     for workload in args.workload.iter().map(|arg| Workload::from(*arg)) {
@@ -142,7 +143,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         let found = args.only.is_empty() || rows.iter().any(matches);
         anyhow::ensure!(found, "no row's name contains {}", args.only.join(" or "));
         let mut tables: Vec<_> = args.size.iter().map(|size| Table::new(*size as usize)).collect();
-        let ended = measure_all(&args, &mut stage, workload, &rows, &mut tables);
+        let trace = !args.no_trace && untraced.is_none();
+        let ended = measure_all(&args, &mut stage, (workload, trace), &rows, &mut tables);
         for table in &mut tables {
             table.sum_up();
             report.text += &text::table(workload, table, text::layout(stage.places()));
@@ -166,7 +168,11 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     report.results = json!({
         "places": stage.places(), "layout": text::layout(stage.places()),
         "duration_s": args.duration, "offered_pps": args.rate, "workloads": results,
+        "untraced": untraced,
     });
+    if let Some(why) = untraced {
+        report.text += &text::untraced(&why);
+    }
     Ok(report)
 }
 
@@ -174,13 +180,13 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
 fn measure_all(
     args: &Args,
     stage: &mut Stage,
-    workload: Workload,
+    (workload, traces): (Workload, bool),
     rows: &[Row],
     tables: &mut [Table],
 ) -> Result<(), StageError> {
-    let (mut live, mut told) = (Live::on_terminal_only(), false);
+    let mut live = Live::on_terminal_only();
     // The last one is traced and does not count.
-    let turns = args.repeat as usize + usize::from(!args.no_trace);
+    let turns = args.repeat as usize + usize::from(traces);
     for turn in 0..turns {
         let trace = turn == args.repeat as usize;
         for table in &mut *tables {
@@ -195,15 +201,8 @@ fn measure_all(
                 match measure::measure(stage, row, &how) {
                     Ok(measured) if trace => line.traced = Some(measured),
                     Ok(measured) => line.runs.push((turn, measured)),
-                    // A trace needs rights, and tracefs, which the measurement does not.
-                    Err(StageError::Refused(reason)) if trace => {
-                        if !std::mem::replace(&mut told, true) {
-                            live.end();
-                            note(format_args!(
-                                "millstream: system calls are not counted by the kernel: {reason}"
-                            ));
-                        }
-                    }
+                    // A trace needs rights that the measurement does not.
+                    Err(StageError::Refused(reason)) if trace => line.untraced = Some(reason),
                     Err(StageError::Refused(reason)) => line.refused = Some(reason),
                     Err(error) => return Err(error),
                 }

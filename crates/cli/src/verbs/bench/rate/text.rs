@@ -71,11 +71,10 @@ fn sustained(
 fn of_channel(channel: &RxChannelOutcome, text: &mut String) {
     let _ = writeln!(
         text,
-        "  ledger {}  {} expected = {} delivered{}; lost: {}",
+        "  ledger {}  {} expected = {} delivered; lost: {}",
         channel.channel,
         channel.expected,
         channel.delivered,
-        after_the_end(&channel.lost),
         losses(&channel.lost, channel.balances)
     );
     let _ = writeln!(
@@ -91,11 +90,10 @@ fn of_channel(channel: &RxChannelOutcome, text: &mut String) {
 fn of_source(channel: &TxChannelOutcome, text: &mut String) {
     let _ = writeln!(
         text,
-        "  ledger {}  {} accepted = {} transmitted{}; lost: {}",
+        "  ledger {}  {} accepted = {} transmitted; lost: {}",
         channel.channel,
         channel.accepted,
         channel.transmitted,
-        after_the_end(&channel.lost),
         losses(&channel.lost, channel.balances)
     );
     let _ = writeln!(
@@ -110,19 +108,16 @@ fn of_source(channel: &TxChannelOutcome, text: &mut String) {
     );
 }
 
-/// What was on its way when the measurement stopped is in the books too, and no loss.
-const DISCARDED: &str = "discarded";
-
-fn after_the_end(lost: &BTreeMap<&'static str, u64>) -> String {
-    let discarded = lost.get(DISCARDED).filter(|samples| **samples > 0);
-    discarded.map_or_else(String::new, |samples| format!(" + {samples} after the end"))
-}
-
+/// What was lost, by cause, and apart from it what nobody waited for any more.
 fn losses(lost: &BTreeMap<&'static str, u64>, balances: bool) -> String {
-    let each = lost.iter().filter(|(cause, _)| **cause != DISCARDED);
-    let each: Vec<_> = each.map(|(cause, samples)| format!("{samples} {cause}")).collect();
+    const AFTER_THE_END: &str = "discarded";
+    let causes = lost.iter().filter(|(cause, _)| **cause != AFTER_THE_END);
+    let each: Vec<_> = causes.map(|(cause, samples)| format!("{samples} {cause}")).collect();
     let each = if each.is_empty() { "nothing".to_owned() } else { each.join(", ") };
-    format!("{each}: {}", if balances { "balances" } else { "DOES NOT BALANCE" })
+    let after = lost
+        .get(AFTER_THE_END)
+        .map_or(String::new(), |samples| format!("; {samples} arrived after the end, not counted"));
+    format!("{each}{after}: {}", if balances { "balances" } else { "DOES NOT BALANCE" })
 }
 
 fn window(bytes: u64, median: f64, p99: f64) -> String {
@@ -135,11 +130,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_came_after_the_end_is_no_loss() {
-        let lost = [(DISCARDED, 30_500), ("overrun", 0)].into();
-        assert_eq!(after_the_end(&lost), " + 30500 after the end");
-        assert_eq!(losses(&[(DISCARDED, 30_500)].into(), true), "nothing: balances");
-        assert_eq!(losses(&[("overrun", 7)].into(), false), "7 overrun: DOES NOT BALANCE");
-        assert_eq!(after_the_end(&BTreeMap::new()), "");
+    fn what_came_after_the_end_is_not_called_lost() {
+        let ended = losses(&[("discarded", 1718)].into(), true);
+        assert_eq!(ended, "nothing; 1718 arrived after the end, not counted: balances");
+        let both = losses(&[("discarded", 1), ("overrun", 7)].into(), false);
+        assert_eq!(both, "7 overrun; 1 arrived after the end, not counted: DOES NOT BALANCE");
+        assert_eq!(losses(&BTreeMap::new(), true), "nothing: balances");
     }
 }
