@@ -15,8 +15,8 @@ impl OfFile {
     /// Notes what was there before the change that this one is laid over, if another journal of the
     /// folder than `own` has it.
     pub(super) fn over(mut self, folder: &Path, own: Option<&Path>) -> Self {
-        let below = others(folder, own, &self.path).into_iter();
-        let below = below.filter(|one| one.is_ours(&self.before)).last();
+        let mut others = others(folder, own, &self.path).into_iter();
+        let below = others.find(|one| one.is_ours(&self.before));
         self.beneath = below.map(|one| one.beneath.unwrap_or(one.before));
         self
     }
@@ -31,8 +31,11 @@ impl OfFile {
         if others.iter().any(|one| one.is_ours(&self.before)) {
             return self;
         }
-        let still = others.into_iter().filter_map(|one| one.after).last();
-        self.before = still.unwrap_or(beneath);
+        // Of those that are left the one over which no other is laid.
+        let is_below =
+            |one: &OfFile| others.iter().any(|over| Some(&over.before) == one.after.as_ref());
+        let top = others.iter().find(|one| !is_below(one));
+        self.before = top.and_then(|one| one.after.clone()).unwrap_or(beneath);
         self
     }
 }
@@ -72,18 +75,22 @@ mod tests {
 
     #[test]
     fn the_last_of_several_shields_puts_back_what_was_before_the_first() {
-        for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
-            let (_folder, journals, setting) = setting("0-3\n");
+        let texts = ["0-3\n", "0-2\n", "0-1\n", "0\n"];
+        let orders =
+            (0..4 * 4 * 4 * 4).map(|code| [code % 4, code / 4 % 4, code / 16 % 4, code / 64]);
+        let is_order = |order: &[usize; 4]| (0..4).all(|index| order.contains(&index));
+        for order in orders.filter(is_order) {
+            let (_folder, journals, setting) = setting("0-4\n");
             let change = |text: &str| {
                 let journal = Arc::new(Journal::open_in(&journals));
                 Some(journal.write_file(&setting, text).unwrap())
             };
-            let mut changes = ["0-2", "0-1", "0"].map(change);
+            let mut changes = texts.map(|text| change(text.trim()));
             for index in order {
                 changes[index].take().unwrap().undo().unwrap();
                 let is = fs::read_to_string(&setting).unwrap();
                 let top = changes.iter().rposition(Option::is_some);
-                let expected = top.map_or("0-3\n", |top| ["0-2\n", "0-1\n", "0\n"][top]);
+                let expected = top.map_or("0-4\n", |top| texts[top]);
                 assert_eq!(is, expected, "{order:?}, {index} has ended");
             }
             assert_eq!(fs::read_dir(&journals).unwrap().count(), 0);
