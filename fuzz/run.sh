@@ -41,7 +41,7 @@ for target; do
     [ ! -d "corpus/$target" ] || seeds="corpus/$target"
     log="$work/$target.log"
     # shellcheck disable=SC2086
-    if "$bin/$target" -max_total_time="$seconds" -timeout=10 -max_len=4096 \
+    if TMPDIR="$work" "$bin/$target" -max_total_time="$seconds" -timeout=10 -max_len=4096 \
         -print_final_stats=1 -artifact_prefix="artifacts/$target/" \
         "$work/$target" $seeds >"$log" 2>&1; then
         runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")

@@ -13,6 +13,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// How the name of a journal ends.
 pub(super) const SUFFIX: &str = "journal";
 
+/// How the name of one ends that nobody follows by himself.
+pub(super) const KEPT_SUFFIX: &str = "kept";
+
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Step {
@@ -64,6 +67,11 @@ impl File {
         self.append(&Step::End(id))
     }
 
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Removes it: everything is undone.
     pub(super) fn remove(self) {
         // Before the lock goes: nobody else takes it for the journal of a dead process.
@@ -90,11 +98,6 @@ fn entries(file: &mut fs::File) -> io::Result<Vec<Entry>> {
     let mut text = String::new();
     file.seek(io::SeekFrom::Start(0))?;
     file.read_to_string(&mut text)?;
-    parse(&text)
-}
-
-/// The same of a file's text.
-pub(super) fn parse(text: &str) -> io::Result<Vec<Entry>> {
     let mut entries: Vec<Entry> = Vec::new();
     for line in text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
         match serde_json::from_str(line)? {
@@ -106,6 +109,26 @@ pub(super) fn parse(text: &str) -> io::Result<Vec<Entry>> {
         }
     }
     Ok(entries)
+}
+
+/// What stands in the other journals of a folder and is not undone, of those that nobody but this
+/// user can have written. What cannot be read or understood is left out.
+pub(super) fn others(folder: &Path, own: Option<&Path>) -> Vec<Entry> {
+    let listing = guard(folder).and_then(|()| fs::read_dir(folder));
+    let paths = listing.into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_other = |path: &PathBuf| {
+        let is_journal = path.extension().is_some_and(|end| end == SUFFIX || end == KEPT_SUFFIX);
+        is_journal && own != Some(path)
+    };
+    let read = |path: PathBuf| {
+        let mut options = OpenOptions::new();
+        let options = options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+        let mut file = options.open(path).ok()?;
+        let inside = file.metadata().ok()?;
+        let is_ours = inside.is_file() && inside.nlink() == 1 && is_ours_alone(&inside);
+        is_ours.then(|| entries(&mut file).ok()).flatten()
+    };
+    paths.filter(is_other).filter_map(read).flatten().collect()
 }
 
 /// Refuses a folder that anybody else can write in: what its journals say will be done, with the

@@ -3,11 +3,12 @@
 //! The file is written like any journal, before each change, but no start of a program follows it:
 //! only [`Kept::undo`] does. It is removed when nothing is left to take back.
 
-use super::JournalError;
 use super::entry::{Entry, What};
+use super::file::KEPT_SUFFIX;
 use super::file::{Kept as File, Opening};
 use super::outcome::Outcome;
 use super::setting::OfFile;
+use super::{JournalError, layers};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -50,7 +51,7 @@ impl Kept {
     #[must_use]
     pub fn below(root: &Path, folder: &Path, name: &str) -> Self {
         let (root, folder) = (root.to_owned(), folder.to_owned());
-        Self { root, folder, name: format!("{name}.kept") }
+        Self { root, folder, name: format!("{name}.{KEPT_SUFFIX}") }
     }
 
     /// Where they are noted while there are any.
@@ -69,7 +70,8 @@ impl Kept {
             |source| JournalError::File { path: path.to_owned(), text: text.to_owned(), source };
         let lost = |source| JournalError::Write { folder: self.folder.clone(), source };
         check(&self.root, path).map_err(failed)?;
-        let mut change = OfFile::of(path, text).map_err(failed)?;
+        let change = OfFile::of(path, text).map_err(failed)?;
+        let mut change = change.over(&self.folder, Some(&self.file()));
         let mut file = self.open(Opening::Make).map_err(lost)?;
         let file = file.as_mut().expect("made where it was missing");
         let entries = file.entries().map_err(lost)?;
@@ -120,7 +122,8 @@ impl Kept {
         };
         let mut fates = Vec::new();
         for entry in file.entries()?.iter().rev() {
-            let outcome = self.take_back(&entry.what, since);
+            let what = layers::settled(&entry.what, &self.folder, Some(&self.file()));
+            let outcome = self.take_back(&what, since);
             let outcome = outcome.map(|outcome| outcome != Outcome::Left);
             if matches!(outcome, Ok(true)) {
                 file.end(entry.id)?;

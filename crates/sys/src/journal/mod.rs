@@ -22,6 +22,7 @@ mod file;
 mod group;
 mod interface;
 mod kept;
+mod layers;
 mod namespace;
 mod outcome;
 mod recover;
@@ -189,7 +190,8 @@ impl Journal {
         let failed =
             |source| JournalError::File { path: path.to_owned(), text: text.to_owned(), source };
         let what = OfFile::of(path, text).map_err(failed)?;
-        self.make(What::File(what), failed)
+        let own = self.path();
+        self.make(What::File(what.over(&self.folder, own.as_deref())), failed)
     }
 
     /// Makes a control group until the [`Change`] is dropped; then those in it go back to where
@@ -275,6 +277,11 @@ impl Journal {
         self.lock().entries.len()
     }
 
+    /// Where it is, while it is there.
+    fn path(&self) -> Option<PathBuf> {
+        self.lock().file.as_ref().map(|file| file.path().to_owned())
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -308,7 +315,8 @@ impl Journal {
             state.file.as_mut().map_or(Ok(()), |file| file.begin(&later))?;
             Outcome::Nothing
         } else {
-            entry.what.undo()?
+            let own = state.file.as_ref().map(File::path);
+            layers::settled(&entry.what, &self.folder, own).undo()?
         };
         end(&mut state, id)?;
         Ok((outcome == Outcome::Left).then(|| entry.what.to_string()))

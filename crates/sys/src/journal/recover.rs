@@ -1,6 +1,7 @@
 //! Undoing what processes that died have left.
 
 use super::file::{Dead, SUFFIX, guard};
+use super::layers;
 use super::outcome::Outcome;
 use serde::Serialize;
 use std::fs;
@@ -53,12 +54,13 @@ pub fn recover_in(folder: &Path) -> io::Result<Recovered> {
 
 /// Follows one journal backwards.
 fn follow(path: &Path, recovered: &mut Recovered) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(path);
     let Some(mut dead) = Dead::take(path)? else { return Ok(()) };
     recovered.journals += 1;
     let entries = dead.entries()?;
     let failures = recovered.failed.len();
     for entry in entries.iter().rev() {
-        match entry.what.undo() {
+        match layers::settled(&entry.what, folder, Some(path)).undo() {
             Ok(Outcome::PutBack) => recovered.undone.push(entry.what.to_string()),
             Ok(Outcome::Left) => recovered.left.push(entry.what.to_string()),
             Ok(Outcome::Nothing) => {}

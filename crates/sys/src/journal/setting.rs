@@ -18,19 +18,29 @@ pub(super) struct OfFile {
     /// As it was read then. None while it is being written, and when that failed: whatever the file
     /// holds is ours then.
     pub(super) after: Option<String>,
+    /// What the file held before the change that this one is laid over (`super::layers`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) beneath: Option<String>,
 }
 
 impl OfFile {
     /// What writing `text` would change.
     pub(super) fn of(path: &Path, text: &str) -> io::Result<Self> {
         let before = fs::read_to_string(path)?;
-        Ok(Self { path: path.to_owned(), before, text: text.to_owned(), after: None })
+        Ok(Self {
+            path: path.to_owned(),
+            before,
+            text: text.to_owned(),
+            after: None,
+            beneath: None,
+        })
     }
 
     /// The same change, taken back to what was before an earlier one, if that is what it changes.
     pub(super) fn upon(mut self, earlier: Option<&Self>) -> Self {
         if let Some(earlier) = earlier.filter(|earlier| earlier.is_ours(&self.before)) {
             self.before.clone_from(&earlier.before);
+            self.beneath.clone_from(&earlier.beneath);
         }
         self
     }
@@ -85,7 +95,7 @@ impl OfFile {
     }
 
     /// Whether we have left this in the file, and not somebody else.
-    fn is_ours(&self, found: &str) -> bool {
+    pub(super) fn is_ours(&self, found: &str) -> bool {
         self.after.as_ref().is_none_or(|after| is_same(found, after))
     }
 

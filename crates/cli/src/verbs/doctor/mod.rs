@@ -42,7 +42,8 @@ pub struct Args {
     class: Class,
 
     /// Samples a second that the machine is judged for.
-    #[arg(long, value_name = "HZ", value_parser = positive, default_value_t = RATE_HZ)]
+    #[arg(long, value_name = "HZ", value_parser = positive, default_value_t = RATE_HZ,
+          allow_negative_numbers = true)]
     rate: f64,
 
     /// Mend what can be mended by writing files; what is risky only where its rule is named.

@@ -33,8 +33,7 @@ use std::time::Duration;
   sudo millstream shield 3                        until Ctrl-C
   sudo millstream shield 1 --under mygroup        only threads in that control group are moved
   sudo millstream shield 3 --interface eth1 --napi with --napi-class fifo:60 --class fifo:50 \\
-    -- millstream rx --args addr=192.168.10.2 --rate 10e6 --out a.sc16
-                          the network's threads stay beside the application")]
+    -- millstream rx --args addr=192.168.10.2 --rate 6.25e6 --duration 10 --out x.sc16")]
 pub struct Args {
     /// CPUs to keep free, `2-3`.
     #[arg(value_name = "CPUS")]

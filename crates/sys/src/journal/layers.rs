@@ -1,0 +1,123 @@
+//! Changes of one file by several processes, laid over each other. They may end in any order; the
+//! last one to end puts back what was there before the first.
+//!
+//! ```text
+//!   doctor.kept      0-3 -> 0-1                the doctor is undone first: it sees that its value is
+//!   4711-0.journal   0-1 -> 0, over 0-3        not there any more; the shield then puts back 0-3
+//! ```
+
+use super::entry::{Entry, What};
+use super::file;
+use super::setting::OfFile;
+use std::path::Path;
+
+impl OfFile {
+    /// Notes what was there before the change that this one is laid over, if another journal of the
+    /// folder than `own` has it.
+    pub(super) fn over(mut self, folder: &Path, own: Option<&Path>) -> Self {
+        let mut others = others(folder, own, &self.path).into_iter();
+        let below = others.find(|one| one.is_ours(&self.before));
+        self.beneath = below.map(|one| one.beneath.unwrap_or(one.before));
+        self
+    }
+
+    /// The same change with what is to be put back now: what was found, if who left it there is to
+    /// put it back himself; if he has ended, what the journals that are left say.
+    fn settled(mut self, folder: &Path, own: Option<&Path>) -> Self {
+        let Some(beneath) = self.beneath.take() else { return self };
+        let after = self.after.clone().unwrap_or_default();
+        let mut others = others(folder, own, &self.path);
+        others.retain(|one| one.before != after);
+        if others.iter().any(|one| one.is_ours(&self.before)) {
+            return self;
+        }
+        // Of those that are left the one over which no other is laid.
+        let is_below =
+            |one: &OfFile| others.iter().any(|over| Some(&over.before) == one.after.as_ref());
+        let top = others.iter().find(|one| !is_below(one));
+        self.before = top.and_then(|one| one.after.clone()).unwrap_or(beneath);
+        self
+    }
+}
+
+/// A change as it is to be taken back now, noted in the journal `own` of a folder.
+pub(super) fn settled(what: &What, folder: &Path, own: Option<&Path>) -> What {
+    match what.clone() {
+        What::File(one) => What::File(one.settled(folder, own)),
+        what => what,
+    }
+}
+
+/// What other journals of the folder say of a file, those of dead processes, too.
+fn others(folder: &Path, own: Option<&Path>, path: &Path) -> Vec<OfFile> {
+    let is_it = |entry: Entry| match entry.what {
+        What::File(one) => Some(one).filter(|one| one.path == path),
+        _ => None,
+    };
+    let entries = file::others(folder, own).into_iter();
+    entries.filter_map(is_it).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Journal, Kept, Since};
+    use std::fs;
+    use std::path::PathBuf;
+    use std::sync::Arc;
+
+    /// A setting, and a folder of journals.
+    fn setting(text: &str) -> (tempfile::TempDir, PathBuf, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let (journals, setting) = (folder.path().join("journals"), folder.path().join("setting"));
+        fs::write(&setting, text).unwrap();
+        (folder, journals, setting)
+    }
+
+    #[test]
+    fn the_last_of_several_shields_puts_back_what_was_before_the_first() {
+        let texts = ["0-3\n", "0-2\n", "0-1\n", "0\n"];
+        let orders =
+            (0..4 * 4 * 4 * 4).map(|code| [code % 4, code / 4 % 4, code / 16 % 4, code / 64]);
+        let is_order = |order: &[usize; 4]| (0..4).all(|index| order.contains(&index));
+        for order in orders.filter(is_order) {
+            let (_folder, journals, setting) = setting("0-4\n");
+            let change = |text: &str| {
+                let journal = Arc::new(Journal::open_in(&journals));
+                Some(journal.write_file(&setting, text).unwrap())
+            };
+            let mut changes = texts.map(|text| change(text.trim()));
+            for index in order {
+                changes[index].take().unwrap().undo().unwrap();
+                let is = fs::read_to_string(&setting).unwrap();
+                let top = changes.iter().rposition(Option::is_some);
+                let expected = top.map_or("0-4\n", |top| texts[top]);
+                assert_eq!(is, expected, "{order:?}, {index} has ended");
+            }
+            assert_eq!(fs::read_dir(&journals).unwrap().count(), 0);
+        }
+    }
+
+    #[test]
+    fn a_doctor_that_came_after_a_shield_knows_what_was_before_both() {
+        for shield_first in [false, true] {
+            let (_folder, journals, setting) = setting("0-3\n");
+            let journal = Arc::new(Journal::open_in(&journals));
+            let shield = journal.write_file(&setting, "0-1").unwrap();
+            let kept = Kept::open_in(&journals, "doctor");
+            kept.write(&setting, "0").unwrap();
+            kept.write(&setting, "1").unwrap();
+            let undo = || assert!(*kept.undo(Since::Left).unwrap()[0].outcome.as_ref().unwrap());
+            let is = |text: &str| assert_eq!(fs::read_to_string(&setting).unwrap(), text);
+            if shield_first {
+                assert!(shield.undo().unwrap().is_some(), "it is named as left");
+                is("1\n");
+                undo();
+            } else {
+                undo();
+                is("0-1\n");
+                shield.undo().unwrap();
+            }
+            is("0-3\n");
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Fuzzes what the doctor and the shield read of a machine: any text in any file of /proc and /sys.
+//! It may blame nobody, but it must come to an end, and what it blames must be of some use.
+//!
+//! The input is the files' contents, separated by bytes of 0.
+#![no_main]
+
+use millstream_sys::doctor::{Focus, RULES, View, examine};
+use millstream_sys::shield::Hierarchy;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+const FILES: [&str; 32] = [
+    "sys/devices/system/cpu/online",
+    "proc/interrupts",
+    "proc/irq/24/smp_affinity_list",
+    "proc/irq/24/effective_affinity_list",
+    "proc/uptime",
+    "proc/stat",
+    "proc/cpuinfo",
+    "proc/meminfo",
+    "proc/swaps",
+    "proc/mounts",
+    "proc/net/softnet_stat",
+    "proc/self/status",
+    "proc/self/limits",
+    "proc/self/cgroup",
+    "proc/12/comm",
+    "proc/12/stat",
+    "proc/12/status",
+    "proc/sys/vm/nr_hugepages",
+    "proc/sys/vm/swappiness",
+    "proc/sys/net/core/rmem_max",
+    "proc/sys/net/core/netdev_budget",
+    "proc/sys/net/core/netdev_max_backlog",
+    "proc/sys/kernel/watchdog",
+    "proc/sys/kernel/watchdog_cpumask",
+    "proc/sys/kernel/sched_rt_runtime_us",
+    "sys/class/net/eth0/queues/rx-0/rps_cpus",
+    "sys/class/net/eth0/operstate",
+    "sys/devices/system/cpu/isolated",
+    "sys/devices/system/cpu/cpu1/topology/core_cpus_list",
+    "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages",
+    "sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages",
+    "ethtool/eth0.json",
+];
+
+static ROOT: LazyLock<PathBuf> = LazyLock::new(|| {
+    let root = std::env::temp_dir().join(format!("millstream-doctor-{}", std::process::id()));
+    for file in FILES {
+        fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();
+    }
+    root
+});
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    let mut texts = bytes.split(|byte| *byte == 0);
+    for file in FILES {
+        fs::write(ROOT.join(file), texts.next().unwrap_or_default()).unwrap();
+    }
+    let _ = Hierarchy::find(&ROOT);
+    let interfaces = Some(vec!["eth0".to_owned()]);
+    let view = View::of(&ROOT, Focus { interfaces, ..Focus::default() });
+    for finding in examine(RULES.iter().copied(), &view) {
+        assert!(!finding.says.is_empty(), "{finding:?}");
+        assert!(!finding.verdict.costs() || !finding.evidence.is_empty(), "{finding:?}");
+        for write in finding.mend.iter().flat_map(|mend| &mend.writes) {
+            assert!(!write.path.starts_with('/') && !write.text.contains('\n'), "{finding:?}");
+        }
+    }
+});
