@@ -109,11 +109,7 @@ fn of_source(channel: &TxChannelOutcome, text: &mut String) {
 }
 
 fn losses(lost: &BTreeMap<&'static str, u64>, balances: bool) -> String {
-    // What was on its way when the measurement stopped is in the books too.
-    let each = lost.iter().map(|(cause, samples)| match *cause {
-        "discarded" => format!("{samples} behind the end"),
-        cause => format!("{samples} {cause}"),
-    });
+    let each = lost.iter().map(|(cause, samples)| format!("{samples} {cause}"));
     let each: Vec<_> = each.collect();
     let each = if each.is_empty() { "nothing".to_owned() } else { each.join(", ") };
     format!("{each}: {}", if balances { "balances" } else { "DOES NOT BALANCE" })
