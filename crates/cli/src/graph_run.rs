@@ -115,6 +115,8 @@ pub struct LedgerReport {
     pub delivered: u64,
     /// Samples lost, by cause.
     pub lost: BTreeMap<&'static str, u64>,
+    /// Samples that arrived after the end: neither expected nor lost.
+    pub after_end: u64,
     /// expected = delivered + lost.
     pub balances: bool,
 }
@@ -125,6 +127,7 @@ impl From<&Ledger> for LedgerReport {
             expected: ledger.expected,
             delivered: ledger.delivered,
             lost: ledger.losses().map(|(cause, lost)| (cause.name(), lost)).collect(),
+            after_end: ledger.after_end,
             balances: ledger.balance().is_ok(),
         }
     }
@@ -139,8 +142,9 @@ impl LedgerReport {
             .iter()
             .map(|cause| (cause.name(), count(cause.name()).unwrap_or(0)))
             .collect();
+        let after_end = count("after_end").unwrap_or(0);
         let balances = expected == delivered + lost.values().sum::<u64>();
-        Some(Self { expected, delivered, lost, balances })
+        Some(Self { expected, delivered, lost, after_end, balances })
     }
 
     /// Samples lost by any cause.
@@ -170,8 +174,12 @@ impl LedgerReport {
                 .join(", ")
         };
         let verdict = if self.balances { "balances" } else { "DOES NOT BALANCE" };
+        let after_end = match self.after_end {
+            0 => String::new(),
+            samples => format!("; {samples} arrived after the end, not counted"),
+        };
         format!(
-            "{} samples expected = {} delivered + {} lost ({causes}): {verdict}",
+            "{} samples expected = {} delivered + {} lost ({causes}): {verdict}{after_end}",
             self.expected,
             self.delivered,
             self.lost_total()

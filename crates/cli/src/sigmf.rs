@@ -2,8 +2,8 @@
 
 use anyhow::Context;
 use millstream_blocks::sigmf::{self, Recording, Stretch};
-use millstream_radio::RxEvent;
 use millstream_radio::block::{Gap, Segment};
+use millstream_radio::{Cause, RxEvent};
 use std::path::Path;
 
 /// Writes the metadata file of a recording with these segments.
@@ -20,16 +20,28 @@ pub fn stretches(segments: &[Segment]) -> Vec<Stretch> {
     let stretch = |segment: &Segment| Stretch {
         first_sample: segment.first_sample,
         global_index: segment.time_ticks,
-        gap: segment.gap.and_then(describe),
+        gap: segment.gap.and_then(|gap| describe(segment, gap)),
     };
     segments.iter().map(stretch).collect()
 }
 
-fn describe(gap: Gap) -> Option<(String, String)> {
+fn describe(segment: &Segment, gap: Gap) -> Option<(String, String)> {
     let (label, missing) = match gap {
         Gap::Stream(RxEvent::Overrun { samples }) => ("overrun", format!("{samples} samples")),
+        Gap::Stream(RxEvent::ClockJump { ticks, samples }) => {
+            ("clock jump", format!("{samples} samples: the radio's time jumped by {ticks} ticks"))
+        }
         Gap::Stream(RxEvent::SequenceGap { packets, samples }) => {
-            ("packets lost", format!("{samples} samples in {packets} packets"))
+            let missing = format!("{samples} samples in {packets} packets");
+            let causes: Vec<_> = segment.losses().collect();
+            return Some(match causes[..] {
+                [] | [(Cause::NetworkLoss, _)] => ("packets lost".to_owned(), missing),
+                _ => {
+                    let causes = causes.iter().map(|(cause, samples)| format!("{cause} {samples}"));
+                    let causes = causes.collect::<Vec<_>>().join(", ");
+                    ("packets missing".to_owned(), format!("{missing}: {causes}"))
+                }
+            });
         }
         Gap::Full { samples } => ("disk too slow", format!("{samples} samples")),
         Gap::Stream(_) => return None,
@@ -44,11 +56,15 @@ mod tests {
     #[test]
     fn gaps_are_named() {
         let lost = Gap::Stream(RxEvent::SequenceGap { packets: 2, samples: 40 });
-        let at = |gap| Segment { first_sample: 60, time_ticks: Some(9), gap };
-        let found = stretches(&[at(None), at(Some(lost)), at(Some(Gap::Full { samples: 7 }))]);
+        let jump = Gap::Stream(RxEvent::ClockJump { ticks: 50, samples: 50 });
+        let at = |gap| Segment::new(60, Some(9), gap);
+        let full = Some(Gap::Full { samples: 7 });
+        let found = stretches(&[at(None), at(Some(lost)), at(full), at(Some(jump))]);
         assert_eq!((found[0].global_index, &found[0].gap), (Some(9), &None));
         let named = |n: usize| found[n].gap.clone().unwrap();
         assert_eq!(named(1), ("packets lost".into(), "40 samples in 2 packets".into()));
         assert_eq!(named(2), ("disk too slow".into(), "7 samples".into()));
+        let jumped = "50 samples: the radio's time jumped by 50 ticks";
+        assert_eq!(named(3), ("clock jump".into(), jumped.into()));
     }
 }

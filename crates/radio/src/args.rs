@@ -13,6 +13,7 @@ use millstream_net::open;
 use millstream_wire::mpm;
 
 use crate::RadioError;
+use crate::rpc::INIT_TIMEOUT;
 
 /// Opens a port; what [`DeviceArgs::link`] does unless it is replaced.
 pub type OpenPort =
@@ -29,6 +30,8 @@ pub struct DeviceArgs {
     pub rpc_port: u16,
     /// How long to wait for a device that somebody else holds, until its claim ends.
     pub claim_wait: Duration,
+    /// How long all steps of opening may take together, once the device is claimed.
+    pub open_max: Duration,
     /// The link that carries CHDR, see [`millstream_net::open`].
     pub link: String,
     /// The name under which the device is claimed.
@@ -56,6 +59,8 @@ impl DeviceArgs {
             rpc_port: mpm::RPC_PORT,
             link: AUTO.to_owned(),
             claim_wait: Duration::ZERO,
+            // Its longest step is `init`, which programs clocks and converters.
+            open_max: INIT_TIMEOUT + Duration::from_secs(30),
             session: format!("millstream (process {})", std::process::id()),
             recv_queue_bytes: 8 << 20,
             silence_max: Duration::from_millis(500),

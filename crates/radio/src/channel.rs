@@ -1,5 +1,6 @@
 //! One receive channel of a radio block (facts page, section 10).
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -29,14 +30,38 @@ pub struct RxChannel {
     events: Arc<ChannelEvents>,
     port: u16,
     channel: u8,
-    samples_per_word: u32,
-    /// In how many words a packet's length counts each sample, where a word holds less than one.
-    words_per_item: u32,
-    /// Why its samples are of no use here.
-    refusal: Option<String>,
+    format: SampleFormat,
     /// A start has been written since the last stop.
     started: Arc<AtomicBool>,
     lease: Lease,
+}
+
+/// How a channel's samples lie in its words, by the register `SAMPLE_WIDTH`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SampleFormat {
+    /// Samples of one radio word.
+    pub samples_per_word: NonZeroU32,
+    /// The length of a packet in words, for each word of samples: more than 1 where the radio
+    /// counts that length in parts of a sample. `None` where this host cannot use the samples.
+    pub length_factor: Option<NonZeroU32>,
+    /// Bits of each sample.
+    pub bits: u16,
+}
+
+impl SampleFormat {
+    /// Takes the register's word apart; any word will do.
+    pub fn from_word(word: u32) -> Self {
+        let (bits, samples) = ((word >> 16) as u16, word & 0xFFFF);
+        let length_factor = match (bits, samples) {
+            (32, 1..) => Some(NonZeroU32::MIN),
+            // UHD's simulator: it counts the length of a packet in bytes, all else in samples
+            // (facts page, section 13).
+            (8, 1) => NonZeroU32::new(SC16_LEN as u32),
+            _ => None,
+        };
+        let samples_per_word = NonZeroU32::new(samples).unwrap_or(NonZeroU32::MIN);
+        Self { samples_per_word, length_factor, bits }
+    }
 }
 
 impl RxChannel {
@@ -55,31 +80,14 @@ impl RxChannel {
                 hint: "use a device image of UHD 4.0 to 4.9",
             });
         }
-        let width = control.read(port, SAMPLE_WIDTH)?;
-        let samples_per_word = width & 0xFFFF;
-        let words_per_item = match width >> 16 {
-            32 if samples_per_word > 0 => 1,
-            // UHD's simulator: it counts the length of a packet in bytes, all else in samples
-            // (facts page, section 13).
-            8 if samples_per_word == 1 => SC16_LEN as u32,
-            _ => 0,
-        };
-        let refusal = (words_per_item == 0).then(|| {
-            let bits = width >> 16;
-            format!(
-                "receive channel {channel} makes samples of {bits} bits, {samples_per_word} at a \
-                 time: this host takes 16 bits each of I and Q"
-            )
-        });
+        let format = SampleFormat::from_word(control.read(port, SAMPLE_WIDTH)?);
         let (control, events) = (Arc::clone(control), control.watch(port, channel));
         let this = Self {
             control,
             events,
             port,
             channel,
-            samples_per_word,
-            words_per_item,
-            refusal,
+            format,
             started: Arc::default(),
             lease: Lease::default(),
         };
@@ -99,9 +107,7 @@ impl RxChannel {
             lease,
             port: self.port,
             channel: self.channel,
-            samples_per_word: self.samples_per_word,
-            words_per_item: self.words_per_item,
-            refusal: self.refusal.clone(),
+            format: self.format,
             started: Arc::clone(&self.started),
         })
     }
@@ -111,8 +117,15 @@ impl RxChannel {
     /// # Errors
     /// [`RadioError::Unusable`] with the reason.
     pub fn check_usable(&self) -> Result<(), RadioError> {
-        let address = *self.control.device().ip();
-        self.refusal.clone().map_or(Ok(()), |reason| Err(RadioError::Unusable { address, reason }))
+        if self.format.length_factor.is_some() {
+            return Ok(());
+        }
+        let (channel, SampleFormat { bits, samples_per_word, .. }) = (self.channel, self.format);
+        let reason = format!(
+            "receive channel {channel} makes samples of {bits} bits, {samples_per_word} at a \
+             time: this host takes 16 bits each of I and Q"
+        );
+        Err(RadioError::Unusable { address: *self.control.device().ip(), reason })
     }
 
     /// What the radio reports about this channel.
@@ -126,8 +139,8 @@ impl RxChannel {
     }
 
     /// Samples in one radio word; lengths are counted in words.
-    pub fn samples_per_word(&self) -> u32 {
-        self.samples_per_word
+    pub fn samples_per_word(&self) -> NonZeroU32 {
+        self.format.samples_per_word
     }
 
     /// Sets the samples of a full packet, a multiple of the samples per word.
@@ -135,7 +148,9 @@ impl RxChannel {
     /// # Errors
     /// Those of [`Control::write`].
     pub fn set_samples_per_packet(&self, samples: u32) -> Result<(), RadioError> {
-        self.write(RX_WORDS_PER_PKT, samples / self.samples_per_word * self.words_per_item)
+        let factor = self.format.length_factor.map_or(1, NonZeroU32::get);
+        let words = samples / self.format.samples_per_word;
+        self.write(RX_WORDS_PER_PKT, words.saturating_mul(factor))
     }
 
     /// The radio's time, ticks.
@@ -182,7 +197,7 @@ impl RxChannel {
     /// Those of [`Control::write_once`].
     pub fn start(&self, samples: Option<u64>, at: Option<u64>) -> Result<(), RadioError> {
         if let Some(samples) = samples {
-            let words = samples / u64::from(self.samples_per_word);
+            let words = samples / u64::from(self.format.samples_per_word.get());
             self.write(RX_NUM_WORDS_HI, (words >> 32) as u32)?;
             self.write(RX_NUM_WORDS_LO, words as u32)?;
         }
@@ -225,6 +240,21 @@ impl std::fmt::Debug for RxChannel {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn any_word_is_a_format_and_few_are_usable() {
+        for word in [0, 1, 32 << 16, 16 << 16 | 1, 8 << 16 | 2, u32::MAX] {
+            let format = SampleFormat::from_word(word);
+            assert_eq!(format.length_factor, None, "{word:#x}");
+        }
+        for (word, samples, factor) in
+            [(32 << 16 | 1, 1, 1), (32 << 16 | 8, 8, 1), (8 << 16 | 1, 1, 4)]
+        {
+            let format = SampleFormat::from_word(word);
+            assert_eq!(format.samples_per_word.get(), samples);
+            assert_eq!(format.length_factor.map(NonZeroU32::get), Some(factor));
+        }
+    }
     use crate::testing::fake_pair;
     use millstream_wire::ctrl::{CtrlRepr, DataWords, Status};
     use millstream_wire::{Epid, Width, chdr};
@@ -247,15 +277,13 @@ mod tests {
         });
         let control = Arc::new(control);
         let events = control.watch(2, 0);
-        let (port, channel, samples_per_word) = (2, 0, 1);
+        let (port, channel) = (2, 0);
         let channel = RxChannel {
             control,
             events,
             port,
             channel,
-            samples_per_word,
-            words_per_item: 1,
-            refusal: None,
+            format: SampleFormat::from_word(32 << 16 | 1),
             started: Arc::default(),
             lease: Lease::default(),
         };

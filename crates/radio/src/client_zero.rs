@@ -11,7 +11,7 @@ use millstream_wire::regs::client_zero::{
 };
 
 use crate::RadioError;
-use crate::control::Control;
+use crate::control::Registers;
 
 /// Edges that a device may have at most: more is no adjacency list.
 const EDGES_MAX: u32 = 1024;
@@ -50,8 +50,8 @@ impl ClientZero {
     /// Reads everything.
     ///
     /// # Errors
-    /// [`RadioError::Compat`] for another RFNoC protocol; those of [`Control::read`].
-    pub fn read(control: &Control) -> Result<Self, RadioError> {
+    /// [`RadioError::Compat`] for another RFNoC protocol; those of [`Registers::read`].
+    pub fn read(control: &impl Registers) -> Result<Self, RadioError> {
         let read = |address| control.read(CLIENT_ZERO_PORT, address);
         let protocol = read(PROTO_VER)? as u16;
         // UHD's simulator says 0.0 and speaks 1.0.
@@ -108,8 +108,8 @@ impl ClientZero {
 /// Empties a block's queues and resets it.
 ///
 /// # Errors
-/// Those of [`Control::write`]; [`RadioError::Unusable`] when the flush does not end.
-pub fn reset(control: &Control, block: &Block) -> Result<(), RadioError> {
+/// Those of [`Registers::write`]; [`RadioError::Unusable`] when the flush does not end.
+pub fn reset(control: &impl Registers, block: &Block) -> Result<(), RadioError> {
     let register = |offset| index_register(block.index, offset);
     let write = |value| control.write(CLIENT_ZERO_PORT, register(BLOCK_NOC_ID), value);
     write(0)?;
@@ -121,7 +121,7 @@ pub fn reset(control: &Control, block: &Block) -> Result<(), RadioError> {
         polls += 1;
         if polls == 100 {
             let reason = format!("the flush of block {} does not end", block.index);
-            return Err(RadioError::Unusable { address: *control.device().ip(), reason });
+            return Err(RadioError::Unusable { address: control.address(), reason });
         }
         std::thread::sleep(Duration::from_millis(1));
     }

@@ -1,6 +1,9 @@
 //! Time-outs as points in time.
 
+use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
+
+use crate::RadioError;
 
 /// Longer than any time-out that is one.
 pub(crate) const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -8,4 +11,34 @@ pub(crate) const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 /// When `timeout` is over. One too long for the clock is a year.
 pub(crate) fn deadline(timeout: Duration) -> Instant {
     Instant::now() + timeout.min(YEAR)
+}
+
+/// The time that all steps of opening a device may take together.
+#[derive(Debug, Clone, Copy)]
+pub struct OpenDeadline {
+    until: Instant,
+    allowed: Duration,
+}
+
+impl OpenDeadline {
+    /// So long from now on.
+    pub fn new(allowed: Duration) -> Self {
+        Self { until: deadline(allowed), allowed }
+    }
+
+    /// What is left of it.
+    pub fn left(&self) -> Duration {
+        self.until.saturating_duration_since(Instant::now())
+    }
+
+    /// Whether another step of opening the device at `address` may begin.
+    ///
+    /// # Errors
+    /// [`RadioError::OpenTooSlow`].
+    pub fn check(&self, address: Ipv4Addr) -> Result<(), RadioError> {
+        if self.left().is_zero() {
+            return Err(RadioError::OpenTooSlow { address, allowed_s: self.allowed.as_secs_f64() });
+        }
+        Ok(())
+    }
 }

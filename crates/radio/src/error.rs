@@ -55,6 +55,17 @@ pub enum RadioError {
         /// How long each time, milliseconds.
         wait_ms: u64,
     },
+    /// The steps of opening a device took too long, though each of them was answered.
+    #[error(
+        "the device at {address} answers, but opening it took longer than {allowed_s} s in all: \
+         restart it and check the way to it for losses (ping), or allow more (`open_max`)"
+    )]
+    OpenTooSlow {
+        /// The device's address.
+        address: Ipv4Addr,
+        /// How long all steps might take, seconds.
+        allowed_s: f64,
+    },
     /// The device speaks another version of a protocol.
     #[error("{what} of the device is {found}, but this program speaks {supported}: {hint}")]
     Compat {

@@ -3,7 +3,8 @@
 //! For each stream, samples expected = delivered + held + the sum of losses by cause. What is
 //! expected follows from time stamps (or from the number a finite capture asked for), what was
 //! delivered from counting copies into the caller's buffers, so the two sides are independent and
-//! must agree.
+//! must agree. What came after the caller had ended the stream is counted apart: nobody expected
+//! it, and it is not lost.
 
 use std::fmt;
 
@@ -11,19 +12,25 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Cause {
-    /// The device could not send them in time and stopped: it reported an overrun, or its time
-    /// stamps jump while its sequence numbers do not.
+    /// The device could not send them in time and stopped: its buffer was full. What its clock
+    /// says of the time until it went on is in here.
     DeviceOverrun,
+    /// The device's time stamps jump forward while its packets are all there: its clock was set, or
+    /// it dropped samples without a word. A clock set back, or by more than 2⁴⁸ ticks, takes no
+    /// samples: it is an event alone.
+    ClockJump,
     /// Packets that the device sent never reached this machine's socket.
     NetworkLoss,
+    /// They arrived too late to be put in order: they had been given up.
+    Late,
+    /// The network lost them or the device never sent them: what would tell which was lost too.
+    Unknown,
     /// The receive queue on this machine was full.
     HostQueueDrop,
     /// Packets came, but could not be understood.
     Malformed,
     /// The device discarded the command, because it came after its own start time.
     LateCommand,
-    /// They arrived, but the consumer had closed the stream.
-    Discarded,
     /// Another channel of the group lost these moments, so this one gave them up too.
     Alignment,
     /// They arrived, but the consumer had no room: for a recording, the disk was too slow.
@@ -32,13 +39,15 @@ pub enum Cause {
 
 impl Cause {
     /// Every cause, in the order of a ledger's table.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::DeviceOverrun,
+        Self::ClockJump,
         Self::NetworkLoss,
+        Self::Late,
+        Self::Unknown,
         Self::HostQueueDrop,
         Self::Malformed,
         Self::LateCommand,
-        Self::Discarded,
         Self::Alignment,
         Self::ConsumerFull,
     ];
@@ -47,11 +56,13 @@ impl Cause {
     pub fn name(self) -> &'static str {
         match self {
             Self::DeviceOverrun => "device_overrun",
+            Self::ClockJump => "clock_jump",
             Self::NetworkLoss => "network_loss",
+            Self::Late => "late",
+            Self::Unknown => "unknown",
             Self::HostQueueDrop => "host_queue_drop",
             Self::Malformed => "malformed",
             Self::LateCommand => "late_command",
-            Self::Discarded => "discarded",
             Self::Alignment => "alignment",
             Self::ConsumerFull => "consumer_full",
         }
@@ -73,6 +84,8 @@ pub struct Ledger {
     pub delivered: u64,
     /// Samples that have arrived and wait in the current packet; 0 once a stream is closed.
     pub held: u64,
+    /// Samples of the time after the caller's end: not expected, and not lost.
+    pub after_end: u64,
     lost: [u64; Cause::ALL.len()],
 }
 
@@ -128,6 +141,7 @@ impl Ledger {
         self.expected = self.expected.wrapping_add(other.expected);
         self.delivered = self.delivered.wrapping_add(other.delivered);
         self.held = self.held.wrapping_add(other.held);
+        self.after_end = self.after_end.wrapping_add(other.after_end);
         for (cause, samples) in other.losses() {
             self.lose(cause, samples);
         }
@@ -157,6 +171,18 @@ impl Ledger {
         self.lose(cause, samples);
     }
 
+    /// What waits in the current packet is not wanted any more: it lies behind the end.
+    pub(crate) fn close(&mut self) {
+        self.expected = self.expected.wrapping_sub(self.held);
+        self.held = 0;
+    }
+
+    /// Lost samples have another cause than they seemed to have.
+    pub(crate) fn relabel(&mut self, from: Cause, to: Cause, samples: u64) {
+        self.lose(from, samples.wrapping_neg());
+        self.lose(to, samples);
+    }
+
     pub(crate) fn lose(&mut self, cause: Cause, samples: u64) {
         let lost = &mut self.lost[cause as usize];
         *lost = lost.wrapping_add(samples);
@@ -172,6 +198,9 @@ impl fmt::Display for Ledger {
         }
         for (cause, samples) in self.losses().filter(|loss| loss.1 > 0) {
             write!(f, "\n{cause:<16} {samples:>16}")?;
+        }
+        if self.after_end > 0 {
+            write!(f, "\n{:<16} {:>16}", "(after the end)", self.after_end)?;
         }
         match self.balance() {
             Ok(()) => Ok(()),
@@ -189,12 +218,15 @@ mod tests {
         let mut ledger = Ledger { expected: 100, ..Ledger::default() };
         ledger.hold(60);
         ledger.deliver(50);
-        ledger.discard(Cause::Discarded, 10);
+        ledger.discard(Cause::Alignment, 10);
         ledger.lose(Cause::NetworkLoss, 40);
         assert_eq!(ledger.balance(), Ok(()));
         assert_eq!(ledger.lost_total(), 50);
         let losses: Vec<_> = ledger.losses().filter(|loss| loss.1 > 0).collect();
-        assert_eq!(losses, [(Cause::NetworkLoss, 40), (Cause::Discarded, 10)]);
+        assert_eq!(losses, [(Cause::NetworkLoss, 40), (Cause::Alignment, 10)]);
+        ledger.relabel(Cause::NetworkLoss, Cause::Late, 15);
+        assert_eq!((ledger.lost(Cause::NetworkLoss), ledger.lost(Cause::Late)), (25, 15));
+        ledger.relabel(Cause::Late, Cause::NetworkLoss, 15);
         let mut twice = ledger.clone();
         twice.merge(&ledger);
         assert_eq!((twice.expected, twice.lost(Cause::NetworkLoss)), (200, 80));

@@ -54,6 +54,7 @@ pub mod topology;
 pub mod tx;
 
 pub use args::{DeviceArgs, OpenPort};
+pub use deadline::OpenDeadline;
 pub use device::{Device, DeviceSet};
 pub use discover::{DeviceInfo, Target, discover};
 pub use error::RadioError;

@@ -72,6 +72,7 @@ impl Run {
                 RxEvent::Timeout if self.progress.hangs() => self.row.ending = Ending::Hangs,
                 RxEvent::Timeout => {}
                 RxEvent::Overrun { .. } => self.row.count("overrun"),
+                RxEvent::ClockJump { .. } => self.row.count("clock jump"),
                 RxEvent::SequenceGap { .. } => self.row.count("gap"),
                 RxEvent::LateCommand => self.row.count("late command"),
                 _ => self.row.count("other"),
@@ -101,9 +102,10 @@ impl Run {
         row.lost = losses.map(|(cause, samples)| (cause.name(), samples)).collect();
         row.balances = ledger.balance().is_ok();
         row.device_samples = counters.rx_bytes / 4;
-        let unsent = ledger.lost(Cause::DeviceOverrun) + ledger.lost(Cause::LateCommand);
+        let unsent = [Cause::DeviceOverrun, Cause::LateCommand, Cause::ClockJump];
+        let unsent: u64 = unsent.into_iter().map(|cause| ledger.lost(cause)).sum();
         let sent = ledger.expected - unsent;
-        row.ledger_samples = (sent, sent + stray);
+        row.ledger_samples = (sent - ledger.lost(Cause::Unknown), sent + stray);
         row
     }
 }

@@ -30,8 +30,6 @@ pub struct GroupSource<T: WireSample> {
     at: Option<u64>,
     progress: Progress,
     ledgers: SyncSender<Vec<Ledger>>,
-    /// The ledgers at the last sample wanted.
-    last: Option<Vec<Ledger>>,
     /// Where samples go that there is no room for, one after another for each channel.
     spill: Vec<T>,
     metrics: Metrics,
@@ -70,7 +68,6 @@ impl<T: WireSample + Default> GroupSource<T> {
             at: None,
             progress,
             ledgers,
-            last: None,
             spill: vec![T::default(); SPILL_SAMPLES * channels],
             metrics: Metrics::default(),
         };
@@ -112,7 +109,7 @@ impl<T: WireSample> GroupSource<T> {
     /// Notes what was received.
     fn account(&mut self, meta: GroupMetadata, spilled: bool) -> Result<(), BlockError> {
         let samples = meta.samples as u64;
-        let mut gap = self.progress.note(meta.event)?;
+        let mut gap = self.progress.note(meta.event, None)?;
         if spilled && samples > 0 {
             if let Some(group) = &mut self.group {
                 group.refuse(samples);
@@ -157,9 +154,6 @@ impl<T: WireSample> Block for GroupSource<T> {
         let Some(group) = &self.group else { return Ok(Work::Finished) };
         self.follow(group.ledgers().map(so_far));
         self.metrics.follow_counters(group.counters());
-        if self.progress.is_over() {
-            self.last = Some(group.ledgers().map(so_far).collect());
-        }
         let ended = self.progress.is_over() || !group.is_running();
         Ok(if ended { Work::Finished } else { Work::Again(Duration::ZERO) })
     }
@@ -170,8 +164,6 @@ impl<T: WireSample> Block for GroupSource<T> {
         self.metrics.follow_counters(group.counters());
         let ledgers = group.finish();
         let balance = ledgers.iter().try_for_each(Ledger::balance);
-        // What comes behind the last sample wanted is no loss of this source.
-        let ledgers = self.last.take().unwrap_or(ledgers);
         self.follow(ledgers.iter().cloned());
         // Nobody has to listen.
         let _ = self.ledgers.try_send(ledgers);

@@ -9,6 +9,7 @@ use crate::{Cause, Ledger, RxCounters};
 pub(super) struct Metrics {
     expected: Counter,
     delivered: Counter,
+    after_end: Counter,
     lost: [Counter; Cause::ALL.len()],
     packets: Counter,
     pub gaps: Counter,
@@ -19,13 +20,15 @@ pub(super) struct Metrics {
 
 /// Lets `counter` follow a total that another place keeps.
 fn follow(counter: &Counter, total: u64) {
-    counter.add(total.saturating_sub(counter.get()));
+    // A loss may turn out to have another cause: then its counter goes back.
+    counter.add(total.wrapping_sub(counter.get()));
 }
 
 impl Metrics {
     pub fn follow_ledger(&self, ledger: &Ledger) {
         follow(&self.expected, ledger.expected);
         follow(&self.delivered, ledger.delivered);
+        follow(&self.after_end, ledger.after_end);
         for (counter, (_, lost)) in self.lost.iter().zip(ledger.losses()) {
             follow(counter, lost);
         }
@@ -51,6 +54,7 @@ impl Metrics {
         let mut list = vec![
             ("expected", Metric::from(&self.expected)),
             ("delivered", Metric::from(&self.delivered)),
+            ("after_end", Metric::from(&self.after_end)),
             ("packets", Metric::from(&self.packets)),
             ("gaps", Metric::from(&self.gaps)),
             ("overruns", Metric::from(&self.overruns)),

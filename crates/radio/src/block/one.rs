@@ -19,6 +19,7 @@ use crate::{Device, RxMetadata, RxStreamer};
 ///
 /// # Metrics
 /// `expected`, `delivered` and one counter for each [`crate::Cause`], which balance at the end;
+/// `after_end`, samples that came after it and are in none of these;
 /// `packets`, `gaps`, `overruns`, `duplicates`, `hostile`.
 pub struct RadioSource<T: WireSample> {
     /// The samples.
@@ -75,7 +76,8 @@ impl<T: WireSample> RadioSource<T> {
     /// Notes what one `recv` brought.
     fn account(&mut self, meta: RxMetadata, spilled: bool) -> Result<(), BlockError> {
         let samples = meta.samples as u64;
-        let mut gap = self.progress.note(meta.event)?;
+        let ledger = self.stream.as_ref().map(RxStreamer::ledger);
+        let mut gap = self.progress.note(meta.event, ledger)?;
         if spilled && samples > 0 {
             if let Some(stream) = &mut self.stream {
                 stream.refuse(samples);
@@ -123,11 +125,9 @@ impl<T: WireSample> Block for RadioSource<T> {
         self.progress.end();
         if let Some(stream) = self.stream.take() {
             self.metrics.follow_counters([stream.counters()].into_iter());
-            let ledger = stream.finish();
             // What comes behind the last sample wanted is no loss of this source.
-            if !self.progress.is_over() {
-                self.metrics.follow_ledger(&ledger);
-            }
+            let ledger = stream.finish();
+            self.metrics.follow_ledger(&ledger);
             ledger.balance()?;
         }
         Ok(())

@@ -6,6 +6,9 @@ use millstream_flow::{Item, Out, TagTime, TagValue, keys};
 
 use crate::{Cause, Ledger, RxEvent};
 
+/// Samples by cause, in the order of [`Cause::ALL`].
+type Losses = [u64; Cause::ALL.len()];
+
 /// Gaps that wait for whoever listens; more are counted in the ledger all the same.
 const GAPS_WAITING_MAX: usize = 4096;
 
@@ -34,29 +37,47 @@ pub struct Segment {
     pub time_ticks: Option<u64>,
     /// Why samples are missing before it; nothing at the beginning.
     pub gap: Option<Gap>,
+    lost: Losses,
 }
 
 impl Gap {
-    /// The cause, by its name in the ledger, and samples missing.
-    fn loss(self) -> (&'static str, u64) {
+    /// The cause in the ledger that such a gap has as a rule, and samples missing.
+    fn loss(self) -> (Cause, u64) {
         match self {
-            Self::Full { samples } => (Cause::ConsumerFull.name(), samples),
-            Self::Stream(RxEvent::Overrun { samples }) => (Cause::DeviceOverrun.name(), samples),
-            Self::Stream(RxEvent::SequenceGap { samples, .. }) => {
-                (Cause::NetworkLoss.name(), samples)
+            Self::Full { samples } => (Cause::ConsumerFull, samples),
+            Self::Stream(event) => {
+                let cause = match event {
+                    RxEvent::Overrun { .. } => Cause::DeviceOverrun,
+                    RxEvent::ClockJump { .. } => Cause::ClockJump,
+                    RxEvent::SequenceGap { .. } => Cause::NetworkLoss,
+                    RxEvent::LateCommand | RxEvent::None | RxEvent::Timeout => Cause::LateCommand,
+                };
+                (cause, event.missing())
             }
-            Self::Stream(_) => (Cause::LateCommand.name(), 0),
         }
     }
 }
 
 impl Segment {
+    /// A segment as the events of a stream tell it.
+    pub fn new(first_sample: u64, time_ticks: Option<u64>, gap: Option<Gap>) -> Self {
+        Self { first_sample, time_ticks, gap, lost: [0; Cause::ALL.len()] }
+    }
+
+    /// Samples missing before it, by cause, as the ledger knew them when it was told. A packet that
+    /// comes too late after that moves there from `network_loss` to `late`.
+    pub fn losses(&self) -> impl Iterator<Item = (Cause, u64)> + '_ {
+        let known = Cause::ALL.into_iter().zip(self.lost).filter(|loss| loss.1 > 0);
+        let is_known = self.lost != [0; Cause::ALL.len()];
+        let as_a_rule = self.gap.filter(|_| !is_known).map(Gap::loss);
+        known.chain(as_a_rule)
+    }
+
     /// Says on the next item of `out` what is known of it: `rx_time` where the device tells, and
     /// for a gap in front of it `loss_cause` and `loss_items`. Ticks are of `rate_hz`.
     pub(super) fn tag<T: Item>(&self, out: &mut Out<T>, rate_hz: f64) {
-        if let Some(gap) = self.gap {
-            let (cause, samples) = gap.loss();
-            out.tag(0, keys::LOSS_CAUSE, TagValue::text(cause));
+        for (cause, samples) in self.losses() {
+            out.tag(0, keys::LOSS_CAUSE, TagValue::text(cause.name()));
             out.tag(0, keys::LOSS_ITEMS, samples);
         }
         if let Some(ticks) = self.time_ticks {
@@ -75,6 +96,9 @@ pub struct LateStart;
 pub(super) struct Progress {
     segments: SyncSender<Segment>,
     gap: Option<Gap>,
+    /// What that gap took, and what the ledger had booked by then, by cause.
+    lost: Losses,
+    booked: Losses,
     delivered: u64,
     /// Told and not yet taken by the source, for its tags.
     untagged: Vec<Segment>,
@@ -86,7 +110,17 @@ impl Progress {
     pub fn new(samples: Option<u64>) -> (Self, Receiver<Segment>) {
         let (segments, told) = sync_channel(GAPS_WAITING_MAX);
         let untagged = Vec::with_capacity(SEGMENTS_UNTAGGED);
-        (Self { segments, gap: None, delivered: 0, untagged, left: samples }, told)
+        let none = [0; Cause::ALL.len()];
+        let this = Self {
+            segments,
+            gap: None,
+            lost: none,
+            booked: none,
+            delivered: 0,
+            untagged,
+            left: samples,
+        };
+        (this, told)
     }
 
     /// How many samples may be received at once into so much room.
@@ -127,17 +161,23 @@ impl Progress {
         true
     }
 
-    /// Something happened to the stream. True when it is a gap.
-    pub fn note(&mut self, event: RxEvent) -> Result<bool, LateStart> {
+    /// Something happened to the stream, whose ledger says what is missing, if one stream is all
+    /// there is. True when it is a gap.
+    pub fn note(&mut self, event: RxEvent, ledger: Option<&Ledger>) -> Result<bool, LateStart> {
         match event {
             RxEvent::None | RxEvent::Timeout => return Ok(false),
             RxEvent::LateCommand if self.delivered == 0 => return Err(LateStart),
-            RxEvent::Overrun { samples } | RxEvent::SequenceGap { samples, .. } => {
-                self.pass(samples);
-            }
-            RxEvent::LateCommand => {}
+            _ => self.pass(event.missing()),
         }
         self.missing(Gap::Stream(event));
+        if let Some(ledger) = ledger {
+            let booked = Cause::ALL.map(|cause| ledger.lost(cause));
+            let new = booked.iter().zip(self.booked).map(|(now, then)| now.saturating_sub(then));
+            self.lost.iter_mut().zip(new).for_each(|(lost, new)| *lost = new);
+            // The consumer's own losses are told on their own.
+            self.lost[Cause::ConsumerFull as usize] = 0;
+            self.booked = booked;
+        }
         Ok(true)
     }
 
@@ -160,7 +200,9 @@ impl Progress {
 
     /// Nobody has to listen, and a full list costs no more than its entry.
     fn tell(&mut self, time_ticks: Option<u64>) {
-        let segment = Segment { first_sample: self.delivered, time_ticks, gap: self.gap.take() };
+        let lost = std::mem::take(&mut self.lost);
+        let (first_sample, gap) = (self.delivered, self.gap.take());
+        let segment = Segment { first_sample, time_ticks, gap, lost };
         let _ = self.segments.try_send(segment);
         self.untagged.push(segment);
     }
@@ -200,7 +242,7 @@ mod tests {
             self.give(30);
             self.0.refuse(4);
             self.0.refuse(3);
-            self.0.note(RxEvent::Overrun { samples: 5 })?;
+            self.0.note(RxEvent::Overrun { samples: 5 }, None)?;
             self.give(52);
             Ok(Work::Finished)
         }

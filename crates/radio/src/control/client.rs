@@ -1,6 +1,6 @@
 //! Register reads and writes with acknowledgement and bounded repetition.
 
-use std::net::SocketAddrV4;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -11,8 +11,9 @@ use millstream_wire::ctrl::{CtrlRepr, DataWords, Op, SEQ_MODULUS, Status};
 use millstream_wire::{Epid, Width};
 
 use super::events::ChannelEvents;
-use super::pump;
+use super::{Registers, pump};
 use crate::RadioError;
+use crate::deadline::OpenDeadline;
 use crate::error::io_error;
 use crate::rpc::ClaimLoss;
 
@@ -51,8 +52,17 @@ pub struct ControlCounters {
 pub struct Control {
     shared: Arc<Shared>,
     /// Held for the length of an access.
-    turn: Mutex<u8>,
+    turn: Mutex<Turn>,
     pump: Option<JoinHandle<()>>,
+}
+
+/// What belongs to the accesses, of which one is outstanding at a time.
+#[derive(Default)]
+struct Turn {
+    /// The sequence number of the next one.
+    ctrl_seq: u8,
+    /// None is begun after this.
+    deadline: Option<OpenDeadline>,
 }
 
 pub(super) struct Shared {
@@ -138,7 +148,7 @@ impl Control {
             .name("radio-control".into())
             .spawn(move || pump::run(rx, &pumped))
             .map_err(io_error("start the control thread for", device))?;
-        Ok(Self { shared, turn: Mutex::new(0), pump: Some(pump) })
+        Ok(Self { shared, turn: Mutex::default(), pump: Some(pump) })
     }
 
     /// This host's control endpoint.
@@ -165,6 +175,11 @@ impl Control {
     /// What was counted on the control port.
     pub fn counters(&self) -> &ControlCounters {
         &self.shared.counters
+    }
+
+    /// Lets accesses that begin after `deadline` fail, or none.
+    pub fn set_deadline(&self, deadline: Option<OpenDeadline>) {
+        lock(&self.turn).deadline = deadline;
     }
 
     /// The messages about a channel of the block at `port`, from now on.
@@ -208,25 +223,26 @@ impl Control {
         attempts: u32,
         wait: Duration,
     ) -> Result<u32, RadioError> {
-        let mut ctrl_seq = lock(&self.turn);
+        let mut turn = lock(&self.turn);
         *lock(&self.shared.waiting) = Waiting { port, address, ..Waiting::default() };
         for attempt in 0..attempts {
             if attempt > 0 {
                 self.shared.counters.retries.fetch_add(1, Ordering::Relaxed);
             }
-            lock(&self.shared.waiting).tries |= 1 << *ctrl_seq;
+            turn.deadline.map_or(Ok(()), |deadline| deadline.check(self.address()))?;
+            lock(&self.shared.waiting).tries |= 1 << turn.ctrl_seq;
             self.shared.send(CtrlRepr {
                 dst_epid: self.shared.peer,
                 src_epid: self.shared.epid,
                 dst_port: port,
                 src_port: port,
-                ctrl_seq: *ctrl_seq,
+                ctrl_seq: turn.ctrl_seq,
                 address,
                 op,
                 data: DataWords::one(value),
                 ..CtrlRepr::default()
             })?;
-            *ctrl_seq = (*ctrl_seq + 1) % SEQ_MODULUS;
+            turn.ctrl_seq = (turn.ctrl_seq + 1) % SEQ_MODULUS;
             if let Some(answer) = self.wait(Instant::now() + wait) {
                 return outcome(&answer, op, port, address);
             }
@@ -247,6 +263,20 @@ impl Control {
             let woken = self.shared.answered.wait_timeout(waiting, left);
             waiting = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+}
+
+impl Registers for Control {
+    fn address(&self) -> Ipv4Addr {
+        *self.shared.device.ip()
+    }
+
+    fn read(&self, port: u16, address: u32) -> Result<u32, RadioError> {
+        Self::read(self, port, address)
+    }
+
+    fn write(&self, port: u16, address: u32, value: u32) -> Result<(), RadioError> {
+        Self::write(self, port, address, value)
     }
 }
 

@@ -7,3 +7,25 @@ mod sequence;
 
 pub use client::{Control, ControlCounters};
 pub use events::ChannelEvents;
+
+use std::net::Ipv4Addr;
+
+use crate::RadioError;
+
+/// The registers of a device's blocks: a [`Control`], or words from anywhere.
+pub trait Registers {
+    /// The device's address.
+    fn address(&self) -> Ipv4Addr;
+
+    /// Reads a register of the block at `port`.
+    ///
+    /// # Errors
+    /// Those of [`Control::read`].
+    fn read(&self, port: u16, address: u32) -> Result<u32, RadioError>;
+
+    /// Writes a register whose writing may be repeated without harm.
+    ///
+    /// # Errors
+    /// Those of [`Control::write`].
+    fn write(&self, port: u16, address: u32, value: u32) -> Result<(), RadioError>;
+}

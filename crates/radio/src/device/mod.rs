@@ -4,7 +4,7 @@ mod open;
 mod session;
 mod set;
 
-pub use session::{DEVICE_ID, Session, SessionInfo};
+pub use session::{ChdrLink, DEVICE_ID, Session, SessionInfo};
 pub use set::DeviceSet;
 
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -114,8 +114,8 @@ impl Device {
         let method = "db_0_set_catalina_clock_rate";
         let answer = self.session.call(method, &[rate_hz.into()])?;
         let taken = as_f64(&answer)
-            .filter(|rate| *rate > 0.0)
-            .ok_or_else(|| self.session.protocol(method, "no rate"))?;
+            .filter(session::is_rate)
+            .ok_or_else(|| self.session.protocol(method, "no usable rate"))?;
         self.session.set_tick_period(taken)?;
         self.rate_hz = taken;
         Ok(taken)

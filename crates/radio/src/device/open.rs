@@ -8,8 +8,7 @@ use millstream_link::port::PortOptions;
 use millstream_wire::Epid;
 use millstream_wire::regs::client_zero::noc_id;
 
-use super::session::ChdrLink;
-use super::{DEVICE_ID, Device, Session};
+use super::{ChdrLink, DEVICE_ID, Device, Session};
 use crate::channel::RxChannel;
 use crate::client_zero::{self, ClientZero};
 use crate::control::Control;
@@ -21,24 +20,29 @@ use crate::{DeviceArgs, RadioError, mtu};
 const HOST_EPID: u16 = 1;
 
 pub(super) fn open(args: DeviceArgs) -> Result<Device, RadioError> {
-    let session = Session::open(&args)?;
+    let (session, deadline) = Session::open(&args)?;
     let link = session.chdr_link(args.addr)?;
     let width = session.chdr_width()?;
     // The link stays open from here on: one that connects to a peer would do that again.
     let mut port = args.port(&PortOptions::default())?;
     let frame_bytes = measure(&args, &link)?;
 
-    let mut management = Management::new(&mut port, link.address, width, Epid(HOST_EPID));
+    let management = Management::new(&mut port, link.address, width, Epid(HOST_EPID));
+    let mut management = management.until(deadline);
     let topology = topology::discover(&mut management, args.addr, DEVICE_ID, HOST_EPID + 1)?;
-    let control_endpoint = *topology.control().expect("the walk ends without one");
+    let control_endpoint = topology.control().copied().ok_or_else(|| RadioError::Unusable {
+        address: args.addr,
+        reason: "it has no stream endpoint for control".to_owned(),
+    })?;
     topology::route_to(&mut management, &control_endpoint)?;
     let peer = control_endpoint.epid;
     let control = Arc::new(Control::new(port, link.address, width, Epid(HOST_EPID), peer)?);
     control.set_claim(session.claim_loss());
+    control.set_deadline(Some(deadline));
 
-    let blocks = ClientZero::read(&control)?;
+    let blocks = ClientZero::read(&*control)?;
     for block in &blocks.blocks {
-        client_zero::reset(&control, block)?;
+        client_zero::reset(&*control, block)?;
     }
     let channels = channels(&control, &blocks, &topology)?;
     if channels.is_empty() {
@@ -51,6 +55,7 @@ pub(super) fn open(args: DeviceArgs) -> Result<Device, RadioError> {
         reason: "it does not say the frequency of its radio_clk".to_owned(),
     })?;
     session.set_tick_period(rate_hz)?;
+    control.set_deadline(None);
     let next_epid = HOST_EPID + 1 + topology.endpoints.len() as u16;
     Ok(Device {
         args,

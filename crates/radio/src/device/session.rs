@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use millstream_wire::Width;
 use rmpv::Value;
 
-use crate::deadline::deadline;
+use crate::deadline::{OpenDeadline, deadline};
 use crate::rpc::{
     Claim, ClaimLoss, INIT_TIMEOUT, Map, RpcError, as_map, as_maps, as_u64, as_version,
 };
@@ -49,15 +49,57 @@ impl SessionInfo {
     pub fn clock_hz(&self, name: &str) -> Option<f64> {
         let clock =
             self.clocks.iter().find(|clock| clock.get("name").is_some_and(|n| n == name))?;
-        clock.get("freq")?.parse().ok().filter(|hz: &f64| hz.is_finite() && *hz > 0.0)
+        clock.get("freq")?.parse().ok().filter(is_rate)
     }
+
+    /// Takes what a device said about itself apart; the method whose answer is not of its kind.
+    ///
+    /// # Errors
+    /// The method, and what was wrong.
+    pub fn from_answers(
+        device_info: &Value,
+        clocks: &Value,
+    ) -> Result<Self, (&'static str, &'static str)> {
+        let device = as_map(device_info).ok_or(("get_device_info", "no map"))?;
+        let clocks = as_maps(clocks).ok_or(("get_clocks", "no list of maps"))?;
+        Ok(Self { device, clocks })
+    }
+}
+
+/// Whether a device can mean this as a rate, Hz. What follows from one further away, such as how
+/// long a packet takes, is beyond any clock.
+pub(super) fn is_rate(rate_hz: &f64) -> bool {
+    (1.0..=1e11).contains(rate_hz)
 }
 
 /// How CHDR reaches the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ChdrLink {
+pub struct ChdrLink {
+    /// Where its packets go.
     pub address: SocketAddrV4,
+    /// Whether the device says that the link carries 1 Gb/s.
     pub is_1g: bool,
+}
+
+impl ChdrLink {
+    /// Of the links that a device names, the one to the address the user named, or else the first.
+    ///
+    /// # Errors
+    /// What the answer is in place of a list of links.
+    pub fn from_answer(answer: &Value, addr: Ipv4Addr) -> Result<Self, &'static str> {
+        let links = as_maps(answer).ok_or("no list of maps")?;
+        let ip = |link: &Map| link.get("ipv4").and_then(|ip| ip.parse::<Ipv4Addr>().ok());
+        let usable = |link: &&Map| ip(link).is_some();
+        let link = links
+            .iter()
+            .find(|link| ip(link) == Some(addr))
+            .or_else(|| links.iter().find(usable))
+            .ok_or("no link with an IPv4 address")?;
+        let port = link.get("port").and_then(|port| port.parse().ok()).unwrap_or_default();
+        let (Some(ip), 1..) = (ip(link), port) else { return Err("a link without a port") };
+        let rate = link.get("link_rate").and_then(|rate| rate.parse::<u64>().ok());
+        Ok(Self { address: SocketAddrV4::new(ip, port), is_1g: rate == Some(RATE_1G) })
+    }
 }
 
 /// A claimed device, seen over RPC.
@@ -68,20 +110,22 @@ pub struct Session {
 }
 
 impl Session {
-    /// Claims and initialises the device.
-    pub(super) fn open(args: &DeviceArgs) -> Result<Self, RadioError> {
+    /// Claims and initialises the device. All that opening takes has to end by the deadline.
+    pub(super) fn open(args: &DeviceArgs) -> Result<(Self, OpenDeadline), RadioError> {
         let claim = claim(args)?;
+        let deadline = OpenDeadline::new(args.open_max);
         let mut session = Self { claim, info: SessionInfo::default() };
         session.check_compat()?;
         let info = session.claim.call_open("get_device_info")?;
-        session.info.device =
-            as_map(&info).ok_or_else(|| session.protocol("get_device_info", "no map"))?;
         session.claim.call("set_device_id", &[DEVICE_ID.into()])?;
-        session.claim.call_within("init", &[Value::Map(Vec::new())], INIT_TIMEOUT)?;
+        deadline.check(args.addr)?;
+        let init_timeout = deadline.left().min(INIT_TIMEOUT);
+        session.claim.call_within("init", &[Value::Map(Vec::new())], init_timeout)?;
         let clocks = session.claim.call("get_clocks", &[])?;
-        session.info.clocks =
-            as_maps(&clocks).ok_or_else(|| session.protocol("get_clocks", "no list of maps"))?;
-        Ok(session)
+        session.info = SessionInfo::from_answers(&info, &clocks)
+            .map_err(|(method, what)| session.protocol(method, what))?;
+        deadline.check(args.addr)?;
+        Ok((session, deadline))
     }
 
     fn check_compat(&self) -> Result<(), RadioError> {
@@ -104,20 +148,7 @@ impl Session {
     pub(super) fn chdr_link(&self, addr: Ipv4Addr) -> Result<ChdrLink, RadioError> {
         let method = "get_chdr_link_options";
         let answer = self.claim.call(method, &["udp".into()])?;
-        let links = as_maps(&answer).ok_or_else(|| self.protocol(method, "no list of maps"))?;
-        let ip = |link: &Map| link.get("ipv4").and_then(|ip| ip.parse::<Ipv4Addr>().ok());
-        let usable = |link: &&Map| ip(link).is_some();
-        let link = links
-            .iter()
-            .find(|link| ip(link) == Some(addr))
-            .or_else(|| links.iter().find(usable))
-            .ok_or_else(|| self.protocol(method, "no link with an IPv4 address"))?;
-        let port = link.get("port").and_then(|port| port.parse().ok()).unwrap_or_default();
-        let (Some(ip), 1..) = (ip(link), port) else {
-            return Err(self.protocol(method, "a link without a port").into());
-        };
-        let rate = link.get("link_rate").and_then(|rate| rate.parse::<u64>().ok());
-        Ok(ChdrLink { address: SocketAddrV4::new(ip, port), is_1g: rate == Some(RATE_1G) })
+        Ok(ChdrLink::from_answer(&answer, addr).map_err(|what| self.protocol(method, what))?)
     }
 
     pub(super) fn chdr_width(&self) -> Result<Width, RadioError> {
@@ -204,6 +235,10 @@ mod tests {
             Map::from([("name".into(), name.into()), ("freq".into(), freq.into())])
         };
         let clocks = vec![clock("bus_clk", "200e6"), clock("radio_clk", "16e6"), clock("x", "-1")];
+        assert!(["inf", "nan", "1e300", "0.5", "0"].iter().all(|freq| {
+            let clocks = vec![clock("radio_clk", freq)];
+            SessionInfo { clocks, ..SessionInfo::default() }.clock_hz("radio_clk").is_none()
+        }));
         let info = SessionInfo { clocks, ..SessionInfo::default() };
         assert_eq!(info.clock_hz("radio_clk"), Some(16e6));
         assert_eq!(info.clock_hz("x"), None);

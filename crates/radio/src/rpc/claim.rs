@@ -33,7 +33,7 @@ impl ClaimLoss {
     }
 
     fn note(&self, error: &RpcError) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.what());
     }
 }
 

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, SocketAddrV4, TcpStream};
 use std::time::{Duration, Instant};
 
-use millstream_wire::msgpack::{Limits, Scan, scan};
+use millstream_wire::msgpack::{Limits, Scan, ScanError, scan};
 use rmpv::Value;
 
 use super::{CALL_TIMEOUT, RESPONSE_BYTES_MAX, RpcError};
@@ -94,12 +94,10 @@ impl RpcClient {
         timeout: Duration,
     ) -> Result<Option<Value>, RpcError> {
         loop {
-            let scanned = scan(&self.unread, &LIMITS)
+            let taken = take_object(&mut self.unread)
                 .map_err(|error| self.protocol(method, format!("bytes of no use ({error})")))?;
-            if let Scan::Complete(length) = scanned {
-                let value = rmpv::decode::read_value(&mut &self.unread[..length]).ok();
-                self.unread.drain(..length);
-                return Ok(value);
+            if let Some(object) = taken {
+                return Ok(object);
             }
             self.read(until).map_err(|source| self.broken(method, source, timeout))?;
         }
@@ -148,8 +146,20 @@ impl RpcClient {
     }
 }
 
-/// `[1, id, error, result]` as id and outcome.
-fn take_apart(response: Value) -> Option<(u64, Result<Value, String>)> {
+/// Takes the first object off what has arrived, once it is complete: `Some(None)` where it cannot
+/// be decoded.
+///
+/// # Errors
+/// When more or deeper objects are announced than any answer has.
+pub fn take_object(unread: &mut Vec<u8>) -> Result<Option<Option<Value>>, ScanError> {
+    let Scan::Complete(length) = scan(unread, &LIMITS)? else { return Ok(None) };
+    let value = rmpv::decode::read_value(&mut &unread[..length]).ok();
+    unread.drain(..length);
+    Ok(Some(value))
+}
+
+/// `[1, id, error, result]` as id and outcome; `None` for what is no response.
+pub fn take_apart(response: Value) -> Option<(u64, Result<Value, String>)> {
     let Value::Array(parts) = response else { return None };
     let [kind, id, error, result]: [Value; 4] = parts.try_into().ok()?;
     if kind.as_u64()? != 1 {

@@ -5,7 +5,7 @@ mod client;
 mod value;
 
 pub use claim::{Claim, ClaimLoss, RECLAIM_PERIOD};
-pub use client::RpcClient;
+pub use client::{RpcClient, take_apart, take_object};
 pub use value::{Map, as_f64, as_map, as_maps, as_u64, as_version};
 
 use std::io;
@@ -81,17 +81,52 @@ pub enum RpcError {
     },
 }
 
+impl RpcError {
+    /// What happened, without what to do about it.
+    pub(crate) fn what(&self) -> String {
+        match self {
+            Self::Broken { method, address, source } => {
+                format!("the connection to {address} broke in \"{method}\": {source}")
+            }
+            Self::Timeout { method, address, timeout_ms } => {
+                format!(
+                    "the device at {address} did not answer \"{method}\" within {timeout_ms} ms"
+                )
+            }
+            other => other.to_string(),
+        }
+    }
+}
+
 /// What to do about a device that fell silent, whose claim was lost for this reason.
 pub(crate) fn advice(claim_lost: Option<&str>) -> String {
-    match claim_lost {
-        Some(reason) => format!("its claim had been lost before ({reason})"),
-        None => "check its power and the cable".to_owned(),
-    }
+    let before = claim_lost.map(|reason| format!("; its claim had been lost before: {reason}"));
+    format!("check its power and the cable, then open it again{}", before.unwrap_or_default())
 }
 
 fn hint(method: &str) -> &'static str {
     match method {
         "claim" => "; another program holds the device: close it, or wait 5 s after it died",
         _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_that_was_lost_is_told_once_behind_the_advice() {
+        let broken = RpcError::Broken {
+            method: "reclaim".to_owned(),
+            address: SocketAddrV4::new([10, 0, 0, 2].into(), 49601),
+            source: io::ErrorKind::UnexpectedEof.into(),
+        };
+        assert_eq!(
+            advice(Some(&broken.what())),
+            "check its power and the cable, then open it again; its claim had been lost before: \
+             the connection to 10.0.0.2:49601 broke in \"reclaim\": unexpected end of file"
+        );
+        assert_eq!(advice(None), "check its power and the cable, then open it again");
     }
 }

@@ -103,7 +103,7 @@ impl RxStreamer {
 
     /// The burst is over: the next one in the chain begins, if there is one.
     pub(super) fn burst_over(&mut self) {
-        self.awaited = None;
+        (self.awaited, self.ended) = (None, false);
         let Some(Capture { samples, at }) = self.chain.pop_front() else {
             self.run = Run::Idle;
             return;
@@ -122,7 +122,9 @@ impl RxStreamer {
     /// Whether a packet lies behind the end of the current capture.
     pub(super) fn is_of_a_later_capture(&self, arrival: &Arrival) -> bool {
         let Run::Finite(left) = self.run else { return false };
-        if self.chain.is_empty() {
+        // Behind the newest packet of a capture follows no other capture but its own end.
+        let follows = self.awaited.is_none() && self.tracker.missing_before(arrival) == 0;
+        if self.chain.is_empty() || (follows && self.tracker.has_begun() && left > 0) {
             return false;
         }
         match (arrival.ticks, self.tracker.next_ticks()) {
@@ -144,11 +146,14 @@ impl RxStreamer {
         let spp = u64::from(self.samples_per_packet);
         let packets = self.tracker.missing_before(arrival).min(left.div_ceil(spp));
         let in_packets = left.min(packets * spp);
-        let gap = Gap { packets, in_packets, unsent: left - in_packets };
-        self.losses.book(&gap, Cause::DeviceOverrun, self.port.rx.queue_drops(), &mut self.ledger);
+        // Of one that never began, its start may have been too late.
+        let unsent = if self.awaited.is_some() { Cause::Unknown } else { Cause::DeviceOverrun };
+        let damaged = self.tracker.damaged_in_end(in_packets);
+        self.tracker.pass_over(packets, left);
+        let gap = Gap { packets, damaged, in_packets, unsent: left - in_packets, jump: 0 };
+        self.losses.book(&gap, unsent, self.port.rx.queue_drops(), &mut self.ledger);
         self.expectation.add(left);
         self.ledger.expected = self.expectation.total();
-        self.tracker.pass_over(packets, left);
         let event = if packets > 0 {
             RxEvent::SequenceGap { packets, samples: left }
         } else {

@@ -38,8 +38,8 @@ impl RxStreamer {
     pub(super) fn check_length(&self, samples: u64) -> Result<(), RxError> {
         let multiple = self.channel.samples_per_word();
         let most = FINITE_SAMPLES_MAX;
-        if samples == 0 || samples > most || !samples.is_multiple_of(multiple.into()) {
-            return Err(RxError::BadLength { samples, multiple, most });
+        if samples == 0 || samples > most || !samples.is_multiple_of(multiple.get().into()) {
+            return Err(RxError::BadLength { samples, multiple: multiple.get(), most });
         }
         Ok(())
     }
@@ -68,10 +68,11 @@ impl RxStreamer {
         self.channel.stop_if_started()?;
         self.pass_over_strays(Duration::ZERO)?;
         self.command(samples, at)?;
-        self.clear_aside();
+        self.aside.clear();
+        self.tracker.forget();
         self.tracker.begin(at);
         self.expectation.begin(at);
-        self.awaited = at;
+        (self.awaited, self.ended, self.ends_due) = (at, false, 0);
         (self.silence_ticks, self.first_silence) = (None, None);
         self.recovery = None;
         self.restart_wanted = None;

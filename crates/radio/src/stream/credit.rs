@@ -37,6 +37,8 @@ fn packets_of_queue(datagrams: usize) -> u64 {
 #[derive(Debug, Clone)]
 pub(super) struct Credit {
     capacity_bytes: u64,
+    /// What a full packet counts.
+    packet_bytes: u64,
     consumed_bytes: u64,
     consumed_packets: u64,
     reported_bytes: u64,
@@ -61,6 +63,7 @@ impl Credit {
         let capacity_bytes = packets.saturating_mul(length).clamp(length, MAX_CAPACITY_BYTES);
         Self {
             capacity_bytes,
+            packet_bytes: length,
             consumed_bytes: 0,
             consumed_packets: 0,
             reported_bytes: 0,
@@ -72,6 +75,11 @@ impl Credit {
     /// Bytes that may be on their way.
     pub fn capacity_bytes(&self) -> u64 {
         self.capacity_bytes
+    }
+
+    /// Full packets that may be on their way.
+    pub fn window_packets(&self) -> u64 {
+        self.capacity_bytes / self.packet_bytes
     }
 
     /// Bytes between two reports.
@@ -86,6 +94,7 @@ impl Credit {
             consumed_packets: 0,
             reported_bytes: 0,
             capacity_bytes: self.capacity_bytes,
+            packet_bytes: self.packet_bytes,
             seq: self.seq,
             may_be_ahead: true,
         };

@@ -29,21 +29,23 @@ impl Expectation {
 
     /// A packet came, behind `gap`.
     pub fn arrive(&mut self, arrival: &Arrival, gap: Option<&Gap>, ticks_per_sample: u64) {
-        let missing = gap.map_or(0, |gap| gap.in_packets + gap.unsent);
+        let missing = gap.map_or(0, Gap::samples);
         let Some(ticks) = arrival.ticks else {
-            self.span = self.span.wrapping_add(missing + arrival.samples);
+            self.span = self.span.wrapping_add(missing).wrapping_add(arrival.samples);
             return;
         };
-        // A gap of nothing is a clock that was set back.
-        if gap == Some(&Gap::default()) {
-            self.begin(Some(ticks));
+        // Behind a clock that was set, time is measured anew.
+        if gap.is_some_and(|gap| gap.jump != 0) {
+            self.add(missing);
+            self.start = Some(ticks);
         }
         let start =
             *self.start.get_or_insert(ticks.wrapping_sub(missing.wrapping_mul(ticks_per_sample)));
         self.span = (ticks.wrapping_sub(start) / ticks_per_sample).wrapping_add(arrival.samples);
     }
 
-    /// Samples that will not come any more although they were asked for.
+    /// Samples that will not come any more although they were asked for; or, modulo 2⁶⁴, such as
+    /// came and nobody expects any more.
     pub fn add(&mut self, samples: u64) {
         (self.before, self.span, self.start) = (self.total().wrapping_add(samples), 0, None);
     }
@@ -57,21 +59,21 @@ mod tests {
         Arrival { seq: 0, ticks, samples: 10 }
     }
 
+    fn gap(packets: u64) -> Gap {
+        Gap { packets, in_packets: 10 * packets, ..Gap::default() }
+    }
+
     #[test]
     fn time_is_measured_from_the_start_of_the_burst() {
         let mut expectation = Expectation::default();
         expectation.begin(Some(100));
-        expectation.arrive(&at(Some(140)), Some(&Gap { packets: 2, in_packets: 20, unsent: 0 }), 2);
+        expectation.arrive(&at(Some(140)), Some(&gap(2)), 2);
         assert_eq!(expectation.total(), 30);
         expectation.arrive(&at(Some(160)), None, 2);
         assert_eq!(expectation.total(), 40);
         // Another burst, whose start is not known.
         expectation.begin(None);
-        expectation.arrive(
-            &at(Some(1000)),
-            Some(&Gap { packets: 1, in_packets: 10, unsent: 0 }),
-            2,
-        );
+        expectation.arrive(&at(Some(1000)), Some(&gap(1)), 2);
         assert_eq!(expectation.total(), 60);
         expectation.add(5);
         assert_eq!(expectation.total(), 65);
@@ -81,16 +83,20 @@ mod tests {
     fn a_clock_set_back_begins_a_new_span() {
         let mut expectation = Expectation::default();
         expectation.arrive(&at(Some(1000)), None, 1);
-        expectation.arrive(&at(Some(5)), Some(&Gap::default()), 1);
+        let set = |gap: Gap| Some(Gap { jump: -1005, ..gap });
+        expectation.arrive(&at(Some(5)), set(gap(0)).as_ref(), 1);
         expectation.arrive(&at(Some(15)), None, 1);
         assert_eq!(expectation.total(), 30);
+        // Two packets were lost there.
+        expectation.arrive(&at(Some(3)), set(gap(2)).as_ref(), 1);
+        assert_eq!(expectation.total(), 60);
     }
 
     #[test]
     fn without_time_packets_are_added_up() {
         let mut expectation = Expectation::default();
         expectation.arrive(&at(None), None, 1);
-        expectation.arrive(&at(None), Some(&Gap { packets: 1, in_packets: 10, unsent: 0 }), 1);
+        expectation.arrive(&at(None), Some(&gap(1)), 1);
         assert_eq!(expectation.total(), 30);
     }
 }

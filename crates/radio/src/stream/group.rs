@@ -314,12 +314,13 @@ impl RxGroup {
 
     /// All members go on at `ticks`.
     fn gap(&mut self, ticks: u64) -> GroupMetadata {
-        let ahead = self.due.map_or(0, |due| ticks.wrapping_sub(due));
-        // Behind: a clock that was set back.
-        let samples = if ahead < 1 << 63 { ahead } else { 0 };
+        let ahead = self.due.map_or(0, |due| ticks.wrapping_sub(due)) as i64;
         self.due = Some(ticks);
-        self.left = self.left.map(|left| left.saturating_sub(samples));
-        let (channel, event) = self.explain(samples);
+        let (channel, event) = self.explain(ahead);
+        // A clock that jumps takes nothing of what was asked for.
+        if !matches!(event, RxEvent::ClockJump { .. }) {
+            self.left = self.left.map(|left| left.saturating_sub(event.missing()));
+        }
         GroupMetadata { time_ticks: Some(ticks), event, channel, ..GroupMetadata::default() }
     }
 
@@ -328,18 +329,23 @@ impl RxGroup {
         self.running = false;
         let missing = self.left.take().unwrap_or(0);
         let quiet = self.trouble.is_none() && missing == 0;
+        let missing = i64::try_from(missing).unwrap_or(i64::MAX);
         let (channel, event) = if quiet { (0, RxEvent::None) } else { self.explain(missing) };
         GroupMetadata { end_of_burst: true, event, channel, ..GroupMetadata::default() }
     }
 
-    /// The member at fault, and the event with what all members miss.
-    fn explain(&mut self, samples: u64) -> (usize, RxEvent) {
+    /// The member at fault, and the event with what all members miss: so many samples, or the
+    /// clock was set back by as many.
+    fn explain(&mut self, ticks: i64) -> (usize, RxEvent) {
+        let samples = u64::try_from(ticks).unwrap_or(0);
         let Some(Trouble { channel, event, packets }) = self.trouble.take() else {
             return (0, RxEvent::SequenceGap { packets: 0, samples });
         };
         let event = match event {
             RxEvent::Overrun { .. } => RxEvent::Overrun { samples },
             RxEvent::LateCommand => RxEvent::LateCommand,
+            RxEvent::ClockJump { samples: 0, .. } => RxEvent::ClockJump { ticks, samples: 0 },
+            RxEvent::ClockJump { .. } => RxEvent::ClockJump { ticks, samples },
             _ => RxEvent::SequenceGap { packets, samples },
         };
         (channel, event)

@@ -49,18 +49,20 @@ pub struct StreamPath {
     pub rate_hz: f64,
 }
 
-/// Routes the stream to `port` and opens it. Afterwards both sides count from zero.
+/// Routes the stream to `port` and opens it. Afterwards both sides count from zero. How many
+/// samples came meanwhile, and were passed over.
 pub(super) fn open(
     port: &mut Port,
     path: &StreamPath,
     credit: &mut Credit,
-) -> Result<(), RadioError> {
+) -> Result<u64, RadioError> {
     let mut management = Management::new(port, path.device, path.width, path.epid);
+    let mut samples = 0;
     advertise(&mut management, path.entry_port)?;
     route_to(&mut management, &path.endpoint)?;
     for _ in 0..TRIES {
-        if attempt(&mut management, path, credit)? {
-            return Ok(());
+        if attempt(&mut management, path, credit, &mut samples)? {
+            return Ok(samples);
         }
     }
     let wait_ms = INIT_TIMEOUT.as_millis() as u64;
@@ -73,6 +75,7 @@ fn attempt(
     management: &mut Management<'_>,
     path: &StreamPath,
     credit: &mut Credit,
+    samples: &mut u64,
 ) -> Result<bool, RadioError> {
     credit.reset();
     configure(management, path, credit.period_bytes())?;
@@ -81,7 +84,7 @@ fn attempt(
     if init.is_none_or(|command| command.op != CommandOp::Init) {
         return Ok(false);
     }
-    management.take_passed_over();
+    *samples += management.take_passed_over().samples;
     for poll in 0..STATUS_POLLS {
         if poll.is_multiple_of(ANSWER_AGAIN) {
             answer(management, path, credit)?;
@@ -93,8 +96,9 @@ fn attempt(
         if status & STATUS_FC_ENABLED != 0 {
             // What the device had in store may have come meanwhile. Lost as it is, it must not
             // take the window along: it may be all of it.
-            let (packets, bytes) = management.take_passed_over();
-            credit.release_many(packets, bytes);
+            let passed_over = management.take_passed_over();
+            credit.release_many(passed_over.packets, passed_over.flow_bytes);
+            *samples += passed_over.samples;
             return Ok(true);
         }
         thread::sleep(Duration::from_millis(1));

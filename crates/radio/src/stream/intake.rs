@@ -2,14 +2,14 @@
 
 use std::io;
 
-use millstream_wire::chdr::{DataRepr, Packet, PacketType, SC16_LEN};
+use millstream_wire::chdr::{DataRepr, Header, Packet, PacketType, SC16_LEN};
 use millstream_wire::stream::{CommandOp, CommandRepr, StatusRepr};
 use millstream_wire::{Error, Width};
 
 use super::meta::{RxError, RxEvent};
 use super::reorder::WINDOW;
-use super::streamer::{Held, Pending, Place, Run, RxStreamer, TICKS_PER_SAMPLE};
-use super::tracker::{Arrival, Gap, Verdict};
+use super::streamer::{Held, Place, Run, RxStreamer, TICKS_PER_SAMPLE};
+use super::tracker::{Arrival, Damage, Gap, Verdict};
 use crate::error::io_error;
 use crate::{Cause, RadioError};
 
@@ -56,7 +56,7 @@ impl RxStreamer {
         }
         let packet = match Packet::parse(self.packet(place), self.path.width) {
             Ok(packet) => packet,
-            Err(_) => return self.malformed(),
+            Err(_) => return self.malformed(self.number_of(place)),
         };
         if packet.header().dst_epid != self.path.epid {
             self.counters.misaddressed += 1;
@@ -69,48 +69,68 @@ impl RxStreamer {
                 self.counters.unexpected += 1;
                 Ok(())
             }
-            Err(_) => self.malformed(),
+            Err(_) => self.malformed(self.number_of(place)),
         }
+    }
+
+    /// The number of a data packet to this stream whose rest cannot be understood.
+    fn number_of(&self, place: Place) -> Option<u16> {
+        let header = Header::peek(self.packet(place)).ok()?;
+        (header.kind.is_data() && header.dst_epid == self.path.epid).then_some(header.seq)
     }
 
     /// Whether a packet has been put aside, or has to wait for those that were: one before it may
     /// still come. The end of an overrun burst waits for nothing: the restart is more urgent.
-    fn waits(&mut self, place: Place, arrival: &Arrival, eob: bool, flow_bytes: usize) -> bool {
-        let Place::Lent(index) = place else { return false };
+    ///
+    /// How long they wait is told by the device's clock, or by the silence at the port: a machine
+    /// that is late itself loses nothing by it.
+    fn waits(
+        &mut self,
+        place: Place,
+        arrival: &Arrival,
+        eob: bool,
+        flow_bytes: usize,
+    ) -> Result<bool, RxError> {
+        let Place::Lent(index) = place else { return Ok(false) };
         let missing = self.tracker.missing_before(arrival);
         if missing == 0 {
-            return false;
+            return Ok(false);
         }
         let begun = self.awaited.is_none() && self.recovery.is_none();
         let urgent = eob && self.run == Run::Continuous;
         let packet = self.port.rx.datagram(index).payload;
         let may = begun && !urgent && missing <= WINDOW as u64 && self.aside.takes(packet);
-        if may && !self.aside.given_up {
-            if self.aside.put(arrival.seq, packet, flow_bytes) {
+        if may {
+            if self.aside.put(arrival.seq, packet, self.last_look) {
                 self.counters.reordered += 1;
+                let due = self.tracker.next_ticks();
+                let ahead = arrival.ticks.zip(due).map_or(0, |(at, due)| at.wrapping_sub(due));
+                if (self.ahead_max..1 << 63).contains(&ahead) {
+                    self.aside.give_up();
+                }
+                // The copy takes no room in the queue.
+                self.release(flow_bytes)?;
             } else {
                 self.counters.duplicates += 1;
             }
-            return true;
+            return Ok(true);
         }
         // Whoever has waited goes first, and this one is looked at again.
-        self.aside.given_up = !self.aside.is_empty();
-        if self.aside.given_up {
+        let others = self.aside.give_up();
+        if others {
             self.batch.0 = index;
         }
-        self.aside.given_up
+        Ok(others)
     }
 
-    /// Forgets the packets that wait for their turn.
-    pub(super) fn clear_aside(&mut self) {
-        let (packets, bytes) = self.aside.flow();
-        self.credit.release_many(packets, bytes);
-        self.aside.clear();
-    }
-
-    fn malformed(&mut self) -> Result<(), RxError> {
+    /// A packet could not be understood, but perhaps its number.
+    fn malformed(&mut self, seq: Option<u16>) -> Result<(), RxError> {
         self.counters.malformed += 1;
-        self.losses.note_malformed();
+        match seq.map(|seq| self.tracker.damage(seq)) {
+            Some(Damage::Noted | Damage::OfCopy) => {}
+            Some(Damage::OfMissing) => self.losses.found_damaged(&mut self.ledger),
+            Some(Damage::Unknown) | None => self.losses.note_malformed(),
+        }
         Ok(())
     }
 
@@ -127,11 +147,11 @@ impl RxStreamer {
             // Followed all the same, so that the next burst begins with the right number.
             self.tracker.begin(None);
             self.tracker.judge(&arrival);
-            self.clear_aside();
+            self.aside.clear();
             self.counters.stray += 1;
-            return self.release(flow_bytes);
+            return self.consumed(place, flow_bytes);
         }
-        if self.waits(place, &arrival, repr.eob, flow_bytes) {
+        if self.waits(place, &arrival, repr.eob, flow_bytes)? {
             return Ok(());
         }
         if self.is_of_a_later_capture(&arrival) {
@@ -142,18 +162,23 @@ impl RxStreamer {
             }
             return Ok(());
         }
-        let gap = match self.tracker.judge(&arrival) {
+        let before = self.before();
+        let gap = match self.judge(&arrival) {
             Verdict::Next => None,
             Verdict::After(gap) => Some(gap),
-            other => return self.pass_by(place, other),
+            other => return self.pass_by(place, &arrival, other),
         };
         self.counters.packets += 1;
         let missing = gap.map_or(0, |gap| gap.in_packets.div_ceil(self.samples_per_packet.into()));
         self.credit.pass_gap(missing, flow_bytes);
-        self.book(&arrival, gap.as_ref());
+        self.book(&arrival, gap, &before);
+        (self.ended, self.setups) = (repr.eob, 0);
+        self.run_ended = repr.eob && self.ends_due == 0;
         let end = at + repr.payload_len;
         let ticks = repr.timestamp;
-        let (ends_burst, then) = self.burst_after(&arrival, gap.as_ref(), repr.eob);
+        let is_last = repr.eob && self.ends_due == 0;
+        self.ends_due -= u32::from(repr.eob && !is_last);
+        let (ends_burst, then) = self.burst_after(&arrival, gap.as_ref(), is_last);
         self.held = Some(Held { place, at, end, ticks, flow_bytes, ends_burst, then });
         // While a new start is awaited, this is the end of what ran before it.
         if repr.eob && self.run == Run::Continuous && self.recovery.is_none() {
@@ -162,57 +187,51 @@ impl RxStreamer {
         Ok(())
     }
 
+    /// Judges a packet, and the one behind it along with it where that waits already.
+    fn judge(&mut self, arrival: &Arrival) -> Verdict {
+        let verdict = self.tracker.judge(arrival);
+        if verdict != Verdict::Nonsense {
+            return verdict;
+        }
+        let next = self.aside.place_of(arrival.seq.wrapping_add(1));
+        let Some(next) = next.map(|place| self.aside.packet(place)) else { return verdict };
+        let packet = Packet::parse(next, self.path.width);
+        let Ok(next) = packet.and_then(|packet| DataRepr::parse(&packet)) else { return verdict };
+        let length = arrival.samples * TICKS_PER_SAMPLE;
+        if next.timestamp.is_none_or(|next| Some(next.wrapping_sub(length)) != arrival.ticks) {
+            return verdict;
+        }
+        self.tracker.believe(arrival);
+        self.tracker.judge(arrival)
+    }
+
     /// A packet of no use.
-    fn pass_by(&mut self, place: Place, verdict: Verdict) -> Result<(), RxError> {
+    fn pass_by(
+        &mut self,
+        place: Place,
+        arrival: &Arrival,
+        verdict: Verdict,
+    ) -> Result<(), RxError> {
         if let Place::Aside(place) = place {
             self.aside.free(place);
         }
         match verdict {
             Verdict::Duplicate => self.counters.duplicates += 1,
-            // Counted when it was given up.
-            Verdict::Late => self.counters.late += 1,
-            _ => return self.malformed(),
+            Verdict::Late { damaged } => {
+                self.counters.late += 1;
+                self.losses.found(arrival.samples, damaged, &mut self.ledger);
+            }
+            _ => return self.malformed(Some(arrival.seq)),
         }
         Ok(())
-    }
-
-    /// Enters a packet and the gap before it into the ledger, and reports the gap.
-    fn book(&mut self, arrival: &Arrival, gap: Option<&Gap>) {
-        self.expectation.arrive(arrival, gap, TICKS_PER_SAMPLE);
-        self.ledger.expected = self.expectation.total();
-        self.ledger.hold(arrival.samples);
-        let recovered = self.recovery.take_if(|recovery| recovery.is_over(arrival.ticks));
-        let overrun = recovered.is_some();
-        if self.recovery.is_none() {
-            self.awaited = None;
-        }
-        let Some(gap) = gap else {
-            self.losses.clear_malformed();
-            if overrun {
-                // Without time nobody knows how much is missing.
-                let event = RxEvent::Overrun { samples: 0 };
-                self.pending = Some(Pending { event, ticks: arrival.ticks, ends_burst: false });
-            }
-            return;
-        };
-        let unsent = recovered.map_or(Cause::DeviceOverrun, |recovery| recovery.cause);
-        self.losses.book(gap, unsent, self.port.rx.queue_drops(), &mut self.ledger);
-        // A gap of nothing is a clock that was set back.
-        self.epoch += u64::from(*gap == Gap::default());
-        let samples = gap.in_packets + gap.unsent;
-        let event = if overrun || (gap.packets == 0 && samples > 0) {
-            RxEvent::Overrun { samples }
-        } else {
-            RxEvent::SequenceGap { packets: gap.packets, samples }
-        };
-        self.pending = Some(Pending { event, ticks: arrival.ticks, ends_burst: false });
     }
 
     /// Whether the burst is over with this packet, and what to report behind it.
     fn burst_after(&mut self, arrival: &Arrival, gap: Option<&Gap>, eob: bool) -> (bool, RxEvent) {
         match self.run {
             Run::Finite(left) => {
-                let missing = gap.map_or(0, |gap| gap.in_packets + gap.unsent);
+                // A clock that jumps takes nothing of what was asked for.
+                let missing = gap.map_or(0, |gap| gap.in_packets);
                 let left = left.saturating_sub(missing + arrival.samples);
                 self.run = Run::Finite(left);
                 if eob && left > 0 {
@@ -227,20 +246,10 @@ impl RxStreamer {
         }
     }
 
-    /// Samples of a finite capture that will not come.
-    pub(super) fn lose_rest(&mut self, samples: u64, cause: Cause) {
-        self.expectation.add(samples);
-        self.ledger.expected = self.expectation.total();
-        self.ledger.lose(cause, samples);
-    }
-
     fn stream_command(&mut self, repr: &CommandRepr, flow_bytes: usize) -> Result<(), RxError> {
         match repr.op {
             CommandOp::Resync => {
-                // Those that wait are among the totals, and are released later.
-                let (packets, bytes) = self.aside.flow();
-                let totals = (repr.packets.wrapping_sub(packets), repr.bytes.wrapping_sub(bytes));
-                self.credit.resync(totals.0, totals.1);
+                self.credit.resync(repr.packets, repr.bytes);
                 self.release(flow_bytes)
             }
             // The device did not hear the answer to the handshake, or this is a second copy. In
@@ -249,6 +258,18 @@ impl RxStreamer {
             CommandOp::Ping => {
                 self.credit.release(flow_bytes);
                 self.report()
+            }
+        }
+    }
+
+    /// The packet at `place` is used up.
+    pub(super) fn consumed(&mut self, place: Place, flow_bytes: usize) -> Result<(), RxError> {
+        match place {
+            Place::Lent(_) => self.release(flow_bytes),
+            // Counted when it was put aside.
+            Place::Aside(place) => {
+                self.aside.free(place);
+                Ok(())
             }
         }
     }

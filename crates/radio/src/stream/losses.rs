@@ -9,8 +9,10 @@ pub(super) struct Losses {
     samples_per_packet: u64,
     /// Most packets that one drop of the queue can take: a joined train counts once.
     packets_per_drop: u64,
-    /// Packets that could not be understood since the last good one.
+    /// Packets of unknown number that could not be understood since the last good one.
     malformed: u64,
+    /// Samples that came while the stream was set up anew.
+    passed_over: u64,
     /// Drops of the queue that no gap has been booked under yet.
     drops: u64,
     drops_seen: u64,
@@ -18,10 +20,17 @@ pub(super) struct Losses {
 
 impl Losses {
     pub fn new(samples_per_packet: u64, packets_per_drop: u64) -> Self {
-        Self { samples_per_packet, packets_per_drop, malformed: 0, drops: 0, drops_seen: 0 }
+        Self {
+            samples_per_packet,
+            packets_per_drop,
+            malformed: 0,
+            passed_over: 0,
+            drops: 0,
+            drops_seen: 0,
+        }
     }
 
-    /// A packet of the stream could not be understood.
+    /// A packet of the stream could not be understood, not even its number.
     pub fn note_malformed(&mut self) {
         self.malformed += 1;
     }
@@ -29,6 +38,16 @@ impl Losses {
     /// A good packet came without a gap before it, so what was malformed was none of the stream's.
     pub fn clear_malformed(&mut self) {
         self.malformed = 0;
+    }
+
+    /// So many samples came while the stream was set up anew, and were passed over.
+    pub fn pass_over(&mut self, samples: u64) {
+        self.passed_over += samples;
+    }
+
+    /// Samples that came while the stream was set up anew, and have not been booked.
+    pub fn passed_over(&self) -> u64 {
+        self.passed_over
     }
 
     /// Books `gap`. `queue_drops` is the port's counter now.
@@ -40,20 +59,47 @@ impl Losses {
         self.drops += queue_drops.saturating_sub(self.drops_seen);
         self.drops_seen = self.drops_seen.max(queue_drops);
 
-        let malformed = self.malformed.min(gap.packets);
-        let dropped =
-            (self.drops.saturating_mul(self.packets_per_drop)).min(gap.packets - malformed);
+        let damaged = gap.damaged.div_ceil(self.samples_per_packet).min(gap.packets);
+        let malformed = self.malformed.min(gap.packets - damaged);
+        let left = gap.packets - damaged - malformed;
+        let dropped = self.drops.saturating_mul(self.packets_per_drop).min(left);
         self.malformed = 0;
         self.drops -= dropped.div_ceil(self.packets_per_drop);
 
         let mut left = gap.in_packets;
-        for (cause, packets) in [(Cause::Malformed, malformed), (Cause::HostQueueDrop, dropped)] {
-            let samples = packets.saturating_mul(self.samples_per_packet).min(left);
+        let mut book = |cause, samples: u64| {
+            let samples = samples.min(left);
             ledger.lose(cause, samples);
             left -= samples;
-        }
-        ledger.lose(Cause::NetworkLoss, left);
+        };
+        book(Cause::Late, std::mem::take(&mut self.passed_over));
+        book(Cause::Malformed, gap.damaged);
+        book(Cause::Malformed, malformed.saturating_mul(self.samples_per_packet));
+        book(Cause::HostQueueDrop, dropped.saturating_mul(self.samples_per_packet));
+        book(Cause::NetworkLoss, u64::MAX);
         ledger.lose(unsent, gap.unsent);
+    }
+
+    /// A packet of so many samples that was booked as missing came after all; whether it is known
+    /// that it had come before, but damaged.
+    pub fn found(&mut self, samples: u64, damaged: bool, ledger: &mut Ledger) {
+        let order = if damaged {
+            [Cause::Malformed, Cause::NetworkLoss, Cause::HostQueueDrop]
+        } else {
+            [Cause::NetworkLoss, Cause::HostQueueDrop, Cause::Malformed]
+        };
+        let Some(from) = order.into_iter().find(|from| ledger.lost(*from) >= samples) else {
+            return;
+        };
+        ledger.relabel(from, Cause::Late, samples);
+        // The queue dropped another one then.
+        self.drops += u64::from(from == Cause::HostQueueDrop && self.packets_per_drop == 1);
+    }
+
+    /// A packet that was booked as lost on the way came, but damaged.
+    pub fn found_damaged(&mut self, ledger: &mut Ledger) {
+        let samples = self.samples_per_packet.min(ledger.lost(Cause::NetworkLoss));
+        ledger.relabel(Cause::NetworkLoss, Cause::Malformed, samples);
     }
 }
 
@@ -71,7 +117,7 @@ mod tests {
     }
 
     fn gap(packets: u64, in_packets: u64, unsent: u64) -> Gap {
-        Gap { packets, in_packets, unsent }
+        Gap { packets, in_packets, unsent, ..Gap::default() }
     }
 
     #[test]
@@ -140,5 +186,35 @@ mod tests {
         losses.note_malformed();
         losses.clear_malformed();
         assert_eq!(book(&mut losses, gap(1, 10, 0), 1), [0, 10, 0, 0]);
+    }
+
+    #[test]
+    fn packets_that_come_after_all_are_late_and_not_lost() {
+        let (mut losses, mut ledger) = (Losses::new(10, 1), Ledger::default());
+        let gap = Gap { damaged: 10, ..gap(4, 40, 0) };
+        losses.book(&gap, Cause::ClockJump, 1, &mut ledger);
+        losses.found(10, false, &mut ledger);
+        losses.found(10, true, &mut ledger);
+        losses.found_damaged(&mut ledger);
+        // None is left to have been lost on the way: the queue's drop was another packet.
+        losses.found(10, false, &mut ledger);
+        let lost: Vec<_> = ledger.losses().filter(|loss| loss.1 > 0).collect();
+        assert_eq!(lost, [(Cause::Late, 30), (Cause::Malformed, 10)]);
+        assert_eq!(
+            book(&mut losses, Gap { damaged: 0, packets: 1, in_packets: 10, ..gap }, 1),
+            [0, 0, 10, 0]
+        );
+        // Nor can more come than were booked.
+        (0..9).for_each(|_| losses.found(10, false, &mut ledger));
+        assert_eq!(ledger.lost_total(), 40);
+    }
+
+    #[test]
+    fn what_came_while_the_stream_was_set_up_was_not_lost_on_the_way() {
+        let (mut losses, mut ledger) = (Losses::new(10, 1), Ledger::default());
+        losses.pass_over(25);
+        losses.book(&gap(4, 40, 3), Cause::DeviceOverrun, 0, &mut ledger);
+        losses.book(&gap(4, 40, 0), Cause::DeviceOverrun, 0, &mut ledger);
+        assert_eq!((ledger.lost(Cause::Late), ledger.lost(Cause::NetworkLoss)), (25, 55));
     }
 }

@@ -72,6 +72,13 @@ pub enum RxEvent {
         /// Samples missing, exactly.
         samples: u64,
     },
+    /// The device's time stamps jumped, while its packets followed each other.
+    ClockJump {
+        /// How far: below 0, the clock was set back.
+        ticks: i64,
+        /// Samples missing by that time. 0 where the clock was set back, or too far ahead to count.
+        samples: u64,
+    },
     /// Packets are missing.
     SequenceGap {
         /// How many.
@@ -83,6 +90,18 @@ pub enum RxEvent {
     LateCommand,
     /// Nothing came in the time given.
     Timeout,
+}
+
+impl RxEvent {
+    /// Samples missing by this event.
+    pub fn missing(&self) -> u64 {
+        match *self {
+            Self::Overrun { samples }
+            | Self::ClockJump { samples, .. }
+            | Self::SequenceGap { samples, .. } => samples,
+            Self::None | Self::LateCommand | Self::Timeout => 0,
+        }
+    }
 }
 
 /// What was counted at a receive stream's port.
@@ -97,12 +116,18 @@ pub struct RxCounters {
     pub malformed: u64,
     /// Packets to another endpoint; passed over.
     pub misaddressed: u64,
-    /// Second copies of packets; passed over.
+    /// Second copies of packets, and packets too old to tell; passed over.
     pub duplicates: u64,
     /// Packets that came before their turn and waited for it.
     pub reordered: u64,
-    /// Packets that came after they had been given up; their samples stay lost.
+    /// Packets that came after they had been given up; the ledger has them as
+    /// [`crate::Cause::Late`].
     pub late: u64,
+    /// Gaps of unknown length, which the ledger lacks: the device sends no time, or its clock was
+    /// set back while the stream was set up anew.
+    pub unmeasured_gaps: u64,
+    /// Jumps of the device's clock, forward or back.
+    pub clock_jumps: u64,
     /// Data packets while nothing was started; passed over.
     pub stray: u64,
     /// Other well-formed packets that have no business here; passed over.
@@ -122,7 +147,7 @@ pub enum RxError {
     /// Neither samples nor control packets come from the device any more.
     #[error(
         "the device at {address} stopped answering: no sample for {silent_ms} ms and no reply to a \
-         register read; {}, then open it again", advice(claim_lost.as_deref())
+         register read; {}", advice(claim_lost.as_deref())
     )]
     DeviceSilent {
         /// The device's CHDR address.

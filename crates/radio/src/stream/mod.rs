@@ -6,10 +6,12 @@
 //!                └─▶ credit ─▶ stream status
 //! ```
 
+mod books;
 mod chain;
 mod command;
 mod credit;
 mod expectation;
+mod fates;
 mod group;
 mod handshake;
 mod intake;

@@ -8,7 +8,6 @@ use millstream_wire::regs::client_zero::PROTO_VER;
 use super::handshake;
 use super::meta::{RxError, RxEvent};
 use super::streamer::{Pending, Recovery, Run, RxStreamer, TICKS_PER_SAMPLE};
-use super::tracker::Gap;
 use crate::{Cause, RadioError};
 
 /// How far ahead of the device's time a stream is started again, at least and at most, before the
@@ -43,7 +42,6 @@ impl RxStreamer {
             self.last_idle = now;
             self.report_unless_over()?;
             let quiet = now.duration_since(self.last_heard) >= REPORT_AGAIN;
-            self.aside.given_up |= quiet && !self.aside.is_empty();
             if quiet && self.lost_the_end_of_an_overrun() {
                 return self.overran();
             }
@@ -91,7 +89,7 @@ impl RxStreamer {
 
     pub(super) fn end_burst(&mut self, event: RxEvent) {
         self.burst_over();
-        self.pending = Some(Pending { event, ticks: None, ends_burst: true });
+        self.pending = Some(Pending::new(event, None, true));
     }
 
     /// The longest silence that needs no explanation: slow streams have long packets.
@@ -133,8 +131,10 @@ impl RxStreamer {
     /// that follows is not complete.
     fn is_early(&mut self) -> Result<bool, RxError> {
         let now = self.channel.time_ticks()?;
-        if self.awaited.is_some_and(|start| now < start) {
-            return Ok(true);
+        if let Some(start) = self.awaited.filter(|start| now < *start) {
+            // Further ahead than any start of our own lies only one whose clock was set back.
+            let lead = self.recovery.map(|recovery| self.restart_lead(u64::MAX, recovery.attempts));
+            return Ok(lead.is_none_or(|lead| start - now <= lead));
         }
         if self.silence_ticks.replace(now) == Some(now) {
             // A radio whose time stands still says nothing about when a packet is due.
@@ -153,18 +153,6 @@ impl RxStreamer {
         Ok((1..=2 * packet_ticks).contains(&left))
     }
 
-    /// The last packets of a finite capture are lost.
-    fn lose_tail(&mut self, samples: u64) {
-        let packets = samples.div_ceil(self.samples_per_packet.into());
-        let gap = Gap { packets, in_packets: samples, unsent: 0 };
-        let drops = self.port.rx.queue_drops();
-        self.losses.book(&gap, Cause::DeviceOverrun, drops, &mut self.ledger);
-        self.expectation.add(samples);
-        self.ledger.expected = self.expectation.total();
-        self.tracker.lose_end(packets, samples);
-        self.end_burst(RxEvent::SequenceGap { packets, samples });
-    }
-
     /// The device ended the burst because it could not send: start it again. The gap shows,
     /// exactly, in the time of the first packet that comes.
     pub(super) fn overran(&mut self) -> Result<(), RxError> {
@@ -176,8 +164,16 @@ impl RxStreamer {
     /// brings it back: set the stream up anew.
     fn restart_after_stall(&mut self) -> Result<(), RxError> {
         self.counters.stalls += 1;
+        if let Some(Recovery { start, .. }) = self.recovery {
+            let has_begun = self.channel.time_ticks()?.wrapping_sub(start) < 1 << 63;
+            // What follows next is that run, and then its end.
+            self.ends_due += u32::from(has_begun && !self.run_ended);
+            self.run_ended &= !has_begun;
+        }
         self.channel.stop()?;
-        handshake::open(&mut self.port, &self.path, &mut self.credit)?;
+        let samples = handshake::open(&mut self.port, &self.path, &mut self.credit)?;
+        self.losses.pass_over(samples);
+        self.setups += 1;
         self.batch = (0, 0);
         self.aside.clear();
         self.tracker.restart();
@@ -217,6 +213,7 @@ impl RxStreamer {
         self.command(None, Some(start))?;
         self.recovery = Some(Recovery { attempts, start, cause });
         self.awaited = Some(start);
+        self.tracker.set_interrupted(true);
         self.run_ticks = start;
         Ok(())
     }

@@ -6,7 +6,7 @@ use millstream_wire::chdr::SC16_LEN;
 use num_complex::Complex32;
 
 use super::meta::{RxError, RxEvent, RxMetadata};
-use super::streamer::{Held, Pending, Place, RxStreamer, TICKS_PER_SAMPLE};
+use super::streamer::{Held, Pending, RxStreamer, TICKS_PER_SAMPLE};
 use crate::deadline::deadline;
 
 /// Longest sleep between looks at the state of the stream.
@@ -76,9 +76,8 @@ impl RxStreamer {
         // Asked for only when nothing is there: reading the clock is not free.
         let mut until = None;
         loop {
-            if let Some(pending) = self.pending {
-                if meta.samples == 0 {
-                    self.pending = None;
+            if self.pending.is_some() {
+                if let Some(pending) = (meta.samples == 0).then(|| self.take_pending()).flatten() {
                     *meta = deliver(&pending);
                 }
                 return Ok(());
@@ -138,17 +137,14 @@ impl RxStreamer {
             return Ok(false);
         }
         self.held = None;
-        if let Place::Aside(place) = held.place {
-            self.aside.free(place);
-        }
         let (event, ends_burst) = (held.then, held.ends_burst);
         if event != RxEvent::None {
-            self.pending = Some(Pending { event, ticks: held.ticks, ends_burst });
+            self.pending = Some(Pending::new(event, held.ticks, ends_burst));
         }
         if ends_burst {
             self.burst_over();
         }
-        self.release(held.flow_bytes)?;
+        self.consumed(held.place, held.flow_bytes)?;
         Ok(ends_burst && event == RxEvent::None)
     }
 
@@ -162,14 +158,18 @@ impl RxStreamer {
         let away = now.saturating_duration_since(self.last_look).saturating_sub(AWAY_MAX);
         self.last_heard = (self.last_heard + away).min(now);
         let left = until.saturating_duration_since(now);
-        let received = self.port.rx.recv_batch(left.min(SLICE));
+        let wait = self.aside.left(now).map_or(SLICE, |wait| wait.min(SLICE));
+        let received = self.port.rx.recv_batch(left.min(wait));
         let count = received.map_err(|error| self.receive_error(error))?;
         self.last_look = Instant::now();
         self.batch = (0, count);
         self.heard = false;
-        // Nothing else comes for now: what waits for an earlier packet goes on without it.
-        self.aside.given_up |= count == 0 && !left.is_zero() && !self.aside.is_empty();
-        let found = self.inspect_batch()?;
+        let mut found = self.inspect_batch()?;
+        if !found && self.aside.left(self.last_look) == Some(Duration::ZERO) {
+            // What has waited long enough for an earlier packet goes on without it.
+            self.aside.give_up();
+            found = self.inspect_batch()?;
+        }
         if self.heard {
             self.last_heard = self.last_look;
         } else {
@@ -181,6 +181,7 @@ impl RxStreamer {
 }
 
 fn deliver(pending: &Pending) -> RxMetadata {
-    let Pending { event, ticks, ends_burst } = *pending;
-    RxMetadata { samples: 0, time_ticks: ticks, end_of_burst: ends_burst, event }
+    let Pending { event, ticks, ends_burst, then } = *pending;
+    let end_of_burst = ends_burst && then == RxEvent::None;
+    RxMetadata { samples: 0, time_ticks: ticks, end_of_burst, event }
 }

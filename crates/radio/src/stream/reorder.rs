@@ -1,7 +1,23 @@
 //! Packets that came before their turn: a network may change the order of a few.
 
+use std::time::{Duration, Instant};
+
 /// Packets that wait for an earlier one at most. More, and that one is given up.
-pub(super) const WINDOW: usize = 4;
+pub(super) const WINDOW: usize = 32;
+
+/// How far they may be ahead of it: time of the device, which goes on whatever this machine does.
+const AHEAD_S: f64 = 10e-3;
+
+/// The same in packets, where these are long.
+const AHEAD_PACKETS: u64 = 4;
+
+/// How long they wait for it where nothing else comes.
+const QUIET: Duration = Duration::from_millis(100);
+
+/// How far ahead of a missing packet, ticks, those behind it wait for it.
+pub(super) fn ahead_max(rate_hz: f64, packet_ticks: u64) -> u64 {
+    ((AHEAD_S * rate_hz) as u64).max(AHEAD_PACKETS * packet_ticks)
+}
 
 /// Copies of packets whose turn has not come.
 #[derive(Debug)]
@@ -11,14 +27,14 @@ pub(super) struct Aside {
     waiting: [Option<Waiting>; WINDOW],
     count: usize,
     /// What they wait for does not come: they go on without it.
-    pub given_up: bool,
+    given_up: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Waiting {
     seq: u16,
     length: usize,
-    flow_bytes: usize,
+    since: Instant,
 }
 
 impl Aside {
@@ -34,29 +50,35 @@ impl Aside {
 
     /// Whether there is room for a packet that long.
     pub fn takes(&self, packet: &[u8]) -> bool {
-        packet.len() <= self.frame_bytes
+        packet.len() <= self.frame_bytes && !self.given_up
     }
 
-    /// What those that wait count in flow control: packets and bytes.
-    pub fn flow(&self) -> (u64, u64) {
-        let bytes = self.waiting.iter().flatten().map(|waiting| waiting.flow_bytes as u64).sum();
-        (self.count as u64, bytes)
-    }
-
-    /// Keeps a copy of a packet that there is room for, and that counts as `flow_bytes`; false for
-    /// one that waits already. The last free place makes them all go.
-    pub fn put(&mut self, seq: u16, packet: &[u8], flow_bytes: usize) -> bool {
-        if self.waiting.iter().flatten().any(|waiting| waiting.seq == seq) {
+    /// Keeps a copy of a packet that there is room for and that came at `now`; false for one that
+    /// waits already. The last free place makes them all go.
+    pub fn put(&mut self, seq: u16, packet: &[u8], now: Instant) -> bool {
+        if self.place_of(seq).is_some() {
             return false;
         }
         if let Some(place) = self.waiting.iter().position(Option::is_none) {
             let length = packet.len();
             self.bytes[place * self.frame_bytes..][..length].copy_from_slice(packet);
-            self.waiting[place] = Some(Waiting { seq, length, flow_bytes });
+            self.waiting[place] = Some(Waiting { seq, length, since: now });
             self.count += 1;
         }
         self.given_up |= self.count == WINDOW;
         true
+    }
+
+    /// How long they may still wait where nothing else comes, if any do.
+    pub fn left(&self, now: Instant) -> Option<Duration> {
+        let since = self.waiting.iter().flatten().map(|waiting| waiting.since).min()?;
+        Some(QUIET.saturating_sub(now.saturating_duration_since(since)))
+    }
+
+    /// What they wait for does not come. True when there are any.
+    pub fn give_up(&mut self) -> bool {
+        self.given_up = !self.is_empty();
+        self.given_up
     }
 
     /// The place of the packet whose turn it is when `next_seq` is due.
@@ -67,6 +89,11 @@ impl Aside {
         let ahead = |place: &usize| self.waiting[*place].map(|w| w.seq.wrapping_sub(next_seq));
         let first = (0..WINDOW).filter(|place| ahead(place).is_some()).min_by_key(ahead)?;
         (self.given_up || ahead(&first) == Some(0)).then_some(first)
+    }
+
+    /// Where the packet of this number waits.
+    pub fn place_of(&self, seq: u16) -> Option<usize> {
+        self.waiting.iter().position(|waiting| waiting.is_some_and(|waiting| waiting.seq == seq))
     }
 
     /// The packet at a place.
@@ -93,34 +120,46 @@ mod tests {
 
     #[test]
     fn packets_wait_for_their_turn_across_the_wrap() {
-        let mut aside = Aside::new(8);
-        for seq in [1, u16::MAX, 0] {
-            assert!(aside.put(seq, &seq.to_le_bytes(), 8));
+        let (mut aside, now) = (Aside::new(8), Instant::now());
+        assert_eq!(aside.left(now), None);
+        for (late_ms, seq) in [(0, 1), (1, u16::MAX), (2, 0)] {
+            assert!(aside.put(seq, &seq.to_le_bytes(), now + Duration::from_millis(late_ms)));
         }
-        assert!(!aside.put(0, &[], 8), "it waits already");
-        assert_eq!(aside.flow(), (3, 24));
+        assert!(!aside.put(0, &[], now), "it waits already");
+        assert_eq!(aside.left(now + QUIET / 2), Some(QUIET / 2));
+        assert_eq!(aside.left(now + 2 * QUIET), Some(Duration::ZERO));
         assert!(aside.takes(&[0; 8]) && !aside.takes(&[0; 9]));
         assert_eq!(aside.turn(u16::MAX - 1), None);
         for seq in [u16::MAX, 0, 1] {
             let place = aside.turn(seq).unwrap();
-            assert_eq!(aside.packet(place), seq.to_le_bytes());
+            assert_eq!(
+                (aside.packet(place), aside.place_of(seq)),
+                (&seq.to_le_bytes()[..], Some(place))
+            );
             aside.free(place);
         }
-        assert!(aside.is_empty() && !aside.given_up);
+        assert!(aside.is_empty() && aside.left(now).is_none());
+    }
+
+    #[test]
+    fn slow_streams_wait_for_a_few_packets_and_fast_ones_for_ten_milliseconds() {
+        assert_eq!((ahead_max(50e6, 2000), ahead_max(2e6, 500)), (500_000, 20_000));
+        assert_eq!(ahead_max(100e3, 2000), 8000);
     }
 
     #[test]
     fn a_full_window_goes_in_order() {
-        let mut aside = Aside::new(8);
-        for seq in [4, 2, 5, 7] {
-            assert!(!aside.given_up);
-            assert!(aside.put(seq, &seq.to_le_bytes(), 8));
+        let (mut aside, now) = (Aside::new(8), Instant::now());
+        let seqs = (0..WINDOW as u16).map(|n| (n ^ 5) * 2 + 1);
+        for seq in seqs {
+            assert!(aside.takes(&[]) && aside.put(seq, &seq.to_le_bytes(), now));
         }
-        for (next_seq, seq) in [(1, 2u16), (3, 4), (5, 5), (6, 7)] {
-            let place = aside.turn(next_seq).unwrap();
-            assert_eq!(aside.packet(place), seq.to_le_bytes());
+        assert!(!aside.takes(&[]), "they go first");
+        for turn in 0..WINDOW as u16 {
+            let place = aside.turn(turn * 2).unwrap();
+            assert_eq!(aside.packet(place), (turn * 2 + 1).to_le_bytes());
             aside.free(place);
         }
-        assert!(aside.is_empty() && !aside.given_up);
+        assert!(aside.is_empty() && aside.takes(&[]));
     }
 }

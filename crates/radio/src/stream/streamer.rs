@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddrV4;
+use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
 use millstream_link::port::Port;
@@ -14,7 +15,7 @@ use super::expectation::Expectation;
 use super::handshake::{self, StreamPath};
 use super::losses::Losses;
 use super::meta::{RxArgs, RxCounters, RxError, RxEvent};
-use super::reorder::Aside;
+use super::reorder::{Aside, ahead_max};
 use super::tracker::Tracker;
 use crate::channel::RxChannel;
 use crate::convert::{Converter, Wire};
@@ -49,8 +50,9 @@ pub struct RxStreamer {
 
     /// The datagrams lent by the port: the next to look at, and how many there are.
     pub(super) batch: (usize, usize),
-    /// Packets that came before their turn.
+    /// Packets that came before their turn, and how far ahead of it they may be, ticks.
     pub(super) aside: Aside,
+    pub(super) ahead_max: u64,
     /// The packet whose samples are being handed out.
     pub(super) held: Option<Held>,
     /// What to report before any further samples.
@@ -61,6 +63,14 @@ pub struct RxStreamer {
     pub(super) run: Run,
     /// Captures that the device has been told to make after the current one.
     pub(super) chain: VecDeque<Capture>,
+    /// The newest packet was the last of a run, and none but the newest run follows.
+    pub(super) ended: bool,
+    pub(super) run_ended: bool,
+    /// Runs that began, and were stopped before anything of them came: each has an end of its own,
+    /// behind the one of the run before them.
+    pub(super) ends_due: u32,
+    /// How often the stream was set up anew since that came.
+    pub(super) setups: u64,
     /// The time of a start that has not brought its first packet.
     pub(super) awaited: Option<u64>,
     pub(super) recovery: Option<Recovery>,
@@ -98,6 +108,7 @@ pub(super) struct Held {
     pub end: usize,
     /// Time of the next sample.
     pub ticks: Option<u64>,
+    /// What it counts in flow control.
     pub flow_bytes: usize,
     /// The burst is over with this packet.
     pub ends_burst: bool,
@@ -120,6 +131,15 @@ pub(super) struct Pending {
     pub event: RxEvent,
     pub ticks: Option<u64>,
     pub ends_burst: bool,
+    /// What to report next, if anything.
+    pub then: RxEvent,
+}
+
+impl Pending {
+    /// A report with nothing behind it.
+    pub fn new(event: RxEvent, ticks: Option<u64>, ends_burst: bool) -> Self {
+        Self { event, ticks, ends_burst, then: RxEvent::None }
+    }
 }
 
 /// What the device has been asked to do.
@@ -164,11 +184,11 @@ impl RxStreamer {
         args: &RxArgs,
         silence_max: Duration,
     ) -> Result<Self, RadioError> {
-        let samples_per_packet = samples_per_packet(&path, &channel, args);
+        channel.check_usable()?;
+        let samples_per_packet = samples_per_packet(&path, channel.samples_per_word(), args)?;
         let capabilities = port.rx.capabilities();
         let packet_bytes = packet_bytes(&path, samples_per_packet);
         let mut credit = Credit::new(&capabilities, packet_bytes);
-        channel.check_usable()?;
         channel.stop_if_started()?;
         handshake::open(&mut port, &path, &mut credit)?;
         channel.set_samples_per_packet(samples_per_packet)?;
@@ -190,11 +210,16 @@ impl RxStreamer {
             counters: RxCounters::default(),
             batch: (0, 0),
             aside: Aside::new(path.frame_bytes),
+            ahead_max: ahead_max(path.rate_hz, u64::from(samples_per_packet) * TICKS_PER_SAMPLE),
             held: None,
             pending: None,
             failure: None,
             run: Run::Idle,
             chain: VecDeque::with_capacity(RX_CMD_SLOTS as usize + 1),
+            ended: false,
+            run_ended: false,
+            ends_due: 0,
+            setups: 0,
             awaited: None,
             recovery: None,
             in_group: false,
@@ -263,9 +288,8 @@ impl RxStreamer {
         self.run != Run::Idle || self.pending.is_some() || self.failure.is_some()
     }
 
-    /// Stops, discards what is still on its way, and returns the final ledger.
-    ///
-    /// A device that has gone cannot be stopped; the ledger then ends with what had come.
+    /// Stops, takes what is still on its way off the port, and returns the final ledger. It ends
+    /// where the caller did: what came after that is [`Ledger::after_end`], and not lost.
     pub fn finish(mut self) -> Ledger {
         self.end();
         self.ledger.clone()
@@ -273,11 +297,13 @@ impl RxStreamer {
 
     pub(super) fn end(&mut self) {
         let until = Instant::now() + FINISH_TIMEOUT;
+        // What the books say now stays: the rest is taken off the port, and nobody expected it.
+        let mut kept = self.ledger.clone();
+        kept.close();
         let mut alive = self.run == Run::Idle || self.stop().is_ok();
         loop {
             if let Some(held) = self.held {
                 let samples = (held.end - held.at) / SC16_LEN;
-                self.ledger.discard(Cause::Discarded, samples as u64);
                 alive &= self.pass(held, samples).is_ok();
             }
             (self.pending, self.failure) = (None, None);
@@ -291,6 +317,10 @@ impl RxStreamer {
             let _ = self.channel.stop_if_started();
         }
         self.run = Run::Idle;
+        let after = self.ledger.expected.wrapping_sub(kept.expected);
+        self.expectation.add(after.wrapping_neg());
+        kept.after_end = kept.after_end.wrapping_add(after);
+        self.ledger = kept;
     }
 }
 
@@ -329,10 +359,20 @@ fn packet_bytes(path: &StreamPath, samples: u32) -> usize {
 }
 
 /// As many samples as fit the path, or fewer if asked for; whole radio words.
-fn samples_per_packet(path: &StreamPath, channel: &RxChannel, args: &RxArgs) -> u32 {
+pub(super) fn samples_per_packet(
+    path: &StreamPath,
+    word: NonZeroU32,
+    args: &RxArgs,
+) -> Result<u32, RadioError> {
     let room = path.frame_bytes.saturating_sub(packet_bytes(path, 0));
     let most = u32::try_from(room / SC16_LEN).unwrap_or(u32::MAX);
+    if word.get() > most {
+        let reason = format!(
+            "its radio makes {word} samples at a time, and a packet on the way to it carries \
+             {most}: raise the MTU of the path (9000 bytes), or use another device image"
+        );
+        return Err(RadioError::Unusable { address: *path.device.ip(), reason });
+    }
     let wanted = args.samples_per_packet.unwrap_or(most).min(most);
-    let word = channel.samples_per_word();
-    (wanted / word * word).max(word)
+    Ok((wanted / word * word.get()).max(word.get()))
 }

@@ -1,10 +1,13 @@
 //! Order and time: which packet follows, and what is missing when another one comes.
 
-/// Largest jump of time that is believed, ticks (16 days at 200 MHz). Beyond lies nonsense.
+use super::fates::{Fate, Fates, HISTORY};
+
+/// Largest jump of time that is counted in samples, ticks (16 days at 200 MHz). Beyond it a clock
+/// was set.
 const JUMP_TICKS_MAX: u64 = 1 << 48;
 
-/// Packets before the next one whose arrival is remembered, to tell copies from late arrivals.
-const HISTORY: u16 = 128;
+/// Packets that may be lost where a clock is set back; more, and it is an old packet.
+const LOST_AT_JUMP_MAX: u16 = 4096;
 
 /// What the tracker needs to know of a data packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,10 +22,22 @@ pub(super) struct Arrival {
 pub(super) struct Gap {
     /// Packets missing by sequence number.
     pub packets: u64,
-    /// Samples those packets held.
+    /// Samples that the missing packets held.
     pub in_packets: u64,
+    /// Of these, samples of packets that are known to have come damaged.
+    pub damaged: u64,
     /// Samples missing beyond them: the device never sent these.
     pub unsent: u64,
+    /// How far the device's clock jumped where that cannot be counted in samples: backward, or
+    /// very far forward, ticks. 0: it did not.
+    pub jump: i64,
+}
+
+impl Gap {
+    /// Samples missing in all.
+    pub fn samples(&self) -> u64 {
+        self.in_packets.saturating_add(self.unsent)
+    }
 }
 
 /// What a packet is.
@@ -32,12 +47,25 @@ pub(super) enum Verdict {
     Next,
     /// A later one.
     After(Gap),
-    /// One that has been here before.
+    /// One that has been here before, or is too old to tell.
     Duplicate,
-    /// One that was given up.
-    Late,
-    /// One whose time makes no sense.
+    /// One that was given up; whether it had come before, but damaged.
+    Late { damaged: bool },
+    /// One whose time makes no sense, or none before the packet behind it confirms it.
     Nonsense,
+}
+
+/// Whose the damage is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Damage {
+    /// Noted for the gap that the packet will leave.
+    Noted,
+    /// The packet was booked as missing.
+    OfMissing,
+    /// The packet is there: this was a copy of it.
+    OfCopy,
+    /// Its number is nowhere near.
+    Unknown,
 }
 
 /// Follows sequence numbers and time stamps of one stream.
@@ -48,13 +76,18 @@ pub(super) struct Tracker {
     next_seq: u16,
     /// The time at which the next sample is due, once it is known.
     next_ticks: Option<u64>,
-    /// Bit i: packet `next_seq - 1 - i` arrived.
-    seen: u128,
+    /// That time follows from a packet of the current burst.
+    anchored: bool,
+    /// The run has an end that is not known, and another one begins behind it.
+    interrupted: bool,
+    fates: Fates,
     /// Packets that may be missing before the next one by its number, but have been booked: the
     /// end of a burst.
     booked: u16,
     /// The sequence numbers began anew, so they say nothing about what is missing.
     restarted: bool,
+    /// Number and time of the packet that would confirm one whose time made no sense.
+    suspect: Option<(u16, u64)>,
 }
 
 impl Tracker {
@@ -64,20 +97,45 @@ impl Tracker {
             ticks_per_sample,
             next_seq: 0,
             next_ticks: None,
-            seen: 0,
+            anchored: false,
+            interrupted: false,
+            fates: Fates::default(),
             booked: 0,
             restarted: false,
+            suspect: None,
         }
     }
 
     /// A burst begins: at a known time, or whenever its first packet comes.
     pub fn begin(&mut self, ticks: Option<u64>) {
-        self.next_ticks = ticks;
+        (self.next_ticks, self.anchored, self.interrupted) = (ticks, false, false);
+    }
+
+    /// What was missing before is no concern of the bursts that come.
+    pub fn forget(&mut self) {
+        self.fates.clear();
+    }
+
+    /// The device stops somewhere and goes on at a later time; or it has gone on.
+    pub fn set_interrupted(&mut self, interrupted: bool) {
+        self.interrupted = interrupted;
     }
 
     /// The device counts packets from 0 again.
     pub fn restart(&mut self) {
-        (self.next_seq, self.seen, self.booked, self.restarted) = (0, 0, 0, true);
+        (self.next_seq, self.booked, self.restarted) = (0, 0, true);
+        (self.anchored, self.suspect) = (false, None);
+        self.fates.clear();
+    }
+
+    /// Whether the sequence numbers began anew, and none has come since.
+    pub fn has_restarted(&self) -> bool {
+        self.restarted
+    }
+
+    /// Whether a packet of the current burst has come.
+    pub fn has_begun(&self) -> bool {
+        self.anchored
     }
 
     /// The time at which the next sample is due, if it is known.
@@ -103,11 +161,22 @@ impl Tracker {
         self.booked = self.booked.saturating_add(packets.min(0x7FFF) as u16);
     }
 
+    /// Of the so many samples of a lost end, those in packets that came damaged.
+    pub fn damaged_in_end(&self, samples: u64) -> u64 {
+        let packets = samples.div_ceil(self.samples_per_packet).min(0x7FFF);
+        let of = |packet: u64| {
+            let seq = self.next_seq.wrapping_add(packet as u16);
+            let length = self.samples_per_packet.min(samples - packet * self.samples_per_packet);
+            if self.fates.get(seq, self.next_seq) == Fate::Damaged { length } else { 0 }
+        };
+        (0..packets).map(of).sum()
+    }
+
     /// Passes over so many packets with so many samples, which will not come.
     pub fn pass_over(&mut self, packets: u64, samples: u64) {
+        self.fates.miss(self.next_seq, packets.min(0x7FFF) as u16);
         self.next_seq = self.next_seq.wrapping_add(packets as u16);
-        self.seen = self.seen.checked_shl(packets.min(128) as u32).unwrap_or(0);
-        let length = samples * self.ticks_per_sample;
+        let length = samples.wrapping_mul(self.ticks_per_sample);
         self.next_ticks = self.next_ticks.map(|ticks| ticks.wrapping_add(length));
     }
 
@@ -116,88 +185,142 @@ impl Tracker {
         self.next_seq
     }
 
+    /// Packet `seq` came damaged.
+    pub fn damage(&mut self, seq: u16) -> Damage {
+        let ahead = seq.wrapping_sub(self.next_seq);
+        match self.fates.get(seq, self.next_seq) {
+            Fate::Missing => {
+                self.fates.set(seq, self.next_seq, Fate::Damaged);
+                Damage::OfMissing
+            }
+            Fate::Arrived | Fate::Damaged => Damage::OfCopy,
+            Fate::Unknown if ahead < HISTORY => {
+                self.fates.set(seq, self.next_seq, Fate::Damaged);
+                Damage::Noted
+            }
+            Fate::Unknown => Damage::Unknown,
+        }
+    }
+
+    /// The packet behind `arrival` confirms its time, however little sense it makes.
+    pub fn believe(&mut self, arrival: &Arrival) {
+        self.suspect = arrival.ticks.map(|ticks| (arrival.seq, ticks));
+    }
+
     /// Judges a packet. One that is [`Verdict::Next`] or [`Verdict::After`] counts as arrived.
     pub fn judge(&mut self, arrival: &Arrival) -> Verdict {
         let missing = arrival.seq.wrapping_sub(self.next_seq);
-        let verdict = match (arrival.ticks, self.next_ticks) {
-            (Some(ticks), Some(due)) => self.by_time(ticks, due, missing),
-            _ => self.by_sequence(self.unbooked(missing)),
+        let mut verdict = match (arrival.ticks, self.next_ticks) {
+            (Some(ticks), Some(due)) => self.by_time(arrival, ticks.wrapping_sub(due), missing),
+            _ => self.by_sequence(arrival.seq, self.unbooked(missing)),
         };
-        match verdict {
-            Verdict::Next | Verdict::After(_) => self.advance(arrival, missing),
+        match &mut verdict {
+            Verdict::Next => drop(self.advance(arrival, missing, 0)),
+            Verdict::After(gap) => {
+                let damaged = self.advance(arrival, missing, gap.samples());
+                gap.damaged = (damaged * self.samples_per_packet).min(gap.in_packets);
+            }
             // Remembered, so that a second copy is told from a first late arrival.
-            Verdict::Late => self.remember(missing),
-            Verdict::Duplicate | Verdict::Nonsense => {}
+            Verdict::Late { .. } => self.fates.set(arrival.seq, self.next_seq, Fate::Arrived),
+            Verdict::Nonsense => {
+                let length = arrival.samples.wrapping_mul(self.ticks_per_sample);
+                let follows =
+                    |ticks: u64| (arrival.seq.wrapping_add(1), ticks.wrapping_add(length));
+                self.suspect = arrival.ticks.map(follows);
+            }
+            Verdict::Duplicate => {}
         }
         verdict
     }
 
-    fn by_time(&self, ticks: u64, due: u64, missing: u16) -> Verdict {
-        let ahead = ticks.wrapping_sub(due);
+    fn by_time(&self, arrival: &Arrival, ahead: u64, missing: u16) -> Verdict {
+        let lost = self.unbooked(missing);
+        let lost_ticks = u64::from(lost) * self.samples_per_packet * self.ticks_per_sample;
+        // Full packets are missing, and their time is not.
+        let full = self.anchored && !self.interrupted && !self.restarted && missing < 0x8000;
+        let is_short = full && ahead < lost_ticks;
+        let is_behind = ahead > JUMP_TICKS_MAX;
+        if is_short || is_behind {
+            // Anybody can write a time: such a jump is believed when a second packet confirms it.
+            let time = arrival.ticks.map(|ticks| (arrival.seq, ticks));
+            if missing < 0x8000 && time == self.suspect {
+                return self.set_clock(ahead, lost);
+            }
+            let is_near = ahead.wrapping_neg() <= JUMP_TICKS_MAX;
+            return match missing {
+                0 if is_near => self.set_clock(ahead, 0),
+                0 => Verdict::Nonsense,
+                _ if is_short || self.restarted => Verdict::Nonsense,
+                1..=LOST_AT_JUMP_MAX if self.anchored => Verdict::Nonsense,
+                _ => self.older(arrival.seq),
+            };
+        }
         if ahead == 0 {
             return Verdict::Next;
-        }
-        if ahead > JUMP_TICKS_MAX {
-            // Behind. Only a device whose clock was set back sends a new packet with an old time.
-            let behind = ahead.wrapping_neg();
-            return match missing {
-                0 if behind <= JUMP_TICKS_MAX => Verdict::After(Gap::default()),
-                0 => Verdict::Nonsense,
-                _ => self.older(missing),
-            };
         }
         if !ahead.is_multiple_of(self.ticks_per_sample) {
             return Verdict::Nonsense;
         }
-        let (samples, missing) = (ahead / self.ticks_per_sample, self.unbooked(missing));
+        let samples = ahead / self.ticks_per_sample;
         if self.restarted {
             let packets = samples.div_ceil(self.samples_per_packet);
-            return Verdict::After(Gap { packets, in_packets: samples, unsent: 0 });
+            return Verdict::After(Gap { packets, in_packets: samples, ..Gap::default() });
         }
         let packets = samples / self.samples_per_packet;
-        if packets as u16 == missing && samples.is_multiple_of(self.samples_per_packet) {
+        if packets as u16 == lost && samples.is_multiple_of(self.samples_per_packet) {
             // All of it by sequence number too, which goes round every 65 536 packets.
-            return Verdict::After(Gap { packets, in_packets: samples, unsent: 0 });
+            return Verdict::After(Gap { packets, in_packets: samples, ..Gap::default() });
         }
-        let packets = u64::from(missing);
+        if missing.wrapping_neg() <= HISTORY && missing != 0 {
+            // An old packet, of before the clock was set back.
+            return self.older(arrival.seq);
+        }
+        let packets = u64::from(lost);
         let in_packets = samples.min(packets * self.samples_per_packet);
-        Verdict::After(Gap { packets, in_packets, unsent: samples - in_packets })
+        Verdict::After(Gap { packets, in_packets, unsent: samples - in_packets, ..Gap::default() })
     }
 
-    fn by_sequence(&self, missing: u16) -> Verdict {
+    /// A packet whose time says nothing about what is missing: the clock was set.
+    fn set_clock(&self, ahead: u64, lost: u16) -> Verdict {
+        let in_packets = u64::from(lost) * self.samples_per_packet;
+        let jump = ahead.wrapping_sub(in_packets * self.ticks_per_sample) as i64;
+        Verdict::After(Gap { packets: lost.into(), in_packets, jump, ..Gap::default() })
+    }
+
+    fn by_sequence(&self, seq: u16, missing: u16) -> Verdict {
         match missing {
             0 => Verdict::Next,
             _ if self.restarted => Verdict::Next,
             1..0x8000 => {
                 let packets = u64::from(missing);
                 let in_packets = packets * self.samples_per_packet;
-                Verdict::After(Gap { packets, in_packets, unsent: 0 })
+                Verdict::After(Gap { packets, in_packets, ..Gap::default() })
             }
-            _ => self.older(missing),
+            _ => self.older(seq),
         }
     }
 
-    fn older(&self, missing: u16) -> Verdict {
-        let age = missing.wrapping_neg();
-        let seen = (1..=HISTORY).contains(&age) && self.seen >> (age - 1) & 1 == 1;
-        if seen { Verdict::Duplicate } else { Verdict::Late }
-    }
-
-    fn remember(&mut self, missing: u16) {
-        let age = missing.wrapping_neg();
-        if (1..=HISTORY).contains(&age) {
-            self.seen |= 1 << (age - 1);
+    fn older(&self, seq: u16) -> Verdict {
+        match self.fates.get(seq, self.next_seq) {
+            Fate::Missing => Verdict::Late { damaged: false },
+            Fate::Damaged => Verdict::Late { damaged: true },
+            Fate::Arrived | Fate::Unknown => Verdict::Duplicate,
         }
     }
 
-    fn advance(&mut self, arrival: &Arrival, missing: u16) {
-        let steps = u32::from(missing) + 1;
-        self.seen = self.seen.checked_shl(steps).unwrap_or(0) | 1;
+    /// A packet arrived behind so many missing ones with so many samples. How many of these packets
+    /// came damaged.
+    fn advance(&mut self, arrival: &Arrival, missing: u16, samples: u64) -> u64 {
+        let damaged = if missing < 0x8000 { self.fates.miss(self.next_seq, missing) } else { 0 };
+        self.fates.arrive(arrival.seq);
         self.next_seq = arrival.seq.wrapping_add(1);
-        (self.booked, self.restarted) = (0, false);
-        let begin = arrival.ticks.or(self.next_ticks);
-        let length = arrival.samples * self.ticks_per_sample;
+        (self.booked, self.restarted, self.anchored) = (0, false, true);
+        self.suspect = None;
+        let gap = samples.wrapping_mul(self.ticks_per_sample);
+        let begin = arrival.ticks.or(self.next_ticks.map(|due| due.wrapping_add(gap)));
+        let length = arrival.samples.wrapping_mul(self.ticks_per_sample);
         self.next_ticks = begin.map(|ticks| ticks.wrapping_add(length));
+        damaged
     }
 }
 

@@ -15,8 +15,14 @@ fn tracker() -> Tracker {
 }
 
 fn gap(packets: u64, in_packets: u64, unsent: u64) -> Verdict {
-    Verdict::After(Gap { packets, in_packets, unsent })
+    Verdict::After(Gap { packets, in_packets, unsent, ..Gap::default() })
 }
+
+fn jump(packets: u64, jump: i64) -> Verdict {
+    Verdict::After(Gap { packets, in_packets: packets * SPP, jump, ..Gap::default() })
+}
+
+const LATE: Verdict = Verdict::Late { damaged: false };
 
 #[test]
 fn packets_in_order_follow_each_other_past_the_wrap() {
@@ -51,7 +57,8 @@ fn a_jump_of_time_alone_was_never_sent() {
     assert_eq!(tracker.judge(&at(1, 1013)), gap(0, 0, 3));
     // Two packets lost and an overrun between: at most two packets' worth were sent.
     assert_eq!(tracker.judge(&at(4, 1100)), gap(2, 20, 57));
-    // A short packet lost.
+    // The end of a run was lost, which is a short packet.
+    tracker.set_interrupted(true);
     assert_eq!(tracker.judge(&at(6, 1114)), gap(1, 4, 0));
 }
 
@@ -61,7 +68,7 @@ fn copies_and_late_arrivals_are_told_apart() {
     assert_eq!(tracker.judge(&at(2, 1020)), gap(1, 10, 0));
     assert_eq!(tracker.judge(&at(2, 1020)), Verdict::Duplicate);
     assert_eq!(tracker.judge(&at(0, 1000)), Verdict::Duplicate);
-    assert_eq!(tracker.judge(&at(1, 1010)), Verdict::Late);
+    assert_eq!(tracker.judge(&at(1, 1010)), LATE);
     assert_eq!(tracker.judge(&at(1, 1010)), Verdict::Duplicate);
     assert_eq!(tracker.judge(&at(3, 1030)), Verdict::Next);
 }
@@ -82,8 +89,16 @@ fn sequence_numbers_alone_serve_where_there_is_no_time() {
     assert_eq!(tracker.judge(&untimed(0)), Verdict::Next);
     assert_eq!(tracker.judge(&untimed(3)), gap(2, 20, 0));
     assert_eq!(tracker.judge(&untimed(3)), Verdict::Duplicate);
-    assert_eq!(tracker.judge(&untimed(1)), Verdict::Late);
+    assert_eq!(tracker.judge(&untimed(1)), LATE);
     assert_eq!(tracker.judge(&untimed(4)), Verdict::Next);
+}
+
+#[test]
+fn a_packet_without_time_among_those_with_time_takes_its_place() {
+    let mut tracker = tracker();
+    let untimed = Arrival { seq: 3, ticks: None, samples: SPP };
+    assert_eq!(tracker.judge(&untimed), gap(2, 20, 0));
+    assert_eq!(tracker.judge(&at(4, 1040)), Verdict::Next);
 }
 
 #[test]
@@ -101,6 +116,53 @@ fn nonsense_changes_nothing_and_a_clock_set_back_is_followed() {
     assert_eq!(tracker.judge(&at(1, (1 << 62) + 43)), Verdict::Nonsense);
     assert_eq!(tracker.judge(&at(1, 1)), Verdict::Nonsense);
     assert_eq!(tracker.judge(&at(1, (1 << 62) + 4 * SPP)), Verdict::Next);
-    assert_eq!(tracker.judge(&at(2, (1 << 62) - 400)), gap(0, 0, 0));
+    assert_eq!(tracker.judge(&at(2, (1 << 62) - 400)), jump(0, -480));
     assert_eq!(tracker.judge(&at(3, (1 << 62) - 400 + 4 * SPP)), Verdict::Next);
+}
+
+#[test]
+fn a_clock_set_back_where_packets_are_lost_is_believed_at_the_second_packet() {
+    let mut tracker = tracker();
+    assert_eq!(tracker.judge(&at(3, 500)), Verdict::Nonsense, "anybody can write that");
+    assert_eq!(tracker.judge(&at(4, 777)), Verdict::Nonsense, "and this does not confirm it");
+    assert_eq!(tracker.judge(&at(5, 787)), jump(4, 787 - 1050));
+    assert_eq!(tracker.judge(&at(6, 797)), Verdict::Next);
+    // Of before the jump.
+    assert_eq!(tracker.judge(&at(2, 1020)), LATE);
+    assert_eq!(tracker.judge(&at(0, 1000)), Verdict::Duplicate);
+    // Less time than the lost packets have.
+    assert_eq!(tracker.judge(&at(9, 822)), Verdict::Nonsense);
+    tracker.believe(&at(9, 822));
+    assert_eq!(tracker.judge(&at(9, 822)), jump(2, 822 - 827));
+}
+
+#[test]
+fn a_clock_set_far_ahead_is_followed_when_a_second_packet_confirms_it() {
+    let mut tracker = Tracker::new(SPP, 1);
+    tracker.begin(Some(1000));
+    for first in [0u16, 5] {
+        let far = 1 << (50 + first);
+        assert_eq!(tracker.judge(&at(first, far)), Verdict::Nonsense);
+        let Verdict::After(gap) = tracker.judge(&at(first + 1, far + SPP)) else { panic!() };
+        assert_eq!((gap.packets, gap.in_packets, gap.unsent), (1, 10, 0));
+        assert!(gap.jump > 1 << 48, "{gap:?}");
+        for next in 2..5 {
+            let ticks = far + u64::from(next) * SPP;
+            assert_eq!(tracker.judge(&at(first + next, ticks)), Verdict::Next);
+        }
+    }
+}
+
+#[test]
+fn damage_is_remembered_by_number() {
+    let mut tracker = tracker();
+    assert_eq!(tracker.damage(2), Damage::Noted);
+    assert_eq!(tracker.damage(0), Damage::OfCopy);
+    assert_eq!(tracker.damage(30_000), Damage::Unknown);
+    let gap = Gap { packets: 3, damaged: 10, in_packets: 30, ..Gap::default() };
+    assert_eq!(tracker.judge(&at(4, 1040)), Verdict::After(gap));
+    assert_eq!(tracker.damage(1), Damage::OfMissing);
+    assert_eq!(tracker.judge(&at(1, 1010)), Verdict::Late { damaged: true });
+    assert_eq!(tracker.judge(&at(3, 1030)), LATE);
+    assert_eq!(tracker.judge(&at(3, 1030)), Verdict::Duplicate);
 }

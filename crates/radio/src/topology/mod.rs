@@ -5,7 +5,7 @@ mod transact;
 mod walk;
 
 pub use route::{advertise, route_to};
-pub use transact::{Management, TRANSACTION_TIMEOUT};
+pub use transact::{Management, PassedOver, TRANSACTION_TIMEOUT};
 pub use walk::discover;
 
 use millstream_wire::Epid;

@@ -9,6 +9,7 @@ use millstream_wire::stream::{CommandOp, CommandRepr};
 use millstream_wire::{Epid, Width, chdr};
 
 use crate::RadioError;
+use crate::deadline::OpenDeadline;
 use crate::error::io_error;
 
 /// How long one try waits for its reply.
@@ -34,14 +35,61 @@ pub struct Management<'a> {
     seq: u16,
     /// A stream command that came while something else was waited for.
     command: Option<CommandRepr>,
-    /// Packets of the stream that came meanwhile: how many, and what they count in flow control.
-    passed_over: (u64, u64),
+    passed_over: PassedOver,
+    /// No question is asked after this.
+    deadline: Option<OpenDeadline>,
+}
+
+/// Data packets among which a second copy is looked for.
+const REMEMBERED: usize = 64;
+
+/// Packets of a stream that came while something else was waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PassedOver {
+    /// How many.
+    pub packets: u64,
+    /// What they count in flow control, bytes.
+    pub flow_bytes: u64,
+    /// Samples in them, those of second copies left out.
+    pub samples: u64,
+    /// Number and time of the newest packets, and how many there were.
+    recent: [Option<(u16, Option<u64>)>; REMEMBERED],
+    data: usize,
+}
+
+impl Default for PassedOver {
+    fn default() -> Self {
+        let recent = [None; REMEMBERED];
+        Self { packets: 0, flow_bytes: 0, samples: 0, recent, data: 0 }
+    }
+}
+
+impl PassedOver {
+    fn note(&mut self, packet: &chdr::Packet<'_>) {
+        self.packets += 1;
+        self.flow_bytes += packet.flow_len() as u64;
+        if let Ok(data) = chdr::DataRepr::parse(packet) {
+            let identity = Some((data.seq, data.timestamp));
+            if !self.recent.contains(&identity) {
+                self.recent[self.data % REMEMBERED] = identity;
+                self.data += 1;
+                self.samples += (data.payload_len / chdr::SC16_LEN) as u64;
+            }
+        }
+    }
 }
 
 impl<'a> Management<'a> {
     /// Transactions from `port`, whose endpoint is `epid`, with the device's CHDR port.
     pub fn new(port: &'a mut Port, device: SocketAddrV4, width: Width, epid: Epid) -> Self {
-        Self { port, device, width, epid, seq: 0, command: None, passed_over: (0, 0) }
+        let passed_over = PassedOver::default();
+        Self { port, device, width, epid, seq: 0, command: None, passed_over, deadline: None }
+    }
+
+    /// Asks nothing any more after `deadline`.
+    #[must_use]
+    pub fn until(self, deadline: OpenDeadline) -> Self {
+        Self { deadline: Some(deadline), ..self }
     }
 
     /// This host's endpoint.
@@ -60,9 +108,8 @@ impl<'a> Management<'a> {
         Ok(self.command.take())
     }
 
-    /// The packets of a stream to this port that were passed over since the last call: how many,
-    /// and what they count in flow control, bytes.
-    pub fn take_passed_over(&mut self) -> (u64, u64) {
+    /// The packets of a stream to this port that were passed over since the last call.
+    pub fn take_passed_over(&mut self) -> PassedOver {
         std::mem::take(&mut self.passed_over)
     }
 
@@ -100,6 +147,7 @@ impl<'a> Management<'a> {
     fn tries(&mut self, hops: &[&[Op]], tries: u32) -> Result<Option<Vec<Op>>, RadioError> {
         let first_seq = self.seq;
         for _ in 0..tries {
+            self.deadline.map_or(Ok(()), |deadline| deadline.check(*self.device.ip()))?;
             self.send(hops)?;
             let until = Instant::now() + TRANSACTION_TIMEOUT;
             if let Some(answers) = self.reply(first_seq, until)? {
@@ -169,8 +217,7 @@ impl<'a> Management<'a> {
                 let command = CommandRepr::parse(&packet).ok();
                 // An INIT is before all counting.
                 if command.is_none_or(|command| command.op != CommandOp::Init) {
-                    self.passed_over.0 += 1;
-                    self.passed_over.1 += packet.flow_len() as u64;
+                    self.passed_over.note(&packet);
                 }
                 self.command = command.or(self.command);
             }

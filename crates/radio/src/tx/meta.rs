@@ -182,7 +182,7 @@ pub enum TxError {
     /// Neither credit nor control packets come from the device any more.
     #[error(
         "the device at {address} stopped answering: no credit for {silent_ms} ms and no reply to a \
-         register read; {}, then open it again", advice(claim_lost.as_deref())
+         register read; {}", advice(claim_lost.as_deref())
     )]
     DeviceSilent {
         /// The device's CHDR address.

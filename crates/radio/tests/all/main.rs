@@ -1,11 +1,16 @@
-//! The host side of a radio, against the emulated one. One program holds all of these tests: linking is what costs.
+//! The host side of a radio, against the emulated one. One program holds all of these tests:
+//! linking is what costs.
 
 mod block;
+mod clock_jumps;
 mod common;
 mod endings;
+mod fault_mixes;
 mod faults;
 mod find;
 mod hostile;
+mod hostile_registers;
+mod late;
 mod links;
 mod multi;
 mod multi_chain;

@@ -98,7 +98,7 @@ fn a_continuous_stream_ends_when_it_is_stopped() {
 }
 
 #[test]
-fn what_the_consumer_leaves_is_discarded_and_booked() {
+fn what_comes_after_the_consumers_end_is_counted_apart() {
     let (_radio, device) = device(2e6);
     let mut stream = device.rx_stream(RxArgs::new(0)).unwrap();
     stream.start_continuous(None).unwrap();
@@ -106,9 +106,9 @@ fn what_the_consumer_leaves_is_discarded_and_booked() {
     assert_eq!(stream.recv(&mut buffer, PATIENCE).unwrap().samples, 1001);
     assert!(stream.ledger().held > 0);
     let ledger = stream.finish();
-    assert_eq!((ledger.delivered, ledger.held), (1001, 0));
-    assert!(ledger.lost(Cause::Discarded) > 0);
-    assert_eq!(ledger.balance(), Ok(()));
+    assert_eq!((ledger.expected, ledger.delivered, ledger.held), (1001, 1001, 0));
+    assert_eq!((ledger.lost_total(), ledger.balance()), (0, Ok(())));
+    assert!(ledger.after_end > 0);
 }
 
 #[test]

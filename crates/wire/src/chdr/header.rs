@@ -119,6 +119,17 @@ impl Header {
         })
     }
 
+    /// The header of what may be cut off behind it, or wrong: nothing but its first word is looked
+    /// at.
+    ///
+    /// # Errors
+    /// [`Error::Truncated`], [`Error::UnknownPacketType`].
+    #[inline]
+    pub fn peek(bytes: &[u8]) -> Result<Header> {
+        let word = bytes.first_chunk().ok_or(Error::Truncated)?;
+        Header::from_word(u64::from_le_bytes(*word))
+    }
+
     /// Puts a header word together.
     ///
     /// # Errors
@@ -241,6 +252,8 @@ mod tests {
         let word = 0x2A << 58 | 1 << 57 | 4 << 53 | 0x15 << 48 | 0xBEEF_1234_5678;
         assert_eq!(header.to_word(), Ok(word));
         assert_eq!(Header::from_word(word), Ok(header));
+        assert_eq!(Header::peek(&word.to_le_bytes()), Ok(header));
+        assert_eq!(Header::peek(&[0; 7]), Err(Error::Truncated));
         assert_eq!(header.to_string(), "control to 22136 seq 48879 len 4660 vc 42 mdata 21 eob");
     }
 

@@ -166,9 +166,15 @@ mod tests {
         let ledger = LedgerReport {
             expected: 10,
             delivered: 9,
-            lost: [("discarded", 1)].into(),
+            lost: [("network_loss", 1)].into(),
+            after_end: 5,
             balances: true,
         };
+        assert_eq!(
+            ledger.summary(),
+            "10 samples expected = 9 delivered + 1 lost (network_loss 1): balances; 5 arrived \
+             after the end, not counted"
+        );
         let failure = |interrupted, wanted, max_lost| {
             Limits { wanted, max_lost }.failure(interrupted, &ledger, "x.sc16")
         };
@@ -181,7 +187,7 @@ mod tests {
         assert_eq!(failure(false, Some(20), None).as_deref(), Some(short));
         let lost = "x.sc16: 1 samples were lost, and 0 were allowed";
         assert_eq!(failure(false, Some(10), Some(0)).as_deref(), Some(lost));
-        let nothing = LedgerReport { delivered: 0, lost: [("discarded", 10)].into(), ..ledger };
+        let nothing = LedgerReport { delivered: 0, lost: [("network_loss", 10)].into(), ..ledger };
         let limits = Limits { wanted: Some(10), max_lost: None };
         let text = limits.failure(false, &nothing, "x.sc16").unwrap();
         assert!(text.starts_with("no sample came: "), "{text}");

@@ -70,12 +70,13 @@ impl RxGroup {
         }
     }
 
-    /// Remembers the first reason of the next gap, and every lost packet. An overrun outweighs
-    /// lost packets, and a late command both.
+    /// Remembers the first reason of the next gap, and every lost packet. A jump of the clock
+    /// outweighs lost packets, an overrun both, and a late command all of them.
     fn note(&mut self, channel: usize, event: RxEvent) {
         let weight = |event: &RxEvent| match event {
-            RxEvent::LateCommand => 3,
-            RxEvent::Overrun { .. } => 2,
+            RxEvent::LateCommand => 4,
+            RxEvent::Overrun { .. } => 3,
+            RxEvent::ClockJump { .. } => 2,
             RxEvent::SequenceGap { .. } => 1,
             RxEvent::None | RxEvent::Timeout => 0,
         };
@@ -123,7 +124,7 @@ impl RxGroup {
 impl RxStreamer {
     fn next(&mut self) -> Result<Next, RxError> {
         loop {
-            if let Some(pending) = self.pending.take() {
+            if let Some(pending) = self.take_pending() {
                 return Ok(Next::Trouble(pending));
             }
             if let Some(held) = self.held {

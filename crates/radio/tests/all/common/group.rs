@@ -30,10 +30,12 @@ pub fn receive_group(group: &mut RxGroup, most: u64) -> GroupBrought {
         if meta.event != RxEvent::None {
             assert_eq!(meta.samples, 0);
             assert_ne!(meta.event, RxEvent::Timeout, "{brought:?}, {group:?}");
-            if let RxEvent::Overrun { samples } | RxEvent::SequenceGap { samples, .. } = meta.event
-            {
-                brought.missing += samples;
-                due = due.map(|due| due + samples);
+            if meta.event != RxEvent::LateCommand {
+                brought.missing += meta.event.missing();
+                due = due.map(|due: u64| match meta.event {
+                    RxEvent::ClockJump { ticks, .. } => due.wrapping_add(ticks as u64),
+                    event => due + event.missing(),
+                });
                 assert!(meta.time_ticks.is_none() || due.is_none() || meta.time_ticks == due);
             }
             brought.events.push(meta.event);

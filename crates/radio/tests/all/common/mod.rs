@@ -3,8 +3,10 @@
 
 pub mod group;
 mod meddle;
+mod witness;
 
 pub use meddle::{Action, Meddler, is_data};
+pub use witness::{Seen, Whole, Witness, watched};
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -95,9 +97,12 @@ pub fn receive(stream: &mut RxStreamer, most: u64) -> Brought {
             event => {
                 assert_eq!(meta.samples, 0);
                 assert_ne!(event, RxEvent::Timeout, "{brought:?}, {:?}", stream.counters());
-                if let RxEvent::Overrun { samples } | RxEvent::SequenceGap { samples, .. } = event {
-                    brought.missing += samples;
-                    due = due.map(|due| due + samples);
+                if !matches!(event, RxEvent::LateCommand) {
+                    brought.missing += event.missing();
+                    due = due.map(|due: u64| match event {
+                        RxEvent::ClockJump { ticks, .. } => due.wrapping_add(ticks as u64),
+                        _ => due + event.missing(),
+                    });
                     assert!(meta.time_ticks.is_none() || due.is_none() || meta.time_ticks == due);
                 }
                 brought.events.push(event);

@@ -1,0 +1,207 @@
+//! What a gap is booked under, and how it is reported.
+
+use super::meta::RxEvent;
+use super::streamer::{Pending, RxStreamer, TICKS_PER_SAMPLE};
+use super::tracker::{Arrival, Gap};
+use crate::Cause;
+
+/// What was known before a packet came.
+pub(super) struct Before {
+    /// The time that was due.
+    due: Option<u64>,
+    /// The sequence numbers began anew, so they say nothing about what is missing.
+    restarted: bool,
+    /// The packet before it was the last of a run, and none but the newest run follows.
+    ended: bool,
+    run_ended: bool,
+}
+
+impl RxStreamer {
+    /// What is known now.
+    pub(super) fn before(&self) -> Before {
+        Before {
+            due: self.tracker.next_ticks(),
+            restarted: self.tracker.has_restarted(),
+            ended: self.ended,
+            run_ended: self.run_ended,
+        }
+    }
+
+    /// Enters a packet and the gap before it into the ledger, and reports the gap.
+    pub(super) fn book(&mut self, arrival: &Arrival, mut gap: Option<Gap>, before: &Before) {
+        if let Some(gap) = gap.as_mut().filter(|gap| gap.jump != 0 && before.restarted) {
+            // How many more packets were lost there, only the old numbers would say.
+            self.counters.unmeasured_gaps += 1;
+            let more = self.losses.passed_over().saturating_sub(gap.in_packets);
+            gap.in_packets += more;
+            gap.packets = gap.in_packets.div_ceil(self.samples_per_packet.into());
+            gap.jump = gap.jump.wrapping_sub((more * TICKS_PER_SAMPLE) as i64);
+        }
+        self.expectation.arrive(arrival, gap.as_ref(), TICKS_PER_SAMPLE);
+        self.ledger.expected = self.expectation.total();
+        self.ledger.hold(arrival.samples);
+        let jumped = gap.is_some_and(|gap| gap.jump != 0);
+        // The new run comes behind the end of the one before it, whatever the clock did meanwhile;
+        // that end may be among what is missing.
+        let (ended, is_there) = (before.run_ended, gap.is_some());
+        let may = before.restarted || gap.is_some_and(|gap| gap.packets > 0);
+        let recovered = self.recovery.take_if(|recovery| {
+            let over = recovery.is_over(arrival.ticks);
+            (ended && (is_there || over)) || (over && (may || arrival.ticks.is_none()))
+        });
+        if self.recovery.is_none() {
+            self.awaited = None;
+            self.tracker.set_interrupted(false);
+        }
+        if recovered.is_some() {
+            self.ends_due = 0;
+        }
+        let Some(gap) = gap else {
+            self.losses.clear_malformed();
+            if recovered.is_some() {
+                // Without time nobody knows how much is missing.
+                self.counters.unmeasured_gaps += u64::from(arrival.ticks.is_none());
+                self.report_gap(RxEvent::Overrun { samples: 0 }, RxEvent::None, arrival.ticks, 0);
+            }
+            return;
+        };
+        // A device goes on elsewhere behind an end, which may be among what is missing.
+        let restart = recovered.or(self.recovery);
+        let stopped = before.ended || (restart.is_some() && (gap.packets > 0 || before.restarted));
+        let (gap, unknown) = if restart.is_some() { self.split(gap, before) } else { (gap, 0) };
+        let unsent = match restart {
+            Some(restart) if stopped => restart.cause,
+            None if stopped => Cause::DeviceOverrun,
+            _ => Cause::ClockJump,
+        };
+        self.losses.book(&gap, unsent, self.port.rx.queue_drops(), &mut self.ledger);
+        self.ledger.lose(Cause::Unknown, unknown);
+        self.epoch += u64::from(jumped);
+
+        let in_time = gap.unsent.saturating_mul(TICKS_PER_SAMPLE) as i64;
+        let jump = match gap.jump {
+            0 if unsent == Cause::ClockJump && in_time > 0 => {
+                RxEvent::ClockJump { ticks: in_time, samples: gap.unsent }
+            }
+            0 => RxEvent::None,
+            ticks => RxEvent::ClockJump { ticks, samples: 0 },
+        };
+        self.counters.clock_jumps += u64::from(jump != RxEvent::None);
+        let length = if jump == RxEvent::None { 0 } else { gap.jump.wrapping_add(in_time) };
+        if recovered.is_some() || (stopped && in_time > 0) {
+            let in_jump = if jump == RxEvent::None { 0 } else { gap.unsent };
+            let samples = gap.samples().saturating_add(unknown) - in_jump;
+            self.report_gap(RxEvent::Overrun { samples }, jump, arrival.ticks, length);
+        } else if gap.in_packets > 0 || unknown > 0 {
+            let samples = gap.in_packets + unknown;
+            let packets = gap.packets.max(samples.div_ceil(self.samples_per_packet.into()));
+            let event = RxEvent::SequenceGap { packets, samples };
+            self.report_gap(event, jump, arrival.ticks, length);
+        } else {
+            self.report_gap(jump, RxEvent::None, arrival.ticks, 0);
+        }
+    }
+
+    /// Reports a gap, and then perhaps a jump of time of this length, behind which it is `ticks`.
+    fn report_gap(&mut self, event: RxEvent, then: RxEvent, ticks: Option<u64>, length: i64) {
+        let ticks = ticks.map(|ticks| ticks.wrapping_sub(length as u64));
+        self.pending = Some(Pending { then, ..Pending::new(event, ticks, false) });
+    }
+
+    /// Takes the next report.
+    pub(super) fn take_pending(&mut self) -> Option<Pending> {
+        let pending = self.pending.take()?;
+        if pending.then != RxEvent::None {
+            let ticks = match pending.then {
+                RxEvent::ClockJump { ticks: length, .. } => {
+                    pending.ticks.map(|ticks| ticks.wrapping_add(length as u64))
+                }
+                _ => pending.ticks,
+            };
+            self.pending = Some(Pending::new(pending.then, ticks, pending.ends_burst));
+        }
+        Some(pending)
+    }
+
+    /// Divides the gap in front of a run that was started anew into what the device had sent and
+    /// what it never did, and returns besides how many samples may be either.
+    fn split(&self, gap: Gap, before: &Before) -> (Gap, u64) {
+        let samples = gap.samples();
+        if gap.jump != 0 {
+            return (gap, 0);
+        }
+        if let Some(sent) = self.sent_before_overrun(before.due, samples) {
+            let in_packets = sent.min(gap.in_packets);
+            let packets = in_packets.div_ceil(self.samples_per_packet.into());
+            return (Gap { packets, in_packets, unsent: samples - in_packets, ..gap }, 0);
+        }
+        // What comes from the device's store goes on where the lost packets ended, unless these
+        // were no whole packets: then the clock jumped, or the device did not send all.
+        let whole = samples.is_multiple_of(self.samples_per_packet.into());
+        let stored = self.recovery.is_some() && whole && samples <= self.window_samples();
+        if !before.restarted || stored {
+            return (gap, 0);
+        }
+        let in_packets = self.losses.passed_over().min(samples);
+        let unknown = (samples - in_packets).min(self.window_samples());
+        let packets = in_packets.div_ceil(self.samples_per_packet.into());
+        (Gap { packets, in_packets, unsent: samples - in_packets - unknown, ..gap }, unknown)
+    }
+
+    /// Of so many samples that are missing from `due` on, those that the device sent before it
+    /// reported an overrun, if it did.
+    fn sent_before_overrun(&self, due: Option<u64>, missing: u64) -> Option<u64> {
+        let events = self.channel.events();
+        let sent = events.overrun_ticks().wrapping_sub(due?) / TICKS_PER_SAMPLE;
+        (events.overruns() > 0 && sent <= missing).then_some(sent)
+    }
+
+    /// Samples that the device can have sent at most since the newest packet that came: a window of
+    /// credit for each time that the stream was set up.
+    fn window_samples(&self) -> u64 {
+        let packets = self.credit.window_packets().saturating_mul(1 + self.setups);
+        packets.saturating_mul(self.samples_per_packet.into())
+    }
+
+    /// Samples of a finite capture that will not come.
+    pub(super) fn lose_rest(&mut self, samples: u64, cause: Cause) {
+        self.expectation.add(samples);
+        self.ledger.expected = self.expectation.total();
+        self.ledger.lose(cause, samples);
+    }
+
+    /// The last packets of a finite capture are lost, or the device stopped before it sent them.
+    pub(super) fn lose_tail(&mut self, samples: u64) {
+        let spp = u64::from(self.samples_per_packet);
+        let packets = samples.div_ceil(spp);
+        let damaged = self.tracker.damaged_in_end(samples);
+        let mut gap = Gap { packets, damaged, in_packets: samples, ..Gap::default() };
+        let mut unknown = 0;
+        if let Some(sent) = self.sent_before_overrun(self.tracker.next_ticks(), samples) {
+            gap = Gap {
+                packets: sent.div_ceil(spp),
+                in_packets: sent,
+                unsent: samples - sent,
+                ..gap
+            };
+        } else if !self.tracker.has_begun() {
+            // The start may not have been heard, or too late.
+            (gap.in_packets, unknown) = (0, samples);
+        } else if samples > self.window_samples() {
+            unknown = self.window_samples();
+            (gap.in_packets, gap.unsent) = (0, samples - unknown);
+        }
+        let drops = self.port.rx.queue_drops();
+        self.losses.book(&gap, Cause::DeviceOverrun, drops, &mut self.ledger);
+        self.ledger.lose(Cause::Unknown, unknown);
+        self.expectation.add(samples);
+        self.ledger.expected = self.expectation.total();
+        self.tracker.lose_end(packets, samples);
+        let event = if gap.unsent > 0 {
+            RxEvent::Overrun { samples }
+        } else {
+            RxEvent::SequenceGap { packets, samples }
+        };
+        self.end_burst(event);
+    }
+}

@@ -1,0 +1,105 @@
+//! What became of recent packets, by their numbers.
+
+/// Packets behind, and before, the next one that are remembered.
+pub(super) const HISTORY: u16 = 4096;
+
+const SIZE: usize = 2 * HISTORY as usize;
+
+/// What became of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// Nothing is known of it, or nothing any more.
+    Unknown,
+    /// It arrived.
+    Arrived,
+    /// It has been booked as missing.
+    Missing,
+    /// It came, but damaged.
+    Damaged,
+}
+
+/// A memory of packets around the one that is due. Numbers go round every 65 536 packets, so what
+/// lies further away is forgotten.
+#[derive(Debug, Clone)]
+pub(super) struct Fates(Box<[Fate; SIZE]>);
+
+impl Default for Fates {
+    fn default() -> Self {
+        Self(Box::new([Fate::Unknown; SIZE]))
+    }
+}
+
+impl Fates {
+    /// What is known of packet `seq` where `next_seq` is due.
+    pub fn get(&self, seq: u16, next_seq: u16) -> Fate {
+        let age = next_seq.wrapping_sub(seq);
+        let near = age <= HISTORY || age.wrapping_neg() < HISTORY;
+        if near { self.0[slot(seq)] } else { Fate::Unknown }
+    }
+
+    /// Notes what became of a packet that is near, see [`Fates::get`].
+    pub fn set(&mut self, seq: u16, next_seq: u16, fate: Fate) {
+        let age = next_seq.wrapping_sub(seq);
+        if age <= HISTORY || age.wrapping_neg() < HISTORY {
+            self.0[slot(seq)] = fate;
+        }
+    }
+
+    /// Packet `next_seq` is due no more: so many are missing from it on. Of these, so many came
+    /// damaged.
+    pub fn miss(&mut self, next_seq: u16, packets: u16) -> u64 {
+        let mut damaged = 0;
+        for step in 0..packets {
+            let seq = next_seq.wrapping_add(step);
+            self.0[slot(seq.wrapping_add(HISTORY))] = Fate::Unknown;
+            match &mut self.0[slot(seq)] {
+                Fate::Damaged => damaged += 1,
+                fate => *fate = Fate::Missing,
+            }
+        }
+        damaged
+    }
+
+    /// Packet `next_seq` is due no more: it arrived.
+    pub fn arrive(&mut self, next_seq: u16) {
+        self.0[slot(next_seq.wrapping_add(HISTORY))] = Fate::Unknown;
+        self.0[slot(next_seq)] = Fate::Arrived;
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.0.fill(Fate::Unknown);
+    }
+}
+
+fn slot(seq: u16) -> usize {
+    usize::from(seq) % SIZE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_memory_of_packets_goes_round_and_forgets() {
+        let mut fates = Fates::default();
+        let mut next = 65_000u16;
+        fates.set(next.wrapping_add(2), next, Fate::Damaged);
+        assert_eq!(fates.miss(next, 4), 1);
+        next = next.wrapping_add(4);
+        for _ in 0..HISTORY - 3 {
+            fates.arrive(next);
+            next = next.wrapping_add(1);
+        }
+        assert_eq!(fates.get(65_001, next), Fate::Missing);
+        assert_eq!(fates.get(65_002, next), Fate::Damaged);
+        assert_eq!(fates.get(65_004, next), Fate::Arrived);
+        assert_eq!(fates.get(65_000, next), Fate::Unknown, "one too old");
+        for _ in 0..2 * HISTORY {
+            fates.arrive(next);
+            next = next.wrapping_add(1);
+        }
+        assert_eq!(fates.get(next.wrapping_add(5), next), Fate::Unknown);
+        assert_eq!(fates.get(next.wrapping_sub(5), next), Fate::Arrived);
+    }
+}

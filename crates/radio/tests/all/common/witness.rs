@@ -1,0 +1,89 @@
+//! What came by at a place of a port: every data packet, in order.
+
+use std::io;
+use std::net::SocketAddrV4;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use millstream_link::fault::Switch;
+use millstream_link::open;
+use millstream_link::port::{Capabilities, Datagram, PortOptions, PortRx};
+use millstream_radio::OpenPort;
+use millstream_wire::Width;
+use millstream_wire::chdr::{DataRepr, Header, Packet, SC16_LEN};
+
+/// A data packet that came by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    pub seq: u16,
+    /// The rest, where it was whole.
+    pub whole: Option<Whole>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Whole {
+    pub ticks: u64,
+    pub samples: u64,
+    pub eob: bool,
+}
+
+/// The packets that came by, shared with whoever asks.
+#[derive(Debug, Clone, Default)]
+pub struct Witness(Arc<Mutex<Vec<Seen>>>);
+
+impl Witness {
+    /// Takes what was seen so far.
+    pub fn take(&self) -> Vec<Seen> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+
+    fn see(&self, bytes: &[u8]) {
+        let Ok(header) = Header::peek(bytes) else { return };
+        if !header.kind.is_data() {
+            return;
+        }
+        let data = Packet::parse(bytes, Width::W64).and_then(|packet| DataRepr::parse(&packet));
+        let whole = data.ok().map(|data| Whole {
+            ticks: data.timestamp.expect("the radio sends time"),
+            samples: (data.payload_len / SC16_LEN) as u64,
+            eob: data.eob,
+        });
+        self.0.lock().unwrap().push(Seen { seq: header.seq, whole });
+    }
+}
+
+struct Watched(Box<dyn PortRx>, Witness);
+
+impl PortRx for Watched {
+    fn capabilities(&self) -> Capabilities {
+        self.0.capabilities()
+    }
+
+    fn recv_batch(&mut self, timeout: Duration) -> io::Result<usize> {
+        let count = self.0.recv_batch(timeout)?;
+        (0..count).for_each(|index| self.1.see(self.0.datagram(index).payload));
+        Ok(count)
+    }
+
+    fn datagram(&self, index: usize) -> Datagram<'_> {
+        self.0.datagram(index)
+    }
+
+    fn queue_drops(&self) -> u64 {
+        self.0.queue_drops()
+    }
+}
+
+/// Ports with faults in both directions, and a witness on either side of those that strike what
+/// the radio sends.
+pub fn watched(sent: &Witness, arrived: &Witness, received: &Switch, given: &Switch) -> OpenPort {
+    let (sent, arrived) = (sent.clone(), arrived.clone());
+    let (received, given) = (received.clone(), given.clone());
+    Arc::new(move |bind: SocketAddrV4, options: &PortOptions| {
+        let mut port = open("udp", bind, options)?;
+        port.rx = received.wrap_rx(Box::new(Watched(port.rx, sent.clone())));
+        port.rx = Box::new(Watched(port.rx, arrived.clone()));
+        port.tx = given.wrap_tx(port.tx);
+        Ok(port)
+    })
+}

@@ -1,0 +1,309 @@
+//! Receive streams through drawn mixes of faults: what the caller got, what the ledger says and
+//! what really happened are compared packet by packet.
+
+use std::time::{Duration, Instant};
+
+mod mix;
+
+use mix::{Draw, Mix};
+
+use crate::common::{PATIENCE, SPP, Seen, Whole, Witness, args, radio, watched};
+use millstream_emulator::{CounterSnapshot, RadioConfig, RunningRadio};
+use millstream_link::fault::{Rule, RuleId, Switch};
+use millstream_radio::{Cause, Device, Ledger, RxCounters, RxEvent, RxStreamer};
+
+/// How many mixes are tried; `MILLSTREAM_FAULT_MIXES` asks for another number.
+const MIXES: u64 = 100;
+
+const RATE_HZ: f64 = 2e6;
+
+/// A radio, and what can go wrong with its packets.
+struct Rig {
+    radio: RunningRadio,
+    device: Device,
+    sent: Witness,
+    arrived: Witness,
+    received: Switch,
+    given: Switch,
+}
+
+impl Rig {
+    fn new() -> Self {
+        let began = Instant::now();
+        let switch = || Switch::new(move || began.elapsed().as_nanos() as u64);
+        let (received, given) = (switch(), switch());
+        let (sent, arrived) = (Witness::default(), Witness::default());
+        // 66 ms: some stalls overflow it, others do not.
+        let (radio, mut args_of) =
+            radio(RadioConfig { rx_buffer_samples: 1 << 17, ..RadioConfig::default() });
+        args_of.silence_max = Duration::from_millis(300);
+        args_of.open_port = Some(watched(&sent, &arrived, &received, &given));
+        let mut device = Device::open(args_of).unwrap();
+        device.set_rate(RATE_HZ).unwrap();
+        // Far from 0, whatever its clock will do.
+        device.set_time_now(1 << 40).unwrap();
+        Self { radio, device, sent, arrived, received, given }
+    }
+
+    /// Waits until the faults of the device have struck, and its clock is what they made of it.
+    fn settle(&self) {
+        let until = Instant::now() + PATIENCE;
+        while self.radio.faults().list().iter().any(|fault| !fault.done) {
+            assert!(Instant::now() < until, "{:?}", self.radio.faults().list());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // The management side does its part before it answers the second of two questions.
+        for _ in 0..2 {
+            self.device.time_ticks().unwrap();
+        }
+    }
+
+    /// Runs a mix.
+    fn run(&self, mix: Mix) -> Outcome {
+        let mut stream = self.device.rx_stream(args().with_recv_queue_bytes(512 << 10)).unwrap();
+        let before = self.radio.counters();
+        (self.sent.take(), self.arrived.take());
+        let mut taken = Taken::default();
+        let Mix { received, given, mut device, finite, .. } = mix;
+        let add = |switch: &Switch, rules: Vec<Rule>| -> Vec<RuleId> {
+            rules.into_iter().map(|rule| switch.add(rule).unwrap()).collect()
+        };
+        let rules;
+        if let Some(samples) = finite {
+            stream.start_finite(samples, None).unwrap();
+            rules = (add(&self.received, received), add(&self.given, given));
+            taken.receive(&mut stream, |stream| stream.is_running());
+        } else {
+            stream.start_continuous(None).unwrap();
+            taken.receive(&mut stream, |stream| stream.ledger().delivered < 10 * SPP);
+            rules = (add(&self.received, received), add(&self.given, given));
+            device.sort();
+            for (after, text) in device {
+                let goal = 10 * SPP + after;
+                taken.receive(&mut stream, |stream| stream.ledger().delivered < goal);
+                self.radio.faults().add(&text).unwrap();
+            }
+            self.settle();
+            let goal = stream.ledger().delivered + 80 * SPP;
+            taken.receive(&mut stream, |stream| stream.ledger().delivered < goal);
+        }
+        for (switch, rules) in [(&self.received, rules.0), (&self.given, rules.1)] {
+            for rule in rules {
+                switch.remove(rule);
+            }
+        }
+        if finite.is_none() {
+            let goal = stream.ledger().delivered + 80 * SPP;
+            taken.receive(&mut stream, |stream| stream.ledger().delivered < goal);
+            stream.stop().unwrap();
+            taken.receive(&mut stream, RxStreamer::is_running);
+        }
+        self.radio.faults().clear();
+        let counters = *stream.counters();
+        let drops = stream.queue_drops();
+        let ledger = stream.finish();
+        let (sent, arrived) = (self.sent.take(), self.arrived.take());
+        // The radio counts a packet just behind its sending.
+        let until = Instant::now() + PATIENCE;
+        let counted = || self.radio.counters().rx_packets - before.rx_packets;
+        while counted() < sent.len() as u64 && Instant::now() < until {
+            std::thread::yield_now();
+        }
+        let after = self.radio.counters();
+        Outcome { taken, sent, arrived, ledger, counters, drops, before, after }
+    }
+}
+
+/// What the caller got: stretches of contiguous time, and what is missing by the events.
+#[derive(Debug, Default)]
+struct Taken {
+    runs: Vec<(u64, u64)>,
+    missing: u64,
+    due: Option<u64>,
+}
+
+impl Taken {
+    /// Receives while `more`; every sample holds the time that the stream says it has.
+    fn receive(&mut self, stream: &mut RxStreamer, more: impl Fn(&RxStreamer) -> bool) {
+        let mut block = vec![[0i16; 2]; 4099];
+        let until = Instant::now() + 3 * PATIENCE;
+        while more(stream) {
+            assert!(
+                Instant::now() < until,
+                "it hangs: {:?} {}",
+                stream.counters(),
+                stream.ledger()
+            );
+            let meta = stream.recv_sc16(&mut block, Duration::from_millis(20)).unwrap();
+            stream.ledger().balance().unwrap();
+            self.missing += meta.event.missing();
+            if !matches!(meta.event, RxEvent::None | RxEvent::Timeout) {
+                println!("  {:?} then {:?}", meta.event, meta.time_ticks);
+            }
+            if let Some(due) = &mut self.due {
+                *due = match meta.event {
+                    RxEvent::ClockJump { ticks, .. } => due.wrapping_add(ticks as u64),
+                    event => *due + event.missing(),
+                };
+            }
+            let Some(ticks) = meta.time_ticks.filter(|_| meta.samples > 0) else { continue };
+            assert_eq!(ticks, self.due.unwrap_or(ticks), "the events tell how time goes on");
+            for (at, [low, high]) in (ticks..).zip(&block[..meta.samples]) {
+                let ramp = u32::from(*high as u16) << 16 | u32::from(*low as u16);
+                assert_eq!(ramp, at as u32, "a sample of another time");
+            }
+            let end = ticks + meta.samples as u64;
+            self.due = Some(end);
+            match self.runs.last_mut() {
+                Some((from, samples)) if *from + *samples == ticks => *samples += end - ticks,
+                _ => self.runs.push((ticks, end - ticks)),
+            }
+        }
+    }
+}
+
+struct Outcome {
+    taken: Taken,
+    sent: Vec<Seen>,
+    arrived: Vec<Seen>,
+    ledger: Ledger,
+    counters: RxCounters,
+    drops: u64,
+    before: CounterSnapshot,
+    after: CounterSnapshot,
+}
+
+/// What really became of the samples.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Truth {
+    delivered: u64,
+    lost: u64,
+    damaged: u64,
+    late: u64,
+    overrun: u64,
+    jumped: u64,
+    /// How far its clock was set back.
+    set_back: u64,
+}
+
+impl Outcome {
+    /// Follows every packet that the radio sent.
+    fn truth(&self) -> Truth {
+        let mut truth = Truth::default();
+        let mut runs = self.taken.runs.iter().copied();
+        let mut run = runs.next();
+        let mut before: Option<Whole> = None;
+        // How the clock went on since the newest packet that was handed out, and past an end.
+        let (mut hops, mut stopped) = (0i64, false);
+        for seen in &self.sent {
+            let packet = seen.whole.expect("nothing damages packets before the faults do");
+            let Whole { ticks, samples, .. } = packet;
+            if let Some(before) = before {
+                let ahead = ticks.wrapping_sub(before.ticks + before.samples);
+                hops = hops.wrapping_add(ahead as i64);
+                stopped |= before.eob;
+            }
+            before = Some(packet);
+            match &mut run {
+                Some((from, left)) if *from == ticks => {
+                    assert!(*left >= samples, "packets are handed out whole");
+                    let way = match (hops < 0, stopped) {
+                        (true, _) => &mut truth.set_back,
+                        (false, true) => &mut truth.overrun,
+                        (false, false) => &mut truth.jumped,
+                    };
+                    *way += hops.unsigned_abs();
+                    (hops, stopped) = (0, false);
+                    truth.delivered += samples;
+                    (*from, *left) = (*from + samples, *left - samples);
+                    if *left == 0 {
+                        run = runs.next();
+                    }
+                    continue;
+                }
+                _ => {}
+            }
+            let came = |whole| self.arrived.contains(&Seen { seq: seen.seq, whole });
+            let fate = if came(seen.whole) {
+                &mut truth.late
+            } else if came(None) {
+                &mut truth.damaged
+            } else {
+                &mut truth.lost
+            };
+            *fate += samples;
+        }
+        assert_eq!(run, None, "all that was handed out was sent, in this order");
+        truth
+    }
+
+    fn check(&self) {
+        let Self { ledger, counters, before, after, .. } = self;
+        let lost = |cause| ledger.lost(cause);
+        assert_eq!(self.drops, 0, "the credit keeps the queue from overflowing");
+        assert_eq!(after.rx_packets - before.rx_packets, self.sent.len() as u64);
+        let truth = self.truth();
+        println!("  {truth:?}");
+        assert_eq!(ledger.balance(), Ok(()));
+        assert_eq!((ledger.held, ledger.delivered), (0, truth.delivered));
+        assert_eq!(ledger.lost_total(), self.taken.missing, "the events say what is missing");
+
+        // A packet whose time a clock had made senseless until another confirmed it.
+        let suspects = lost(Cause::Malformed).wrapping_sub(truth.damaged);
+        let (late, jumped) = (lost(Cause::Late), lost(Cause::ClockJump));
+        let (network, overrun) = (lost(Cause::NetworkLoss), lost(Cause::DeviceOverrun));
+        let unknown = lost(Cause::Unknown);
+        if counters.stalls == 0 {
+            // With losses around a jump, more than one.
+            assert!(suspects <= counters.clock_jumps * 8 * SPP, "malformed");
+            let booked = [late + suspects, jumped, network, overrun, unknown];
+            let really = [truth.late, truth.jumped, truth.lost, truth.overrun, 0];
+            assert_eq!(booked, really, "late, clock_jump, network_loss, device_overrun, unknown");
+            assert_eq!((counters.unmeasured_gaps, counters.late * SPP >= late), (0, true));
+        } else {
+            // The numbers began anew: what cannot be told apart by time is unknown, and the last
+            // packet before that is of unknown length if it was lost. What came of it after that is
+            // not known again. While nothing came, a clock that was set back hides as much.
+            let slack = counters.stalls * SPP;
+            assert!(late <= truth.late, "late");
+            assert!(network + late <= truth.lost + truth.late + slack, "network_loss");
+            // Until a stopped device goes on, nobody sees its clock jump.
+            assert!(overrun <= truth.overrun + truth.jumped + slack, "device_overrun");
+            assert!(jumped <= truth.jumped + slack, "clock_jump");
+            let really = truth.late + truth.damaged + truth.lost + truth.overrun + truth.jumped;
+            let booked = ledger.lost_total();
+            let known = counters.unmeasured_gaps == 0;
+            assert!(booked <= really, "more than really: {booked} of {really}");
+            assert!(!known || booked + truth.set_back >= really, "less: {booked} of {really}");
+        }
+        assert_eq!(lost(Cause::HostQueueDrop) + lost(Cause::LateCommand), 0);
+        assert_eq!(lost(Cause::Alignment) + lost(Cause::ConsumerFull), 0);
+
+        // No cause says what the radio's own counters do not.
+        let overruns = after.rx_overruns - before.rx_overruns;
+        assert!(overrun == 0 || overruns + counters.stalls > 0, "{overruns} overruns");
+        assert!(counters.overruns <= overruns + counters.stalls, "{overruns} overruns");
+        assert_eq!(after.rx_status_invalid, before.rx_status_invalid);
+    }
+}
+
+#[test]
+fn mixes_of_faults_leave_every_packet_under_its_cause() {
+    let asked = |name| std::env::var(name).ok().map(|text: String| text.parse::<u64>().unwrap());
+    let mixes = asked("MILLSTREAM_FAULT_MIXES").unwrap_or(MIXES);
+    let first = asked("MILLSTREAM_FAULT_SEED").unwrap_or_else(|| {
+        std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64 & 0xFFFF_FFFF_0000
+    });
+    let rig = Rig::new();
+    for seed in first..first + mixes {
+        let mix = Mix::draw(&mut Draw(seed));
+        // Shown when it fails.
+        println!(
+            "MILLSTREAM_FAULT_MIXES=1 MILLSTREAM_FAULT_SEED={seed}: {:?}, {:?}",
+            mix.finite, mix.told
+        );
+        let outcome = rig.run(mix);
+        println!("  {:?}\n{}", outcome.counters, outcome.ledger);
+        outcome.check();
+    }
+}

@@ -1,0 +1,149 @@
+//! Mixes of faults, drawn from a seed.
+
+use millstream_link::fault::{Effect, Rule, Select};
+
+use crate::common::SPP;
+
+/// SplitMix64.
+pub struct Draw(pub u64);
+
+impl Draw {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn range(&mut self, from: u64, to: u64) -> u64 {
+        from + self.next() % (to - from)
+    }
+
+    /// From a half to all of `most`, evenly in its logarithm below that.
+    fn chance(&mut self, most: f64) -> f64 {
+        most * 0.5f64.powf(self.range(0, 500) as f64 / 100.0)
+    }
+
+    fn select(&mut self, most: f64) -> Select {
+        let (probability, seed) = (self.chance(most), self.next());
+        Select { probability, seed, ..Select::default() }
+    }
+}
+
+/// Packet type, bits 55 to 53 of the header.
+fn kind(packet: &[u8]) -> u8 {
+    packet.get(6).map_or(0, |byte| byte >> 5)
+}
+
+const STATUS: u8 = 1;
+const COMMAND: u8 = 2;
+const CONTROL: u8 = 4;
+const TIMED_DATA: u8 = 7;
+
+/// What goes wrong in a mix.
+pub struct Mix {
+    /// Rules for what the radio sends, and for what it is sent.
+    pub received: Vec<Rule>,
+    pub given: Vec<Rule>,
+    /// Faults of the device, and how many samples come before each.
+    pub device: Vec<(u64, String)>,
+    pub told: Vec<String>,
+    /// How long the capture is; without an end where none.
+    pub finite: Option<u64>,
+}
+
+impl Mix {
+    pub fn draw(draw: &mut Draw) -> Self {
+        let (received, given, device) = (Vec::new(), Vec::new(), Vec::new());
+        let mut mix = Self { received, given, device, told: Vec::new(), finite: None };
+        if draw.range(0, 4) == 0 {
+            mix.finite = Some(draw.range(1, 200) * SPP - draw.range(0, SPP));
+        }
+        for _ in 0..draw.range(1, 6) {
+            match draw.range(0, 16) {
+                0..6 => mix.data(draw),
+                6 => mix.credit(draw),
+                7 => mix.resync(draw),
+                8 => mix.control(draw),
+                9 => mix.cut(draw),
+                _ if mix.finite.is_none() => mix.device(draw),
+                _ => mix.data(draw),
+            }
+        }
+        mix
+    }
+
+    fn rule(&mut self, received: bool, of: u8, effect: Effect, select: Select) {
+        let way = if received { "received" } else { "given" };
+        self.told.push(format!("{way} {of} {effect:?} p={}", select.probability));
+        let rule = Rule::new(move |bytes| kind(bytes) == of, effect).select(select);
+        if received { self.received.push(rule) } else { self.given.push(rule) }
+    }
+
+    fn data(&mut self, draw: &mut Draw) {
+        let effect = match draw.range(0, 5) {
+            0 => Effect::Lose,
+            1 => Effect::Duplicate { copies: draw.range(1, 4) as u32 },
+            2 => Effect::Reorder { datagrams: draw.range(1, 60) as u32 },
+            3 => Effect::Delay { ns: draw.range(100_000, 25_000_000) },
+            _ => Effect::Truncate { bytes: draw.range(8, 400) as usize },
+        };
+        let select = draw.select(0.3);
+        self.rule(true, TIMED_DATA, effect, select);
+    }
+
+    /// Nothing of the stream comes for some packets, perhaps for more than the credit.
+    fn cut(&mut self, draw: &mut Draw) {
+        let (skip, count) = (draw.range(0, 100), Some(draw.range(20, 600)));
+        self.told.push(format!("cut {count:?}"));
+        self.rule(true, TIMED_DATA, Effect::Lose, Select { skip, count, ..Select::default() });
+        let select = Select { count: Some(draw.range(1, 4)), ..Select::default() };
+        self.rule(true, COMMAND, Effect::Lose, select);
+    }
+
+    fn credit(&mut self, draw: &mut Draw) {
+        let effect = match draw.range(0, 5) {
+            0 => Effect::Lose,
+            1 => Effect::Duplicate { copies: 2 },
+            2 => Effect::Reorder { datagrams: 3 },
+            3 => Effect::Delay { ns: draw.range(100_000, 5_000_000) },
+            _ => Effect::Truncate { bytes: draw.range(0, 40) as usize },
+        };
+        let select = draw.select(0.6);
+        self.rule(false, STATUS, effect, select);
+    }
+
+    fn resync(&mut self, draw: &mut Draw) {
+        let effect = match draw.range(0, 4) {
+            0 => Effect::Lose,
+            1 => Effect::Duplicate { copies: 1 },
+            2 => Effect::Reorder { datagrams: 1 },
+            _ => Effect::Delay { ns: draw.range(100_000, 5_000_000) },
+        };
+        let select = draw.select(0.6);
+        self.rule(true, COMMAND, effect, select);
+    }
+
+    fn control(&mut self, draw: &mut Draw) {
+        let received = draw.range(0, 2) == 0;
+        let effect = match draw.range(0, 3) {
+            0 => Effect::Lose,
+            1 if received => Effect::Duplicate { copies: 1 },
+            _ => Effect::Delay { ns: draw.range(100_000, 5_000_000) },
+        };
+        let select = draw.select(0.05);
+        self.rule(received, CONTROL, effect, select);
+    }
+
+    fn device(&mut self, draw: &mut Draw) {
+        let after = draw.range(1, 120) * SPP;
+        let text = match draw.range(0, 3) {
+            // No whole packets, so that no two packets have the same time.
+            0 => format!("clock_jump ticks={}", draw.range(1, 2000) * SPP + 7),
+            1 => format!("clock_jump ticks=-{}", draw.range(1, 2000) * SPP + 11),
+            _ => format!("stall ms={}", draw.range(5, 120)),
+        };
+        self.told.push(format!("{text} behind {after}"));
+        self.device.push((after, text));
+    }
+}

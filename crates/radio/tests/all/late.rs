@@ -1,0 +1,74 @@
+//! Packets that come late: in order if that is soon, and not called lost if it is not.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::common::{SPP, args, patient, radio, receive};
+use millstream_link::fault::{Effect, Rule, Select, Switch};
+use millstream_link::open;
+use millstream_radio::{Cause, Device};
+
+/// A stream over a path with this fault on its data packets.
+fn through(effect: Effect, every: u64, count: u64) -> (millstream_emulator::RunningRadio, Device) {
+    let began = Instant::now();
+    let switch = Switch::new(move || began.elapsed().as_nanos() as u64);
+    let rule = Rule::new(crate::common::is_data, effect);
+    switch
+        .add(rule.select(Select { every, count: Some(count), skip: 20, ..Select::default() }))
+        .unwrap();
+    let (radio, mut args_of) = radio(patient());
+    args_of.open_port = Some(Arc::new(move |bind, options| {
+        let mut port = open("udp", bind, options)?;
+        port.rx = switch.wrap_rx(port.rx);
+        Ok(port)
+    }));
+    let mut device = Device::open(args_of).unwrap();
+    device.set_rate(2e6).unwrap();
+    (radio, device)
+}
+
+#[test]
+fn packets_that_three_or_twenty_overtake_are_put_in_order() {
+    for datagrams in [3, 20] {
+        let (_radio, device) = through(Effect::Reorder { datagrams }, 30, 32);
+        let mut stream = device.rx_stream(args()).unwrap();
+        stream.start_finite(1000 * SPP, None).unwrap();
+        let brought = receive(&mut stream, u64::MAX);
+        let counters = *stream.counters();
+        assert_eq!((brought.samples, brought.missing), (1000 * SPP, 0), "{counters:?}");
+        assert!(counters.reordered >= 32 && counters.late == 0, "{counters:?}");
+        assert_eq!(stream.finish().lost_total(), 0);
+    }
+}
+
+#[test]
+fn packets_that_come_three_milliseconds_late_are_not_lost_on_the_way() {
+    let (_radio, device) = through(Effect::Delay { ns: 3_000_000 }, 30, 32);
+    let mut stream = device.rx_stream(args()).unwrap();
+    stream.start_continuous(None).unwrap();
+    let mut missing = receive(&mut stream, 1000 * SPP).missing;
+    // Put in order, unless this machine let the radio wait and then got a hundred at once.
+    while stream.ledger().lost(Cause::NetworkLoss) > 0 {
+        missing += receive(&mut stream, SPP).missing;
+    }
+    let counters = *stream.counters();
+    let ledger = stream.finish();
+    assert_eq!((ledger.lost(Cause::Late), ledger.lost_total()), (missing, missing));
+    assert!(counters.reordered >= 32 && counters.late * SPP == missing, "{counters:?}");
+}
+
+#[test]
+fn packets_that_come_too_late_were_not_lost_on_the_way() {
+    let (_radio, device) = through(Effect::Delay { ns: 60_000_000 }, 50, 20);
+    let mut stream = device.rx_stream(args()).unwrap();
+    stream.start_continuous(None).unwrap();
+    let mut brought = receive(&mut stream, 1000 * SPP);
+    // The last of them comes, too.
+    while stream.ledger().lost(Cause::NetworkLoss) > 0 {
+        brought.missing += receive(&mut stream, SPP).missing;
+    }
+    let counters = *stream.counters();
+    let ledger = stream.finish();
+    assert_eq!((ledger.lost(Cause::Late), ledger.lost_total()), (brought.missing, brought.missing));
+    assert!(counters.late >= 15 && counters.late * SPP >= brought.missing, "{counters:?}");
+}
