@@ -3,6 +3,7 @@
 
 pub mod group;
 mod meddle;
+pub mod played;
 
 pub use meddle::{Action, Meddler, is_data};
 
