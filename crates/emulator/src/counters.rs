@@ -133,7 +133,7 @@ counters! {
     /// Payload bytes of them. Every sample is transmitted, waiting, late, skipped, flushed or lost
     /// to an overflow, and counted so below.
     tx_bytes,
-    /// Gaps in the transmit sequence numbers.
+    /// Gaps in the sequence numbers of transmit packets and stream commands.
     tx_sequence_errors,
     /// Samples transmitted.
     tx_samples,

@@ -64,6 +64,6 @@ pub use stream::{
     GroupMetadata, RxArgs, RxCounters, RxError, RxEvent, RxGroup, RxMetadata, RxStreamer,
 };
 pub use tx::{
-    TxArgs, TxCause, TxCounters, TxError, TxEvent, TxGroup, TxLedger, TxMetadata, TxSent,
-    TxStreamer,
+    TxArgs, TxCause, TxCounters, TxError, TxEvent, TxGroup, TxLedger, TxMetadata, TxRepeated,
+    TxSent, TxStreamer, TxUnknown,
 };

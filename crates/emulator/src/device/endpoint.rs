@@ -6,7 +6,7 @@ use super::tx_fifo::TxFifo;
 use millstream_wire::Epid;
 use millstream_wire::mgmt::{Node, NodeInfo};
 use millstream_wire::regs::sep;
-use millstream_wire::stream::{CommandRepr, Status, StatusRepr};
+use millstream_wire::stream::{CommandRepr, SequenceGap, Status, StatusRepr};
 
 /// A packet source and sink behind a crossbar port. Each channel of the radio has one.
 #[derive(Debug)]
@@ -48,6 +48,11 @@ impl Endpoint {
     /// The status of the stream towards it, to send now.
     pub fn report(&mut self, status: Status) -> StatusRepr {
         self.input.report(self.epid, status)
+    }
+
+    /// The status about a gap in that stream, to send now.
+    pub fn report_gap(&mut self, gap: SequenceGap) -> StatusRepr {
+        self.input.report_gap(self.epid, gap)
     }
 
     /// Whether control packets end here.

@@ -2,7 +2,8 @@
 
 use super::endpoint::Window;
 use millstream_wire::Epid;
-use millstream_wire::stream::{CommandOp, CommandRepr, Status, StatusRepr};
+use millstream_wire::chdr::PacketType;
+use millstream_wire::stream::{CommandOp, CommandRepr, SequenceGap, Status, StatusRepr};
 
 /// The receiving half of a stream endpoint: sequence numbers as packets come, credit as they leave.
 ///
@@ -24,6 +25,8 @@ pub(crate) struct InStream {
     reported_bytes: u64,
     reported_packets: u64,
     next_seq: u16,
+    /// Any number will do for the first command behind INIT.
+    next_command_seq: Option<u16>,
     status_seq: u16,
 }
 
@@ -56,19 +59,29 @@ impl InStream {
     /// A stream begins with INIT, which has come.
     pub fn begin(&mut self) {
         self.begun = true;
-        self.next_seq = 0;
+        (self.next_seq, self.next_command_seq) = (0, None);
     }
 
-    /// Whether no packet is missing before a data packet of this number.
-    pub fn is_next(&self, seq: u16) -> bool {
-        seq == self.next_seq
+    /// Whether a data packet of this number does not follow the last one.
+    pub fn gap(&self, kind: PacketType, seq: u16) -> Option<SequenceGap> {
+        let expected = self.next_seq;
+        (seq != expected).then_some(SequenceGap { kind, expected, actual: seq })
     }
 
-    /// A data packet has come; whether packets before it are missing.
-    pub fn arrive(&mut self, seq: u16) -> bool {
-        let gap = !self.is_next(seq);
+    /// Whether a stream command of this number does not follow the last one.
+    pub fn command_gap(&self, seq: u16) -> Option<SequenceGap> {
+        let expected = self.next_command_seq.filter(|&expected| seq != expected)?;
+        Some(SequenceGap { kind: PacketType::StreamCommand, expected, actual: seq })
+    }
+
+    /// A data packet has gone into the buffer.
+    pub fn arrive(&mut self, seq: u16) {
         self.next_seq = seq.wrapping_add(1);
-        gap
+    }
+
+    /// A stream command but INIT has gone into the buffer.
+    pub fn arrive_command(&mut self, seq: u16) {
+        self.next_command_seq = Some(seq.wrapping_add(1));
     }
 
     /// A data packet of `flow_bytes` leaves the buffer.
@@ -137,6 +150,11 @@ impl InStream {
             buffer_info: 0,
             error_info: 0,
         }
+    }
+
+    /// The status to send about a gap.
+    pub fn report_gap(&mut self, own: Epid, gap: SequenceGap) -> StatusRepr {
+        StatusRepr { error_info: gap.to_info(), ..self.report(own, Status::SequenceError) }
     }
 }
 
@@ -209,10 +227,29 @@ mod tests {
     #[test]
     fn a_gap_is_seen_once_when_packets_come() {
         let mut stream = begun(1 << 30, 0);
-        let gaps: Vec<_> = [0, 1, 5, 6, 65_535, 0].map(|seq| stream.arrive(seq)).into();
-        assert_eq!(gaps, [false, false, true, false, true, false]);
+        let mut gap = |seq| {
+            let gap = stream.gap(PacketType::Data, seq).map(|gap| (gap.expected, gap.actual));
+            stream.arrive(seq);
+            gap
+        };
+        let gaps = [0, 1, 5, 6, 5, 6, 65_535, 0].map(&mut gap);
+        let at = |expected, actual| Some((expected, actual));
+        assert_eq!(gaps[..4], [None, None, at(2, 5), None]);
+        assert_eq!(gaps[4..], [at(7, 5), None, at(7, 65_535), None]);
         stream.begin();
-        assert!(!stream.arrive(0), "a new stream counts from 0");
+        assert_eq!(stream.gap(PacketType::Data, 0), None, "a new stream counts from 0");
+    }
+
+    #[test]
+    fn commands_are_numbered_apart_and_the_first_may_have_any_number() {
+        let mut stream = begun(1 << 30, 0);
+        let mut gap = |seq| {
+            let gap = stream.command_gap(seq).map(|gap| (gap.kind, gap.expected, gap.actual));
+            stream.arrive_command(seq);
+            gap
+        };
+        let kind = PacketType::StreamCommand;
+        assert_eq!([7, 8, 10].map(&mut gap), [None, None, Some((kind, 9, 10))]);
     }
 
     #[test]

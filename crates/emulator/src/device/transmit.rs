@@ -82,12 +82,14 @@ impl Device {
         let queued = TxPacket {
             arrived: now,
             timestamp: packet.timestamp(),
-            after_loss: !endpoint.input.is_next(header.seq),
+            gap: endpoint.input.gap(packet.kind(), header.seq),
             samples: samples.len() as u64,
             eob: header.eob,
         };
         let fits = endpoint.fifo.push_samples(queued, packet.flow_len(), samples);
-        let gap = fits && endpoint.input.arrive(header.seq);
+        if fits {
+            endpoint.input.arrive(header.seq);
+        }
         let counters = self.outbox.counters();
         counters.tx_packets.inc();
         counters.tx_bytes.add(packet.payload().len() as u64);
@@ -95,11 +97,6 @@ impl Device {
             // The next packet will show the host that this one is missing.
             counters.tx_overflow_packets.inc();
             counters.tx_overflow_samples.add(samples.len() as u64);
-        }
-        if gap {
-            counters.tx_sequence_errors.inc();
-            let status = self.endpoints[index].report(Status::SequenceError);
-            self.send_status(&status);
         }
     }
 
@@ -117,8 +114,15 @@ impl Device {
         } else if !endpoint.input.has_begun() {
             return self.counters().chdr_unexpected.inc();
         }
-        if !endpoint.fifo.push_command(command, packet.flow_len()) {
+        let gap = match command.op {
+            CommandOp::Init => None,
+            _ => endpoint.input.command_gap(command.seq),
+        };
+        if !endpoint.fifo.push_command(command, gap, packet.flow_len()) {
             return self.counters().tx_overflow_packets.inc();
+        }
+        if command.op != CommandOp::Init {
+            endpoint.input.arrive_command(command.seq);
         }
         self.run_transmitter(index, now);
     }
@@ -126,6 +130,7 @@ impl Device {
     /// Brings the transmit side of a channel to tick `now`.
     pub(super) fn run_transmitter(&mut self, channel: usize, now: u64) {
         loop {
+            self.tell_gap(channel);
             let head = match self.endpoints[channel].fifo.head() {
                 Some(Queued::Command(command)) => {
                     self.obey_command(channel, &command);
@@ -149,6 +154,7 @@ impl Device {
     /// commands are obeyed.
     pub(super) fn drop_waiting(&mut self, channel: usize) {
         while let Some(head) = self.endpoints[channel].fifo.head() {
+            self.tell_gap(channel);
             match head {
                 Queued::Command(command) => self.obey_command(channel, &command),
                 Queued::Samples(_) => {
@@ -230,6 +236,17 @@ impl Device {
         let Some((flow_bytes, samples)) = endpoint.fifo.pop() else { return 0 };
         endpoint.input.consume(flow_bytes as u64);
         samples
+    }
+
+    /// Tells the host of the gap before the head. As in hardware numbers are compared where packets
+    /// come out of the buffer, and what came twice or out of order is taken all the same.
+    fn tell_gap(&mut self, channel: usize) {
+        let endpoint = &mut self.endpoints[channel];
+        if let Some(gap) = endpoint.fifo.take_gap() {
+            let status = endpoint.report_gap(gap);
+            self.counters().tx_sequence_errors.inc();
+            self.send_status(&status);
+        }
     }
 
     fn obey_command(&mut self, channel: usize, command: &CommandRepr) {

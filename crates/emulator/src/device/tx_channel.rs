@@ -138,7 +138,7 @@ impl TxChannel {
         if self.phase != Phase::Burst {
             return start;
         }
-        start.filter(|_| head.after_loss).or(Some(seen))
+        start.filter(|_| head.gap.is_some()).or(Some(seen))
     }
 
     fn send(&mut self, head: &TxPacket, start: u64, count: u64) -> TxStep {

@@ -1,7 +1,11 @@
 use super::*;
 use crate::time::SampleClock;
+use millstream_wire::chdr::PacketType;
+use millstream_wire::stream::SequenceGap;
 use proptest::prelude::*;
 use std::collections::VecDeque;
+
+const GAP: SequenceGap = SequenceGap { kind: PacketType::Data, expected: 0, actual: 1 };
 
 fn keeper() -> Timekeeper {
     Timekeeper::new(SampleClock::new(0, 0, 1e6, 1.0))
@@ -91,7 +95,7 @@ fn reference(policy: Policy, packets: &[TxPacket], ticks: u64) -> Vec<Told> {
                 told.push(Told::Late(tick));
                 state = if head.eob { Phase::Idle } else { spoilt };
                 queue.pop_front();
-            } else if (state != Phase::Burst || head.after_loss)
+            } else if (state != Phase::Burst || head.gap.is_some())
                 && head.timestamp.is_some_and(|time| time > tick)
             {
                 break;
@@ -114,7 +118,7 @@ fn reference(policy: Policy, packets: &[TxPacket], ticks: u64) -> Vec<Told> {
 }
 
 fn packet(arrived: u64, timestamp: Option<u64>, samples: u64, eob: bool) -> TxPacket {
-    TxPacket { arrived, timestamp, after_loss: false, samples, eob }
+    TxPacket { arrived, timestamp, gap: None, samples, eob }
 }
 
 proptest! {
@@ -131,7 +135,7 @@ proptest! {
         let packets: Vec<_> = packets.iter().map(|&(wait, ahead, samples, (eob, loss))| {
             arrived += wait;
             let time = ahead.map(|ahead| arrived.saturating_add_signed(ahead));
-            TxPacket { after_loss: loss, ..packet(arrived, time, samples, eob) }
+            TxPacket { gap: loss.then_some(GAP), ..packet(arrived, time, samples, eob) }
         }).collect();
         let mut rig = Rig::new(policy);
         let mut waiting = packets.iter().peekable();
@@ -216,7 +220,7 @@ fn a_time_ahead_within_a_burst_is_waited_for_behind_missing_packets_only() {
     assert_eq!(rig.told, want);
     let mut rig = Rig::new(Policy::NextPacket);
     rig.push(packet(10, None, 2, false));
-    rig.push(TxPacket { after_loss: true, ..packet(10, Some(20), 1, true) });
+    rig.push(TxPacket { gap: Some(GAP), ..packet(10, Some(20), 1, true) });
     rig.run(12);
     assert_eq!(rig.channel.next_event(&keeper(), Some(rig.queue[0].0), 0), Some(21));
     rig.run(100);

@@ -2,7 +2,7 @@
 
 use crate::antenna::Sc16;
 use millstream_wire::chdr::{MAX_LEN, SC16_LEN};
-use millstream_wire::stream::CommandRepr;
+use millstream_wire::stream::{CommandRepr, SequenceGap};
 use std::collections::VecDeque;
 
 /// Samples of the largest packet there is.
@@ -23,8 +23,8 @@ pub(crate) struct TxPacket {
     pub arrived: u64,
     /// When its first sample is to leave.
     pub timestamp: Option<u64>,
-    /// Packets before it are missing.
-    pub after_loss: bool,
+    /// It does not follow the packet before it by its number.
+    pub gap: Option<SequenceGap>,
     pub samples: u64,
     /// Its last sample ends a burst.
     pub eob: bool,
@@ -44,6 +44,8 @@ struct Entry {
     what: Queued,
     flow_bytes: usize,
     place: usize,
+    /// What the host is to be told when it comes out.
+    gap: Option<SequenceGap>,
 }
 
 /// A buffer of bytes, as in hardware: headers and commands take room too.
@@ -89,17 +91,30 @@ impl TxFifo {
         }
         let place = self.store(payload);
         self.samples += packet.samples;
-        self.push(Entry { what: Queued::Samples(packet), flow_bytes, place });
+        self.push(Entry { what: Queued::Samples(packet), flow_bytes, place, gap: packet.gap });
         true
     }
 
     /// Queues a stream command; false when there is no room.
-    pub fn push_command(&mut self, command: CommandRepr, flow_bytes: usize) -> bool {
+    pub fn push_command(
+        &mut self,
+        command: CommandRepr,
+        gap: Option<SequenceGap>,
+        flow_bytes: usize,
+    ) -> bool {
         let fits = self.has_room(flow_bytes);
         if fits {
-            self.push(Entry { what: Queued::Command(command), flow_bytes, place: 0 });
+            self.push(Entry { what: Queued::Command(command), flow_bytes, place: 0, gap });
         }
         fits
+    }
+
+    /// The gap before the head, once.
+    pub fn take_gap(&mut self) -> Option<SequenceGap> {
+        let entry = self.entries.front_mut()?;
+        let gap = entry.gap.take()?;
+        self.marks -= usize::from(!entry.is_mark());
+        Some(gap)
     }
 
     /// What has lain here longest.
@@ -196,6 +211,9 @@ impl TxFifo {
 
 impl Entry {
     fn is_mark(&self) -> bool {
+        if self.gap.is_some() {
+            return true;
+        }
         match self.what {
             Queued::Samples(packet) => packet.eob,
             Queued::Command(_) => true,
@@ -206,10 +224,11 @@ impl Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use millstream_wire::chdr::PacketType;
     use proptest::prelude::*;
 
     fn packet(samples: u64) -> TxPacket {
-        TxPacket { arrived: 0, timestamp: Some(5), after_loss: false, samples, eob: false }
+        TxPacket { arrived: 0, timestamp: Some(5), gap: None, samples, eob: false }
     }
 
     fn values(first: u32, count: usize) -> Vec<Sc16> {
@@ -221,7 +240,7 @@ mod tests {
         let mut fifo = TxFifo::new(FifoSize { bytes: 100, packets: 3 }, false);
         assert!(fifo.push_samples(packet(21), 92, &values(0, 21)));
         assert!(!fifo.push_samples(packet(1), 16, &values(0, 1)), "no bytes left");
-        assert!(fifo.push_command(CommandRepr::default(), 8));
+        assert!(fifo.push_command(CommandRepr::default(), None, 8));
         fifo.flush();
         assert_eq!((fifo.flushed_samples(), fifo.samples()), (21, 0));
         for _ in 0..3 {
@@ -236,12 +255,25 @@ mod tests {
         fifo.push_samples(packet(2), 16, &values(0, 2));
         assert!(fifo.is_plain());
         fifo.push_samples(TxPacket { eob: true, ..packet(2) }, 16, &values(0, 2));
-        fifo.push_command(CommandRepr::default(), 24);
+        fifo.push_command(CommandRepr::default(), None, 24);
         for plain in [false, false, true] {
             assert_eq!(fifo.is_plain(), plain);
             fifo.pop();
             fifo.pop();
         }
+    }
+
+    #[test]
+    fn a_gap_is_a_mark_until_it_is_told() {
+        let mut fifo = TxFifo::new(FifoSize { bytes: 1000, packets: 9 }, false);
+        let gap = SequenceGap { kind: PacketType::Data, expected: 1, actual: 3 };
+        fifo.push_samples(TxPacket { gap: Some(gap), ..packet(2) }, 16, &values(0, 2));
+        fifo.push_command(CommandRepr::default(), Some(gap), 24);
+        assert_eq!((fifo.take_gap(), fifo.take_gap(), fifo.is_plain()), (Some(gap), None, false));
+        fifo.pop();
+        assert_eq!((fifo.take_gap(), fifo.take_gap(), fifo.is_plain()), (Some(gap), None, false));
+        fifo.pop();
+        assert!(fifo.is_plain() && fifo.take_gap().is_none());
     }
 
     proptest! {

@@ -3,7 +3,7 @@
 use super::test_bench::*;
 use super::*;
 use millstream_wire::chdr::{DataRepr, Packet, PacketType};
-use millstream_wire::stream::{CommandOp, Status, StatusRepr};
+use millstream_wire::stream::{CommandOp, SequenceGap, Status, StatusRepr};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
@@ -16,6 +16,11 @@ const HEADER_BYTES: u64 = 16;
 
 fn emit(op: CommandOp, counts: (u64, u64)) -> Vec<u8> {
     stream_command(op, counts.0, counts.1)
+}
+
+fn numbered(mut packet: Vec<u8>, seq: u16) -> Vec<u8> {
+    packet[4..6].copy_from_slice(&seq.to_le_bytes());
+    packet
 }
 
 fn samples(seq: u16, timestamp: Option<u64>, count: usize, eob: bool) -> Vec<u8> {
@@ -101,22 +106,58 @@ fn commands_are_answered_when_they_come_out_of_the_buffer() {
     let mut bench = bench(1 << 30);
     bench.receive(&samples(0, Some(500), 100, true));
     assert!(bench.receive(&emit(CommandOp::Ping, (0, 0))).is_empty());
-    assert!(bench.receive(&emit(CommandOp::Resync, (5_000, 9))).is_empty());
+    let resync = numbered(emit(CommandOp::Resync, (5_000, 9)), 1);
+    assert!(bench.receive(&resync).is_empty());
     assert!(statuses(&bench.run(599)).is_empty());
     let sent = statuses(&bench.run(600));
     let counts: Vec<_> = sent.iter().map(|one| (one.count_packets, one.count_bytes)).collect();
     assert_eq!(counts, [(2, 416 + 24), (10, 5_024)]);
 }
 
+/// Packets counted, kind, number due and number that came, of the sequence errors among `sent`.
+fn gaps(sent: &[Vec<u8>]) -> Vec<(u64, u8, u16, u16)> {
+    let errors = statuses(sent).into_iter().filter(|one| one.status == Status::SequenceError);
+    let detail = |status: StatusRepr| {
+        let gap = SequenceGap::from_info(status.error_info).unwrap();
+        (status.count_packets, gap.kind.code(), gap.expected, gap.actual)
+    };
+    errors.map(detail).collect()
+}
+
 #[test]
-fn a_sequence_error_is_reported_at_once() {
+fn a_sequence_error_is_reported_when_its_packet_comes_out_of_the_buffer() {
     let mut bench = bench(1 << 30);
     assert!(bench.receive(&samples(0, Some(500), 100, false)).is_empty());
-    let sent = statuses(&bench.receive(&samples(3, None, 100, true)));
-    assert_eq!((sent[0].status, sent[0].count_packets), (Status::SequenceError, 0));
+    assert!(bench.receive(&samples(3, None, 100, true)).is_empty());
+    assert!(statuses(&bench.run(599)).is_empty());
+    assert_eq!(gaps(&bench.run(600)), [(1, 6, 1, 3)]);
     assert_eq!(bench.counters.snapshot().tx_sequence_errors, 1);
     bench.run(1_000);
     assert_eq!(bench.counters.snapshot().tx_samples, 200);
+}
+
+#[test]
+fn what_comes_twice_is_transmitted_twice_and_reported() {
+    let mut bench = bench(1 << 30);
+    for seq in [0, 1, 1, 2] {
+        bench.receive(&samples(seq, None, 100, seq == 2));
+    }
+    assert_eq!(gaps(&bench.run(1_000)), [(2, 6, 2, 1)]);
+    assert_eq!(bench.counters.snapshot().tx_samples, 400);
+    // A late copy of the first is a gap before it and one behind it.
+    for seq in [3, 0, 4] {
+        bench.receive(&samples(seq, None, 100, seq == 4));
+    }
+    assert_eq!(gaps(&bench.run(2_000)), [(5, 6, 4, 0), (6, 6, 1, 4)]);
+    assert_eq!(bench.counters.snapshot().tx_samples, 700);
+}
+
+#[test]
+fn commands_that_are_missing_or_come_twice_are_reported_too() {
+    let mut bench = bench(1 << 30);
+    let command = |seq| numbered(emit(CommandOp::Ping, (0, 0)), seq);
+    let found = [5, 6, 6, 8].map(|seq| gaps(&bench.receive(&command(seq)))).concat();
+    assert_eq!(found, [(2, 2, 7, 6), (3, 2, 7, 8)]);
 }
 
 #[test]
@@ -129,8 +170,8 @@ fn what_exceeds_the_buffer_is_lost_and_the_next_packet_shows_it() {
     let counters = bench.counters.snapshot();
     assert_eq!((counters.tx_overflow_packets, counters.tx_overflow_samples), (2, 200));
     bench.run(700);
-    let sent = statuses(&bench.receive(&samples(fit as u16 + 2, None, 1, true)));
-    assert_eq!(sent[0].status, Status::SequenceError);
+    bench.receive(&samples(fit as u16 + 2, None, 1, true));
+    assert_eq!(gaps(&bench.run(10_000)), [(fit, 6, fit as u16, fit as u16 + 2)]);
 }
 
 #[test]

@@ -4,7 +4,6 @@ use super::rig::{PACKET, Rig, SAMPLES_BEFORE};
 use super::{Case, Ending, MatrixError, PACKET_SAMPLES, Progress, Row};
 use crate::Direction;
 use millstream_emulator::CounterSnapshot;
-use millstream_radio::tx::TxCause;
 use millstream_radio::{TxArgs, TxError, TxEvent, TxLedger, TxMetadata, TxStreamer};
 use std::time::{Duration, Instant};
 
@@ -118,8 +117,12 @@ impl Run {
         let counters = rig.stop();
         row.fill(&ledger);
         row.device_samples = counters.tx_samples;
-        let least = ledger.transmitted + padding;
-        row.ledger_samples = (least, least + ledger.lost(TxCause::Unaccounted));
+        let (unknown, repeated) = (ledger.unknown, ledger.repeated);
+        let least = ledger.transmitted + padding + repeated.min;
+        let surely = unknown.samples - unknown.lost_max;
+        let most = least + unknown.samples - unknown.lost_min;
+        let most = most.saturating_add(repeated.max - repeated.min);
+        row.ledger_samples = (least + surely, most);
         row
     }
 }

@@ -72,7 +72,9 @@ pub struct TxChannelOutcome {
     pub transmitted: u64,
     /// Samples lost, by cause.
     pub lost: BTreeMap<&'static str, u64>,
-    /// Whether the three add up.
+    /// Samples of which it is not known whether they were transmitted.
+    pub unknown: u64,
+    /// Whether all of these add up.
     pub balances: bool,
     /// Times that the device had nothing to transmit inside the burst.
     pub underflows: u64,
@@ -272,6 +274,7 @@ impl TxChannelOutcome {
             accepted: 0,
             transmitted: 0,
             lost: BTreeMap::new(),
+            unknown: 0,
             balances: false,
             underflows: counters.underflows,
             lates: counters.lates,
@@ -289,11 +292,12 @@ impl TxChannelOutcome {
         let lost = ledger.losses().filter(|loss| loss.1 > 0);
         self.lost = lost.map(|(cause, samples)| (cause.name(), samples)).collect();
         (self.accepted, self.transmitted) = (ledger.accepted, ledger.transmitted);
+        self.unknown = ledger.unknown.samples;
         self.balances = ledger.balance().is_ok();
     }
 
     fn is_lossless(&self) -> bool {
-        self.balances && self.lost.is_empty()
+        self.balances && self.lost.is_empty() && self.unknown == 0
     }
 }
 

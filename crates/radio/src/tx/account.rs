@@ -3,25 +3,31 @@
 //! Everything that a transmit stream concludes from what it sent and heard is concluded here,
 //! without a port or a clock.
 
-use millstream_wire::stream::StatusRepr;
+use millstream_wire::chdr::PacketType;
+use millstream_wire::stream::{SequenceGap, Status, StatusRepr};
 
-use super::audit::Audits;
-use super::flight::Flight;
+use super::audits::{Answer, Audit, Audits, untagged};
+use super::course::Course;
 use super::lates::Lates;
 use super::ledger::{TxCause, TxLedger};
+use super::order::{Order, Report, Says};
 use super::window::{Totals, Window};
 
 /// Packet counts travel in 40 bits.
 const PACKETS_MASK: u64 = (1 << 40) - 1;
 
+/// Packets in flight at most, so that numbers of 16 bits tell them apart.
+const PACKETS_MAX: u64 = 20_000;
+
 /// What a status brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// It is older than one before.
+    /// It has come already, or others have come in its place.
     Stale,
     /// Credit, if there is any.
     Credit { news: bool },
-    /// The answer to an audit. It may bring credit too.
+    /// The answer to an audit. It may bring credit too. What was lost since the one before, and
+    /// whether all of it is known.
     Audit { news: bool, packets: u64, samples: u64, certain: bool },
 }
 
@@ -37,12 +43,23 @@ pub(super) struct Opened {
 #[derive(Debug)]
 pub(super) struct Account {
     pub window: Window,
-    pub flight: Flight,
     pub audits: Audits,
-    pub ledger: TxLedger,
     pub lates: Lates,
-    /// Samples reported late whose packets still count as in flight.
-    late_samples: u64,
+    pub(super) course: Course,
+    pub(super) order: Order,
+    /// Samples of a full packet, and of the smallest one sent.
+    pub(super) full: u64,
+    pub(super) smallest: u64,
+    /// Packets with time were sent: only they can be late.
+    pub(super) timed: bool,
+    pub(super) late_packets: u64,
+    /// Samples lost that were told already, and packets.
+    pub(super) told_samples: u64,
+    pub(super) told_packets: u64,
+    pub(super) last_counted: u64,
+    /// The count may lack packets: because a RESYNC may have come late, or the first command may
+    /// be missing, of which a device does not check the number.
+    pub(super) unsure: bool,
 }
 
 impl Account {
@@ -50,96 +67,268 @@ impl Account {
     pub fn new(opened: Opened, full_samples: u64) -> Self {
         let Opened { window, status_seq } = opened;
         Self {
-            audits: Audits::new(window.command_bytes(), status_seq),
+            audits: Audits::new(window.command_bytes()),
+            course: Course::new(full_samples, window.capacity_bytes()),
             window,
-            flight: Flight::new(),
-            ledger: TxLedger::default(),
             lates: Lates::new(full_samples),
-            late_samples: 0,
+            order: Order::new(status_seq),
+            full: full_samples,
+            smallest: full_samples,
+            timed: false,
+            late_packets: 0,
+            told_samples: 0,
+            told_packets: 0,
+            last_counted: 0,
+            unsure: true,
         }
+    }
+
+    /// Where every sample went so far.
+    pub fn ledger(&self) -> &TxLedger {
+        &self.course.ledger
+    }
+
+    /// Samples came from the caller.
+    pub fn accept(&mut self, samples: u64) {
+        self.course.ledger.accept(samples);
+    }
+
+    /// Samples in packets that the device is not known to have passed.
+    pub fn samples_in_flight(&self) -> u64 {
+        self.course.record.samples()
+    }
+
+    /// The time of the first packet in flight that has one, ticks.
+    pub fn first_ticks(&self) -> Option<u64> {
+        self.course.record.first_ticks()
+    }
+
+    /// Whether it is known of every packet sent what became of it.
+    pub fn is_known(&self) -> bool {
+        self.course.is_settled()
+    }
+
+    /// Whether nothing is expected from the device.
+    pub fn is_settled(&self) -> bool {
+        self.window.in_flight().packets == 0 && self.is_known()
+    }
+
+    /// Whether it is time for an audit while samples are sent.
+    pub fn is_audit_due(&self) -> bool {
+        let unsettled = self.course.record.is_half_full() || self.course.is_blind();
+        self.window.is_audit_due() || unsettled && !self.audits.is_open()
+    }
+
+    /// Whether an audit would tell something about the samples in flight.
+    pub fn is_audit_worth(&self) -> bool {
+        !self.is_known() && !self.audits.is_open() && self.audits.is_due(self.course.record.sent())
     }
 
     /// Packets of `flow_bytes` each that may be sent now.
     pub fn room_packets(&self, flow_bytes: u64) -> u64 {
-        if self.flight.is_full() { 0 } else { self.window.room_packets(flow_bytes) }
+        let record = &self.course.record;
+        let numbers = PACKETS_MAX.saturating_sub(record.sent() - record.passed());
+        if record.is_full() { 0 } else { self.window.room_packets(flow_bytes).min(numbers) }
     }
 
     /// A packet with samples of the caller leaves.
     pub fn send(&mut self, flow_bytes: u64, samples: u64, ticks: Option<u64>, eob: bool) {
         self.window.send(1, flow_bytes);
-        self.flight.push(1, flow_bytes, samples, ticks);
-        self.audits.push(1, flow_bytes, samples);
+        self.course.record.push(flow_bytes, samples, ticks);
         self.lates.packet(samples, ticks, eob);
+        self.smallest = self.smallest.min(samples);
+        self.timed |= ticks.is_some();
     }
 
-    /// A stream command leaves. Our totals before it.
-    pub fn send_command(&mut self, is_resync: bool) -> Totals {
-        let totals = self.window.sent();
-        let flow_bytes = self.window.command_bytes();
-        self.flight.push(1, flow_bytes, 0, None);
-        self.audits.push(1, flow_bytes, 0);
-        if is_resync {
-            self.audits.resync(totals);
-            self.window.note_resync();
-        }
+    /// A stream command leaves. The counts that a RESYNC carries.
+    pub fn send_command(&mut self) -> Totals {
+        let mut totals = self.window.sent();
         self.window.send_command();
+        totals.bytes = totals.bytes.wrapping_add(self.audits.next_tag());
         totals
+    }
+
+    /// Whether the next audit should end with a RESYNC; `again` when one was sent before for the
+    /// same reason.
+    pub fn wants_resync(&self, again: bool) -> bool {
+        self.audits.wants_resync(again, self.course.record.sent())
+    }
+
+    /// The commands of an audit have left, the last of them a RESYNC if `resync` is set.
+    pub fn send_audit(&mut self, resync: bool) {
+        self.audits.push(self.window.sent(), resync, self.course.record.sent());
+        self.window.note_audit();
     }
 
     /// A status came.
     pub fn take(&mut self, status: &StatusRepr) -> Taken {
-        let counted = self.counted(status);
-        if self.audits.is_stale(status.seq) {
-            // Counts only grow, so a number that does not is no reason to refuse credit.
-            let news = self.window.consume(counted);
-            self.pass();
+        let (counted, tag) = untagged(self.counted(status));
+        let says = match status.status {
+            Status::Ok => Says::Ok,
+            _ => SequenceGap::from_info(status.error_info).map_or(Says::Trouble, Says::Gap),
+        };
+        // Counts only grow, so a number that does not is no reason to refuse credit.
+        let mut news = tag == self.audits.tag() && self.window.consume(counted);
+        if !self.order.put(Report { seq: status.seq, counted, tag, says }) {
             return if news { Taken::Credit { news } } else { Taken::Stale };
         }
-        let Some(finding) = self.audits.take(status.seq, counted) else {
-            let news = self.window.consume(counted);
-            self.pass();
-            return Taken::Credit { news };
+        let mut certain = None;
+        while let Some((missing, report)) = self.order.pop() {
+            if missing > 0 {
+                self.audits.interrupt();
+                self.course.miss_reports(missing.into());
+            }
+            certain = self.examine(&report).or(certain);
+            let surplus = self.course.take_surplus();
+            self.window.note_surplus(surplus.packets, surplus.bytes);
+        }
+        news |= tag == self.audits.tag() && self.window.consume(counted);
+        self.book_lates();
+        match certain {
+            Some(certain) => self.tell(news, certain),
+            None => Taken::Credit { news },
+        }
+    }
+
+    /// A report in its order. Whether an audit was answered, and all is known.
+    fn examine(&mut self, report: &Report) -> Option<bool> {
+        let counted = report.counted;
+        let commands = self.window.sent().packets - self.course.record.sent();
+        let turned = match self.audits.turn(counted, report.tag) {
+            Some(Answer::Resync(audit, missing)) => {
+                Some(self.resynchronised(&audit, missing, counted, commands))
+            }
+            _ => None,
         };
-        let news = self.window.resynchronised(counted);
-        self.pass();
-        let samples = finding.lost.samples_max.min(self.ledger.transmitted);
-        self.ledger.revoke(TxCause::NetworkLoss, samples);
-        self.book_lates();
-        Taken::Audit { news, packets: finding.packets, samples, certain: finding.certain }
+        if std::mem::replace(&mut self.last_counted, counted.packets) > counted.packets
+            && turned.is_none()
+        {
+            // A RESYNC came twice or late.
+            self.audits.distrust();
+            self.course.miss_reports(2);
+        }
+        match report.says {
+            Says::Ok => {}
+            Says::Gap(gap) => {
+                self.audits.interrupt();
+                // A RESYNC that comes twice or late takes something from the count.
+                self.unsure |= gap.kind == PacketType::StreamCommand && self.audits.tag() != 0;
+                self.course.gap(gap, counted.bytes);
+                return turned;
+            }
+            Says::Trouble => {
+                self.audits.interrupt();
+                self.course.miss_reports(1);
+                return turned;
+            }
+        }
+        match self.audits.take(counted) {
+            Answer::Pings(audit, missing) => self.pings(&audit, missing, counted, commands),
+            _ => {
+                self.course.progress(counted.packets, commands);
+                turned
+            }
+        }
     }
 
-    /// The device reported a late packet.
-    pub fn late(&mut self) {
-        self.late_samples += self.lates.late();
-        self.book_lates();
+    /// The device has taken over our totals, as they were behind this audit. So much less had been
+    /// counted than sent before it, if that is known.
+    fn resynchronised(
+        &mut self,
+        audit: &Audit,
+        missing: Option<Totals>,
+        counted: Totals,
+        commands: u64,
+    ) -> bool {
+        if missing.is_some_and(|missing| self.window.audited(missing)) {
+            self.course.overcommitted();
+        }
+        self.window.resynchronised();
+        let lag = match missing {
+            Some(missing) => u64::try_from(self.course.lag(missing.packets)).ok(),
+            None => audit.accepted.then_some(0),
+        };
+        // Where packets are missing they are known only if no report is.
+        let whole = |lag: u64| lag == 0 || !self.course.is_blind() && !self.unsure;
+        let place = lag.filter(|&lag| whole(lag)).and_then(|lag| audit.sent.checked_sub(lag));
+        let known = place
+            .is_some_and(|place| self.course.settle(place, audit.sent, commands, counted.bytes));
+        if !known {
+            self.course.resolve(None, audit.sent, commands, counted.bytes);
+        }
+        // What the count said is over.
+        self.course.take_surplus();
+        let loose = !known || lag != Some(0);
+        self.course.set_right(audit.sent, loose, counted.bytes);
+        // Samples that were sent behind it may have come before it.
+        self.unsure = audit.sent != self.course.record.sent();
+        known
     }
 
-    /// The device acknowledged a burst.
-    pub fn acknowledge(&mut self, ticks: u64) {
-        let too_many = self.lates.acknowledge(ticks);
-        self.restore_lates(too_many);
+    /// What may be the answers to the PINGs of an audit have come: so much less was counted than
+    /// sent before it.
+    fn pings(
+        &mut self,
+        audit: &Audit,
+        missing: Totals,
+        counted: Totals,
+        commands: u64,
+    ) -> Option<bool> {
+        if self.window.audited(missing) {
+            self.course.overcommitted();
+        }
+        let lag = self.course.lag(missing.packets);
+        let behind = u64::try_from(lag).ok().filter(|&behind| behind <= audit.sent);
+        match behind {
+            Some(0) => {
+                self.audits.accept();
+                self.unsure = false;
+                let known = self.course.settle(audit.sent, audit.sent, commands, counted.bytes);
+                if !known {
+                    let missing = Some(missing.packets);
+                    self.course.resolve(missing, audit.sent, commands, counted.bytes);
+                }
+                // The window knows it by the count.
+                self.course.take_surplus();
+                Some(known)
+            }
+            Some(_) if !self.course.is_blind() => {
+                // They are late or lost, or this was a report right before the answers. Nothing
+                // depends on it before nothing else is on its way.
+                self.audits.answered(Some(audit.sent));
+                None
+            }
+            _ => {
+                self.audits.distrust();
+                None
+            }
+        }
+    }
+
+    /// What was lost since the last answer to an audit.
+    fn tell(&mut self, news: bool, certain: bool) -> Taken {
+        let ledger = &self.course.ledger;
+        let lost = ledger.lost(TxCause::NetworkLoss) + ledger.lost(TxCause::LossOrOverflow);
+        let packets = self.course.skipped_packets();
+        let taken = Taken::Audit {
+            news,
+            packets: packets.saturating_sub(self.told_packets),
+            samples: lost.saturating_sub(self.told_samples),
+            certain,
+        };
+        (self.told_samples, self.told_packets) = (lost, packets);
+        taken
     }
 
     /// The stream begins anew. The samples of which nobody knows what became.
     pub fn reopen(&mut self, opened: Opened) -> u64 {
-        self.audits = Audits::new(opened.window.command_bytes(), opened.status_seq);
+        let samples = self.course.close(true);
+        self.book_lates();
+        self.audits = Audits::new(opened.window.command_bytes());
+        (self.last_counted, self.unsure) = (0, true);
+        self.order = Order::new(opened.status_seq);
+        self.course.restart(opened.window.capacity_bytes());
         self.window = opened.window;
-        self.abandon()
-    }
-
-    /// No more is heard of the stream. The samples of which nobody knows what became.
-    pub fn close(&mut self) -> u64 {
-        let too_many = self.lates.close();
-        self.restore_lates(too_many);
-        let samples = self.abandon();
-        self.ledger.lose(TxCause::Discarded, self.ledger.in_flight);
-        samples
-    }
-
-    fn abandon(&mut self) -> u64 {
-        let samples = self.flight.reset();
-        self.ledger.lose(TxCause::Unaccounted, samples);
-        self.late_samples = 0;
         samples
     }
 
@@ -150,28 +339,6 @@ impl Account {
         let ahead = behind >> 39 != 0;
         let behind = if ahead { behind | !PACKETS_MASK } else { behind };
         Totals { packets: sent.wrapping_sub(behind), bytes: status.count_bytes }
-    }
-
-    /// Books what the device has passed.
-    fn pass(&mut self) {
-        let samples = self.flight.pass(self.window.consumed().bytes);
-        self.ledger.pass(samples);
-        self.book_lates();
-    }
-
-    /// Books late samples, as soon as the device has also let go of their packets.
-    fn book_lates(&mut self) {
-        let samples = self.late_samples.min(self.ledger.transmitted);
-        self.late_samples -= samples;
-        self.ledger.revoke(TxCause::Late, samples);
-    }
-
-    /// Late samples had been booked too many.
-    fn restore_lates(&mut self, samples: u64) {
-        let owed = samples.min(self.late_samples);
-        self.late_samples -= owed;
-        let booked = (samples - owed).min(self.ledger.lost(TxCause::Late));
-        self.ledger.restore(TxCause::Late, booked);
     }
 }
 

@@ -2,10 +2,12 @@
 
 use std::collections::VecDeque;
 
-use millstream_wire::stream::{PACKETS_UNLIMITED, StatusRepr};
+use millstream_wire::chdr::PacketType;
+use millstream_wire::stream::PACKETS_UNLIMITED;
 use proptest::prelude::*;
 
 use super::*;
+use crate::tx::ledger::TxUnknown;
 
 const FULL: u64 = 100;
 const COMMAND: u64 = 24;
@@ -14,9 +16,8 @@ const PERIOD: u64 = CAPACITY / 8;
 
 #[derive(Debug, Clone, Copy)]
 enum Packet {
-    Data { flow_bytes: u64, samples: u64 },
-    Ping,
-    Resync(Totals),
+    Data { number: usize, flow_bytes: u64 },
+    Command { seq: u16, resync: Option<Totals> },
 }
 
 /// What the network does to the packet at its head.
@@ -25,7 +26,8 @@ enum Fate {
     Pass,
     Lose,
     Twice,
-    Behind,
+    /// Behind so many that follow.
+    Behind(u8),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -47,36 +49,46 @@ struct World {
     on_way: VecDeque<Packet>,
     buffer: VecDeque<Packet>,
     answers: VecDeque<StatusRepr>,
+    command_seq: u16,
     counted: Totals,
     reported: u64,
     status_seq: u16,
-    /// Samples that the device has taken.
-    taken: u64,
+    due: u16,
+    command_due: Option<u16>,
+    /// Samples of each packet, and how often the device has taken it.
+    sizes: Vec<u64>,
+    taken: Vec<u64>,
     accepted: u64,
-    /// Nothing has come twice or in another order.
-    in_order: bool,
-    /// Only packets of samples have been lost.
-    only_data_lost: bool,
-    certain: bool,
+    /// Packets of samples that the network lost, and that the device had no room for.
+    lost: u64,
+    overflows: u64,
 }
 
 impl World {
     fn new() -> Self {
         let window = Window::new(CAPACITY, PACKETS_UNLIMITED, COMMAND);
-        Self {
+        let mut world = Self {
             account: Account::new(Opened { window, status_seq: u16::MAX }, FULL),
             on_way: VecDeque::new(),
             buffer: VecDeque::new(),
             answers: VecDeque::new(),
+            command_seq: 0,
             counted: Totals::default(),
             reported: 0,
             status_seq: 0,
-            taken: 0,
+            due: 0,
+            command_due: None,
+            sizes: Vec::new(),
+            taken: Vec::new(),
             accepted: 0,
-            in_order: true,
-            only_data_lost: true,
-            certain: true,
-        }
+            lost: 0,
+            overflows: 0,
+        };
+        world.audit(false);
+        (0..2).for_each(|_| world.deliver(Fate::Pass));
+        (0..2).for_each(|_| world.consume());
+        (0..2).for_each(|_| world.answer(Fate::Pass));
+        world
     }
 
     fn send(&mut self, packets: u64, short: u64) {
@@ -85,64 +97,89 @@ impl World {
             if self.account.room_packets(flow(FULL)) == 0 {
                 return;
             }
-            self.account.ledger.accept(samples);
+            self.account.accept(samples);
             self.accepted += samples;
             self.account.send(flow(samples), samples, None, index + 1 == packets);
-            self.on_way.push_back(Packet::Data { flow_bytes: flow(samples), samples });
+            let (number, flow_bytes) = (self.sizes.len(), flow(samples));
+            self.on_way.push_back(Packet::Data { number, flow_bytes });
+            self.sizes.push(samples);
+            self.taken.push(0);
         }
     }
 
-    fn audit(&mut self) {
+    fn audit(&mut self, again: bool) {
         if self.account.window.has_room_for_commands(3, 0) {
-            for _ in 0..2 {
-                self.account.send_command(false);
-                self.on_way.push_back(Packet::Ping);
+            let resync = self.account.wants_resync(again);
+            for index in 0..2 + u8::from(resync) {
+                let totals = self.account.send_command();
+                let resync = (index == 2).then_some(totals);
+                self.on_way.push_back(Packet::Command { seq: self.command_seq, resync });
+                self.command_seq = self.command_seq.wrapping_add(1);
             }
-            let totals = self.account.send_command(true);
-            self.on_way.push_back(Packet::Resync(totals));
+            self.account.send_audit(resync);
         }
     }
 
     fn deliver(&mut self, fate: Fate) {
         let Some(packet) = self.on_way.pop_front() else { return };
         match fate {
-            Fate::Pass => self.buffer.push_back(packet),
-            Fate::Lose => self.only_data_lost &= matches!(packet, Packet::Data { .. }),
+            Fate::Pass => self.arrive(packet),
+            Fate::Lose => self.lost += u64::from(matches!(packet, Packet::Data { .. })),
             Fate::Twice => {
-                self.in_order = false;
-                self.buffer.extend([packet, packet]);
+                self.arrive(packet);
+                self.arrive(packet);
             }
-            Fate::Behind => {
-                self.in_order &= self.on_way.is_empty();
-                self.buffer.extend(self.on_way.pop_front());
-                self.buffer.push_back(packet);
+            Fate::Behind(packets) => {
+                for _ in 0..packets {
+                    let next = self.on_way.pop_front();
+                    next.into_iter().for_each(|next| self.arrive(next));
+                }
+                self.arrive(packet);
             }
         }
+    }
+
+    fn arrive(&mut self, packet: Packet) {
         let held: u64 = self.buffer.iter().map(Packet::flow_bytes).sum();
-        assert!(!self.in_order || held <= CAPACITY, "{held} bytes in the device's buffer");
+        if held + packet.flow_bytes() > CAPACITY {
+            self.overflows += 1;
+        } else {
+            self.buffer.push_back(packet);
+        }
     }
 
     fn consume(&mut self) {
         let Some(packet) = self.buffer.pop_front() else { return };
-        if let Packet::Resync(totals) = packet {
-            self.counted = totals;
-        }
-        self.counted = self.counted.plus(1, packet.flow_bytes());
+        let gap = |kind, expected, actual| SequenceGap { kind, expected, actual };
         match packet {
-            Packet::Data { samples, .. } => {
-                self.taken += samples;
+            Packet::Data { number, flow_bytes } => {
+                let due = std::mem::replace(&mut self.due, (number as u16).wrapping_add(1));
+                if due != number as u16 {
+                    self.status(Some(gap(PacketType::Data, due, number as u16)));
+                }
+                self.taken[number] += 1;
+                self.counted = self.counted.plus(1, flow_bytes);
                 if self.counted.bytes.wrapping_sub(self.reported) >= PERIOD {
-                    self.status();
+                    self.status(None);
                 }
             }
-            Packet::Ping | Packet::Resync(_) => self.status(),
+            Packet::Command { seq, resync } => {
+                let due = self.command_due.replace(seq.wrapping_add(1));
+                if let Some(due) = due.filter(|&due| due != seq) {
+                    self.status(Some(gap(PacketType::StreamCommand, due, seq)));
+                }
+                self.counted = resync.unwrap_or(self.counted).plus(1, COMMAND);
+                self.status(None);
+            }
         }
     }
 
-    fn status(&mut self) {
+    fn status(&mut self, gap: Option<SequenceGap>) {
         self.reported = self.counted.bytes;
         self.answers.push_back(StatusRepr {
             seq: self.status_seq,
+            status: if gap.is_some() { Status::SequenceError } else { Status::Ok },
+            error_info: gap.map_or(0, SequenceGap::to_info),
             count_packets: self.counted.packets & PACKETS_MASK,
             count_bytes: self.counted.bytes,
             ..StatusRepr::default()
@@ -154,15 +191,15 @@ impl World {
         let Some(status) = self.answers.pop_front() else { return };
         match fate {
             Fate::Pass => self.hear(&status),
-            Fate::Lose => self.only_data_lost = false,
+            Fate::Lose => {}
             Fate::Twice => {
                 self.hear(&status);
                 self.hear(&status);
             }
-            Fate::Behind => {
-                self.only_data_lost &= self.answers.is_empty();
-                if let Some(next) = self.answers.pop_front() {
-                    self.hear(&next);
+            Fate::Behind(reports) => {
+                for _ in 0..reports {
+                    let next = self.answers.pop_front();
+                    next.into_iter().for_each(|next| self.hear(&next));
                 }
                 self.hear(&status);
             }
@@ -170,15 +207,14 @@ impl World {
     }
 
     fn hear(&mut self, status: &StatusRepr) {
-        if let Taken::Audit { certain, .. } = self.account.take(status) {
-            self.certain &= certain;
-        }
+        self.account.take(status);
     }
 
     fn step(&mut self, step: Step) {
         match step {
             Step::Send { packets, short } => self.send(packets, short),
-            Step::Audit => self.audit(),
+            Step::Audit if self.account.audits.is_open() => {}
+            Step::Audit => self.audit(false),
             Step::Deliver(fate) => self.deliver(fate),
             Step::Consume(packets) => (0..packets).for_each(|_| self.consume()),
             Step::Answer(fate) => self.answer(fate),
@@ -187,15 +223,19 @@ impl World {
     }
 
     fn check(&self) {
-        let Account { window, flight, ledger, .. } = &self.account;
+        let Account { window, .. } = &self.account;
+        let ledger = self.account.ledger();
         assert!(window.in_flight().bytes <= CAPACITY);
         assert_eq!((ledger.accepted, ledger.balance()), (self.accepted, Ok(())));
-        assert_eq!(flight.samples(), ledger.in_flight);
+        assert_eq!(self.account.samples_in_flight(), ledger.in_flight);
+        let TxUnknown { samples, lost_min, lost_max } = ledger.unknown;
+        assert!(lost_min <= lost_max && lost_max <= samples, "{ledger:?}");
+        assert!(ledger.repeated.min <= ledger.repeated.max, "{ledger:?}");
     }
 
-    /// From here on nothing is lost: everything must become known, after so many audits.
+    /// From here on nothing is lost: everything must be settled, after so many audits.
     fn settle(&mut self) {
-        for _ in 0..3 {
+        for turn in 0..10 {
             while !self.on_way.is_empty() {
                 self.deliver(Fate::Pass);
             }
@@ -206,8 +246,38 @@ impl World {
                 self.answer(Fate::Pass);
             }
             self.check();
-            self.audit();
+            if self.account.is_settled() {
+                break;
+            }
+            self.audit(turn > 3);
         }
+        assert!(self.account.is_settled(), "{:?}", self.account);
+    }
+
+    /// Compares the ledger with what the device has taken.
+    fn compare(&mut self) {
+        self.account.close(0);
+        let ledger = self.account.ledger();
+        let sum = |times: fn(u64) -> u64| -> u64 {
+            self.sizes.iter().zip(&self.taken).map(|(size, &taken)| size * times(taken)).sum()
+        };
+        let lost = self.accepted - sum(|taken| taken.min(1));
+        let (known, unknown) = (ledger.lost_total(), ledger.unknown);
+        let bounds = known + unknown.lost_min..=known + unknown.lost_max;
+        assert!(bounds.contains(&lost), "{lost} of {bounds:?} were lost\n{ledger}");
+        let again = sum(|taken| taken.saturating_sub(1));
+        let bounds = ledger.repeated.min..=ledger.repeated.max;
+        assert!(bounds.contains(&again), "{again} of {bounds:?} came again\n{ledger}");
+        if self.lost == 0 {
+            assert_eq!(ledger.lost(TxCause::NetworkLoss), 0, "{} overflows", self.overflows);
+        }
+    }
+
+    /// Compares the ledger with what the device has taken, to the sample.
+    fn compare_exactly(&mut self) {
+        self.compare();
+        let ledger = self.account.ledger();
+        assert_eq!((ledger.unknown.samples, ledger.repeated.min), (0, ledger.repeated.max));
     }
 }
 
@@ -215,7 +285,7 @@ impl Packet {
     fn flow_bytes(&self) -> u64 {
         match self {
             Self::Data { flow_bytes, .. } => *flow_bytes,
-            Self::Ping | Self::Resync(_) => COMMAND,
+            Self::Command { .. } => COMMAND,
         }
     }
 }
@@ -224,76 +294,89 @@ fn flow(samples: u64) -> u64 {
     (8 + 4 * samples).next_multiple_of(8)
 }
 
-fn fate(faults: bool) -> BoxedStrategy<Fate> {
-    let lossy = prop_oneof![8 => Just(Fate::Pass), 1 => Just(Fate::Lose)];
-    if !faults {
-        return lossy.boxed();
-    }
-    prop_oneof![20 => lossy, 1 => Just(Fate::Twice), 1 => Just(Fate::Behind)].boxed()
+fn fates(faults: &[Fate]) -> impl Strategy<Value = Fate> + use<> {
+    let faults = if faults.is_empty() { vec![Fate::Pass] } else { faults.to_vec() };
+    prop_oneof![10 => Just(Fate::Pass), 1 => prop::sample::select(faults)]
 }
 
-fn steps(faults: bool) -> impl Strategy<Value = Vec<Step>> {
+/// Steps with these faults of data, and of reports.
+fn steps(data: &[Fate], reports: &[Fate]) -> impl Strategy<Value = Vec<Step>> + use<> {
     let step = prop_oneof![
         3 => (1u64..8, 0u64..FULL).prop_map(|(packets, short)| Step::Send { packets, short }),
         1 => Just(Step::Audit),
-        8 => fate(faults).prop_map(Step::Deliver),
+        8 => fates(data).prop_map(Step::Deliver),
         4 => (1u8..6).prop_map(Step::Consume),
-        6 => fate(faults).prop_map(Step::Answer),
+        6 => fates(reports).prop_map(Step::Answer),
     ];
     prop::collection::vec(step, 1..400)
+}
+
+const ALL: [Fate; 4] = [Fate::Lose, Fate::Twice, Fate::Behind(1), Fate::Behind(5)];
+
+fn run(steps: Vec<Step>) -> World {
+    let mut world = World::new();
+    steps.into_iter().for_each(|step| world.step(step));
+    world.settle();
+    world
+}
+
+/// The same, but commands come through.
+fn run_with_commands(steps: Vec<Step>) -> World {
+    let mut world = World::new();
+    for step in steps {
+        let command = matches!(world.on_way.front(), Some(Packet::Command { .. }));
+        let pass = command && matches!(step, Step::Deliver(_));
+        world.step(if pass { Step::Deliver(Fate::Pass) } else { step });
+    }
+    world.settle();
+    world
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_the_network_does_the_books_balance_and_the_window_opens(steps in steps(true)) {
-        let mut world = World::new();
-        steps.into_iter().for_each(|step| world.step(step));
-        world.settle();
-        prop_assert_eq!(world.account.flight.samples(), 0);
-        prop_assert!(world.account.room_packets(flow(FULL)) > 10);
+    fn whatever_the_network_does_the_bounds_hold_and_the_window_opens(steps in steps(&ALL, &ALL)) {
+        let mut world = run(steps);
+        world.compare();
+        prop_assert!(world.account.room_packets(flow(FULL)) >= 8);
     }
 
     #[test]
-    fn lost_packets_of_samples_are_known_to_the_sample(steps in steps(false)) {
-        let mut world = World::new();
-        for step in steps {
-            let lossless = match (step, world.on_way.front()) {
-                (Step::Answer(_), _) => Step::Answer(Fate::Pass),
-                (Step::Deliver(_), Some(Packet::Ping | Packet::Resync(_))) => {
-                    Step::Deliver(Fate::Pass)
-                }
-                _ => step,
-            };
-            world.step(lossless);
-        }
-        world.settle();
-        prop_assert!(world.only_data_lost);
-        // Packets of different sizes may leave a range: then, and only then, it is uncertain.
-        if world.certain {
-            prop_assert_eq!(world.account.ledger.transmitted, world.taken);
-        }
-        let lost = world.account.ledger.lost(TxCause::NetworkLoss);
-        prop_assert!(lost >= world.accepted - world.taken);
+    fn lost_packets_are_known_to_the_sample(steps in steps(&[Fate::Lose], &[])) {
+        let mut world = run_with_commands(steps);
+        world.compare_exactly();
+        prop_assert_eq!(world.account.ledger().lost(TxCause::LossOrOverflow), 0);
     }
 
     #[test]
-    fn lost_answers_lose_no_samples(steps in steps(false)) {
-        let mut world = World::new();
-        for step in steps {
-            let is_delivery = matches!(step, Step::Deliver(_));
-            world.step(if is_delivery { Step::Deliver(Fate::Pass) } else { step });
-        }
-        world.settle();
-        prop_assert_eq!(world.account.ledger.transmitted, world.accepted);
-        prop_assert_eq!(world.taken, world.accepted);
+    fn packets_that_come_twice_are_known_to_the_sample(steps in steps(&[Fate::Twice], &[])) {
+        run_with_commands(steps).compare_exactly();
+    }
+
+    #[test]
+    fn packets_out_of_order_are_known_to_the_sample(
+        steps in steps(&[Fate::Behind(1), Fate::Behind(3)], &[Fate::Behind(1), Fate::Twice]),
+    ) {
+        run_with_commands(steps).compare_exactly();
+    }
+
+    #[test]
+    fn all_of_it_at_once_is_known_to_the_sample_while_reports_come(steps in steps(&ALL, &[])) {
+        run_with_commands(steps).compare_exactly();
+    }
+
+    #[test]
+    fn lost_reports_lose_no_samples(steps in steps(&[], &[Fate::Lose])) {
+        let mut world = run(steps);
+        world.compare();
+        prop_assert_eq!(world.account.ledger().lost_total(), 0);
     }
 
     #[test]
     fn a_device_that_says_anything_breaks_nothing(
-        steps in steps(true),
-        said in prop::collection::vec((any::<u16>(), any::<u64>(), any::<u64>(), 0..5u8), 400),
+        steps in steps(&ALL, &ALL),
+        said in prop::collection::vec((any::<u16>(), any::<u64>(), any::<u64>(), 0..6u8), 400),
     ) {
         let mut world = World::new();
         for (step, (seq, packets, bytes, kind)) in steps.into_iter().zip(said) {
@@ -301,17 +384,19 @@ proptest! {
             let sent = world.account.window.sent();
             // Nonsense, and what is nearly right.
             let near = |count: u64, by: u64, span: u64| count.wrapping_add(by % span) - span / 2;
-            let (packets, bytes) = match kind {
+            let (count_packets, count_bytes) = match kind {
                 0 => (packets, bytes),
                 _ => (near(sent.packets + 5, packets, 10), near(sent.bytes + 5000, bytes, 10_000)),
             };
+            let info = 6 << 32 | (packets >> 8 & 0xFFFF) << 16 | packets & 0xFFFF;
             let status = StatusRepr {
                 seq: if kind % 2 == 0 { seq } else { world.status_seq.wrapping_add(seq % 5) },
-                count_packets: packets & PACKETS_MASK,
-                count_bytes: bytes,
+                status: if kind >= 4 { Status::SequenceError } else { Status::Ok },
+                error_info: if kind == 4 { bytes >> 16 } else { info & 0x7_00FF_00FF },
+                count_packets: count_packets & PACKETS_MASK,
+                count_bytes,
                 ..StatusRepr::default()
             };
-            world.in_order = false;
             world.hear(&status);
             if kind == 3 {
                 world.account.late();
@@ -319,8 +404,8 @@ proptest! {
             }
             world.check();
         }
-        world.account.close();
-        let ledger = &world.account.ledger;
+        world.account.close(3);
+        let ledger = world.account.ledger();
         prop_assert_eq!((ledger.in_flight, ledger.balance()), (0, Ok(())));
     }
 }

@@ -208,8 +208,8 @@ impl TxGroup {
         std::mem::take(&mut self.members).into_iter().map(TxStreamer::finish).collect()
     }
 
-    /// As [`Self::finish`], but what a device has not taken within `timeout` is booked as
-    /// unaccounted, see [`TxStreamer::finish_within`].
+    /// As [`Self::finish`], but what a device has not taken within `timeout` is unknown, see
+    /// [`TxStreamer::finish_within`].
     pub fn finish_within(mut self, timeout: Duration) -> Vec<TxLedger> {
         self.end_bursts();
         let members = std::mem::take(&mut self.members);

@@ -28,7 +28,7 @@ struct Sent {
 }
 
 impl Sent {
-    /// No packet belongs to it but those that do.
+    /// All of its packets are known.
     fn is_whole(&self, full: u64) -> bool {
         self.ended || self.last_samples < full
     }
@@ -57,6 +57,15 @@ impl Lates {
     /// Whether an end of a burst has not been acknowledged.
     pub fn is_waiting(&self) -> bool {
         self.bursts.iter().any(|burst| burst.ended)
+    }
+
+    /// Samples of bursts whose end has not been acknowledged.
+    pub fn waiting_samples(&self) -> u64 {
+        let samples = |burst: &Sent| {
+            let full = (burst.packets - 1).saturating_sub(burst.lates);
+            full * self.full + burst.last_samples
+        };
+        self.bursts.iter().map(samples).sum()
     }
 
     /// A packet leaves; with `eob` it ends its burst. `ticks` is the time of its first sample.

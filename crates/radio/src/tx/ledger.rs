@@ -1,12 +1,12 @@
 //! The ledger of a transmit stream: where every sample given to it went.
 //!
-//! Samples accepted = transmitted + in flight + the sum of losses by cause. What was accepted is
-//! counted at the caller's slices; the rest follows from the record of packets sent and from what
-//! the device says it has consumed.
+//! Samples accepted = transmitted + in flight + the sum of losses by cause + those of which it is not
+//! known whether they were transmitted. What was accepted is counted at the caller's slices; the
+//! rest follows from the record of packets sent, from what the device says it has consumed, and
+//! from the sequence errors that it reports.
 //!
-//! The network's losses are exact on a path that keeps the order of packets and does not double
-//! them; otherwise a packet that overtakes an audit, or is overtaken by one, is booked on the
-//! wrong side of it.
+//! What the device says is complete as long as none of its reports is lost: their numbers show that.
+//! Where some are, the samples concerned are [`TxUnknown`], with bounds for how many were lost.
 
 use std::fmt;
 
@@ -14,27 +14,28 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TxCause {
-    /// Packets that were sent never reached the device, by its own count.
+    /// Packets that were sent never reached the device, and no more was sent than it has room for.
     NetworkLoss,
+    /// Packets that were sent are not among those that the device took out of its buffer, and the
+    /// network had sent some twice or so late that the buffer may have been full.
+    LossOrOverflow,
     /// They reached it after their time, and it dropped them.
     Late,
-    /// They were on their way when the stream had to be set up anew: they may have been
-    /// transmitted or not.
-    Unaccounted,
     /// The stream was closed before they were sent.
     Discarded,
 }
 
 impl TxCause {
     /// Every cause, in the order of a ledger's table.
-    pub const ALL: [Self; 4] = [Self::NetworkLoss, Self::Late, Self::Unaccounted, Self::Discarded];
+    pub const ALL: [Self; 4] =
+        [Self::NetworkLoss, Self::LossOrOverflow, Self::Late, Self::Discarded];
 
     /// A stable name for tables and JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::NetworkLoss => "network_loss",
+            Self::LossOrOverflow => "loss_or_overflow",
             Self::Late => "late",
-            Self::Unaccounted => "unaccounted",
             Self::Discarded => "discarded",
         }
     }
@@ -46,15 +47,41 @@ impl fmt::Display for TxCause {
     }
 }
 
+/// Samples of which it is not known whether they were transmitted.
+///
+/// Between `lost_min` and `lost_max` of them were not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TxUnknown {
+    /// How many they are.
+    pub samples: u64,
+    /// So many of them at least were lost.
+    pub lost_min: u64,
+    /// So many of them at most were lost.
+    pub lost_max: u64,
+}
+
+/// Samples that were transmitted again, because the network sent their packet twice.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TxRepeated {
+    /// At least so many.
+    pub min: u64,
+    /// At most so many; [`u64::MAX`] where there is no bound.
+    pub max: u64,
+}
+
 /// Samples of one transmit stream, by what became of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TxLedger {
     /// Samples taken from the caller.
     pub accepted: u64,
-    /// Samples that the device has taken for transmission.
+    /// Samples that the device has taken for transmission, each counted once.
     pub transmitted: u64,
     /// Samples on their way, or waiting for their packet to fill; 0 once a stream is closed.
     pub in_flight: u64,
+    /// Samples that may have been transmitted or lost.
+    pub unknown: TxUnknown,
+    /// Samples transmitted more than once. They are in no sum.
+    pub repeated: TxRepeated,
     lost: [u64; TxCause::ALL.len()],
 }
 
@@ -62,7 +89,8 @@ pub struct TxLedger {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the transmit ledger does not balance: {accepted} accepted, but {transmitted} transmitted, \
-     {in_flight} in flight and {lost} lost make {}", transmitted + in_flight + lost
+     {in_flight} in flight, {lost} lost and {unknown} unknown make {}",
+    transmitted + in_flight + lost + unknown
 )]
 #[non_exhaustive]
 pub struct TxImbalance {
@@ -74,6 +102,8 @@ pub struct TxImbalance {
     pub in_flight: u64,
     /// Samples lost by any cause.
     pub lost: u64,
+    /// Samples of which it is not known whether they were transmitted.
+    pub unknown: u64,
 }
 
 impl TxLedger {
@@ -87,6 +117,11 @@ impl TxLedger {
         self.lost.iter().sum()
     }
 
+    /// Whether every sample was or will be transmitted, and this is known.
+    pub fn is_lossless(&self) -> bool {
+        self.lost_total() == 0 && self.unknown.samples == 0
+    }
+
     /// Every cause with the samples it took, also those that took none.
     pub fn losses(&self) -> impl Iterator<Item = (TxCause, u64)> + '_ {
         TxCause::ALL.into_iter().map(|cause| (cause, self.lost(cause)))
@@ -98,11 +133,11 @@ impl TxLedger {
     /// [`TxImbalance`] with both sides.
     pub fn balance(&self) -> Result<(), TxImbalance> {
         let Self { accepted, transmitted, in_flight, .. } = *self;
-        let lost = self.lost_total();
-        if accepted == transmitted + in_flight + lost {
+        let (lost, unknown) = (self.lost_total(), self.unknown.samples);
+        if accepted == transmitted + in_flight + lost + unknown {
             return Ok(());
         }
-        Err(TxImbalance { accepted, transmitted, in_flight, lost })
+        Err(TxImbalance { accepted, transmitted, in_flight, lost, unknown })
     }
 
     /// The sums of several streams.
@@ -110,6 +145,10 @@ impl TxLedger {
         self.accepted += other.accepted;
         self.transmitted += other.transmitted;
         self.in_flight += other.in_flight;
+        self.unknown.samples += other.unknown.samples;
+        self.unknown.lost_min += other.unknown.lost_min;
+        self.unknown.lost_max += other.unknown.lost_max;
+        self.repeat(other.repeated.min, other.repeated.max);
         for (cause, samples) in other.losses() {
             self.lost[cause as usize] += samples;
         }
@@ -127,14 +166,26 @@ impl TxLedger {
         self.transmitted += samples;
     }
 
+    /// The device has not passed that point after all. Samples that are not there to take back:
+    /// they were revoked.
+    pub(super) fn unpass(&mut self, samples: u64) -> u64 {
+        let short = samples.saturating_sub(self.transmitted);
+        let late = &mut self.lost[TxCause::Late as usize];
+        *late -= short.min(*late);
+        self.transmitted -= samples - short;
+        self.in_flight += samples;
+        short
+    }
+
     /// Samples counted as transmitted were not.
     pub(super) fn revoke(&mut self, cause: TxCause, samples: u64) {
         self.transmitted -= samples;
         self.lost[cause as usize] += samples;
     }
 
-    /// Samples counted as lost were transmitted after all.
+    /// Samples counted as lost, as many as there are, were transmitted after all.
     pub(super) fn restore(&mut self, cause: TxCause, samples: u64) {
+        let samples = samples.min(self.lost[cause as usize]);
         self.lost[cause as usize] -= samples;
         self.transmitted += samples;
     }
@@ -143,6 +194,45 @@ impl TxLedger {
     pub(super) fn lose(&mut self, cause: TxCause, samples: u64) {
         self.in_flight -= samples;
         self.lost[cause as usize] += samples;
+    }
+
+    /// Samples were lost by another cause.
+    pub(super) fn rename(&mut self, from: TxCause, to: TxCause, samples: u64) {
+        self.lost[from as usize] -= samples;
+        self.lost[to as usize] += samples;
+    }
+
+    /// Samples in flight will not be heard of; so many of them at least were lost.
+    pub(super) fn doubt(&mut self, samples: u64, lost_min: u64) {
+        self.in_flight -= samples;
+        self.add_unknown(samples, lost_min);
+    }
+
+    /// Samples counted as transmitted, as many as there are, may have been lost.
+    pub(super) fn doubt_transmitted(&mut self, samples: u64) {
+        let samples = samples.min(self.transmitted);
+        self.transmitted -= samples;
+        self.add_unknown(samples, 0);
+    }
+
+    /// Samples counted as lost, as many as there are, may have been transmitted.
+    pub(super) fn doubt_lost(&mut self, cause: TxCause, samples: u64) {
+        let lost = &mut self.lost[cause as usize];
+        let samples = samples.min(*lost);
+        *lost -= samples;
+        self.add_unknown(samples, 0);
+    }
+
+    /// Samples were transmitted again; [`u64::MAX`] for without bound.
+    pub(super) fn repeat(&mut self, min: u64, max: u64) {
+        self.repeated.min += min;
+        self.repeated.max = self.repeated.max.saturating_add(max);
+    }
+
+    fn add_unknown(&mut self, samples: u64, lost_min: u64) {
+        self.unknown.samples += samples;
+        self.unknown.lost_min += lost_min;
+        self.unknown.lost_max += samples;
     }
 }
 
@@ -155,6 +245,18 @@ impl fmt::Display for TxLedger {
         }
         for (cause, samples) in self.losses().filter(|loss| loss.1 > 0) {
             write!(f, "\n{cause:<16} {samples:>16}")?;
+        }
+        if self.unknown.samples > 0 {
+            let TxUnknown { samples, lost_min, lost_max } = self.unknown;
+            write!(f, "\n{:<16} {samples:>16} ({lost_min} to {lost_max} lost)", "unknown")?;
+        }
+        match self.repeated {
+            TxRepeated { max: 0, .. } => {}
+            TxRepeated { min, max } if min == max => write!(f, "\n{:<16} {min:>16}", "repeated")?,
+            TxRepeated { min, max: u64::MAX } => {
+                write!(f, "\n{:<16} {min:>16} or more", "repeated")?;
+            }
+            TxRepeated { min, max } => write!(f, "\n{:<16} {min:>16} to {max}", "repeated")?,
         }
         match self.balance() {
             Ok(()) => Ok(()),
@@ -171,17 +273,44 @@ mod tests {
     fn each_sample_is_in_one_place() {
         let mut ledger = TxLedger::default();
         ledger.accept(100);
-        ledger.pass(60);
+        ledger.pass(70);
+        assert_eq!(ledger.unpass(10), 0);
         ledger.revoke(TxCause::NetworkLoss, 10);
         ledger.revoke(TxCause::Late, 6);
         ledger.restore(TxCause::Late, 1);
+        ledger.rename(TxCause::NetworkLoss, TxCause::LossOrOverflow, 3);
         ledger.lose(TxCause::Discarded, 15);
+        assert!(!ledger.is_lossless());
         assert_eq!(ledger.balance(), Ok(()));
         assert_eq!((ledger.transmitted, ledger.in_flight, ledger.lost_total()), (45, 25, 30));
         let mut twice = ledger.clone();
         twice.merge(&ledger);
-        assert_eq!((twice.accepted, twice.lost(TxCause::NetworkLoss)), (200, 20));
+        assert_eq!((twice.accepted, twice.lost(TxCause::NetworkLoss)), (200, 14));
         assert_eq!(twice.balance(), Ok(()));
+        // All of it was transmitted or late, and is not passed after all.
+        assert_eq!((ledger.unpass(50), ledger.lost(TxCause::Late), ledger.in_flight), (5, 0, 75));
+        assert_eq!(ledger.balance(), Ok(()));
+    }
+
+    #[test]
+    fn what_is_not_known_has_bounds() {
+        let mut ledger = TxLedger::default();
+        ledger.accept(100);
+        ledger.doubt(40, 10);
+        ledger.pass(30);
+        ledger.revoke(TxCause::Late, 5);
+        ledger.doubt_lost(TxCause::Late, 9);
+        ledger.doubt_transmitted(20);
+        ledger.lose(TxCause::NetworkLoss, 30);
+        ledger.repeat(3, u64::MAX);
+        assert_eq!(ledger.unknown, TxUnknown { samples: 65, lost_min: 10, lost_max: 65 });
+        assert_eq!((ledger.transmitted, ledger.balance()), (5, Ok(())));
+        let table = ledger.to_string();
+        assert!(table.contains("65 (10 to 65 lost)") && table.ends_with("3 or more"), "{table}");
+        let mut twice = ledger.clone();
+        twice.merge(&ledger);
+        assert_eq!((twice.unknown.samples, twice.repeated.min), (130, 6));
+        assert_eq!((twice.repeated.max, twice.balance()), (u64::MAX, Ok(())));
     }
 
     #[test]
@@ -189,8 +318,8 @@ mod tests {
         let ledger = TxLedger { accepted: 10, transmitted: 3, ..TxLedger::default() };
         assert_eq!(
             ledger.balance().unwrap_err().to_string(),
-            "the transmit ledger does not balance: 10 accepted, but 3 transmitted, 0 in flight \
-             and 0 lost make 3"
+            "the transmit ledger does not balance: 10 accepted, but 3 transmitted, 0 in flight, \
+             0 lost and 0 unknown make 3"
         );
         assert!(ledger.to_string().ends_with("DOES NOT BALANCE"));
     }

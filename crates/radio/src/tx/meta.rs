@@ -113,9 +113,10 @@ pub enum TxEvent {
         /// The device's time, ticks.
         time_ticks: u64,
     },
-    /// The device found a gap in the sequence of packets. The ledger learns later how large it is.
+    /// A packet came to the device whose number was not due: others are missing, or it came twice or
+    /// late.
     SequenceError,
-    /// So many samples did not reach the device, by its own count.
+    /// So many samples are not among those that the device took. Some may come late.
     Lost {
         /// Packets.
         packets: u64,
@@ -153,9 +154,9 @@ pub struct TxCounters {
     pub unexpected: u64,
     /// Gaps in the sequence that the device reported.
     pub sequence_errors: u64,
-    /// Audits sent: what the device has counted, and a resynchronisation.
+    /// Audits sent: how much the device has counted.
     pub audits: u64,
-    /// Audits that proved what was lost only within bounds.
+    /// Audits that told what was lost only within bounds: reports were missing before them.
     pub audits_uncertain: u64,
     /// Times that the window stayed closed for so long that credit was asked for.
     pub stalls: u64,
@@ -170,8 +171,8 @@ pub struct TxCounters {
     /// Events that nobody fetched in time.
     pub events_dropped: u64,
     /// Reports of the device that nobody fetched in time, or that never came by the device's own
-    /// numbers. Such a one may have been about another channel of the same block; if it was about
-    /// a late packet of this stream, the ledger holds the packet's samples for transmitted.
+    /// numbers. Such a one may have been about another channel of the same block, or about a late
+    /// packet of this stream: in the ledger of a stream with time that many packets are unknown.
     pub reports_missed: u64,
 }
 

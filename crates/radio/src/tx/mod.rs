@@ -21,30 +21,36 @@
 //!
 //! ```text
 //! caller's slice ─▶ conversion into the train ─▶ window (credit) ─▶ one call per train ─▶ device
-//!                                                   ▲                    └─▶ flight (record)
-//!       stream status ─▶ intake ────────────────────┴─▶ flight ─▶ ledger
+//!                                                   ▲                    └─▶ record
+//!       stream status ─▶ intake ────────────────────┴─▶ course ─▶ ledger
 //! ```
 //!
 //! | module | what it does |
 //! | --- | --- |
 //! | `send`, `train` | packets filled across calls, in the buffer that one system call sends |
 //! | `account` | the books, without port or clock: credit, what is on its way, what was lost |
-//! | `window`, `flight`, `audit`, `deficit`, `lates`, `ledger` | their parts |
+//! | `window`, `audits` | the credit; how much the device has counted |
+//! | `order`, `course`, `blind`, `record`, `missing` | which packets it took, skipped and took twice |
+//! | `lates`, `ledger` | what was late; what became of every sample |
 //! | `intake`, `recover` | what the device says; what to do when it says nothing |
 //! | `handshake`, `channel` | the set-up: the stream's and the radio's |
 //! | `group` | several streams as one |
 
 mod account;
-mod audit;
+mod audits;
+mod blind;
 mod channel;
-mod deficit;
-mod flight;
+mod closing;
+mod course;
 mod group;
 mod handshake;
 mod intake;
 mod lates;
 mod ledger;
 mod meta;
+mod missing;
+mod order;
+mod record;
 mod recover;
 mod send;
 mod streamer;
@@ -53,7 +59,7 @@ mod window;
 
 pub use channel::TxChannel;
 pub use group::TxGroup;
-pub use ledger::{TxCause, TxImbalance, TxLedger};
+pub use ledger::{TxCause, TxImbalance, TxLedger, TxRepeated, TxUnknown};
 pub use meta::{TxArgs, TxCounters, TxError, TxEvent, TxMetadata, TxSent};
 pub use recover::{ASK_AFTER, ASKS, RECOVERY_MAX};
 pub use streamer::TxStreamer;

@@ -22,7 +22,7 @@ use millstream_wire::ctrl::CLIENT_ZERO_PORT;
 use millstream_wire::regs::client_zero::PROTO_VER;
 use millstream_wire::stream::{CommandOp, CommandRepr};
 
-use super::audit::AUDIT_COMMANDS;
+use super::audits::AUDIT_COMMANDS;
 use super::handshake;
 use super::meta::{TxError, TxEvent};
 use super::streamer::TxStreamer;
@@ -93,7 +93,7 @@ pub(super) fn play_time(samples: u64, rate_hz: f64) -> Duration {
 impl TxStreamer {
     /// Does what is due while nothing comes.
     pub(super) fn recover(&mut self, now: Instant) -> Result<(), TxError> {
-        if self.account.window.in_flight().packets == 0 {
+        if self.account.is_settled() {
             self.stall = None;
             return Ok(());
         }
@@ -103,7 +103,7 @@ impl TxStreamer {
             Due::Nothing => Ok(()),
             Due::Audit => {
                 self.counters.stalls += u64::from(first && self.room_packets() == 0);
-                self.audit()
+                self.audit(!first)
             }
             Due::Examination => self.examine(now.duration_since(since)),
         }
@@ -136,13 +136,13 @@ impl TxStreamer {
     /// How long the device has good reason not to take anything.
     pub(super) fn still_holds(&self, silent: Duration) -> Result<Duration, TxError> {
         let seconds = |ticks: u64| play_time(ticks, self.path.rate_hz);
-        if let Some(first) = self.account.flight.first_ticks() {
+        if let Some(first) = self.account.first_ticks() {
             let ahead = first.wrapping_sub(self.channel.time_ticks()?);
             if ahead < u64::MAX / 2 && ahead > 0 {
                 return Ok(seconds(ahead) + 2 * self.period + PATIENCE);
             }
         }
-        let held = seconds(self.account.flight.samples()) + PATIENCE;
+        let held = seconds(self.account.samples_in_flight()) + PATIENCE;
         Ok(held.saturating_sub(silent))
     }
 
@@ -154,22 +154,26 @@ impl TxStreamer {
         self.stall = None;
         self.counters.reestablished += 1;
         self.report(TxEvent::Reestablished { samples });
-        Ok(())
+        self.audit(false)
     }
 
-    /// Asks the device for its count and sets it right: PING, PING, RESYNC.
-    pub(super) fn audit(&mut self) -> Result<(), TxError> {
+    /// Asks the device for its count by PING, PING; and sets it right by a RESYNC behind them where
+    /// it was asked without success.
+    pub(super) fn audit(&mut self, again: bool) -> Result<(), TxError> {
         // A packet that was begun has been promised its room.
         let begun_bytes = if self.train.filled() > 0 { self.flow_bytes() } else { 0 };
         if !self.account.window.has_room_for_commands(AUDIT_COMMANDS, begun_bytes) {
             return Ok(());
         }
+        const OPS: [CommandOp; 3] = [CommandOp::Ping, CommandOp::Ping, CommandOp::Resync];
+        let resync = self.account.wants_resync(again);
+        let ops = if resync { &OPS[..] } else { &OPS[..2] };
         const LENGTH_MAX: usize = CommandRepr::packet_len(Width::W512);
         let mut buffer = [0; LENGTH_MAX * AUDIT_COMMANDS as usize];
         let length = CommandRepr::packet_len(self.path.width);
         let mut places = buffer.chunks_exact_mut(length);
-        for op in [CommandOp::Ping, CommandOp::Ping, CommandOp::Resync] {
-            let totals = self.account.send_command(op == CommandOp::Resync);
+        for &op in ops {
+            let totals = self.account.send_command();
             let command = CommandRepr {
                 dst_epid: self.path.endpoint.epid,
                 seq: self.command_seq,
@@ -183,9 +187,10 @@ impl TxStreamer {
             command.emit(self.path.width, place).expect("the place is that long");
             self.command_seq = self.command_seq.wrapping_add(1);
         }
+        self.account.send_audit(resync);
         self.counters.audits += 1;
         let device = self.path.device;
-        let train = &buffer[..length * AUDIT_COMMANDS as usize];
+        let train = &buffer[..length * ops.len()];
         let sent = self.port.tx.send_train(train, length, device);
         sent.map_err(io_error("send to", device)).map_err(TxError::from)
     }

@@ -149,7 +149,7 @@ impl TxStreamer {
             let space = space.map_err(io_error("send to", self.path.device))?;
             let count = self.converter.to_wire(&samples[taken..], space, scale);
             taken += count;
-            self.account.ledger.accept(count as u64);
+            self.account.accept(count as u64);
             let full = self.train.fill(count);
             if full && !(ending && taken == samples.len()) {
                 self.complete(false)?;
@@ -224,10 +224,8 @@ impl TxStreamer {
 
     /// What is due now and then: an audit once per window, a look for credit once per period.
     fn keep_up(&mut self) -> Result<(), TxError> {
-        let account = &self.account;
-        let unsettled = account.flight.is_half_full() && !account.audits.is_open();
-        if account.window.is_resync_due() || unsettled {
-            self.audit()?;
+        if self.account.is_audit_due() {
+            self.audit(false)?;
         }
         let sent_bytes = self.account.window.sent().bytes;
         let since = sent_bytes.wrapping_sub(self.polled_bytes);

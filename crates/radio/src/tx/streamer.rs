@@ -17,6 +17,7 @@ use super::train::Train;
 use super::window::Window;
 use crate::RadioError;
 use crate::convert::{Converter, Wire};
+use crate::deadline::deadline;
 use crate::stream::StreamPath;
 
 /// Events that wait for the caller; the oldest go when there are more.
@@ -27,7 +28,7 @@ const EVENTS_MAX: usize = 1024;
 pub(super) const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long it waits for reports about packets that the device has taken.
-const REPORTS_TIMEOUT: Duration = Duration::from_millis(50);
+const REPORTS_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Ticks per sample of the E3xx family.
 pub(super) const TICKS_PER_SAMPLE: u64 = 1;
@@ -86,6 +87,7 @@ impl TxStreamer {
         channel: TxChannel,
         args: &TxArgs,
     ) -> Result<Self, RadioError> {
+        let device = path.device;
         let opened = handshake::open(&mut port, &path)?;
         let window = &opened.window;
         let samples_per_packet = samples_per_packet(&path, window, args)?;
@@ -94,7 +96,7 @@ impl TxStreamer {
         let async_seen = channel.events().tx_reported();
         while channel.events().take_tx().is_some() {}
         let missed_before = channel.missed();
-        Ok(Self {
+        let mut stream = Self {
             port,
             converter: Converter::new(Wire::Sc16),
             scale: args.scale,
@@ -113,12 +115,18 @@ impl TxStreamer {
             period: play_time(period_samples, rate_hz),
             stall: None,
             channel,
-        })
+        };
+        // The first command is not checked for its number: before it matters.
+        stream.audit(false).map_err(|error| match error {
+            TxError::Radio(error) => error,
+            other => RadioError::Unusable { address: *device.ip(), reason: other.to_string() },
+        })?;
+        Ok(stream)
     }
 
     /// Where every sample went so far.
     pub fn ledger(&self) -> &TxLedger {
-        &self.account.ledger
+        self.account.ledger()
     }
 
     /// What was counted at the port.
@@ -167,18 +175,18 @@ impl TxStreamer {
     /// Ends an open burst, waits until the device has taken everything, and returns the final
     /// ledger.
     ///
-    /// A burst whose time is still to come is waited for. What a device that has gone did not take
-    /// is booked as unaccounted.
+    /// A burst whose time is still to come is waited for. What a device that has gone may not have
+    /// taken is unknown.
     pub fn finish(self) -> TxLedger {
         let held = self.still_holds(Duration::ZERO).unwrap_or_default();
         self.finish_within(FINISH_TIMEOUT + held)
     }
 
     /// As [`Self::finish`], but for somebody who cannot wait for a burst whose time is far away:
-    /// what the device has not taken within `timeout` is booked as unaccounted.
+    /// what the device has not taken within `timeout` is unknown.
     pub fn finish_within(mut self, timeout: Duration) -> TxLedger {
         self.end(timeout);
-        self.account.ledger.clone()
+        self.account.ledger().clone()
     }
 
     fn end(&mut self, timeout: Duration) {
@@ -197,7 +205,7 @@ impl TxStreamer {
             let _ =
                 self.wait(left().min(REPORTS_TIMEOUT), |stream| !stream.account.lates.is_waiting());
         }
-        self.account.close();
+        self.account.close(self.counters.reports_missed);
         self.burst = Burst::Idle;
     }
 
@@ -207,10 +215,21 @@ impl TxStreamer {
     /// # Errors
     /// [`TxError::DeviceSilent`], [`TxError::Radio`].
     pub fn settle(&mut self, timeout: Duration) -> Result<bool, TxError> {
-        if self.account.flight.samples() > 0 && self.account.audits.is_due() {
-            self.audit()?;
+        let until = deadline(timeout);
+        loop {
+            let asks = self.account.is_audit_worth();
+            if asks {
+                self.audit(false)?;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            let done = |stream: &Self| {
+                // One that is on its way must be answered before another one can be understood.
+                stream.account.is_known() || !asks && stream.account.is_audit_worth()
+            };
+            if !self.wait(left, done)? || self.account.is_known() {
+                return Ok(self.account.is_known());
+            }
         }
-        self.wait(timeout, |stream| stream.account.flight.samples() == 0)
     }
 
     pub(super) fn report(&mut self, event: TxEvent) {
@@ -224,7 +243,7 @@ impl TxStreamer {
 
 impl Drop for TxStreamer {
     fn drop(&mut self) {
-        if self.burst != Burst::Idle || self.account.ledger.in_flight > 0 {
+        if self.burst != Burst::Idle || self.account.ledger().in_flight > 0 {
             self.end(FINISH_TIMEOUT);
         }
     }

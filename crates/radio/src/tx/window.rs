@@ -18,6 +18,14 @@ impl Totals {
         }
     }
 
+    /// With so much more.
+    pub fn and(self, more: Self) -> Self {
+        Self {
+            packets: self.packets.wrapping_add(more.packets),
+            bytes: self.bytes.wrapping_add(more.bytes),
+        }
+    }
+
     /// What lies between `earlier` and here.
     pub fn since(self, earlier: Self) -> Self {
         Self {
@@ -43,9 +51,14 @@ pub(super) struct Window {
     command_bytes: u64,
     sent: Totals,
     consumed: Totals,
-    /// What the device counted beyond what was sent: packets that the network doubled.
-    excess: Totals,
-    since_resync_bytes: u64,
+    /// What the device has counted less than it has passed, modulo 2⁶⁴: packets that were lost, less
+    /// those that came twice.
+    missing: Totals,
+    /// Kept free of samples for packets that may come late or twice.
+    spare_bytes: u64,
+    /// Bytes that came so since the last audit.
+    surplus_bytes: u64,
+    since_audit_bytes: u64,
 }
 
 impl Window {
@@ -62,8 +75,10 @@ impl Window {
             command_bytes,
             sent: Totals::default(),
             consumed: Totals::default(),
-            excess: Totals::default(),
-            since_resync_bytes: 0,
+            missing: Totals::default(),
+            spare_bytes: 0,
+            surplus_bytes: 0,
+            since_audit_bytes: 0,
         }
     }
 
@@ -98,11 +113,6 @@ impl Window {
         self.sent
     }
 
-    /// What is known to be consumed.
-    pub fn consumed(&self) -> Totals {
-        self.consumed
-    }
-
     /// What is sent and not known to be consumed.
     pub fn in_flight(&self) -> Totals {
         self.sent.since(self.consumed)
@@ -111,14 +121,15 @@ impl Window {
     /// How many packets of `flow_bytes` each may be sent now.
     pub fn room_packets(&self, flow_bytes: u64) -> u64 {
         let in_flight = self.in_flight();
-        let bytes = self.capacity.bytes.saturating_sub(self.reserve.bytes + in_flight.bytes);
+        let kept = self.reserve.bytes + self.spare_bytes;
+        let bytes = self.capacity.bytes.saturating_sub(kept + in_flight.bytes);
         (bytes / flow_bytes).min(self.packets_max().saturating_sub(in_flight.packets))
     }
 
     /// Packets of samples leave.
     pub fn send(&mut self, packets: u64, flow_bytes: u64) {
         self.sent = self.sent.plus(packets, flow_bytes);
-        self.since_resync_bytes += packets * flow_bytes;
+        self.since_audit_bytes += packets * flow_bytes;
     }
 
     /// Whether `commands` more stream commands may be sent now, and a packet of `flow_bytes`
@@ -139,41 +150,62 @@ impl Window {
         self.command_bytes
     }
 
-    /// Whether a window's worth of bytes has been sent since the last resynchronisation.
-    pub fn is_resync_due(&self) -> bool {
-        self.since_resync_bytes >= self.capacity.bytes
+    /// Whether a window's worth of bytes has been sent since the last audit.
+    pub fn is_audit_due(&self) -> bool {
+        self.since_audit_bytes >= self.capacity.bytes
     }
 
-    /// A resynchronisation leaves, after [`Window::send_command`].
-    pub fn note_resync(&mut self) {
-        self.since_resync_bytes = 0;
+    /// An audit leaves.
+    pub fn note_audit(&mut self) {
+        self.since_audit_bytes = 0;
     }
 
     /// The device has consumed this much: true when that is more than was known. Counts that run
     /// backwards change nothing; counts beyond what was sent are packets that came twice.
     pub fn consume(&mut self, counted: Totals) -> bool {
-        let beyond = counted.since(self.sent);
+        let mut passed = counted.and(self.missing);
+        let beyond = passed.since(self.sent);
         let is_beyond = |count: u64| count > 0 && count < 1 << 39;
-        if is_beyond(beyond.bytes) && beyond.bytes > self.excess.bytes {
-            self.excess.bytes = beyond.bytes;
+        if is_beyond(beyond.bytes) {
+            self.missing.bytes = self.missing.bytes.wrapping_sub(beyond.bytes);
+            passed.bytes = self.sent.bytes;
         }
-        if is_beyond(beyond.packets) && beyond.packets > self.excess.packets {
-            self.excess.packets = beyond.packets;
+        if is_beyond(beyond.packets) {
+            self.missing.packets = self.missing.packets.wrapping_sub(beyond.packets);
+            passed.packets = self.sent.packets;
         }
-        let counted = counted.since(self.excess);
-        let news = counted.since(self.consumed);
+        let news = passed.since(self.consumed);
         let open = self.in_flight();
         if news.bytes > open.bytes || news.packets > open.packets || news == Totals::default() {
             return false;
         }
-        self.consumed = counted;
+        self.consumed = passed;
         true
     }
 
-    /// The device has taken over our totals as they were at `totals`.
-    pub fn resynchronised(&mut self, totals: Totals) -> bool {
-        self.excess = Totals::default();
-        self.consume(totals)
+    /// Packets came twice, or late when they had been given up: they take room, and are counted.
+    pub fn note_surplus(&mut self, packets: u64, bytes: u64) {
+        self.missing.packets = self.missing.packets.wrapping_sub(packets);
+        self.missing.bytes = self.missing.bytes.wrapping_sub(bytes);
+        self.surplus_bytes += bytes;
+    }
+
+    /// An audit says how much less the device has counted than was sent before it. The window is
+    /// given back, but room is kept for what may still come: as much as was found missing or came
+    /// too much, up to half the window, and less and less of it. True when more was missing.
+    pub fn audited(&mut self, missing: Totals) -> bool {
+        let grown = missing.bytes.wrapping_sub(self.missing.bytes);
+        let grown = if grown > self.capacity.bytes { 0 } else { grown };
+        let (wanted, half) = (grown + self.surplus_bytes, self.capacity.bytes / 2);
+        self.spare_bytes = wanted.min(half).max(self.spare_bytes / 2);
+        self.surplus_bytes = 0;
+        self.missing = missing;
+        grown > half
+    }
+
+    /// The device has taken over our totals.
+    pub fn resynchronised(&mut self) {
+        self.missing = Totals::default();
     }
 }
 
@@ -230,8 +262,31 @@ mod tests {
         window.send(4, 1000);
         window.consume(Totals { packets: 6, bytes: 6000 });
         assert_eq!(window.in_flight(), Totals { packets: 3, bytes: 3000 });
+        window.note_surplus(1, 1000);
+        window.consume(Totals { packets: 8, bytes: 8000 });
+        assert_eq!(window.in_flight(), Totals { packets: 2, bytes: 2000 });
         window.send_command();
-        window.resynchronised(Totals { packets: 9, bytes: 8024 });
+        window.resynchronised();
+        window.consume(Totals { packets: 9, bytes: 8024 });
         assert_eq!(window.in_flight(), Totals::default());
+    }
+
+    #[test]
+    fn what_was_lost_is_given_back_but_for_room_in_case_it_comes_late() {
+        let mut window = window();
+        window.send(9, 1000);
+        window.consume(Totals { packets: 6, bytes: 6000 });
+        assert_eq!(window.room_packets(1000), 6);
+        assert!(!window.audited(Totals { packets: 3, bytes: 3000 }));
+        window.consume(Totals { packets: 6, bytes: 6000 });
+        assert_eq!((window.in_flight().bytes, window.room_packets(1000)), (0, 6));
+        for room in [8, 8, 9, 9] {
+            window.audited(Totals { packets: 3, bytes: 3000 });
+            assert_eq!(window.room_packets(1000), room);
+        }
+        window.send(9, 1000);
+        assert!(window.audited(Totals { packets: 12, bytes: 12_000 }), "more than half of it");
+        window.consume(Totals { packets: 6, bytes: 6000 });
+        assert_eq!((window.in_flight().bytes, window.room_packets(1000)), (0, 4));
     }
 }

@@ -26,4 +26,5 @@ mod tx_faults;
 mod tx_group;
 mod tx_loopback;
 mod tx_no_allocation;
+mod tx_played;
 mod tx_recovery;

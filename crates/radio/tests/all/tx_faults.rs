@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::common::{PATIENCE, patient, radio};
-use millstream_emulator::RadioConfig;
+use millstream_emulator::{CounterSnapshot, RadioConfig};
 use millstream_link::fault::{Effect, Rule, Select, Switch};
-use millstream_radio::{Device, TxArgs, TxCause, TxMetadata};
+use millstream_radio::{Device, TxArgs, TxCause, TxLedger, TxMetadata};
 
 const SAMPLES: usize = 1_000_007;
 
@@ -19,9 +19,8 @@ const STATUS: u8 = 1;
 const COMMAND: u8 = 2;
 const DATA: u8 = 6;
 
-/// Sends a burst with `effect` on packets of `of`, and returns what the network lost by the ledger
-/// and by the device's count.
-fn send(of: u8, effect: &Effect, every: u64) -> (u64, u64, bool) {
+/// Sends a burst with `effect` on packets of `of`, and returns the ledger and the device's count.
+fn send(of: u8, effect: &Effect, every: u64) -> (TxLedger, CounterSnapshot) {
     let (radio, mut args) = radio(RadioConfig { tx_buffer_samples: 1 << 16, ..patient() });
     let start = Instant::now();
     let switch = Switch::new(move || start.elapsed().as_nanos() as u64);
@@ -46,19 +45,22 @@ fn send(of: u8, effect: &Effect, every: u64) -> (u64, u64, bool) {
     assert!(stream.settle(PATIENCE).unwrap());
     let counters = *stream.counters();
     let ledger = stream.finish();
-    let proven = counters.audits_uncertain == 0 && counters.reestablished == 0;
-    println!("{of} {effect:?} {:?} {proven} {counters:?}\n{ledger}", start.elapsed());
+    println!("{of} {effect:?} {:?} {counters:?}\n{ledger}", start.elapsed());
     assert_eq!((ledger.accepted, ledger.balance()), (SAMPLES as u64, Ok(())), "{effect:?}");
-    let missing = (SAMPLES as u64).saturating_sub(radio.counters().tx_samples);
-    (ledger.lost(TxCause::NetworkLoss), missing, proven)
+    (ledger, radio.counters())
 }
 
 #[test]
-fn lost_packets_of_any_kind_leave_an_exact_ledger() {
+fn lost_packets_of_any_kind_leave_a_ledger_within_its_bounds() {
     for (of, every) in [(DATA, 50), (DATA, 3), (STATUS, 4), (COMMAND, 5), (COMMAND, 2)] {
-        let (booked, missing, proven) = send(of, &Effect::Lose, every);
-        assert!(booked == missing || !proven, "{of} {every}: {booked} of {missing}");
-        assert!(of != DATA || proven);
+        let (ledger, counters) = send(of, &Effect::Lose, every);
+        let missing = SAMPLES as u64 - counters.tx_samples;
+        let (lost, unknown) = (ledger.lost_total(), ledger.unknown);
+        let bounds = lost + unknown.lost_min..=lost + unknown.lost_max;
+        assert!(bounds.contains(&missing), "{of} {every}: {missing} of {bounds:?}");
+        if of == DATA {
+            assert_eq!((unknown.samples, ledger.lost(TxCause::NetworkLoss)), (0, missing));
+        }
     }
 }
 

@@ -64,8 +64,40 @@ pub struct StatusRepr {
     pub count_bytes: u64,
     /// Buffer information, meaning left to the device.
     pub buffer_info: u16,
-    /// Detail of an error, 48 bits, meaning left to the device.
+    /// Detail of an error, 48 bits; of a sequence error see [`SequenceGap`].
     pub error_info: u64,
+}
+
+/// The detail of [`Status::SequenceError`]: which packet came, and which one was due.
+///
+/// Stream input endpoints of UHD's images check data packets and stream commands apart, at the
+/// end of their buffer, and report each packet whose number is not one more than the last one's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SequenceGap {
+    /// What came: data, with or without time, or a stream command.
+    pub kind: PacketType,
+    /// The number that was due.
+    pub expected: u16,
+    /// The number that came.
+    pub actual: u16,
+}
+
+impl SequenceGap {
+    /// The detail as it travels in [`StatusRepr::error_info`].
+    #[must_use]
+    pub const fn to_info(self) -> u64 {
+        (self.kind.code() as u64) << 32 | (self.expected as u64) << 16 | self.actual as u64
+    }
+
+    /// Reads a detail; `None` for one that names no numbered packet or no gap.
+    #[must_use]
+    pub fn from_info(info: u64) -> Option<Self> {
+        let kind = PacketType::from_code(field(info, 32, 3) as u8).ok()?;
+        let numbered =
+            matches!(kind, PacketType::Data | PacketType::TimedData | PacketType::StreamCommand);
+        let (expected, actual) = (field(info, 16, 16) as u16, field(info, 0, 16) as u16);
+        (numbered && expected != actual).then_some(Self { kind, expected, actual })
+    }
 }
 
 const PAYLOAD_LEN: usize = 4 * 8;

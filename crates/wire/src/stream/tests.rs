@@ -108,3 +108,16 @@ fn both_describe_themselves() {
     );
     assert_eq!(COMMAND.to_string(), "stream command 2 to 3 seq 9 Ping 6016 B / 4 pkts");
 }
+
+#[test]
+fn the_detail_of_a_sequence_error_says_what_came_and_what_was_due() {
+    let kind = chdr::PacketType::TimedData;
+    let gap = SequenceGap { kind, expected: 0xFFFF, actual: 3 };
+    assert_eq!(gap.to_info(), 0x7_FFFF_0003);
+    assert_eq!(SequenceGap::from_info(gap.to_info()), Some(gap));
+    // Newer images say more in the bits above.
+    assert_eq!(SequenceGap::from_info(0x3000_0000_0000 | gap.to_info()), Some(gap));
+    for nothing in [0, 0x7_0003_0003, 0x1_0001_0003, 0x5_0001_0003] {
+        assert_eq!(SequenceGap::from_info(nothing), None, "{nothing:#x}");
+    }
+}

@@ -3,6 +3,7 @@
 
 pub mod group;
 mod meddle;
+pub mod played;
 mod witness;
 
 pub use meddle::{Action, Meddler, is_data};

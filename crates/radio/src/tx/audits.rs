@@ -1,0 +1,276 @@
+//! Audits: questions to the device how much it has counted.
+//!
+//! Two PINGs leave in one train. Their answers are two reports in a row whose counts differ by one
+//! command at most; no other reports do, but for one right before them. Where an audit was not
+//! answered, or what it brought is no possible count, the next one ends with a RESYNC, and the
+//! device's count is right from there on. The bytes of a RESYNC are our total and a *tag* in the
+//! lowest bits, which no count has otherwise: so every report says which RESYNC came before it.
+
+use std::collections::VecDeque;
+
+use super::window::Totals;
+
+/// Commands of the longest audit.
+pub(super) const AUDIT_COMMANDS: u64 = 3;
+
+/// The bits of a tag. Packets are whole words of samples, so no length has these bits.
+const TAG: u64 = 3;
+
+/// Audits without answer that are remembered, more than are ever on their way.
+const OPEN_MAX: usize = 64;
+
+/// An audit that was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Audit {
+    number: u64,
+    /// Our totals behind its PINGs.
+    pings: Totals,
+    /// And behind its RESYNC, if it has one, and its tag.
+    resync: Option<(Totals, u64)>,
+    /// Packets of samples sent before it.
+    pub sent: u64,
+    answered: bool,
+    /// Everything before it had been counted.
+    pub accepted: bool,
+}
+
+/// What a report answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    Nothing,
+    /// Perhaps the PINGs of the only open audit; so much less was counted than sent before them.
+    Pings(Audit, Totals),
+    /// A RESYNC, or something behind it; with its PINGs, if they were answered.
+    Resync(Audit, Option<Totals>),
+}
+
+/// The audits of one stream.
+#[derive(Debug)]
+pub(super) struct Audits {
+    command_bytes: u64,
+    open: VecDeque<Audit>,
+    number: u64,
+    sent: u64,
+    /// The count of the last report, if it was a plain one.
+    last: Option<Totals>,
+    /// The last two reports may have been the answers to PINGs.
+    pair: bool,
+    /// An audit was sent since the last report.
+    fresh: bool,
+    /// The last answer was no certain one, when so many packets of samples had been sent.
+    doubtful: Option<u64>,
+    /// The next audit is to set the device's count right.
+    broken: bool,
+    /// The tag of the device's count, and that of the last RESYNC sent.
+    tag: u64,
+    last_tag: u64,
+}
+
+/// A count without its tag, and the tag.
+pub(super) fn untagged(counted: Totals) -> (Totals, u64) {
+    (Totals { bytes: counted.bytes & !TAG, ..counted }, counted.bytes & TAG)
+}
+
+impl Audits {
+    pub fn new(command_bytes: u64) -> Self {
+        Self {
+            command_bytes,
+            open: VecDeque::with_capacity(OPEN_MAX),
+            number: 0,
+            sent: 0,
+            last: None,
+            pair: false,
+            fresh: false,
+            doubtful: None,
+            broken: false,
+            tag: 0,
+            last_tag: 0,
+        }
+    }
+
+    /// Whether an audit waits for its answer.
+    pub fn is_open(&self) -> bool {
+        self.open.iter().any(|audit| !audit.answered)
+    }
+
+    /// Whether the next audit should set the device's count right; `again` when one was sent for
+    /// the same reason before. `sent`: packets of samples so far.
+    pub fn wants_resync(&self, again: bool, sent: u64) -> bool {
+        self.broken || self.doubtful == Some(sent) || again && self.is_open()
+    }
+
+    /// The tag that the device's count has, by the reports taken.
+    pub fn tag(&self) -> u64 {
+        self.tag
+    }
+
+    /// The tag of the next RESYNC.
+    pub fn next_tag(&self) -> u64 {
+        self.last_tag % TAG + 1
+    }
+
+    /// Whether packets of samples were sent since the last audit; `sent` so far.
+    pub fn is_due(&self, sent: u64) -> bool {
+        sent > self.sent
+    }
+
+    /// An audit has left. Our totals behind it, and the packets of samples sent before it.
+    pub fn push(&mut self, after: Totals, resync: bool, sent: u64) {
+        // One without answer by now is given up, but a RESYNC has its effect whenever it comes.
+        self.open.retain(|audit| audit.resync.is_some());
+        if self.open.len() == OPEN_MAX {
+            self.open.pop_front();
+        }
+        self.number += 1;
+        self.sent = sent;
+        let one = Totals::default().plus(1, self.command_bytes);
+        let pings = if resync { after.since(one) } else { after };
+        if resync {
+            self.last_tag = self.next_tag();
+        }
+        let resync = resync.then_some((after, self.last_tag));
+        let number = self.number;
+        // The answers to the one before are no part of its own.
+        self.fresh = true;
+        self.open.push_back(Audit {
+            number,
+            pings,
+            resync,
+            sent,
+            answered: false,
+            accepted: false,
+        });
+    }
+
+    /// The next report has this tag: the audit that ended with it, if it is another one.
+    pub fn turn(&mut self, counted: Totals, tag: u64) -> Option<Answer> {
+        if tag == self.tag {
+            return None;
+        }
+        self.tag = tag;
+        // Nothing was counted between the second PING and this: the last count, if it is known, is
+        // that of the PING or a later one.
+        let last = self.last.take();
+        self.pair = false;
+        let is_it = |audit: &Audit| audit.resync.is_some_and(|(_, its)| its == tag);
+        let Some(index) = self.open.iter().rposition(is_it) else {
+            // It is no tag of ours, or we have forgotten it.
+            self.broken = true;
+            return None;
+        };
+        let audit = self.open[index];
+        self.open.drain(..=index);
+        (self.broken, self.doubtful) = (false, None);
+        let answers = audit.resync.is_some_and(|(after, _)| after == counted);
+        let last = last.filter(|_| answers);
+        Some(Answer::Resync(audit, last.map(|counted| audit.pings.since(counted))))
+    }
+
+    /// The next report is a plain one.
+    pub fn take(&mut self, counted: Totals) -> Answer {
+        let last = self.last.replace(counted);
+        self.pair = false;
+        let step = last.map(|last| counted.since(last));
+        let fresh = std::mem::take(&mut self.fresh);
+        self.pair = step.is_some_and(|step| step.packets <= 1 && step.bytes <= self.command_bytes);
+        match self.open.front() {
+            Some(audit) if self.pair && !fresh && self.open.len() == 1 => {
+                Answer::Pings(*audit, audit.pings.since(counted))
+            }
+            _ => Answer::Nothing,
+        }
+    }
+
+    /// The next report is missing, or no plain one.
+    pub fn interrupt(&mut self) {
+        (self.last, self.pair) = (None, false);
+        self.open.iter_mut().for_each(|audit| audit.accepted = false);
+    }
+
+    /// The open audit may have been answered; the next one is to make it certain, if there is
+    /// nothing else to learn from it.
+    pub fn answered(&mut self, doubtful: Option<u64>) {
+        self.doubtful = doubtful;
+        self.open.iter_mut().for_each(|audit| audit.answered = true);
+    }
+
+    /// The open audit has been answered for certain.
+    pub fn accept(&mut self) {
+        self.doubtful = None;
+        let open = self.open.iter_mut();
+        open.for_each(|audit| (audit.answered, audit.accepted) = (true, true));
+        self.open.retain(|audit| audit.resync.is_some());
+    }
+
+    /// The answer to the open audit is no possible one.
+    pub fn distrust(&mut self) {
+        self.answered(None);
+        self.broken = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COMMAND: u64 = 24;
+
+    fn totals(packets: u64) -> Totals {
+        Totals::default().plus(packets, COMMAND)
+    }
+
+    #[test]
+    fn the_answers_to_pings_are_known_by_their_distance() {
+        let mut audits = Audits::new(COMMAND);
+        assert!(audits.is_due(10) && !audits.is_open());
+        audits.push(totals(12), false, 10);
+        assert!(
+            !audits.is_due(10) && audits.wants_resync(true, 9) && !audits.wants_resync(false, 9)
+        );
+        assert_eq!(audits.take(totals(8)), Answer::Nothing);
+        assert!(
+            matches!(audits.take(totals(9)), Answer::Pings(_, missing) if missing == totals(3))
+        );
+        assert_eq!(audits.take(totals(11)), Answer::Nothing);
+        let Answer::Pings(audit, missing) = audits.take(totals(12)) else { panic!() };
+        assert_eq!((audit.sent, missing), (10, totals(0)));
+        audits.accept();
+        assert!(!audits.wants_resync(true, 9));
+        audits.push(totals(14), false, 10);
+        assert_eq!(audits.take(totals(13)), Answer::Nothing, "the last two are the first one's");
+        assert!(matches!(audits.take(totals(14)), Answer::Pings(..)));
+        audits.distrust();
+        assert!(audits.wants_resync(false, 9));
+    }
+
+    #[test]
+    fn an_audit_without_answer_is_followed_by_one_that_is_known_by_its_tag() {
+        let mut audits = Audits::new(COMMAND);
+        audits.push(totals(12), false, 10);
+        assert_eq!(audits.next_tag(), 1);
+        audits.push(totals(15), true, 11);
+        audits.take(totals(9));
+        assert!(matches!(audits.take(totals(10)), Answer::Pings(..)));
+        assert_eq!(audits.turn(totals(15), 0), None);
+        let Some(Answer::Resync(audit, missing)) = audits.turn(totals(15), 1) else { panic!() };
+        assert_eq!((audit.sent, missing, audits.is_open()), (11, Some(totals(4)), false));
+        audits.push(totals(18), true, 12);
+        audits.accept();
+        audits.take(totals(16));
+        audits.take(totals(17));
+        // Its answer is lost.
+        let Some(Answer::Resync(audit, missing)) = audits.turn(totals(20), 2) else { panic!() };
+        assert_eq!((audit.sent, missing, audits.turn(totals(21), 2)), (12, None, None));
+        assert_eq!((audits.turn(totals(21), 3), audits.wants_resync(false, 9)), (None, true));
+        assert_eq!(untagged(totals(1).and(Totals { packets: 0, bytes: 3 })), (totals(1), 3));
+    }
+
+    #[test]
+    fn audits_without_answer_do_not_pile_up() {
+        let mut audits = Audits::new(COMMAND);
+        for turn in 0..2 * OPEN_MAX as u64 {
+            audits.push(totals(3 * turn), true, 0);
+        }
+        assert_eq!((audits.open.len(), audits.open.capacity()), (OPEN_MAX, OPEN_MAX));
+    }
+}

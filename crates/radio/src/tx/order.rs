@@ -1,0 +1,104 @@
+//! Reports in the order of their numbers, and how many are missing between them.
+
+use millstream_wire::stream::SequenceGap;
+
+use super::window::Totals;
+
+/// Reports that wait for one before them: more than a network usually mixes up.
+const HELD: usize = 4;
+
+/// What a report says besides its counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Says {
+    /// Nothing, as credit reports and answers to commands do.
+    Ok,
+    /// A packet came whose number was not due.
+    Gap(SequenceGap),
+    /// Something is wrong, without the numbers.
+    Trouble,
+}
+
+/// A status, as far as it is evidence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Report {
+    pub seq: u16,
+    pub counted: Totals,
+    /// See [`super::audits`].
+    pub tag: u64,
+    pub says: Says,
+}
+
+/// Reports on their way into order.
+#[derive(Debug)]
+pub(super) struct Order {
+    next: u16,
+    held: [Option<Report>; HELD],
+}
+
+impl Order {
+    /// The next report is the one behind number `last`.
+    pub fn new(last: u16) -> Self {
+        Self { next: last.wrapping_add(1), held: [None; HELD] }
+    }
+
+    /// Takes a report. False for one that has come already, or that was given up.
+    pub fn put(&mut self, report: Report) -> bool {
+        let behind = (report.seq.wrapping_sub(self.next) as i16) < 0;
+        let twice = self.held.iter().flatten().any(|held| held.seq == report.seq);
+        let place = self.held.iter_mut().find(|held| held.is_none());
+        let Some(place) = place.filter(|_| !behind && !twice) else { return false };
+        *place = Some(report);
+        true
+    }
+
+    /// The next report, and how many before it are missing. Call until it returns `None`.
+    pub fn pop(&mut self) -> Option<(u16, Report)> {
+        let full = self.held.iter().all(Option::is_some);
+        let ahead = |held: &Report| held.seq.wrapping_sub(self.next);
+        let first = self.held.iter_mut().filter(|held| held.is_some());
+        let first = first.min_by_key(|held| held.as_ref().map_or(0, ahead))?;
+        let missing = first.as_ref().map_or(0, ahead);
+        if missing > 0 && !full {
+            return None;
+        }
+        let report = first.take()?;
+        self.next = report.seq.wrapping_add(1);
+        Some((missing, report))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn take(order: &mut Order, seq: u16) -> Vec<(u16, u16)> {
+        order.put(Report { seq, counted: Totals::default(), tag: 0, says: Says::Ok });
+        std::iter::from_fn(|| order.pop()).map(|(missing, one)| (missing, one.seq)).collect()
+    }
+
+    #[test]
+    fn reports_out_of_order_wait_for_those_before_them() {
+        let mut order = Order::new(u16::MAX - 1);
+        assert_eq!(take(&mut order, u16::MAX), [(0, u16::MAX)]);
+        assert_eq!(take(&mut order, 2), []);
+        assert_eq!(take(&mut order, 1), []);
+        assert_eq!(take(&mut order, 1), [], "it is here already");
+        assert_eq!(take(&mut order, 0), [(0, 0), (0, 1), (0, 2)]);
+        assert_eq!(take(&mut order, 0), [], "it is old");
+        assert_eq!(take(&mut order, 3), [(0, 3)]);
+    }
+
+    #[test]
+    fn a_report_that_does_not_come_is_given_up() {
+        let mut order = Order::new(9);
+        for seq in [12, 11, 13] {
+            assert_eq!(take(&mut order, seq), []);
+        }
+        assert_eq!(take(&mut order, 20), [(1, 11), (0, 12), (0, 13)]);
+        for seq in [21, 22] {
+            assert_eq!(take(&mut order, seq), []);
+        }
+        assert_eq!(take(&mut order, 25), [(6, 20), (0, 21), (0, 22)]);
+        assert_eq!(take(&mut order, 10), [], "too late");
+    }
+}

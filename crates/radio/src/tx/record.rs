@@ -1,0 +1,213 @@
+//! The record of what was sent: how many samples lie in any stretch of packets.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// Runs of equal packets that the record holds.
+const RUNS: usize = 4096;
+
+/// Of these, runs of packets that the device has dealt with. A report may still name one of them.
+const OLD_RUNS: usize = RUNS / 4;
+
+/// Equal packets in a row, each at the time where the one before ends, or all without time.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    /// The number of the first packet.
+    first: u64,
+    packets: u64,
+    flow_bytes: u64,
+    /// Samples of the caller in each.
+    samples: u64,
+    /// Time of the first one, ticks.
+    start: Option<u64>,
+}
+
+impl Run {
+    fn end(&self) -> u64 {
+        self.first + self.packets
+    }
+
+    /// Time behind the last one, ticks.
+    fn end_ticks(&self) -> Option<u64> {
+        self.start.map(|start| start.wrapping_add(self.packets * self.samples))
+    }
+}
+
+/// Equal packets in a row that are a part of a stretch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub first: u64,
+    pub packets: u64,
+    pub flow_bytes: u64,
+    pub samples: u64,
+}
+
+impl Piece {
+    /// One behind the number of its last packet.
+    pub fn end(&self) -> u64 {
+        self.first + self.packets
+    }
+
+    /// The samples of all its packets.
+    pub fn total(&self) -> u64 {
+        self.packets * self.samples
+    }
+}
+
+/// Data packets by their number, counted from 0 at the handshake and without end.
+///
+/// The device has passed the packets before one of them; those behind it are in flight. The record
+/// never grows: where it is full, sending has to wait.
+#[derive(Debug)]
+pub(super) struct Record {
+    runs: VecDeque<Run>,
+    /// Runs at the front that the device has passed.
+    old: usize,
+    sent: u64,
+    passed: u64,
+    /// Samples in flight.
+    samples: u64,
+}
+
+impl Record {
+    pub fn new() -> Self {
+        Self { runs: VecDeque::with_capacity(RUNS), old: 0, sent: 0, passed: 0, samples: 0 }
+    }
+
+    /// Whether nothing more can be noted but a train.
+    pub fn is_full(&self) -> bool {
+        self.runs.len() - self.old + OLD_RUNS + 16 >= RUNS
+    }
+
+    /// Whether it is time to ask what the device has passed.
+    pub fn is_half_full(&self) -> bool {
+        2 * (self.runs.len() - self.old) >= RUNS - OLD_RUNS
+    }
+
+    /// The number of the next packet.
+    pub fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// The number of the first packet in flight.
+    pub fn passed(&self) -> u64 {
+        self.passed
+    }
+
+    /// Samples in flight.
+    pub fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    /// The number of the oldest packet that is remembered.
+    pub fn oldest(&self) -> u64 {
+        self.runs.front().map_or(self.sent, |run| run.first)
+    }
+
+    /// The time of the first packet in flight that has one, ticks.
+    pub fn first_ticks(&self) -> Option<u64> {
+        self.runs.range(self.old..).find_map(|run| {
+            let passed = self.passed.saturating_sub(run.first);
+            run.start.map(|start| start.wrapping_add(passed * run.samples))
+        })
+    }
+
+    /// A packet leaves.
+    pub fn push(&mut self, flow_bytes: u64, samples: u64, start: Option<u64>) {
+        let first = self.sent;
+        self.sent += 1;
+        self.samples += samples;
+        if let Some(last) = self.runs.back_mut()
+            && (last.flow_bytes, last.samples) == (flow_bytes, samples)
+            && last.end_ticks() == start
+        {
+            last.packets += 1;
+            self.old = self.old.min(self.runs.len() - 1);
+            return;
+        }
+        if self.old >= OLD_RUNS {
+            self.runs.pop_front();
+            self.old -= 1;
+        }
+        self.runs.push_back(Run { first, packets: 1, flow_bytes, samples, start });
+    }
+
+    /// The device has passed the packets before number `to`; it may also take back what it said.
+    /// The samples in flight before and after it.
+    pub fn pass(&mut self, to: u64) {
+        let (from, back) = (self.passed.min(to), to < self.passed);
+        let between: u64 = self.pieces(from..self.passed.max(to)).map(|piece| piece.total()).sum();
+        self.samples = if back { self.samples + between } else { self.samples - between };
+        self.passed = to;
+        if back {
+            self.old = self.runs.partition_point(|run| run.end() <= to);
+        }
+        while self.runs.get(self.old).is_some_and(|run| run.end() <= to) {
+            self.old += 1;
+        }
+    }
+
+    /// The packets of a stretch, as far as they are remembered, in their order.
+    pub fn pieces(&self, range: Range<u64>) -> impl Iterator<Item = Piece> + '_ {
+        let begin = self.runs.partition_point(|run| run.end() <= range.start);
+        let runs = self.runs.range(begin..).take_while(move |run| run.first < range.end);
+        runs.map(move |run| {
+            let first = run.first.max(range.start);
+            let packets = run.end().min(range.end) - first;
+            Piece { first, packets, flow_bytes: run.flow_bytes, samples: run.samples }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stretches_are_cut_from_runs() {
+        let mut record = Record::new();
+        (0..5).for_each(|_| record.push(416, 100, None));
+        record.push(216, 50, None);
+        (0..4).for_each(|_| record.push(416, 100, None));
+        assert_eq!((record.runs.len(), record.sent(), record.samples()), (3, 10, 950));
+        let pieces: Vec<_> = record.pieces(3..8).map(|one| (one.first, one.total())).collect();
+        assert_eq!(pieces, [(3, 200), (5, 50), (6, 200)]);
+        assert_eq!(record.pieces(4..4).count(), 0);
+    }
+
+    #[test]
+    fn passing_goes_both_ways() {
+        let mut record = Record::new();
+        for start in [1000, 1100, 5000] {
+            record.push(416, 100, Some(start));
+        }
+        assert_eq!((record.runs.len(), record.first_ticks()), (2, Some(1000)));
+        record.pass(1);
+        assert_eq!((record.samples(), record.first_ticks()), (200, Some(1100)));
+        record.pass(3);
+        assert_eq!((record.samples(), record.first_ticks()), (0, None));
+        record.pass(2);
+        assert_eq!((record.samples(), record.first_ticks()), (100, Some(5000)));
+        record.push(416, 100, Some(5100));
+        assert_eq!((record.samples(), record.passed(), record.sent()), (200, 2, 4));
+    }
+
+    #[test]
+    fn a_full_record_says_so_and_old_runs_make_room() {
+        let mut record = Record::new();
+        let capacity = record.runs.capacity();
+        let push = |record: &mut Record| record.push(16 + record.sent() % 2 * 8, 1, None);
+        while !record.is_full() {
+            push(&mut record);
+        }
+        assert!(record.is_half_full() && record.sent() > 3000);
+        for _ in 0..3 * RUNS as u64 {
+            record.pass(record.passed() + 1);
+            assert!(!record.is_full());
+            push(&mut record);
+            assert_eq!(record.runs.capacity(), capacity);
+        }
+        let kept = record.passed() - record.oldest();
+        assert!((OLD_RUNS as u64 - 2..=OLD_RUNS as u64).contains(&kept), "{kept}");
+    }
+}
