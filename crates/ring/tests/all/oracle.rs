@@ -31,9 +31,11 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Fewer under Miri, where a step takes a thousand times as long.
+/// Steps of a case. Fewer under Miri, and fewer cases: a step takes some thousand times as long.
+const STEPS: usize = if cfg!(miri) { 15 } else { 80 };
+
 fn cases() -> ProptestConfig {
-    let cases = if cfg!(miri) { 3 } else { ProptestConfig::default().cases };
+    let cases = if cfg!(miri) { 2 } else { ProptestConfig::default().cases };
     ProptestConfig { failure_persistence: None, cases, ..Default::default() }
 }
 
@@ -151,19 +153,19 @@ proptest! {
     #![proptest_config(cases())]
 
     #[test]
-    fn bytes(steps in prop::collection::vec(step(), 1..60)) {
+    fn bytes(steps in prop::collection::vec(step(), 1..STEPS)) {
         let mut n = 0u8;
         check(&steps, || { n = n.wrapping_add(1); n });
     }
 
     #[test]
-    fn items_of_three_bytes(steps in prop::collection::vec(step(), 1..60)) {
+    fn items_of_three_bytes(steps in prop::collection::vec(step(), 1..STEPS)) {
         let mut n = 0u8;
         check(&steps, || { n = n.wrapping_add(1); [n, !n, n ^ 0x55] });
     }
 
     #[test]
-    fn a_struct(steps in prop::collection::vec(step(), 1..60)) {
+    fn a_struct(steps in prop::collection::vec(step(), 1..STEPS)) {
         let mut n = 0u32;
         check(&steps, || {
             n += 1;
@@ -233,7 +235,7 @@ proptest! {
     #![proptest_config(cases())]
 
     #[test]
-    fn rings_that_share_memory(steps in prop::collection::vec(shared(), 1..100)) {
+    fn rings_that_share_memory(steps in prop::collection::vec(shared(), 1..STEPS)) {
         let pool = Pool::new(TypeId::of::<u32>(), 4, 1, false).unwrap();
         // SAFETY: no other thread uses it.
         unsafe { pool.enter() };

@@ -185,7 +185,9 @@ fn live(random: &mut Random) {
                 let short = random.below(4) == 0;
                 let limit = Duration::from_micros(if short { random.below(30) } else { 2_000_000 });
                 match running.repartition_within(&plan(random), limit) {
-                    Ok(_) | Err(MoveError::Ended) => {}
+                    // Nobody waits for a time limit where somebody could have told.
+                    Ok(moved) => assert!(short || moved.waited < limit, "{moved:?}"),
+                    Err(MoveError::Ended) => {}
                     Err(MoveError::Busy { .. } | MoveError::Late { .. }) if short => {}
                     Err(error) => panic!("{error}"),
                 }
@@ -207,8 +209,10 @@ fn live(random: &mut Random) {
     if !is_open {
         running.send("gate", "open", 1i64).unwrap();
     }
-    running.wait().unwrap();
+    let snapshot = running.wait().unwrap();
     let given = given.load(Ordering::Relaxed);
+    let (one, two) = (snapshot.block("one").unwrap(), snapshot.block("two").unwrap());
+    assert_eq!([one.items_out, two.items_in, two.items_out], [given; 3], "what trains count");
     assert!(is_stopped || given == count, "the source gave {given} of {count}");
     for got in got {
         assert!(got.lock().iter().copied().eq(0..given), "{given} given, {:?}", got.lock());
