@@ -13,6 +13,10 @@ pub const OPTIONS_HELP: &str = "DEVICE first (a PCI address as in 0000:03:00.0, 
      role=server|client, socket=PATH, iface=NAME, zero-copy=no|trust-peer (memif: nothing is \
      copied, and the peer can write into all of DPDK's memory here)";
 
+/// Why a driver's argument is not taken as it is.
+const TRUST: &str = "lets the peer write into all of DPDK's memory in this process: write \
+     zero-copy=trust-peer for a peer that may";
+
 /// The options, parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DpdkOptions {
@@ -69,14 +73,7 @@ impl DpdkOptions {
                 "zero-copy" if field.value == "trust-peer" => {
                     parsed.driver.push(("zero-copy".to_owned(), "yes".to_owned()));
                 }
-                "zero-copy" if field.value == "yes" => {
-                    return Err(bad(
-                        "zero-copy=yes",
-                        "lets the peer write into all of DPDK's memory in this process, while it is \
-                     used: write zero-copy=trust-peer for a peer that may",
-                        OPTIONS_HELP,
-                    ));
-                }
+                "zero-copy" if field.value == "yes" => return Err(field.refuse(TRUST)),
                 _ => parsed.driver.push((field.name.to_owned(), field.value.to_owned())),
             }
         }

@@ -18,6 +18,7 @@
 
 mod advice;
 mod clock;
+mod configure;
 mod deliver;
 mod gate;
 mod host;

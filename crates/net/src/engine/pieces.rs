@@ -10,6 +10,7 @@ const FEW: usize = 8;
 
 /// The pieces of one frame. Most frames lie in one piece, and only as many places are written as
 /// that needs: this is made for every frame.
+#[expect(clippy::large_enum_variant, reason = "a box would be an allocation for every frame")]
 pub(super) enum Pieces<'a> {
     None,
     One([&'a [u8]; 1]),

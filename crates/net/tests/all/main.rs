@@ -1,4 +1,5 @@
-//! The user-space IPv4 host, from outside. One program holds all of these tests: linking is what costs.
+//! The user-space IPv4 host, from outside. One program holds all of these tests: linking is what
+//! costs.
 
 mod exercise;
 mod refusals;
