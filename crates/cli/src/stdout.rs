@@ -35,8 +35,8 @@ pub fn for_samples(out: &Path) -> anyhow::Result<PathBuf> {
     let json = std::env::args_os().any(|argument| argument == "--json");
     anyhow::ensure!(
         !json,
-        "samples and the document of --json cannot both go to standard output: give --out a file, \
-         or leave --json out"
+        "samples and the document of --json cannot both go to standard output: write the samples \
+         to a file, or leave --json out"
     );
     let is_file = Path::new(NAMES[0]).metadata().is_ok_and(|data| data.is_file());
     let (way, path) = if is_file { pipe()? } else { (Way::Straight, NAMES[0].into()) };
@@ -44,8 +44,8 @@ pub fn for_samples(out: &Path) -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
-/// The same for parameters of a graph: a value that is `-` or a name of standard output is where its
-/// samples go.
+/// The same for parameters of a graph: a value that is `-` or a name of standard output is where
+/// its samples go.
 ///
 /// # Errors
 /// As [`for_samples`].

@@ -16,13 +16,13 @@ fn help_texts(command: &Command, path: &str, found: &mut Vec<(String, String)>) 
     command.get_subcommands().for_each(|verb| help_texts(verb, &path, found));
 }
 
-/// Whether the command line is accepted, and that of a command behind `--`, too.
-fn check(place: &str, words: &[String]) {
-    let cut = words.iter().any(|word| word == "…");
+/// Whether the command line is accepted, and that of a command behind `--`, too. What a `part` of
+/// one, or an ellipsis, leaves out may be missing.
+fn check(place: &str, words: &[String], part: bool) {
+    let cut = part || words.iter().any(|word| word == "…");
     let whole = words.iter().filter(|word| *word != "…");
     if let Err(error) = millstream_cli::command().try_get_matches_from(whole) {
         let shown = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-        // What an ellipsis stands for is missing.
         let left_out = cut && error.kind() == ErrorKind::MissingRequiredArgument;
         assert!(shown || left_out, "{place}: {}\n{error}", words.join(" "));
     }
@@ -30,10 +30,10 @@ fn check(place: &str, words: &[String]) {
     let inner = &words[at + 1..];
     let is_placeholder = |word: &String| word.chars().all(|c| c.is_uppercase() || c == '…');
     match inner {
-        [first, ..] if first == "millstream" => check(place, inner),
+        [first, ..] if first == "millstream" => check(place, inner, part),
         // A guest runs this program: its name is left out.
         [first, ..] if words[1] == "guest" && !is_placeholder(first) => {
-            check(place, &[&["millstream".to_owned()], inner].concat());
+            check(place, &[&["millstream".to_owned()], inner].concat(), part);
         }
         _ => {}
     }
@@ -47,7 +47,7 @@ fn every_example_of_a_help_text_is_accepted() {
     for (path, text) in texts {
         for line in shell::lines(text.lines().filter_map(|line| line.strip_prefix("  "))) {
             let Some(words) = line.millstream() else { continue };
-            check(&format!("the help of{path}"), words);
+            check(&format!("the help of{path}"), words, false);
             count += 1;
         }
     }
@@ -78,8 +78,8 @@ fn blocks_of_code(text: &str) -> Vec<Line> {
 fn quoted(text: &str) -> Vec<Line> {
     let quoted = text.lines().filter(|line| !line.starts_with("    "));
     let spans = quoted.flat_map(|line| line.split('`').skip(1).step_by(2));
-    // A span that goes on in the next line is cut, and no command.
-    let spans = spans.filter(|span| span.starts_with("millstream ") && !span.contains("PLAN.toml"));
+    // `millstream shield CPUS [-- COMMAND]` says what there may be, and is no command.
+    let spans = spans.filter(|span| span.starts_with("millstream ") && !span.contains('['));
     shell::lines(spans)
 }
 
@@ -106,9 +106,12 @@ fn every_command_of_a_document_is_accepted() {
         let place = document.file_name().unwrap().to_string_lossy();
         let quoted = quoted(&text);
         let quoted = quoted.iter().filter_map(Line::millstream);
-        let quoted = quoted.filter(|words| !names_a_command(words));
-        for words in blocks_of_code(&text).iter().filter_map(Line::millstream).chain(quoted) {
-            check(&place, words);
+        let blocks = blocks_of_code(&text);
+        let blocks = blocks.iter().filter_map(Line::millstream).map(|words| (words, false));
+        // In a sentence a verb may stand for itself, and an option for what it does.
+        let quoted = quoted.filter(|words| !names_a_command(words)).map(|words| (words, true));
+        for (words, part) in blocks.chain(quoted) {
+            check(&place, words, part);
             count += 1;
         }
     }
