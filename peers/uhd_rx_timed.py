@@ -48,7 +48,7 @@ def check(name, tool, options, start_s, phrases=()):
 def main():
     """All cases."""
     uhd_example("rx_multi_samples")
-    with Radio(*PATIENT) as one, Radio(*PATIENT, "--serial", "MS0002") as two:
+    with Radio(*PATIENT) as one, Radio(*PATIENT) as two:
         alone, both = f"addr={one.addr}", f"addr0={one.addr},addr1={two.addr}"
         check("rx_timed_samples", "rx_timed_samples", ["--args", alone], START_S)
         check("rx_multi_samples, 2 channels, now", "rx_multi_samples",

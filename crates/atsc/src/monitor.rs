@@ -1,15 +1,14 @@
 //! What the receiver tells about itself while it runs.
 
-mod log;
 pub(crate) mod taps;
 
 use crate::params::DATA_POWER;
 pub use taps::EqualizerTaps;
 
-use log::Log;
 use millstream_flow::{Counter, Gauge, Metric};
+use millstream_ring::Recent;
 use serde::Serialize;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use taps::TapBoard;
 
 /// How far the receiver has got.
@@ -60,6 +59,9 @@ impl std::fmt::Display for LockState {
     }
 }
 
+/// Events and gaps kept for readers that come late.
+const KEPT: usize = 64;
+
 /// Shared numbers of one receiver: written by its stages without locks, read by anyone.
 #[derive(Debug)]
 pub struct Monitor {
@@ -78,10 +80,12 @@ pub struct Monitor {
     corrected_bytes: Counter,
     corrected_packets: Counter,
     uncorrected_packets: Counter,
+    /// A front end reports: the only one, because what follows has one writer.
+    has_front_end: AtomicBool,
     /// State, and samples taken by then.
-    events: Log,
+    events: Recent<KEPT>,
     /// Samples taken before it, and samples missing.
-    gaps: Log,
+    gaps: Recent<KEPT>,
 }
 
 /// A change of state.
@@ -163,9 +167,21 @@ impl Monitor {
             corrected_bytes: Counter::new(),
             corrected_packets: Counter::new(),
             uncorrected_packets: Counter::new(),
-            events: Log::new(),
-            gaps: Log::new(),
+            has_front_end: AtomicBool::new(false),
+            events: Recent::new(),
+            gaps: Recent::new(),
         }
+    }
+
+    /// Makes the caller the only front end that reports here, until it [goes](Self::release); false
+    /// if there is one.
+    pub(crate) fn claim(&self) -> bool {
+        !self.has_front_end.swap(true, Ordering::AcqRel)
+    }
+
+    /// The front end that claimed it reports no more.
+    pub(crate) fn release(&self) {
+        self.has_front_end.store(false, Ordering::Release);
     }
 
     /// How far the receiver has got.
@@ -335,8 +351,8 @@ mod tests {
             monitor.enter(state);
         }
         let events = monitor.events_since(0);
-        assert_eq!(events.len(), log::KEPT);
-        assert_eq!(events[log::KEPT - 1], Event { state: LockState::Pilot, at_sample: 1000 });
+        assert_eq!(events.len(), KEPT);
+        assert_eq!(events[KEPT - 1], Event { state: LockState::Pilot, at_sample: 1000 });
         assert_eq!(monitor.events_since(99).len(), 1);
         assert_eq!(monitor.status().relocks, 0);
         monitor.add_gap(7);

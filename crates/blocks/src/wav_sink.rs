@@ -5,7 +5,7 @@
 //! (Microsoft, 1994): little-endian chunks, each with its length before it.
 
 use crate::{ITEM, Made, Sample};
-use millstream_flow::blocks::FileSink;
+use millstream_flow::blocks::{FileSink, name_whole};
 use millstream_flow::registry::{BlockType, Kind, Parameters};
 use millstream_flow::{Block, BlockError, Context, Counter, In, Item, Metric, PortVisitor};
 use millstream_flow::{Registry, Work};
@@ -53,8 +53,8 @@ pub enum WavError {
 
 /// Writes a WAV file: of real items one channel, of complex ones two (left is the real part).
 ///
-/// Like other files of this library it has its name when it is whole, and is called `NAME.part`
-/// before. Without a single item there is no file.
+/// Like other files of this library it has its name when it is whole and on the disk, and is called
+/// `NAME.part` before. Without a single item there is no file.
 ///
 /// Ports: `in`. Metrics: `clipped`, values beyond full scale, which 16 bits cannot hold.
 #[derive(Debug)]
@@ -185,7 +185,7 @@ impl<T: Sound> WavSink<T> {
         file.seek(SeekFrom::Start(0))?;
         file.write_all(&header)?;
         file.flush()?;
-        fs::rename(part, &self.path)
+        name_whole(file.get_ref(), &part, &self.path)
     }
 
     fn fail(&self, source: io::Error) -> BlockError {

@@ -107,7 +107,7 @@ fn spawn(addr: Ipv4Addr, options: &Options) -> anyhow::Result<Child> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let mut command = Command::new(program);
     command
-        .args(["radio", "--json", "--chdr-port", "0", "--addr", &addr.to_string()])
+        .args(["radio", "--json", "--any-rate", "--chdr-port", "0", "--addr", &addr.to_string()])
         .args(&options.args)
         // Ctrl-C is for this process, which then ends the radio.
         .process_group(0)

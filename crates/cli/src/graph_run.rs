@@ -6,7 +6,7 @@ use crate::output::describe;
 use anyhow::{Context, anyhow};
 use millstream_atsc::blocks::Monitors;
 use millstream_flow::blocks::FileSink;
-use millstream_flow::{BlockStats, Graph, Plan, Profile, Registry, Running, Snapshot};
+use millstream_flow::{BlockStats, Graph, Plan, Profile, Registry, RunError, Running, Snapshot};
 use millstream_radio::{Cause, Ledger};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -43,7 +43,8 @@ pub struct Run {
     pub snapshot: Snapshot,
 }
 
-/// Runs `graph` until it ends or somebody asks; `status` makes the live line.
+/// Runs `graph` until it ends or somebody asks; `status` makes the live line. The graph is the
+/// verb's own: an error leaves out what its blocks are called, which nobody has chosen.
 pub fn run(
     graph: Graph,
     plan: &Plan,
@@ -55,7 +56,11 @@ pub fn run(
         Ok(())
     });
     live.end();
-    run
+    run.map_err(|error| match error.downcast::<RunError>() {
+        Ok(RunError::Block { source, .. }) => anyhow!(source),
+        Ok(other) => other.into(),
+        Err(error) => error,
+    })
 }
 
 /// Runs `graph` until it ends or somebody asks, or until `attend`, which is called fifty times a

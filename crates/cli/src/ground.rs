@@ -71,6 +71,12 @@ impl GroundArgs {
         self.interface.as_deref().filter(|name| !name.contains('@'))
     }
 
+    /// The name of the sending side's interface, wherever it is; none for networks of its own.
+    pub fn measured(&self) -> Option<&str> {
+        let interface = self.interface.as_deref()?;
+        Some(interface.split_once('@').map_or(interface, |(name, _)| name))
+    }
+
     /// Starts both sides.
     pub fn set(&self) -> anyhow::Result<Stage> {
         self.seats.set(&self.ground())

@@ -4,6 +4,40 @@
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
+/// How far a measurement of so many similar steps is.
+pub struct Progress {
+    total: usize,
+    begun: usize,
+    started: Instant,
+}
+
+impl Progress {
+    /// Nothing has begun.
+    pub fn new(total: usize, now: Instant) -> Self {
+        Self { total, begun: 0, started: now }
+    }
+
+    /// The next step begins: which it is, and how long all that are left take if they take as long
+    /// as those before.
+    pub fn next(&mut self, now: Instant) -> String {
+        let done = self.begun;
+        self.begun += 1;
+        let left = match done {
+            0 => String::new(),
+            _ => {
+                let each_s = (now - self.started).as_secs_f64() / done as f64;
+                let left_s = each_s * self.total.saturating_sub(done) as f64;
+                format!(", about {} left", rough_time(left_s))
+            }
+        };
+        format!("{} of {}{left}", self.begun, self.total)
+    }
+}
+
+fn rough_time(seconds: f64) -> String {
+    if seconds < 90.0 { format!("{seconds:.0} s") } else { format!("{:.0} min", seconds / 60.0) }
+}
+
 /// Columns of a terminal that does not tell.
 const COLUMNS: usize = 80;
 /// And rows.
@@ -13,6 +47,8 @@ const ROWS: usize = 24;
 pub struct Live {
     terminal: bool,
     silent: bool,
+    /// Between two lines where nobody rewrites them.
+    pause: Duration,
     shown: bool,
     last: Option<Instant>,
 }
@@ -20,7 +56,8 @@ pub struct Live {
 impl Live {
     /// A line that adapts to what standard error is.
     pub fn new() -> Self {
-        Self { terminal: std::io::stderr().is_terminal(), silent: false, shown: false, last: None }
+        let (terminal, pause) = (std::io::stderr().is_terminal(), Duration::from_secs(1));
+        Self { terminal, silent: false, pause, shown: false, last: None }
     }
 
     /// A line that is only there for people: silent unless standard error is a terminal.
@@ -30,14 +67,19 @@ impl Live {
         live
     }
 
+    /// A line of what takes minutes: every ten seconds where it is not rewritten.
+    pub fn seldom() -> Self {
+        Self { pause: Duration::from_secs(10), ..Self::new() }
+    }
+
     /// Whether people look at it.
     pub fn is_terminal(&self) -> bool {
         self.terminal
     }
 
-    /// Shows `text`, at most ten times a second on a terminal and once a second elsewhere.
+    /// Shows `text`, at most ten times a second on a terminal and seldom elsewhere.
     pub fn show(&mut self, now: Instant, text: impl FnOnce() -> String) {
-        let pause = Duration::from_millis(if self.terminal { 100 } else { 1000 });
+        let pause = if self.terminal { Duration::from_millis(100) } else { self.pause };
         if self.silent || self.last.is_some_and(|last| now - last < pause) {
             return;
         }
@@ -88,7 +130,17 @@ pub fn fit(text: &str, columns: usize) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::fit;
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_estimated_from_what_was_done() {
+        let start = Instant::now();
+        let mut progress = Progress::new(4, start);
+        assert_eq!(progress.next(start), "1 of 4");
+        assert_eq!(progress.next(start + Duration::from_secs(10)), "2 of 4, about 30 s left");
+        assert_eq!(progress.next(start + Duration::from_secs(200)), "3 of 4, about 3 min left");
+        assert_eq!(progress.next(start + Duration::from_secs(60)), "4 of 4, about 20 s left");
+    }
 
     #[test]
     fn a_line_never_reaches_the_last_column() {

@@ -1,11 +1,55 @@
 //! Numbers of the command line that must make sense before anything is started.
 
+use millstream_flow::registry::typed_number;
+use std::time::Duration;
+
+/// What may stand behind a length of time.
+const TIME_UNITS: [(&str, f64); 8] = [
+    ("", 1.0),
+    ("ns", 1e-9),
+    ("us", 1e-6),
+    ("µs", 1e-6),
+    ("ms", 1e-3),
+    ("s", 1.0),
+    ("min", 60.0),
+    ("h", 3600.0),
+];
+
 /// A number above 0 that is not infinite.
 pub fn positive(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(value) if value.is_finite() && value > 0.0 => Ok(value),
-        _ => Err("give a number above 0".to_owned()),
-    }
+    let number = text.parse().ok().filter(makes_sense);
+    number.ok_or_else(|| "give a number above 0".to_owned())
+}
+
+/// Something per second, such as samples, bits or packets: 6.25e6 or 6.25M.
+pub fn rate(text: &str) -> Result<f64, String> {
+    typed_number(text)
+        .filter(makes_sense)
+        .ok_or_else(|| "give a number above 0, such as 6.25e6 or 6.25M (k, M or G)".to_owned())
+}
+
+/// A length of time in seconds: 0.005 or 5ms.
+pub fn seconds(text: &str) -> Result<f64, String> {
+    let with_unit = |(unit, factor): &(&str, f64)| {
+        let number = text.strip_suffix(unit)?.parse::<f64>().ok()? * factor;
+        Some(number).filter(makes_sense)
+    };
+    TIME_UNITS.iter().find_map(with_unit).ok_or_else(|| {
+        "give a number of seconds above 0, such as 0.005 or 5ms (ns, us, ms, s, min or h)"
+            .to_owned()
+    })
+}
+
+/// A length of time: 12 or 12s, 1min 30s.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
+    seconds
+        .or_else(|| humantime::parse_duration(text).ok())
+        .ok_or_else(|| "give a length of time, such as 90 (seconds), 90s or 2min".to_owned())
+}
+
+fn makes_sense(number: &f64) -> bool {
+    number.is_finite() && *number > 0.0
 }
 
 #[cfg(test)]
@@ -15,8 +59,29 @@ mod tests {
     #[test]
     fn only_finite_numbers_above_zero_pass() {
         assert_eq!(positive("6.25e6"), Ok(6.25e6));
-        for text in ["", "0", "-1", "nan", "inf", "1e999", "6 MHz", "0x10"] {
+        for text in ["", "0", "-1", "nan", "inf", "1e999", "6 MHz", "0x10", "M", "k", "ms", "10M"] {
             assert!(positive(text).is_err(), "{text}");
         }
+        for text in ["", "0k", "-1M", "nanM", "infG", "1e308G", "5ms", "5 M", "10Mk", "m"] {
+            assert!(rate(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn rates_and_times_may_have_their_units() {
+        for (text, want) in [("10M", 10e6), ("6.25M", 6.25e6), ("1.5k", 1500.0), ("2e0G", 2e9)] {
+            assert_eq!(rate(text), Ok(want), "{text}");
+        }
+        for (text, want) in [("5ms", 0.005), ("2", 2.0), ("2s", 2.0), ("1.5min", 90.0)] {
+            assert_eq!(seconds(text), Ok(want), "{text}");
+        }
+        assert!((seconds("300us").unwrap() - 300e-6).abs() < 1e-18);
+        for text in ["90", "90s", "1min 30s", "1.5e2"] {
+            let want = if text == "1.5e2" { 150 } else { 90 };
+            assert_eq!(duration(text), Ok(Duration::from_secs(want)), "{text}");
+        }
+        assert!(duration("-1").is_err() && duration("soon").is_err());
+        let error = seconds("10M").unwrap_err();
+        assert!(error.contains("0.005 or 5ms"), "{error}");
     }
 }

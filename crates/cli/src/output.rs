@@ -2,6 +2,7 @@
 //! failure on standard error) or programs (`--json`: one document on standard output, whatever
 //! happened).
 
+use crate::stdout;
 use millstream_sys::Environment;
 use serde::Serialize;
 use serde_json::Value;
@@ -81,7 +82,16 @@ pub fn finish(outcome: anyhow::Result<Report>, json: bool) -> ExitCode {
         Err(error) => (String::new(), None, Some(describe(&error))),
     };
     let status = status.unwrap_or(u8::from(failure.is_some()));
-    let written = if json { write_json(results, failure.clone()) } else { write(&text) };
+    let samples = stdout::end_samples();
+    let written = if json {
+        write_json(results, failure.clone())
+    } else if samples {
+        // That nobody reads it is no reason to fail.
+        let _ = io::stderr().write_all(text.as_bytes());
+        Ok(())
+    } else {
+        write(&text)
+    };
     // After the text, which it judges.
     if let Some(failure) = failure {
         note(format_args!("millstream: {failure}"));
@@ -126,6 +136,18 @@ pub fn describe(error: &anyhow::Error) -> String {
 /// A number as people like to read it: whole, or with three decimals.
 pub fn short(value: f64) -> String {
     if value == value.trunc() { format!("{value:.0}") } else { format!("{value:.3}") }
+}
+
+/// A number with its sign and so many decimals; what rounds to 0 has no minus.
+pub fn signed(value: f64, decimals: usize) -> String {
+    let text = format!("{value:+.decimals$}");
+    let is_zero = !text.contains(|digit: char| ('1'..='9').contains(&digit));
+    if is_zero { text.replacen('-', "+", 1) } else { text }
+}
+
+/// So many of something that has a regular plural: `1 burst`, `2 bursts`.
+pub fn count(number: u64, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
 /// Clap's first paragraph, which names the problem; usage and hints follow it.
@@ -188,5 +210,13 @@ mod tests {
     fn numbers_are_short() {
         assert_eq!(short(3.0), "3");
         assert_eq!(short(2.5), "2.500");
+    }
+
+    #[test]
+    fn zero_has_no_minus_and_one_no_plural() {
+        assert_eq!(signed(-0.4, 0), "+0");
+        assert_eq!(signed(-0.0, 2), "+0.00");
+        assert_eq!((signed(-0.6, 0), signed(0.25, 1)), ("-1".to_owned(), "+0.2".to_owned()));
+        assert_eq!((count(1, "burst"), count(0, "burst")), ("1 burst".into(), "0 bursts".into()));
     }
 }

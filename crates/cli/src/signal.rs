@@ -1,5 +1,6 @@
 //! What an ATSC receiver says about the signal, for people and for JSON.
 
+use crate::output::signed;
 use millstream_atsc::blocks::Monitors;
 use millstream_atsc::monitor::{Event, Gap, LockState, Status};
 use serde::Serialize;
@@ -65,7 +66,8 @@ impl SignalReport {
         let Status { state, mer_db, pilot_offset_hz, packets, uncorrected_packets, .. } =
             self.status;
         let mer = mer_db.map_or("MER -".to_owned(), |mer| format!("MER {mer:.1} dB"));
-        let pilot = pilot_offset_hz.map_or(String::new(), |hz| format!("  pilot {hz:+.0} Hz"));
+        let pilot = pilot_offset_hz.map(|hz| format!("  pilot {} Hz", signed(hz, 0)));
+        let pilot = pilot.unwrap_or_default();
         format!("{state}  {mer}{pilot}  {packets} packets, {uncorrected_packets} uncorrected")
     }
 }

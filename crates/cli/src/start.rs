@@ -18,7 +18,12 @@ pub fn open(args: &[DeviceArgs], rate_hz: f64) -> anyhow::Result<(DeviceSet, f64
     args.iter().for_each(announce);
     let mut devices = DeviceSet::open(args.iter().cloned())?;
     note_links();
-    let rate_hz = devices.set_rate(rate_hz)?;
+    let taken_hz = devices.set_rate(rate_hz)?;
+    if taken_hz != rate_hz {
+        let [taken, wanted] = [taken_hz, rate_hz].map(|rate_hz| rate_hz / 1e6);
+        note(format_args!("rate    {taken} MS/s: the radio does not have {wanted} MS/s"));
+    }
+    let rate_hz = taken_hz;
     if args.len() > 1 {
         devices.sync_at_pps(0, PPS_TIMEOUT)?;
     }

@@ -8,7 +8,7 @@
 
 #include "shim.h"
 
-#define BURST 64
+#define BURST MS_BURST
 
 /* A frame in another buffer than one of ours to receive into (net_ring passes those of the sender)
  * is copied: it would be missing where it comes from, and may not lie in the frame memory. */
@@ -64,32 +64,40 @@ static unsigned take_apart(struct rte_mbuf *mbuf, struct ms_part *parts)
 unsigned ms_receive(struct ms_port *port, uint16_t queue, struct ms_part *parts, unsigned room,
 		    uint64_t *lost)
 {
-	struct rte_mbuf *mbufs[BURST];
-	/* Frames that surely have room, if they are like those before. */
-	unsigned count = 0, most = room / port->parts_max;
-	uint16_t got;
+	unsigned count = 0;
 
 	if (unlikely(!port->started))
 		return 0;
-	if (port->guarded && !ms_gate_enter(port->id))
-		return 0;
-	got = rte_eth_rx_burst(port->id, queue, mbufs, most < BURST ? most : BURST);
-	if (port->guarded)
-		ms_gate_leave(port->id);
-	for (uint16_t at = 0; at < got; at++) {
-		struct rte_mbuf *mbuf = own(port, mbufs[at]);
+	if (likely(port->next == port->end)) {
+		if (port->guarded && !ms_gate_enter(port->id))
+			return 0;
+		port->next = 0;
+		port->end = rte_eth_rx_burst(port->id, queue, port->waiting,
+					     room < BURST ? room : BURST);
+		if (port->guarded)
+			ms_gate_leave(port->id);
+	}
+	while (port->next < port->end) {
+		struct rte_mbuf *mbuf = own(port, port->waiting[port->next]);
 
-		if (mbuf != NULL && unlikely(mbuf->nb_segs > port->parts_max))
-			port->parts_max = mbuf->nb_segs < BURST ? mbuf->nb_segs : BURST;
-		/* Every frame still to come has a place, too. */
-		if (mbuf == NULL || count + mbuf->nb_segs + (got - at - 1u) > room) {
+		port->waiting[port->next] = mbuf;
+		if (mbuf == NULL || unlikely(mbuf->nb_segs > BURST)) {
 			rte_pktmbuf_free(mbuf);
 			*lost += 1;
-			continue;
+		} else if (unlikely(count + mbuf->nb_segs > room)) {
+			break;
+		} else {
+			count += take_apart(mbuf, parts + count);
 		}
-		count += take_apart(mbuf, parts + count);
+		port->next++;
 	}
 	return count;
+}
+
+void ms_forget(struct ms_port *port)
+{
+	while (port->next < port->end)
+		rte_pktmbuf_free(port->waiting[port->next++]);
 }
 
 /* One frame out of its parts; how many they are. */

@@ -308,7 +308,7 @@ int ms_port_open(const struct ms_wanted *wanted, struct ms_port *port, const cha
 	int done;
 
 	memset(port, 0, sizeof(*port));
-	port->parts_max = 1;
+	port->next = port->end = 0;
 	port->dense = wanted->dense;
 	*step = "keep interrupts apart";
 	if (wanted->guarded) {
@@ -340,6 +340,7 @@ unsigned ms_port_close(struct ms_port *port, unsigned lent)
 	unsigned out = 0;
 	bool let_go;
 
+	ms_forget(port);
 	take_down(port);
 	let_go = ms_sockets_close(port->sockets, port->queues);
 	port->sockets = NULL;

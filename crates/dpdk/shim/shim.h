@@ -35,6 +35,9 @@ struct ms_wanted {
 struct ms_socket;
 
 /* A port that is open. */
+/* Frames that one call receives at most, and parts that a frame may have. */
+#define MS_BURST 64
+
 struct ms_port {
 	struct rte_mempool *receive, *transmit;
 	/* Those that its driver would leave open, one a queue; NULL: it leaves none. */
@@ -46,8 +49,10 @@ struct ms_port {
 	uint16_t receive_ring, transmit_ring;
 	uint8_t mac[6];
 	bool guarded, started, dense;
-	/* Parts of the longest frame that has come. */
-	uint16_t parts_max;
+	/* Frames that the driver has handed over and the caller has yet to take: those from `next` to
+	 * `end`. */
+	uint16_t next, end;
+	struct rte_mbuf *waiting[MS_BURST];
 	/* What the device does of: checking UDP checksums, completing them, several parts a frame. */
 	bool checks, completes, gathers;
 	int numa_node;
@@ -109,9 +114,12 @@ void ms_port_free(const struct ms_port *port, unsigned *receive, unsigned *trans
 struct ms_socket *ms_sockets_find(const struct ms_port *port);
 bool ms_sockets_close(struct ms_socket *sockets, unsigned count);
 
-/* Receives from one queue; how many parts. `*lost` grows by frames with more parts than room. */
+/* Receives from one queue, after what has waited for room; how many parts. A frame that finds too
+ * little room waits for the next call; `*lost` grows by frames in more than MS_BURST parts. */
 unsigned ms_receive(struct ms_port *port, uint16_t queue, struct ms_part *parts,
 		    unsigned room, uint64_t *lost);
+/* Frees what has waited for room. */
+void ms_forget(struct ms_port *port);
 /* Transmits whole frames, or none, which reminds the device of earlier ones; how many parts it
  * took. `*busy`: it could not be asked now. */
 unsigned ms_transmit(const struct ms_port *port, uint16_t queue, const struct ms_part *parts,

@@ -305,7 +305,8 @@ impl Port {
     }
 
     /// Receives from one queue into `parts`, whose length is what it may take at most; how many
-    /// parts. `lost` grows by the frames that had more parts than there was room.
+    /// parts. A frame that finds too little room waits for the next call, whatever its queue;
+    /// `lost` grows by the frames in more than 64 parts.
     pub fn receive(&mut self, queue: u16, parts: &mut [Part], lost: &mut u64) -> usize {
         debug_assert!(queue < self.raw.queues);
         let room = parts.len() as c_uint;

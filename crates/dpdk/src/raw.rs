@@ -18,6 +18,9 @@ pub struct Wanted {
     pub dense: bool,
 }
 
+/// `MS_BURST`.
+const BURST: usize = 64;
+
 /// `struct ms_port`.
 #[repr(C)]
 #[derive(Debug)]
@@ -36,7 +39,9 @@ pub struct Port {
     pub guarded: bool,
     pub started: bool,
     pub dense: bool,
-    pub parts_max: u16,
+    pub next: u16,
+    pub end: u16,
+    pub waiting: [*mut c_void; BURST],
     pub checks: bool,
     pub completes: bool,
     pub gathers: bool,

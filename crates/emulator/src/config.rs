@@ -3,13 +3,17 @@
 use crate::Error;
 use crate::faults;
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 /// Channels of the E320 personality: the E3xx host driver insists on two.
 pub const CHANNELS: usize = 2;
 
-/// Slowest and fastest sample rate that a host may set, Hz.
-pub const RATE_RANGE_HZ: std::ops::RangeInclusive<f64> = 1e3..=500e6;
+/// Slowest and fastest sample rate that this radio can be made to take, Hz.
+pub const RATE_RANGE_HZ: RangeInclusive<f64> = 1e3..=500e6;
+
+/// Slowest and fastest sample rate of the hardware, whose converter is an AD9361, Hz.
+pub const E320_RATE_RANGE_HZ: RangeInclusive<f64> = 0.22e6..=61.44e6;
 
 /// Configuration of an emulated radio.
 #[derive(Debug, Clone)]
@@ -22,7 +26,7 @@ pub struct RadioConfig {
     pub rpc_port: u16,
     /// UDP port of CHDR packets; 0 takes any free one, which RPC announces.
     pub chdr_port: u16,
-    /// Serial number shown to hosts.
+    /// Serial number shown to hosts; empty for one of the address's, see [`RadioConfig::serial`].
     pub serial: String,
     /// Name shown to hosts.
     pub name: String,
@@ -30,12 +34,16 @@ pub struct RadioConfig {
     /// channels behind it too; none at all is silence.
     pub rx_antennas: Vec<String>,
     /// File for everything that each transmit channel sends (sc16, SigMF metadata beside it);
-    /// channels beyond the list have none.
+    /// channels beyond the list have none. It is called FILE.part until the radio has ended, and
+    /// stays so where something could not be written ([`crate::RunningRadio::tx_out_errors`]).
     pub tx_out: Vec<PathBuf>,
     /// Seconds of device time per second of wall time; below 1 the radio runs slower.
     pub time_scale: f64,
     /// Sample rate after a claim, Hz.
     pub master_clock_rate_hz: f64,
+    /// Sample rates that a host may set, Hz: instead of one outside it gets the nearest inside, as
+    /// from the hardware. Within [`RATE_RANGE_HZ`]; the hardware's are [`E320_RATE_RANGE_HZ`].
+    pub rate_range_hz: RangeInclusive<f64>,
     /// Samples per channel that wait while the host grants no credit, before an overrun.
     pub rx_buffer_samples: u64,
     /// Size of each channel's transmit packet buffer in samples of four bytes; packet headers take
@@ -61,12 +69,13 @@ impl Default for RadioConfig {
             discovery_port: 49600,
             rpc_port: 49601,
             chdr_port: 49153,
-            serial: "MS0001".to_owned(),
+            serial: String::new(),
             name: "millstream".to_owned(),
             rx_antennas: Vec::new(),
             tx_out: Vec::new(),
             time_scale: 1.0,
             master_clock_rate_hz: 16e6,
+            rate_range_hz: RATE_RANGE_HZ,
             rx_buffer_samples: 64 * 1024,
             tx_buffer_samples: 64 * 1024,
             mtu: 9000,
@@ -93,8 +102,14 @@ impl RadioConfig {
             let expected = "a factor from 0.000001 to 1000000";
             return fail("time_scale", format!("{:?}", self.time_scale), expected);
         }
-        if !RATE_RANGE_HZ.contains(&self.master_clock_rate_hz) {
-            let expected = "a rate from 1 kHz to 500 MHz";
+        let (low_hz, high_hz) = (*self.rate_range_hz.start(), *self.rate_range_hz.end());
+        let possible = |rate_hz| RATE_RANGE_HZ.contains(rate_hz);
+        if !([low_hz, high_hz].iter().all(possible) && low_hz <= high_hz) {
+            let expected = "rates from 1 kHz to 500 MHz";
+            return fail("rate_range_hz", format!("{:?}", self.rate_range_hz), expected);
+        }
+        if !self.rate_range_hz.contains(&self.master_clock_rate_hz) {
+            let expected = "a rate from 1 kHz to 500 MHz, inside rate_range_hz";
             return fail("master_clock_rate_hz", self.master_clock_rate_hz.to_string(), expected);
         }
         if !(1024..=1 << 32).contains(&self.rx_buffer_samples) {
@@ -127,7 +142,7 @@ impl RadioConfig {
             let expected = "at most 2^26 samples with a loopback, which keeps them in memory";
             return fail("rx_buffer_samples", self.rx_buffer_samples.to_string(), expected);
         }
-        for (field, value) in [("serial", &self.serial), ("name", &self.name)] {
+        for (field, value) in [("serial", &self.serial()), ("name", &self.name)] {
             // They travel in `key=value;` lists and in device address strings.
             let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
             if value.is_empty() || value.len() > 32 || !value.chars().all(plain) {
@@ -136,6 +151,16 @@ impl RadioConfig {
         }
         self.faults.iter().try_for_each(|fault| faults::check(fault))?;
         Ok(())
+    }
+
+    /// The serial number shown to hosts. UHD compares serial numbers as hexadecimal numbers below
+    /// 2^31; the address is such a number without its first bit, and radios of one network differ.
+    pub fn serial(&self) -> String {
+        if self.serial.is_empty() {
+            format!("{:08X}", u32::from(self.addr) & 0x7fff_ffff)
+        } else {
+            self.serial.clone()
+        }
     }
 
     /// The antenna specification of `channel`; `None` is silence.
@@ -163,6 +188,11 @@ mod tests {
             (RadioConfig { time_scale: 1e99, ..base() }, "time_scale = 1e99: a factor"),
             (RadioConfig { time_scale: f64::NAN, ..base() }, "time_scale = NaN"),
             (RadioConfig { master_clock_rate_hz: 1.0, ..base() }, "1 kHz to 500 MHz"),
+            (
+                RadioConfig { rate_range_hz: 1.0..=2.0, ..base() },
+                "rate_range_hz = 1.0..=2.0: rates",
+            ),
+            (RadioConfig { rate_range_hz: 2e6..=1e6, ..base() }, "rate_range_hz = 2000000.0..="),
             (RadioConfig { rx_buffer_samples: 1, ..base() }, "rx_buffer_samples = 1"),
             (RadioConfig { tx_buffer_samples: 1 << 27, ..base() }, "4096 samples to 2^26"),
             (RadioConfig { tx_out: vec!["a.x".into(), "a.y".into()], ..base() }, "another name"),
@@ -174,6 +204,21 @@ mod tests {
             let error = config.check().unwrap_err().to_string();
             assert!(error.contains(text), "{error}");
         }
+    }
+
+    /// UHD 4.3 finds no device by a serial number that is not hexadecimal or takes over 31 bits.
+    #[test]
+    fn the_default_serial_is_the_addresss_and_a_number_for_uhd() {
+        let serial = |addr| RadioConfig { addr, ..RadioConfig::default() }.serial();
+        assert_eq!(serial(Ipv4Addr::new(127, 0, 0, 2)), "7F000002");
+        let mut seen = std::collections::HashSet::new();
+        for addr in [[127, 0, 0, 3], [192, 168, 10, 2], [192, 168, 20, 2], [255, 1, 2, 3]] {
+            let serial = serial(Ipv4Addr::from(addr));
+            assert!(i32::from_str_radix(&serial, 16).is_ok(), "{serial}");
+            assert!(seen.insert(serial), "{addr:?}");
+        }
+        let named = RadioConfig { serial: "31A5E83".to_owned(), ..RadioConfig::default() };
+        assert_eq!(named.serial(), "31A5E83");
     }
 
     #[test]

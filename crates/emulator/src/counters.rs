@@ -43,6 +43,10 @@ counters! {
     discovery_malformed,
     /// Answers on the discovery port that could not be sent.
     discovery_send_errors,
+    /// Looks at the discovery port that failed: its interface may be gone.
+    discovery_receive_errors,
+    /// The same at the port that answers echoes on a link with an address of its own.
+    echo_receive_errors,
     /// TCP connections accepted.
     rpc_connections,
     /// Calls answered, errors included.
@@ -55,6 +59,11 @@ counters! {
     rpc_refused,
     /// Claims that ended because their holder fell silent.
     rpc_claims_expired,
+    /// Rates outside [`RadioConfig::rate_range_hz`](crate::RadioConfig::rate_range_hz) that a host
+    /// asked for; it was given the nearest inside.
+    rate_coercions,
+    /// Looks at the CHDR port that failed: its interface may be gone. A radio that hears nothing.
+    chdr_receive_errors,
     /// Datagrams received on the CHDR port.
     chdr_datagrams,
     /// Datagrams that came to the CHDR port while the radio rebooted.
@@ -103,6 +112,9 @@ counters! {
     rx_command_overflows,
     /// Overruns: the packet buffer overflowed while the host granted no credit.
     rx_overruns,
+    /// Overruns of these that are the radio's own fault: packets were due, and its thread was not
+    /// run for half of the packet buffer's time. The machine is too busy to be the radio.
+    rx_overruns_own,
     /// Times that a due packet found the host's credit window closed.
     rx_credit_stalls,
     /// Stream status packets accepted.
@@ -113,6 +125,9 @@ counters! {
     rx_status_invalid,
     /// Samples that were zero because the antenna could not deliver.
     rx_starved_samples,
+    /// Ticks that loopback channels passed over at once because the process had been stopped: what
+    /// was on the air then was not heard.
+    loopback_skipped_samples,
     /// Transmit sample packets received.
     tx_packets,
     /// Payload bytes of them. Every sample is transmitted, waiting, late, skipped, flushed or lost

@@ -1,7 +1,7 @@
 //! Discovery and echo (facts section 2).
 
 use crate::broadcast::Broadcasts;
-use crate::counters::Counters;
+use crate::counters::{Counter, Counters};
 use crate::faults::Machine;
 use crate::time::monotonic_ns;
 use millstream_link::port::Port;
@@ -24,6 +24,8 @@ pub(crate) struct Discovery {
     /// Whether a session holds the radio; the RPC thread keeps it up to date.
     pub claimed: Arc<AtomicBool>,
     pub counters: Arc<Counters>,
+    /// Where failed looks at the port are counted.
+    pub receive_errors: fn(&Counters) -> &Counter,
     pub machine: Arc<Machine>,
 }
 
@@ -36,6 +38,7 @@ impl Discovery {
             self.port.tx.release();
             let Ok(count) = self.port.rx.recv_batch(TICK) else {
                 // The interface may be gone; it may come back.
+                (self.receive_errors)(&self.counters).inc();
                 std::thread::sleep(TICK);
                 continue;
             };

@@ -24,6 +24,7 @@
 //! | module | idea |
 //! | --- | --- |
 //! | `radio` | ports and threads |
+//! | `attend` | the body of the thread that runs the device |
 //! | `discovery`, `rpc` | the management side |
 //! | `device` | the CHDR side: pure state machines, time is an argument |
 //! | `time` | sample clock and timekeeper |
@@ -34,6 +35,7 @@
 //! | `mailbox`, `counters` | what crosses threads |
 
 pub mod antenna;
+mod attend;
 mod broadcast;
 mod config;
 mod control_channel;
@@ -49,7 +51,7 @@ mod tcp;
 mod time;
 mod tx_out;
 
-pub use config::{CHANNELS, RATE_RANGE_HZ, RadioConfig};
+pub use config::{CHANNELS, E320_RATE_RANGE_HZ, RATE_RANGE_HZ, RadioConfig};
 pub use counters::CounterSnapshot;
 pub use error::{ANTENNA_FORMS, Error};
 pub use faults::{FAULT_FORMS, FaultError, FaultState, Faults};

@@ -1,6 +1,7 @@
 //! Starting and stopping a radio: its ports and its threads.
 
 use crate::antenna::{self, Source};
+use crate::attend::attend;
 use crate::broadcast::Broadcasts;
 use crate::config::CHANNELS;
 use crate::control_channel::ControlChannel;
@@ -8,26 +9,18 @@ use crate::counters::Counters;
 use crate::device::{self, Device, Parts};
 use crate::discovery::Discovery;
 use crate::faults::{DeviceSide, Faults, Machine};
-use crate::mailbox::Order;
 use crate::rpc::{Identity, Mpm, Rpc};
 use crate::tcp::Server;
 use crate::time::monotonic_ns;
-use crate::tx_out::Recorder;
+use crate::tx_out::{Fate, Recorder};
 use crate::{CounterSnapshot, Error, RadioConfig};
-use millstream_link::port::{Datagram, Port, PortOptions, PortRx};
+use millstream_link::port::{Port, PortOptions};
 use std::io;
 use std::net::{SocketAddrV4, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
-use std::time::Duration;
-
-/// Longest sleep of the device thread: orders and the stop flag wait no longer than this.
-const NAP_MAX_NS: u64 = 20_000_000;
-
-/// Batches of datagrams that the device thread takes at once when it is behind.
-const BATCHES_BEHIND: usize = 64;
 
 /// IPv4 and UDP headers, bytes (RFC 791, RFC 768).
 const IP_UDP_BYTES: usize = 20 + 8;
@@ -54,6 +47,7 @@ pub struct RunningRadio {
     control: Option<SocketAddrV4>,
     faults: Faults,
     counters: Arc<Counters>,
+    fates: Vec<Arc<Fate>>,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -86,11 +80,16 @@ impl Radio {
             control: control.as_ref().map(|(_, address)| *address),
             faults: faults.clone(),
             counters: counters.clone(),
+            fates: Vec::new(),
             stop: Arc::new(AtomicBool::new(false)),
             threads: Vec::new(),
         };
-        let identity =
-            Identity { serial: config.serial.clone(), name: config.name.clone(), chdr: chdr.local };
+        let identity = Identity {
+            serial: config.serial(),
+            name: config.name.clone(),
+            chdr: chdr.local,
+            rate_range_hz: config.rate_range_hz.clone(),
+        };
         let mpm = Mpm::new(identity, keeper, claimed.clone(), order_tx);
         let calls = Rpc { mpm, counters: counters.clone(), machine: machine.clone() };
         let server = Server::new(listener, calls).map_err(tcp_error(rpc, RPC))?;
@@ -100,10 +99,12 @@ impl Radio {
             running.spawn("ms-control", move |stop| server.run(stop))?;
         }
         let side = DeviceSide::new(machine.clone(), monotonic_ns);
+        let recorders = open_recorders(&config)?;
+        running.fates = recorders.iter().flatten().map(Recorder::fate).collect();
         let device = Device::new(Parts {
             keeper,
             sources,
-            recorders: open_recorders(&config)?,
+            recorders,
             rx_buffer_samples: config.rx_buffer_samples,
             tx_buffer_samples: config.tx_buffer_samples,
             queue: chdr.rx.capabilities(),
@@ -111,20 +112,21 @@ impl Radio {
             counters: counters.clone(),
         });
         let broadcasts = Broadcasts::beside(discovery.local);
-        let answers = |port, broadcasts| Discovery {
+        let answers = |port, broadcasts, receive_errors| Discovery {
             port,
             broadcasts,
-            serial: config.serial.clone(),
+            receive_errors,
+            serial: config.serial(),
             name: config.name.clone(),
             datagram_bytes_max: config.mtu - IP_UDP_BYTES,
             claimed: claimed.clone(),
             counters: counters.clone(),
             machine: machine.clone(),
         };
-        let responder = answers(discovery, broadcasts);
-        let echo = echo.map(|port| answers(port, Broadcasts::none()));
-        running
-            .spawn("ms-device", move |stop| run_device(device, chdr.rx, &order_rx, &side, stop))?;
+        let responder = answers(discovery, broadcasts, |all| &all.discovery_receive_errors);
+        let echo =
+            echo.map(|port| answers(port, Broadcasts::none(), |all| &all.echo_receive_errors));
+        running.spawn("ms-device", move |stop| attend(device, chdr.rx, &order_rx, &side, stop))?;
         running.spawn("ms-rpc", move |stop| server.run(stop))?;
         running.spawn("ms-discovery", move |stop| responder.run(stop))?;
         if let Some(echo) = echo {
@@ -165,9 +167,19 @@ impl RunningRadio {
         self.counters.snapshot()
     }
 
+    /// Why files for what is transmitted lack some of it so far, one reason a file.
+    pub fn tx_out_errors(&self) -> impl Iterator<Item = &Error> {
+        self.fates.iter().filter_map(|fate| fate.error())
+    }
+
+    /// Stops the radio and waits until its threads have ended: what it counts and writes is final.
+    pub fn end(&mut self) {
+        self.join();
+    }
+
     /// Stops the radio, waits until its threads have ended, and returns the final counters.
     pub fn stop(mut self) -> CounterSnapshot {
-        self.join();
+        self.end();
         self.counters()
     }
 
@@ -195,66 +207,6 @@ impl RunningRadio {
 impl Drop for RunningRadio {
     fn drop(&mut self) {
         self.join();
-    }
-}
-
-/// The body of the device thread: sleep until a datagram or the next deadline, then catch up.
-fn run_device(
-    mut device: Device,
-    mut rx: Box<dyn PortRx>,
-    orders: &Receiver<Order>,
-    faults: &DeviceSide,
-    stop: &AtomicBool,
-) {
-    while !stop.load(Ordering::Relaxed) {
-        let fault_ns = faults.strike(&mut device, stop);
-        let silent = faults.is_silent();
-        let deadline_ns = if silent { u64::MAX } else { device.advance(monotonic_ns()) };
-        let kept_ns = device.release().map_or(u64::MAX, |left| left.as_nanos() as u64);
-        let left_ns = deadline_ns.min(fault_ns).saturating_sub(monotonic_ns());
-        let nap_ns = left_ns.min(kept_ns).min(NAP_MAX_NS);
-        let count = rx.recv_batch(Duration::from_nanos(nap_ns)).unwrap_or_else(|_| {
-            // The interface may be gone; it may come back.
-            std::thread::sleep(Duration::from_millis(1));
-            0
-        });
-        // Orders first: see the mailbox for why.
-        let mut obeyed = false;
-        while let Ok(order) = orders.try_recv() {
-            device.obey(order);
-            obeyed = true;
-        }
-        if silent {
-            device.note_unheard(count);
-            continue;
-        }
-        let now_ns = monotonic_ns();
-        // Where this thread got its core later than it wanted, what has queued up meanwhile counts
-        // as come in time: a machine too busy to run the radio must not look like a late host.
-        let came_ns = if obeyed { now_ns } else { now_ns.min(deadline_ns) };
-        let batches = if came_ns == now_ns { 1 } else { BATCHES_BEHIND };
-        each_of(&mut *rx, count, batches, |datagram| {
-            device.receive(datagram.payload, datagram.source, came_ns);
-        });
-        device.note_losses(rx.queue_drops());
-    }
-    device.close(rx.queue_drops());
-}
-
-/// Every datagram of the batch of `count` that is lent, and of those behind it: `batches` in all,
-/// as long as there are any.
-fn each_of(
-    rx: &mut dyn PortRx,
-    mut count: usize,
-    batches: usize,
-    mut take: impl FnMut(Datagram<'_>),
-) {
-    for batch in 1.. {
-        (0..count).for_each(|index| take(rx.datagram(index)));
-        if count == 0 || batch == batches {
-            return;
-        }
-        count = rx.recv_batch(Duration::ZERO).unwrap_or(0);
     }
 }
 
@@ -333,55 +285,5 @@ fn tcp_hint(error: &io::Error) -> &'static str {
             "the address is not on this machine: choose one that `ip -4 addr` lists"
         }
         _ => "check the address",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use millstream_link::port::Capabilities;
-    use std::net::Ipv4Addr;
-
-    /// Lends one datagram at a time: the numbers from 0 up to, not including, the last.
-    struct Numbers {
-        next: u8,
-        last: u8,
-        lent: [u8; 1],
-    }
-
-    impl PortRx for Numbers {
-        fn capabilities(&self) -> Capabilities {
-            Capabilities::new(1, 1)
-        }
-        fn recv_batch(&mut self, _: Duration) -> io::Result<usize> {
-            if self.next == self.last {
-                return Ok(0);
-            }
-            self.lent = [self.next];
-            self.next += 1;
-            Ok(1)
-        }
-        fn datagram(&self, _: usize) -> Datagram<'_> {
-            Datagram { payload: &self.lent, source: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1) }
-        }
-        fn queue_drops(&self) -> u64 {
-            0
-        }
-    }
-
-    #[test]
-    fn what_has_been_lent_is_taken_however_many_batches_there_are() {
-        for batches in 1..12 {
-            let mut rx = Numbers { next: 0, last: 10, lent: [0] };
-            let mut taken = Vec::new();
-            loop {
-                let count = rx.recv_batch(Duration::ZERO).unwrap();
-                if count == 0 {
-                    break;
-                }
-                each_of(&mut rx, count, batches, |datagram| taken.push(datagram.payload[0]));
-            }
-            assert_eq!(taken, (0..10).collect::<Vec<u8>>(), "{batches} batches at once");
-        }
     }
 }

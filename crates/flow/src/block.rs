@@ -83,7 +83,7 @@ pub trait Block: Send {
 
     /// What `work` does, for exactly the items of the lane. Only asked of a block that
     /// [is straight](Self::is_straight). From one lane to the next the block's own ports grant
-    /// nothing, to a [`message`](Self::message) neither, and their positions stand still.
+    /// nothing, to a [`message`](Self::message) neither, and their positions are a few batches old.
     fn pass(&mut self, _lane: &mut Lane) {
         unreachable!("a block that says it is straight has a `pass`")
     }

@@ -9,6 +9,7 @@ mod null_source;
 mod throttle;
 mod vector_sink;
 mod vector_source;
+mod whole;
 
 pub use copy::Copy;
 pub use file_sink::{FileSink, FileSinkError};
@@ -19,3 +20,4 @@ pub use null_source::NullSource;
 pub use throttle::Throttle;
 pub use vector_sink::{Collected, VectorSink};
 pub use vector_source::VectorSource;
+pub use whole::{name_whole, write_whole};

@@ -11,7 +11,7 @@ use crate::item::{Item, ItemType};
 use crate::tag::queue::{TagReceiver, queue};
 use crate::tag::side::{Fetched, TagsIn, TagsOut};
 use crate::tag::{Key, QUEUE_TAGS, Tag, TagNews, TagValue, Tags};
-use millstream_ring::cursor::{ConsumerView, ProducerView};
+use millstream_ring::cursor::{Consumer, ConsumerView, Producer, ProducerView};
 use millstream_ring::{Loan, Reader, RingError, RingOptions, Writer, ring};
 use std::any::Any;
 
@@ -237,15 +237,13 @@ impl<T: Item> InputPort for In<T> {
         self.tags.is_empty()
     }
 
-    fn set_aside(&mut self) {
-        if let Some(reader) = &mut self.reader {
-            reader.set_aside();
-        }
+    fn set_aside(&mut self) -> Option<Consumer> {
+        self.reader.as_mut()?.set_aside()
     }
 
-    fn catch_up(&mut self) {
+    fn resume(&mut self, cursor: Consumer) {
         if let Some(reader) = &mut self.reader {
-            reader.catch_up();
+            reader.resume(cursor);
         }
     }
 
@@ -301,15 +299,13 @@ impl<T: Item> OutputPort for Out<T> {
         self.tags.is_empty()
     }
 
-    fn set_aside(&mut self) {
-        if let Some(writer) = &mut self.writer {
-            writer.set_aside();
-        }
+    fn set_aside(&mut self) -> Option<Producer> {
+        self.writer.as_mut()?.set_aside()
     }
 
-    fn catch_up(&mut self) {
+    fn resume(&mut self, cursor: Producer) {
         if let Some(writer) = &mut self.writer {
-            writer.catch_up();
+            writer.resume(cursor);
         }
     }
 

@@ -4,7 +4,7 @@ mod builtin;
 mod items;
 mod parameter;
 
-pub use parameter::{Kind, Parameter, Parameters, Value};
+pub use parameter::{Kind, Parameter, Parameters, Value, typed_number};
 
 use crate::block::{Block, BlockError};
 use crate::file::{GraphFile, GraphFileError};

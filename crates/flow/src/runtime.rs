@@ -20,7 +20,10 @@ mod partition;
 mod repartition;
 mod sampling;
 mod seating;
+#[cfg(test)]
+mod sim;
 mod stats;
+mod sync;
 mod task;
 mod train;
 mod watchdog;
@@ -39,11 +42,12 @@ use crate::message::{Post, Wake};
 use crate::plan::{Placement, Plan};
 use control::Control;
 use crew::Crew;
-use millstream_ring::{Padded, Waiter};
+use millstream_ring::Padded;
 use millstream_sys::CpuSet;
 use stats::Board;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use sync::Waiter;
 use task::Task;
 use watchdog::Watch;
 
@@ -60,10 +64,10 @@ impl Graph {
 
         // As many as there may ever be threads, whatever the plan becomes.
         let seats = self.nodes.len().max(placement.partitions.len());
-        let control = Arc::new(Control::new(seats));
+        let control = Arc::new(Control::new(seats, &placement.of_node));
         let wake: Wake = Arc::new({
             let control = Arc::clone(&control);
-            move || control.notify_all()
+            move |node| control.wake(node)
         });
         let (post, inboxes) = Post::open(&mut self, wake);
         let mut meters = match &plan.latency {

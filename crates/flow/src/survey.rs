@@ -5,8 +5,8 @@
 use crate::block::Block;
 use crate::item::ItemType;
 use crate::port::{InputPort, OutputPort, PortVisitor};
-use millstream_ring::Loan;
 use millstream_ring::cursor::{ConsumerView, ProducerView};
+use millstream_ring::{Loan, Pool};
 
 /// The connected ports of a block, seen from outside: inputs and outputs each in the order of
 /// [`Block::ports`].
@@ -49,16 +49,10 @@ impl Views {
         views
     }
 
-    /// Lets the calling thread use what the block's rings borrow, until another enters.
-    ///
-    /// # Safety
-    /// As [`millstream_ring::Pool::enter`], for every pool that the rings borrow from.
-    pub(crate) unsafe fn enter(&self) {
+    /// The pools that the block's rings borrow from.
+    pub(crate) fn pools(&self) -> impl Iterator<Item = &Pool> {
         let loans = self.loans.inputs.iter().chain(&self.loans.outputs).flatten();
-        for pool in loans.filter_map(Loan::pool) {
-            // SAFETY: passed on to the caller.
-            unsafe { pool.enter() };
-        }
+        loans.filter_map(Loan::pool)
     }
 
     /// What the ports say now. Keeps the block to the items that are there now, until the next

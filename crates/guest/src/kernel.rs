@@ -6,6 +6,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// So many packages without a kernel may lead from one to the next.
+const META_DEPTH: u32 = 3;
+
 /// A kernel, ready to boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
@@ -21,7 +24,8 @@ pub struct Kernel {
 
 impl Kernel {
     /// Finds `wanted`: a path to a vmlinuz or to a `.deb`, or else the name of a Debian package,
-    /// which is fetched into `cache` unless it is there from an earlier time.
+    /// which is fetched into `cache` unless it is there from an earlier time. A package without a
+    /// kernel that depends on one (`linux-image-6.12-amd64`) stands for that one.
     ///
     /// # Errors
     /// When it cannot be found, fetched or unpacked.
@@ -35,10 +39,10 @@ impl Kernel {
                 let said = "that is no name of a package".to_owned();
                 return Err(Error::NoSuchKernel { name: wanted.to_owned(), said });
             }
-            return Self::from_package(&fetch(wanted, cache)?, cache);
+            return Self::from_package(&fetch(wanted, cache)?, cache, META_DEPTH);
         }
         if path.extension().is_some_and(|extension| extension == "deb") {
-            return Self::from_package(path, cache);
+            return Self::from_package(path, cache, META_DEPTH);
         }
         std::fs::File::open(path).map_err(at(path))?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -47,13 +51,20 @@ impl Kernel {
         Ok(Self { name, image: path.to_owned(), package: None, directory })
     }
 
-    fn from_package(package: &Path, cache: &Path) -> Result<Self, Error> {
+    fn from_package(package: &Path, cache: &Path, depth: u32) -> Result<Self, Error> {
         let file = std::fs::metadata(package).map_err(at(package))?;
         let stem = package.file_stem().unwrap_or_default().to_string_lossy();
         // A kernel that was built anew may come in a package of the same name.
         let (seconds, rest) = (file.mtime(), file.mtime_nsec());
         let directory = cache.join(format!("{stem}-{}-{seconds}.{rest}", file.len()));
-        unpack(package, &directory, "./boot/*")?;
+        if let Err(error) = unpack(package, &directory, "./boot/*") {
+            // It has no such files, or is no package at all.
+            let Ok(depends) = field(package, "Depends") else { return Err(error) };
+            let needs = kernel_in(&depends).filter(|_| depth > 0);
+            let needs = needs.ok_or_else(|| Error::NoKernel(package.to_owned()))?;
+            let found = needed(package, needs, cache)?;
+            return Self::from_package(&found, cache, depth - 1);
+        }
         let boot = directory.join("boot");
         let none = || Error::NoKernel(package.to_owned());
         for entry in std::fs::read_dir(&boot).map_err(|_| none())? {
@@ -65,6 +76,14 @@ impl Kernel {
             }
         }
         Err(none())
+    }
+
+    /// Its configuration with the place where a running system has it, when it came with one.
+    #[must_use]
+    pub fn configuration(&self) -> Option<(String, Vec<u8>)> {
+        let file = format!("config-{}", self.name);
+        let content = std::fs::read(self.image.with_file_name(&file)).ok()?;
+        Some((format!("/boot/{file}"), content))
     }
 
     /// The modules `wanted`, each a name and perhaps parameters behind it, and what they need, in
@@ -85,19 +104,48 @@ impl Kernel {
     }
 }
 
+/// A field of a package's description.
+fn field(package: &Path, name: &str) -> Result<String, Error> {
+    let mut command = Command::new("dpkg-deb");
+    let bytes = output(command.arg("--field").arg(package).arg(name), "dpkg")?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The kernel's package in a list of dependencies (deb-control(5): `a (= 1), b | c`).
+fn kernel_in(depends: &str) -> Option<&str> {
+    let names = depends.split([',', '|']).filter_map(|one| one.split_whitespace().next());
+    let mut names = names.map(|name| name.split(':').next().unwrap_or(name));
+    names.find(|name| name.starts_with("linux-image-"))
+}
+
+/// The file of a package that `package` depends on: beside it, or fetched.
+fn needed(package: &Path, name: &str, cache: &Path) -> Result<PathBuf, Error> {
+    let beside = package.parent().and_then(|folder| file_of(name, folder));
+    beside.map_or_else(|| fetch(name, cache), Ok).map_err(|error| match error {
+        Error::NoSuchKernel { name, said } => {
+            let said = format!("{said}; {} stands for it", package.display());
+            Error::NoSuchKernel { name, said }
+        }
+        other => other,
+    })
+}
+
+/// The file of a package in a folder.
+fn file_of(name: &str, folder: &Path) -> Option<PathBuf> {
+    let prefix = format!("{name}_");
+    let entries = std::fs::read_dir(folder).ok()?;
+    let mut paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    paths.find(|path| {
+        let file = path.file_name().unwrap_or_default().to_string_lossy();
+        file.starts_with(&prefix) && file.ends_with(".deb")
+    })
+}
+
 /// Has `apt-get` put a package's file into `cache`.
 fn fetch(name: &str, cache: &Path) -> Result<PathBuf, Error> {
     let directory = cache.join("packages");
     std::fs::create_dir_all(&directory).map_err(at(&directory))?;
-    let prefix = format!("{name}_");
-    let find = || {
-        let entries = std::fs::read_dir(&directory).ok()?;
-        let mut paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-        paths.find(|path| {
-            let file = path.file_name().unwrap_or_default().to_string_lossy();
-            file.starts_with(&prefix) && file.ends_with(".deb")
-        })
-    };
+    let find = || file_of(name, &directory);
     if let Some(path) = find() {
         return Ok(path);
     }
@@ -174,27 +222,61 @@ mod tests {
     fn a_package_that_was_built_anew_is_unpacked_anew() {
         let directory = tempfile::tempdir().unwrap();
         let package = directory.path().join("linux-image-9.deb");
-        let build = |content: &str| {
-            let root = tempfile::tempdir().unwrap();
-            for folder in ["boot", "DEBIAN"] {
-                std::fs::create_dir(root.path().join(folder)).unwrap();
-            }
-            std::fs::write(root.path().join("boot/vmlinuz-9"), content).unwrap();
-            let control = "Package: linux-image-9\nVersion: 1\nArchitecture: all\n\
-                           Maintainer: nobody <nobody@localhost>\nDescription: none\n";
-            std::fs::write(root.path().join("DEBIAN/control"), control).unwrap();
-            let mut command = Command::new("dpkg-deb");
-            command.arg("--build").arg(root.path()).arg(&package);
-            output(&mut command, "dpkg").map(drop)
-        };
         for content in ["one", "another"] {
-            if let Err(Error::Missing { program, .. }) = build(content) {
-                eprintln!("skipped: {program} is not installed");
+            if !build(&package, "", &[("boot/vmlinuz-9", content)]) {
                 return;
             }
             let kernel = Kernel::find(package.to_str().unwrap(), directory.path()).unwrap();
             assert_eq!(std::fs::read_to_string(&kernel.image).unwrap(), content);
         }
+    }
+
+    /// Makes a package with these dependencies and files; false, and why, where that cannot be.
+    fn build(package: &Path, depends: &str, files: &[(&str, &str)]) -> bool {
+        let root = tempfile::tempdir().unwrap();
+        let control = format!(
+            "Package: made-up\nVersion: 1\nArchitecture: all\n{depends}Maintainer: nobody \
+             <nobody@localhost>\nDescription: none\n"
+        );
+        for (path, content) in [&[("DEBIAN/control", &*control)], files].concat() {
+            let path = root.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, content).unwrap();
+        }
+        let mut command = Command::new("dpkg-deb");
+        match output(command.arg("--build").arg(root.path()).arg(package), "dpkg") {
+            Err(Error::Missing { program, .. }) => {
+                eprintln!("skipped: {program} is not installed");
+                false
+            }
+            built => built.is_ok_and(|_| true),
+        }
+    }
+
+    #[test]
+    fn a_package_that_only_depends_on_a_kernel_stands_for_it() {
+        let cache = tempfile::tempdir().unwrap();
+        let packages = cache.path().join("packages");
+        std::fs::create_dir(&packages).unwrap();
+        let (meta, real) = ("linux-image-9-amd64", "linux-image-9.1.2+deb99-amd64");
+        let depends = format!("Depends: dash, {real}:any (= 9.1.2-1) | other\n");
+        let files =
+            [("boot/vmlinuz-9.1.2+deb99-amd64", "kernel"), ("boot/config-9.1.2+deb99-amd64", "y")];
+        if !build(&packages.join(format!("{meta}_9.1_all.deb")), &depends, &[]) {
+            return;
+        }
+        assert!(build(&packages.join(format!("{real}_9.1.2-1_all.deb")), "", &files));
+        let kernel = Kernel::find(meta, cache.path()).unwrap();
+        assert_eq!(kernel.name, "9.1.2+deb99-amd64");
+        assert_eq!(std::fs::read_to_string(&kernel.image).unwrap(), "kernel");
+        let configuration = kernel.configuration().unwrap();
+        assert_eq!(configuration, ("/boot/config-9.1.2+deb99-amd64".to_owned(), b"y".to_vec()));
+        // By its file, too; one that leads nowhere says what it holds.
+        let path = packages.join(format!("{meta}_9.1_all.deb"));
+        assert_eq!(Kernel::find(path.to_str().unwrap(), cache.path()).unwrap(), kernel);
+        assert!(build(&path, "", &[("usr/share/doc/x", "no kernel")]));
+        let error = Kernel::find(meta, cache.path()).unwrap_err();
+        assert!(matches!(error, Error::NoKernel(_)), "{error}");
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! | [`budget`] | what a stream takes of a link |
 //! | [`chart`] | charts as PNG |
 //! | [`choice`] | the safest link that meets a need |
-//! | [`compare`] | whether results differ: intervals and change points |
+//! | [`compare`] | whether results differ |
 //! | [`convert`] | sample conversion beside a copy and beside UHD |
 //! | [`design`] | runs by plan: restarts, random order, variances, a stop rule |
 //! | [`explain`] | why an answer was late: the cause that a trace shows |
@@ -24,6 +24,7 @@
 //! | [`observed`], [`record`] | latencies in the order of time; the one format of results |
 //! | [`rate`] | what a host sustains with a radio |
 //! | [`mod@reference`], [`report`] | figures of others; a page for somebody who was not there |
+//! | [`statistics`] | what few starts say for certain |
 //! | [`store`] | where results stay |
 //! | [`timer`] | how late a thread runs after its timer |
 //! | [`trial`] | the buffer law put to the test on a scaled clock |
@@ -58,6 +59,7 @@ pub mod record;
 pub mod reference;
 pub mod report;
 pub mod search;
+pub mod statistics;
 pub mod store;
 pub mod summary;
 pub mod timer;

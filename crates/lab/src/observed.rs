@@ -61,6 +61,13 @@ impl BlockMaxima {
         }
     }
 
+    /// How many of these joined blocks each of the samples gave.
+    #[must_use]
+    pub fn shares_of(&self, all: &[&Self]) -> Vec<usize> {
+        let several = |one: &&Self| self.values_per_block / one.values_per_block.max(1);
+        all.iter().map(|one| one.maxima_ns.len() / several(one).max(1) as usize).collect()
+    }
+
     fn record(&mut self, value_ns: u64) {
         let (count, largest) = self.filling;
         self.filling = (count + 1, largest.max(value_ns));
@@ -158,6 +165,7 @@ mod tests {
         assert_eq!(joined.values_per_block, long.values_per_block);
         let of_short = 100 / long.values_per_block as usize;
         assert_eq!(joined.maxima_ns.len(), of_short + long.maxima_ns.len());
+        assert_eq!(joined.shares_of(&[&short, &long]), [of_short, long.maxima_ns.len()]);
         assert_eq!(joined.maxima_ns[0], long.values_per_block - 1);
         assert!(BlockMaxima::joined(&[&long; 9]).maxima_ns.len() <= BLOCKS);
         assert_eq!(BlockMaxima::joined(&[]), BlockMaxima::default());

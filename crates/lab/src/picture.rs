@@ -1,6 +1,6 @@
 //! A histogram for the terminal.
 
-use crate::Histogram;
+use crate::{Histogram, Summary};
 use std::fmt::Write;
 
 /// Rows of a picture at most.
@@ -45,6 +45,23 @@ pub fn short_time(ns: u64) -> String {
     };
     let digits = if unit == "ns" || value >= 100.0 { 0 } else { 1 };
     format!("{value:.digits$} {unit}")
+}
+
+/// A ratio with three significant digits: one far from 1 keeps its size.
+pub fn short_ratio(ratio: f64) -> String {
+    // The exponent after rounding: 0.9996 has that of 1.00.
+    let rounded = format!("{ratio:.2e}");
+    let exponent = rounded.split_once('e').and_then(|(_, digits)| digits.parse::<i32>().ok());
+    match exponent {
+        Some(exponent @ -5..=5) => format!("{ratio:.*}", (2 - exponent).max(0) as usize),
+        _ => rounded,
+    }
+}
+
+/// A ratio with the smallest and the largest: `1.02 (0.98-1.10)`.
+pub fn short_spread(ratio: &Summary) -> String {
+    let [median, min, max] = [ratio.median, ratio.min, ratio.max].map(short_ratio);
+    format!("{median} ({min}-{max})")
 }
 
 fn short_share(percent: f64) -> String {
@@ -95,6 +112,26 @@ mod tests {
         assert!(lines[0].ends_with(&"█".repeat(BAR_CHARS)), "{picture}");
         assert!(lines[ROWS - 1].contains("9.0 ms") && lines[ROWS - 1].ends_with('·'), "{picture}");
         assert_eq!(rows(&histogram).iter().map(|row| row.1).sum::<u64>(), 10_001);
+    }
+
+    #[test]
+    fn a_ratio_keeps_three_digits_whatever_its_size() {
+        for (ratio, text) in [
+            (0.0024, "0.00240"),
+            (0.9996, "1.00"),
+            (0.07, "0.0700"),
+            (1.234, "1.23"),
+            (12.345, "12.3"),
+            (417.4, "417"),
+            (4170.4, "4170"),
+            (0.0, "0.00"),
+            (2.5e-9, "2.50e-9"),
+            (f64::INFINITY, "inf"),
+        ] {
+            assert_eq!(short_ratio(ratio), text);
+        }
+        let quick = Summary { min: 0.0021, median: 0.0024, max: 0.0031, count: 3 };
+        assert_eq!(short_spread(&quick), "0.00240 (0.00210-0.00310)");
     }
 
     #[test]

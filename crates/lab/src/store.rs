@@ -66,6 +66,9 @@ pub enum StoreError {
     /// No such run.
     #[error("no run begins with `{0}`; `millstream lab list` shows them")]
     NoRun(String),
+    /// There is no run at all.
+    #[error("{0} holds no run yet: `millstream lab run PLAN` makes one; or name another --store")]
+    Empty(PathBuf),
     /// Several such runs.
     #[error("several runs begin with `{prefix}`: {runs}; write more of the name")]
     Several {
@@ -282,12 +285,12 @@ impl Store {
     /// The run that begins so; `last` is the one that was added last.
     ///
     /// # Errors
-    /// [`StoreError::NoRun`], [`StoreError::Several`].
+    /// [`StoreError::Empty`], [`StoreError::NoRun`], [`StoreError::Several`].
     pub fn find(&self, prefix: &str) -> Result<String, StoreError> {
         let newest = "SELECT run FROM record ORDER BY id DESC LIMIT 1";
         if prefix == "last" {
             let run = self.connection.query_row(newest, [], |row| row.get(0)).optional();
-            return run.map_err(self.fail())?.ok_or_else(|| StoreError::NoRun(prefix.to_owned()));
+            return run.map_err(self.fail())?.ok_or_else(|| StoreError::Empty(self.path.clone()));
         }
         one_of(self.list()?.into_iter().map(|listed| listed.run).collect(), prefix)
     }
@@ -362,7 +365,8 @@ mod tests {
     fn a_run_is_found_by_as_much_of_its_name_as_is_needed() {
         let folder = tempfile::tempdir().unwrap();
         let mut store = Store::open(&folder.path().join("s")).unwrap();
-        assert!(matches!(store.find("last"), Err(StoreError::NoRun(_))));
+        let error = store.find("last").unwrap_err().to_string();
+        assert!(error.contains("holds no run yet: `millstream lab run"), "{error}");
         store.add(&known(&["night-1", "night-10", "day"].map(|run| place(run, "", 0)))).unwrap();
         assert_eq!(store.find("d").unwrap(), "day");
         assert_eq!(store.find("night-1").unwrap(), "night-1");

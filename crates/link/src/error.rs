@@ -72,11 +72,48 @@ pub enum LinkError {
     },
 }
 
-/// The options that there are; not for one that is known, whose trouble has been named.
+/// The names of the options that there are; nothing for an option that is known, whose trouble has
+/// been named.
 fn choice(option: &str, help: &str) -> String {
-    let known = option.split_once('=').is_some_and(|(name, _)| {
-        let mut words = help.split(' ');
-        words.any(|word| word.strip_prefix(name).is_some_and(|rest| rest.starts_with('=')))
-    });
-    if known { String::new() } else { format!("; options of this link: {help}") }
+    let known = option.split_once('=').is_some_and(|(name, _)| names(help).any(|one| one == name));
+    let list = option_names(help);
+    if known || list.is_empty() { String::new() } else { format!("; options of this link: {list}") }
+}
+
+fn names(help: &str) -> impl Iterator<Item = &str> {
+    let of_option = |byte: u8| byte.is_ascii_lowercase() || matches!(byte, b'_' | b'-');
+    let names = help.split(' ').filter_map(|word| word.split_once('=')).map(|(name, _)| name);
+    names.filter(move |name| !name.is_empty() && name.bytes().all(of_option))
+}
+
+/// The names of the options that a help text explains, separated by commas.
+#[must_use]
+pub fn option_names(help: &str) -> String {
+    let mut all: Vec<_> = Vec::new();
+    for name in names(help) {
+        if !all.contains(&name) {
+            all.push(name);
+        }
+    }
+    all.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::{FRAME_LINKS, LINKS};
+
+    /// What is wrong comes first, and a short list of what there is after it.
+    #[test]
+    fn an_unknown_option_gets_the_names_and_not_the_whole_help() {
+        let links = LINKS.iter().map(|link| (link.name, link.options_help));
+        for (link, help) in links.chain(FRAME_LINKS.iter().map(|l| (l.name, l.options_help))) {
+            let (option, reason) = ("warp=9".to_owned(), "is not known".to_owned());
+            let text = LinkError::BadOption { option, reason, help }.to_string();
+            let start = "link option \"warp=9\": is not known; options of this link: ";
+            let list = text.strip_prefix(start).unwrap_or_else(|| panic!("{link}: {text}"));
+            assert!(list.len() <= 150 && !list.contains(['=', '(', '\n']), "{text}");
+        }
+        assert_eq!(option_names(crate::udp::OPTIONS_HELP).split(", ").next(), Some("gro"));
+    }
 }

@@ -40,6 +40,6 @@ mod supply;
 pub mod udp;
 pub mod xdp;
 
-pub use error::LinkError;
+pub use error::{LinkError, option_names};
 pub use registry::{check_options, open, open_frames};
 pub use spec::{Field, Spec};

@@ -1,7 +1,7 @@
 //! The port seam: a UDP endpoint that receives and sends datagrams in batches.
 //!
-//! The kernel's sockets provide it today ([`crate::udp`]); a user-space stack on a frame link
-//! provides the same two traits, so what sits above never learns which one carries it.
+//! The kernel's sockets provide it ([`crate::udp`]), and so does a user-space stack on a frame link
+//! (the crate `net`): what sits above never learns which one carries it.
 
 use std::io;
 use std::net::SocketAddrV4;
@@ -13,7 +13,8 @@ pub use crate::loan::Loan;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Capabilities {
-    /// Largest datagram payload in bytes that the port accepts in either direction.
+    /// Largest datagram payload in bytes that the port accepts in either direction; no longer one
+    /// arrives, whole or cut.
     pub datagram_bytes_max: usize,
     /// Datagrams that one [`PortRx::recv_batch`] can lend at most.
     pub batch_max: usize,
@@ -66,8 +67,9 @@ pub trait PortRx: Send {
     /// When `index` is not below the number that [`PortRx::recv_batch`] returned last.
     fn datagram(&self, index: usize) -> Datagram<'_>;
 
-    /// Drops below the port because its queue was full, since it was opened. Known when the next
-    /// datagram arrives, or a wait ends without one.
+    /// Datagrams dropped below the port since it was opened: its queue was full, or they were
+    /// longer than [`Capabilities::datagram_bytes_max`]. Known when the next datagram arrives, or a
+    /// wait ends without one.
     ///
     /// Exact without [`Capabilities::coalescing`]; with it the kernel counts a train that it drops
     /// as one, so the number of datagrams lies between this and this times the longest train.

@@ -39,7 +39,8 @@ pub struct FrameEntry {
     pub factory: FrameFactory,
 }
 
-/// Every frame link of this build.
+/// Every frame link. `dpdk` is a name in every build, and says what to do where it was left out
+/// ([`dpdk::AVAILABLE`]).
 pub const FRAME_LINKS: &[FrameEntry] = &[
     FrameEntry { name: "xdp", options_help: xdp::OPTIONS_HELP, factory: xdp::open },
     FrameEntry { name: "packet", options_help: packet::OPTIONS_HELP, factory: packet::open },
@@ -124,7 +125,9 @@ pub fn check_options(link: &str) -> Result<(), LinkError> {
 
 fn unknown(name: &str) -> LinkError {
     let ports = LINKS.iter().map(|link| link.name);
-    let known: Vec<_> = ports.chain(FRAME_LINKS.iter().map(|link| link.name)).collect();
+    let frames = FRAME_LINKS.iter().map(|link| link.name);
+    let built = |name: &&str| dpdk::AVAILABLE || *name != "dpdk";
+    let known: Vec<_> = ports.chain(frames).filter(built).collect();
     LinkError::UnknownLink { name: name.to_owned(), known: known.join(", ") }
 }
 
@@ -139,5 +142,12 @@ mod tests {
         let error = open("warp:speed=9", any, &PortOptions::default()).err().unwrap();
         let start = "there is no link called \"warp\"; this build has: udp";
         assert!(error.to_string().starts_with(start), "{error}");
+    }
+
+    #[test]
+    fn a_link_that_this_build_is_without_is_not_listed() {
+        let LinkError::UnknownLink { known, .. } = unknown("warp") else { panic!() };
+        assert_eq!(known.split(", ").any(|name| name == "dpdk"), dpdk::AVAILABLE, "{known}");
+        assert!(known.split(", ").any(|name| name == "xdp"), "{known}");
     }
 }

@@ -174,7 +174,7 @@ mod tests {
         let error = text(b.number("frames", 8..=9u32).unwrap_err());
         assert!(error.contains("\"b=7\": wants frames from 8 to 9"), "{error}");
         let error = text(a.one_of(&[("native", 1), ("skb", 2)]).unwrap_err());
-        assert!(error.contains("wants one of: native, skb; options of this link: help"), "{error}");
+        assert!(error.contains("wants one of: native, skb"), "{error}");
         assert!(text(a.unknown()).contains("\"a=off\": is not known"));
     }
 
@@ -185,7 +185,7 @@ mod tests {
         let error = spec.no_target(help).unwrap_err().to_string();
         assert_eq!(
             error,
-            "link option \"gro\": is not of the form name=value; options of this link: gro=on|off"
+            "link option \"gro\": is not of the form name=value; options of this link: gro"
         );
     }
 }

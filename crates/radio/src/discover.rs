@@ -55,7 +55,9 @@ impl DeviceInfo {
     }
 }
 
-/// Asks who is there, over kernel UDP, and collects the answers until `timeout`.
+/// Asks who is there, over kernel UDP, and collects the answers until `timeout`: one for each
+/// address. The same serial number at several is one device on several networks, or several
+/// emulated radios that were given one number.
 ///
 /// An empty list is not an error. Replies that cannot be understood are passed over.
 ///
@@ -128,11 +130,8 @@ fn collect(port: &mut Port, wait: Duration, found: &mut Vec<DeviceInfo>) -> Resu
             address: *datagram.source.ip(),
             fields: reply.fields().map(own).collect(),
         };
-        // A device on several networks answers several times.
-        let known = |one: &DeviceInfo| {
-            one.address == info.address
-                || (!info.field("serial").is_empty() && one.field("serial") == info.field("serial"))
-        };
+        // A device on several networks answers from several addresses, and all can be opened.
+        let known = |one: &DeviceInfo| one.address == info.address;
         if !found.iter().any(known) && found.len() < REPLIES_MAX {
             found.push(info);
         }
@@ -182,6 +181,26 @@ mod tests {
         let found = discover(Target::Local, port, Duration::from_millis(300)).unwrap();
         thread.join().unwrap();
         assert!(found.iter().any(|one| one.field("serial") == "LOCAL"));
+    }
+
+    /// Two radios that were given one serial number can both be opened, so both are shown.
+    #[test]
+    fn a_serial_number_hides_no_address() {
+        let reply = b"USRP-MPM;type=e3xx;serial=TWICE".to_vec();
+        let found = [Ipv4Addr::new(127, 0, 0, 71), Ipv4Addr::new(127, 0, 0, 12)];
+        let options = PortOptions { datagram_bytes_max: 1024, ..PortOptions::default() };
+        let any = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+        let mut port = open("udp:gro=off", any, &options).unwrap();
+        for address in found {
+            for _ in 0..2 {
+                UdpSocket::bind((address, 0)).unwrap().send_to(&reply, port.local).unwrap();
+            }
+        }
+        let mut heard = Vec::new();
+        while heard.len() < 2 {
+            collect(&mut port, Duration::from_secs(5), &mut heard).unwrap();
+        }
+        assert_eq!(heard.iter().map(|one| one.address).collect::<Vec<_>>(), found);
     }
 
     #[test]

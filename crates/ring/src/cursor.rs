@@ -16,7 +16,11 @@
 //!
 //! **Ownership.** Bytes in `consumed..produced` are the consumers' to read; everything else is
 //! the producer's to write. A `Release` store of a position hands bytes over, the `Acquire`
-//! load on the other side receives them. Closing is one way and hands everything over.
+//! load on the other side receives them. Closing is one way and hands everything over: an end that
+//! is closed grants nothing, whatever is called afterwards.
+//!
+//! **Memory.** An end grants by its position alone, so whoever guards memory with cursors derives
+//! the place from [`Producer::position`] or [`Consumer::position`], and counts nothing itself.
 
 mod view;
 
@@ -120,6 +124,9 @@ impl Producer {
     /// Bytes that may be written now, by the latest news from the consumers.
     #[inline]
     pub fn room(&mut self) -> u64 {
+        if self.closed {
+            return 0;
+        }
         let cut = self.shared.cuts[0].load(Ordering::Relaxed).max(self.position);
         self.limit = self.shared.limit(self.position).min(cut);
         self.limit - self.position
@@ -149,13 +156,10 @@ impl Producer {
     /// Hands the next `bytes` to the consumers.
     ///
     /// # Panics
-    /// If that is more than the room last reported.
+    /// If that is more than the room last reported; once closed there is no room.
     #[inline]
     pub fn advance(&mut self, bytes: u64) {
         assert!(bytes <= self.limit - self.position, "produced more than the room reported");
-        if self.closed {
-            return;
-        }
         self.position += bytes;
         self.shared.producer.position.store(self.position, Ordering::Release);
     }
@@ -167,24 +171,30 @@ impl Producer {
         self.shared.is_abandoned()
     }
 
-    /// Grants nothing before it [catches up](Self::catch_up), whoever asks: for as long as bytes
-    /// [pass by](ProducerView::pass).
-    pub fn set_aside(&mut self) {
-        self.shared.cuts[0].store(0, Ordering::Relaxed);
-        self.limit = self.position;
+    /// Whether this buffer has one consumer, and it is that one.
+    #[inline]
+    #[must_use]
+    pub fn feeds_only(&self, consumer: &Consumer) -> bool {
+        self.shared.consumers.len() == 1 && Arc::ptr_eq(&self.shared, &consumer.shared)
     }
 
-    /// Goes on from where the producer stands by what was [passed by](ProducerView::pass).
-    pub fn catch_up(&mut self) {
-        self.shared.cuts[0].store(u64::MAX, Ordering::Relaxed);
-        self.position = self.shared.producer.position.load(Ordering::Relaxed);
+    /// Counts bytes as produced and consumed that went from the owner of this end to the owner of
+    /// the other without the buffer.
+    ///
+    /// # Panics
+    /// If `consumer` is not the only one of this buffer, or has not consumed everything.
+    #[inline]
+    pub fn pass(&mut self, consumer: &mut Consumer, bytes: u64) {
+        let drained = self.feeds_only(consumer) && consumer.position == self.position;
+        assert!(drained, "bytes can pass a buffer only if it is empty and has these two ends");
+        self.position += bytes;
+        consumer.position = self.position;
         // Nothing is granted before the next look.
         self.limit = self.position;
-    }
-
-    /// What a [view](Self::view) tells as wanted.
-    pub fn want(&mut self, bytes: u64) {
-        self.shared.producer.wanted.store(bytes, Ordering::Relaxed);
+        consumer.produced.set(self.position);
+        self.shared.cuts.iter().for_each(|cut| cut.store(u64::MAX, Ordering::Relaxed));
+        self.shared.producer.position.store(self.position, Ordering::Release);
+        consumer.side().position.store(self.position, Ordering::Release);
     }
 
     /// A look at this side from outside.
@@ -193,9 +203,10 @@ impl Producer {
         ProducerView { shared: Arc::clone(&self.shared) }
     }
 
-    /// Says that nothing more will come.
+    /// Says that nothing more will come. There is no room from here on.
     pub fn close(&mut self) {
         self.closed = true;
+        self.limit = self.position;
         self.shared.producer.closed.store(true, Ordering::Release);
     }
 }
@@ -283,27 +294,6 @@ impl Consumer {
         self.side().position.store(self.position, Ordering::Release);
     }
 
-    /// Grants nothing before it [catches up](Self::catch_up), whoever asks: for as long as bytes
-    /// [pass by](ProducerView::pass).
-    pub fn set_aside(&mut self) {
-        self.shared.cuts[self.index + 1].store(0, Ordering::Relaxed);
-        self.produced.set(self.position);
-        self.ended.set(false);
-    }
-
-    /// Goes on from where the consumer stands by what was [passed by](ProducerView::pass).
-    pub fn catch_up(&mut self) {
-        self.shared.cuts[self.index + 1].store(u64::MAX, Ordering::Relaxed);
-        self.position = self.side().position.load(Ordering::Relaxed);
-        // Nothing is granted before the next look, which a consumer at its end never takes.
-        self.produced.set(self.produced.get().max(self.position));
-    }
-
-    /// What a [view](Self::view) tells as wanted.
-    pub fn want(&mut self, bytes: u64) {
-        self.side().wanted.store(bytes, Ordering::Relaxed);
-    }
-
     /// A look at this side from outside.
     #[must_use]
     pub fn view(&self) -> ConsumerView {
@@ -312,9 +302,9 @@ impl Consumer {
 
     /// Says that nothing more will be read; the producer no longer waits for this consumer.
     pub fn close(&mut self) {
-        // Nothing is readable from here on: the producer may overwrite it.
+        // Nothing is readable from here on, and no look changes that: the producer may write there.
         self.ended.set(true);
-        self.position = self.produced.get();
+        self.produced.set(self.position);
         self.side().closed.store(true, Ordering::Release);
     }
 

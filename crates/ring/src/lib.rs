@@ -13,8 +13,9 @@
 //!   ever missing news; [`doorbell`] is the same for a thread that sleeps in poll(2), and
 //!   [`governor`] decides when an idle thread spins, yields or sleeps.
 //!
-//! Beside them [`shared`]: positions in a ring whose words the kernel shares; and [`Lock`], the
-//! mutex of everything that is not the steady state.
+//! Beside them [`shared`]: positions in a ring whose words the kernel shares; [`recent`]: the last
+//! things that happened, for who wants to know; and [`Lock`], the mutex of everything that is not
+//! the steady state.
 //!
 //! ```
 //! use millstream_ring::{RingOptions, ring};
@@ -37,6 +38,7 @@ mod lock;
 pub mod map;
 mod pad;
 pub mod pool;
+pub mod recent;
 pub mod sample;
 pub mod shared;
 pub mod spsc;
@@ -49,5 +51,6 @@ pub use lock::{Lock, locks_taken};
 pub use map::{Backing, MapError};
 pub use pad::Padded;
 pub use pool::{Loan, Pool};
+pub use recent::Recent;
 pub use sample::{Item, Reader, RingError, RingOptions, Writer, ring};
 pub use wait::{ParseWaitError, Wait, Waiter};

@@ -10,12 +10,13 @@
 //! to `capacity` bytes from any start below `capacity` is contiguous (memfd_create(2),
 //! mmap(2) with `MAP_FIXED`).
 
-use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
-use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+#[cfg_attr(miri, path = "map/miri.rs")]
+mod os;
+
+use os::{available_bytes, map_file, memory_file, release, reserve};
 use std::ffi::c_void;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
 
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
@@ -114,16 +115,7 @@ impl DoubleMap {
 
         // One page more than needed, so that the base can be aligned to the page.
         let reserved_bytes = 2 * capacity_bytes + page_bytes;
-        // SAFETY: a new anonymous mapping at an address of the kernel's choice touches nothing.
-        let reserved = unsafe {
-            mmap_anonymous(
-                ptr::null_mut(),
-                reserved_bytes,
-                ProtFlags::empty(),
-                MapFlags::PRIVATE | MapFlags::NORESERVE,
-            )
-        }
-        .map_err(|errno| fail("reserve addresses")(errno.into()))?;
+        let reserved = reserve(reserved_bytes, page_bytes).map_err(fail("reserve addresses"))?;
         let skip = reserved.cast::<u8>().align_offset(page_bytes);
         let base = reserved.cast::<u8>().wrapping_add(skip);
         let map = Self {
@@ -146,40 +138,10 @@ impl DoubleMap {
 
 impl Drop for DoubleMap {
     fn drop(&mut self) {
-        // SAFETY: the range was mapped by `with_pages`, belongs to this value alone, and every
+        // SAFETY: the range was reserved by `with_pages`, belongs to this value alone, and every
         // user of its addresses holds this value alive.
-        let unmapped = unsafe { munmap(self.reserved.as_ptr(), self.reserved_bytes) };
-        debug_assert!(unmapped.is_ok(), "munmap of an own mapping cannot fail");
+        unsafe { release(self.reserved.as_ptr(), self.reserved_bytes) };
     }
-}
-
-/// Memory that can be had without swapping (proc_meminfo(5)). The kernel would not refuse more: it
-/// promises the pages, and kills a process when they are not there.
-fn available_bytes() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let rest = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    rest.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
-}
-
-fn memory_file(bytes: usize, huge: bool) -> io::Result<OwnedFd> {
-    let mut flags = MemfdFlags::CLOEXEC;
-    if huge {
-        flags |= MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB;
-    }
-    let file = memfd_create(c"millstream-ring", flags)?;
-    ftruncate(&file, bytes as u64)?;
-    Ok(file)
-}
-
-/// Maps the whole of `file` at `at`, replacing what is there.
-///
-/// # Safety
-/// `at..at + bytes` must be address space that the caller owns and that nothing refers to.
-unsafe fn map_file(at: *mut u8, bytes: usize, file: impl AsFd) -> io::Result<()> {
-    let flags = MapFlags::SHARED | MapFlags::FIXED | MapFlags::POPULATE;
-    // SAFETY: passed on to the caller.
-    unsafe { mmap(at.cast(), bytes, ProtFlags::READ | ProtFlags::WRITE, flags, file, 0) }?;
-    Ok(())
 }
 
 #[cfg(test)]
@@ -187,6 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri cannot map memory twice; the rings copy there")]
     fn the_second_half_is_the_first() {
         let map = DoubleMap::new(5000, false).unwrap();
         assert_eq!(map.capacity_bytes() % rustix::param::page_size(), 0);
@@ -202,6 +165,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "there are no huge pages in Miri")]
     fn huge_pages_are_granted_or_the_reason_is_told() {
         let map = DoubleMap::new(1, true).unwrap();
         match map.backing() {
@@ -212,6 +176,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri does not know what memory there is")]
     fn an_impossible_size_is_an_error_that_says_what_to_do() {
         // The second could be mapped, and would end in the hands of the out-of-memory killer.
         for bytes in [usize::MAX, 32 << 40] {

@@ -5,12 +5,18 @@
 //! of a pool borrows a buffer when its writer asks for room, and gives it back as soon as its
 //! reader has emptied it; the buffer given back last is lent first. So a chain alternates between
 //! two buffers, however long it is, and a ring that keeps items keeps its buffer.
+//!
+//! **Ownership.** A buffer that is lent is one ring's until that ring is empty and its writer has
+//! put down the room that it last took up: then nobody can have a slice of it. One thread at a time
+//! borrows, which every access checks, until a ring is [settled](Loan::settle): it keeps its buffer
+//! from then on, and its ends may part.
 
 use crate::map::{DoubleMap, MapError};
-use crate::sync::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::any::TypeId;
+use std::cell::Cell;
 use std::ptr;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// Buffers of one size for items of one type. Clones are the same pool.
 ///
@@ -23,7 +29,7 @@ pub struct Pool {
 #[derive(Debug)]
 struct Stock {
     item: TypeId,
-    /// Who may use it, as [`token`] names threads; 0 until somebody [enters](Pool::enter).
+    /// Who may use it, as [`token`] names threads.
     owner: AtomicUsize,
     maps: Box<[DoubleMap]>,
     /// Base addresses of the free buffers, the hottest last.
@@ -35,13 +41,9 @@ impl Pool {
     /// `rings` buffers of at least `bytes` for items of the type `item`: one for each ring that is
     /// to use it, so that there is always one left.
     ///
-    /// # Safety
-    /// No slice of one end of a ring of this pool may be in use while the other end of that ring
-    /// is used. (That one thread at a time uses the pool is checked.)
-    ///
     /// # Errors
     /// [`MapError`] when memory is refused.
-    pub unsafe fn new(
+    pub fn new(
         item: TypeId,
         rings: usize,
         bytes: usize,
@@ -51,17 +53,25 @@ impl Pool {
         let maps: Box<[DoubleMap]> = maps.collect::<Result<_, _>>()?;
         let free = maps.iter().map(|map| AtomicPtr::new(map.base().as_ptr())).collect();
         let free_count = AtomicUsize::new(maps.len());
-        let stock = Stock { item, owner: AtomicUsize::new(0), maps, free, free_count };
+        let stock = Stock { item, owner: AtomicUsize::new(NOBODY), maps, free, free_count };
         Ok(Self { stock: Arc::new(stock) })
     }
 
     /// Makes the calling thread the one that may use the rings of this pool.
     ///
     /// # Safety
-    /// The thread that entered before uses none of them any more, nor slices of them, and all that
-    /// it did with them happened before this.
+    /// No other thread is using one of them now, nor will before it enters; and all that others did
+    /// with them happened before this.
     pub unsafe fn enter(&self) {
         self.stock.owner.store(token(), Ordering::Relaxed);
+    }
+
+    /// Makes it nobody's. No thread can use the rings of this pool until one enters.
+    ///
+    /// # Safety
+    /// No thread is using one of them now.
+    pub unsafe fn leave(&self) {
+        self.stock.owner.store(NOBODY, Ordering::Relaxed);
     }
 
     /// Bytes of each buffer; 0 without any.
@@ -79,7 +89,8 @@ impl Pool {
     /// The hottest free buffer.
     #[inline]
     fn lend(&self) -> *mut u8 {
-        let left = self.stock.free_count.load(Ordering::Relaxed) - 1;
+        let left = self.stock.free_count.load(Ordering::Relaxed);
+        let left = left.checked_sub(1).expect("a pool serves as many rings as it was made for");
         self.stock.free_count.store(left, Ordering::Relaxed);
         self.stock.free[left].load(Ordering::Relaxed)
     }
@@ -109,50 +120,53 @@ struct LoanShared {
     pool: Pool,
     /// Null while the ring is empty and not settled.
     base: AtomicPtr<u8>,
-    /// Memory of the ring's own, once it has been settled.
-    own: OnceLock<DoubleMap>,
-    /// The writer has to start at the beginning of the buffer.
-    anew: AtomicBool,
+    /// Position of the item that the buffer began with when it was lent.
+    origin: AtomicU64,
+    /// The writer may have a slice of the buffer.
+    taken_up: AtomicBool,
+    /// The ring keeps its buffer.
+    settled: AtomicBool,
 }
 
 impl Loan {
     pub(crate) fn new(pool: &Pool) -> Self {
-        let base = AtomicPtr::new(ptr::null_mut());
-        let (own, anew) = (OnceLock::new(), AtomicBool::new(false));
-        Self { shared: Arc::new(LoanShared { pool: pool.clone(), base, own, anew }) }
+        let shared = LoanShared {
+            pool: pool.clone(),
+            base: AtomicPtr::new(ptr::null_mut()),
+            origin: AtomicU64::new(0),
+            taken_up: AtomicBool::new(false),
+            settled: AtomicBool::new(false),
+        };
+        Self { shared: Arc::new(shared) }
     }
 
     /// The pool that it borrows from, until it is settled.
     #[must_use]
     pub fn pool(&self) -> Option<&Pool> {
-        self.shared.own.get().is_none().then_some(&self.shared.pool)
+        (!self.is_settled()).then_some(&self.shared.pool)
     }
 
-    /// Gives the ring memory of its own, with what it holds, so that its ends may part.
+    /// Gives the ring a buffer of the pool's for good, the one it has or another, so that its ends
+    /// may part.
     ///
     /// # Safety
-    /// Neither end is used meanwhile, and no slice of them.
-    ///
-    /// # Errors
-    /// [`MapError`] when memory is refused; nothing has changed then.
-    pub unsafe fn settle(&self) -> Result<(), MapError> {
-        let LoanShared { pool, base, own, anew } = &*self.shared;
-        if own.get().is_some() {
-            return Ok(());
+    /// No other thread is using a ring of the pool now, and all that others did with them happened
+    /// before this.
+    pub unsafe fn settle(&self) {
+        if self.is_settled() {
+            return;
         }
-        let bytes = pool.capacity_bytes();
-        let map = DoubleMap::new(bytes, false)?;
-        let (from, to) = (base.load(Ordering::Relaxed), map.base().as_ptr());
-        if from.is_null() {
-            anew.store(true, Ordering::Relaxed);
-        } else {
-            // SAFETY: both are buffers of that many bytes, unlike ones, and nobody uses either.
-            unsafe { ptr::copy_nonoverlapping(from, to, bytes) };
-            pool.take_back(from);
+        let LoanShared { pool, base, settled, .. } = &*self.shared;
+        if base.load(Ordering::Relaxed).is_null() {
+            base.store(pool.lend(), Ordering::Relaxed);
         }
-        base.store(to, Ordering::Relaxed);
-        own.get_or_init(|| map);
-        Ok(())
+        // Release: whoever sees that it is settled sees the buffer.
+        settled.store(true, Ordering::Release);
+    }
+
+    #[inline]
+    fn is_settled(&self) -> bool {
+        self.shared.settled.load(Ordering::Acquire)
     }
 
     #[inline]
@@ -160,62 +174,71 @@ impl Loan {
         self.shared.pool.capacity_bytes()
     }
 
-    /// The buffer; null if there is none.
+    /// The buffer, null if there is none, and the position of the item it began with.
     ///
     /// # Panics
     /// On any thread but the one that entered the pool, until the ring is settled.
     #[inline]
-    pub(crate) fn base(&self) -> *mut u8 {
+    pub(crate) fn base(&self) -> (*mut u8, u64) {
         let owner = self.shared.pool.stock.owner.load(Ordering::Relaxed);
-        let allowed = owner == token() || self.shared.own.get().is_some();
+        let allowed = owner == token() || self.is_settled();
         assert!(allowed, "a port was used outside of its block's thread");
-        self.shared.base.load(Ordering::Relaxed)
+        let LoanShared { base, origin, .. } = &*self.shared;
+        (base.load(Ordering::Relaxed), origin.load(Ordering::Relaxed))
     }
 
-    /// The buffer for the writer, borrowed if there is none; true if it has to begin anew.
+    /// The writer at `position` takes a slice: there is a buffer from here on, and it stays until
+    /// the writer [puts it down](Self::put_down).
     #[inline]
-    pub(crate) fn base_to_write(&self) -> (*mut u8, bool) {
-        let base = self.base();
+    pub(crate) fn take_up(&self, position: u64) {
+        let (base, _) = self.base();
+        if self.is_settled() {
+            return;
+        }
         if base.is_null() {
-            let base = self.shared.pool.lend();
-            self.shared.base.store(base, Ordering::Relaxed);
-            return (base, true);
+            self.shared.base.store(self.shared.pool.lend(), Ordering::Relaxed);
+            self.shared.origin.store(position, Ordering::Relaxed);
         }
-        let anew = self.shared.anew.load(Ordering::Relaxed);
-        if anew {
-            self.shared.anew.store(false, Ordering::Relaxed);
-        }
-        (base, anew)
+        self.shared.taken_up.store(true, Ordering::Relaxed);
     }
 
-    /// Whether there is a buffer that the writer has begun in: nothing is to be done before more is
-    /// produced.
+    /// The writer has no slice any more.
     #[inline]
-    pub(crate) fn is_begun(&self) -> bool {
-        let LoanShared { base, anew, .. } = &*self.shared;
-        !base.load(Ordering::Relaxed).is_null() && !anew.load(Ordering::Relaxed)
+    pub(crate) fn put_down(&self) {
+        if self.shared.taken_up.load(Ordering::Relaxed) {
+            // Release: what the writer's slice was used for comes before the buffer is another's.
+            self.shared.taken_up.store(false, Ordering::Release);
+        }
     }
 
-    /// Gives the buffer back, which has been read to the end; false if it is the ring's own.
+    /// The reader has read everything and has no slice any more: gives the buffer back, unless it
+    /// is the ring's for good or the writer may have a slice.
     #[inline]
-    pub(crate) fn give_back(&self) -> bool {
-        if self.shared.own.get().is_some() {
-            return false;
-        }
-        let base = self.base();
-        if !base.is_null() {
+    pub(crate) fn give_back(&self) {
+        let (base, _) = self.base();
+        if !base.is_null() && !self.is_settled() && !self.shared.taken_up.load(Ordering::Acquire) {
             self.shared.pool.take_back(base);
             self.shared.base.store(ptr::null_mut(), Ordering::Relaxed);
         }
-        true
     }
 }
 
-/// A number that no other thread has at the same time.
+/// Of a pool: no thread.
+const NOBODY: usize = 0;
+
+/// A number that no other thread of this process ever has.
 #[inline]
 fn token() -> usize {
     thread_local! {
-        static PLACE: u8 = const { 0 };
+        static OWN: Cell<usize> = const { Cell::new(NOBODY) };
     }
-    PLACE.with(|place| ptr::from_ref(place).addr())
+    let own = OWN.get();
+    if own == NOBODY { first_token(&OWN) } else { own }
+}
+
+#[cold]
+fn first_token(own: &'static std::thread::LocalKey<Cell<usize>>) -> usize {
+    static LAST: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(NOBODY);
+    own.set(LAST.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1);
+    own.get()
 }

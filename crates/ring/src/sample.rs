@@ -3,9 +3,12 @@
 //! [`ring`] joins a [cursor](crate::cursor) to a [double mapping](crate::map). With several
 //! readers every reader sees every item, from the same memory.
 
+mod place;
+
 use crate::cursor::{Consumer, ConsumerView, Producer, ProducerView, cursors};
 use crate::map::{DoubleMap, MapError};
 use crate::pool::{Loan, Pool};
+use place::{Memory, Place};
 use std::any::TypeId;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -82,96 +85,19 @@ pub fn ring<T: Item>(options: &RingOptions) -> Result<(Writer<T>, Vec<Reader<T>>
         let bytes = options.items.max(1).saturating_mul(size);
         Memory::Own(Arc::new(DoubleMap::new(bytes, options.huge_pages)?))
     };
-    let place =
-        || Place { capacity_bytes: memory.capacity_bytes(), memory: memory.clone(), offset: 0 };
     let capacity = memory.capacity_bytes() / size;
     let (producer, consumers) = cursors(capacity as u64, options.readers);
     let batch = Batch { items: options.batch_items.max(1), least: options.batch_items.max(1) };
+    let place = || Place::new(memory.clone());
     let readers = consumers
         .into_iter()
-        .map(|cursor| Reader { cursor, place: place(), batch, items: PhantomData })
+        .map(|cursor| {
+            let view = cursor.view();
+            Reader { cursor: Some(cursor), view, place: place(), batch, items: PhantomData }
+        })
         .collect();
-    let writer = Writer { cursor: producer, place: place(), batch, items: PhantomData };
-    Ok((writer, readers))
-}
-
-/// What holds the items.
-#[derive(Clone, Debug)]
-enum Memory {
-    Own(Arc<DoubleMap>),
-    Borrowed(Loan),
-}
-
-impl Memory {
-    fn capacity_bytes(&self) -> usize {
-        match self {
-            Self::Own(map) => map.capacity_bytes(),
-            Self::Borrowed(loan) => loan.capacity_bytes(),
-        }
-    }
-}
-
-/// Where one side stands in the mapping.
-#[derive(Debug)]
-struct Place {
-    memory: Memory,
-    capacity_bytes: usize,
-    /// Position modulo capacity, in bytes. Capacity is a multiple of the page and positions
-    /// are whole items, hence multiples of their alignment: so is this.
-    offset: usize,
-}
-
-impl Place {
-    /// The address; null if the ring is empty and has no memory now.
-    fn address<T>(&self) -> *mut T {
-        let base = match &self.memory {
-            Memory::Own(map) => map.base().as_ptr(),
-            Memory::Borrowed(loan) => match loan.base() {
-                base if base.is_null() => return std::ptr::null_mut(),
-                base => base,
-            },
-        };
-        // In bounds: offset < capacity, and the mapping is two capacities long.
-        base.wrapping_add(self.offset).cast()
-    }
-
-    /// The same for the writer, who gets memory if there is none.
-    fn room_address<T>(&mut self) -> *mut T {
-        let base = match &self.memory {
-            Memory::Own(map) => map.base().as_ptr(),
-            Memory::Borrowed(loan) => {
-                let (base, anew) = loan.base_to_write();
-                if anew {
-                    self.offset = 0;
-                }
-                base
-            }
-        };
-        base.wrapping_add(self.offset).cast()
-    }
-
-    /// The reader has read everything there is.
-    fn emptied(&mut self) {
-        if let Memory::Borrowed(loan) = &self.memory
-            && loan.give_back()
-        {
-            self.offset = 0;
-        }
-    }
-
-    fn loan(&self) -> Option<&Loan> {
-        match &self.memory {
-            Memory::Own(_) => None,
-            Memory::Borrowed(loan) => Some(loan),
-        }
-    }
-
-    fn advance(&mut self, bytes: usize) {
-        self.offset += bytes;
-        if self.offset >= self.capacity_bytes {
-            self.offset -= self.capacity_bytes;
-        }
-    }
+    let (view, cursor) = (producer.view(), Some(producer));
+    Ok((Writer { cursor, view, place: place(), batch, items: PhantomData }, readers))
 }
 
 /// How much of the room or of the items a side sees at once.
@@ -191,7 +117,9 @@ impl Batch {
 /// The writing end of a [`ring`]. Dropping it ends the stream.
 #[derive(Debug)]
 pub struct Writer<T> {
-    cursor: Producer,
+    /// None while it is set aside.
+    cursor: Option<Producer>,
+    view: ProducerView,
     place: Place,
     batch: Batch,
     items: PhantomData<T>,
@@ -201,76 +129,96 @@ impl<T: Item> Writer<T> {
     /// All the room there is now, or a batch of it. Holds old items (of another ring, where
     /// memory is shared) or zeros; write, then [`produce`](Self::produce).
     pub fn slice_mut(&mut self) -> &mut [T] {
-        let items = (self.cursor.room() as usize).min(self.batch.items);
-        let address = self.place.room_address();
-        // SAFETY: the cursor grants `room` items from this position to the writer alone
+        let Some(cursor) = &mut self.cursor else { return &mut [] };
+        let items = (cursor.room() as usize).min(self.batch.items);
+        if items == 0 {
+            return &mut [];
+        }
+        let address = self.place.room_address(cursor.position());
+        // SAFETY: the cursor grants `room` items from its position to the writer alone
         // (ownership rule in `cursor`), they are contiguous in the double mapping, aligned
-        // (see `Place::offset`), and hold zeros or earlier items, both valid (`Item`). The
-        // borrow of `self` keeps the position where it is, and room is at most one capacity,
-        // so no byte appears twice.
+        // (see `Place`), and hold zeros or earlier items, both valid (`Item`). The borrow of
+        // `self` keeps the position where it is, and room is at most one capacity, so no byte
+        // appears twice. Borrowed memory stays this ring's until the room is put down.
         unsafe { std::slice::from_raw_parts_mut(address, items) }
     }
 
     /// Hands the first `items` of [`slice_mut`](Self::slice_mut) to the readers.
     ///
     /// # Panics
-    /// If that slice was shorter.
+    /// If that slice was shorter, or the writer has been [closed](Self::close) since.
     pub fn produce(&mut self, items: usize) {
-        if let Memory::Borrowed(loan) = &self.place.memory
+        let Some(cursor) = &mut self.cursor else {
+            assert!(items == 0, "produced more than the room reported");
+            return;
+        };
+        if let Some(loan) = self.place.loan()
             && items > 0
-            && !loan.is_begun()
         {
             // The slice may be an old one, whose buffer was given back: what is produced always
-            // has memory, and both ends begin at the same place in it.
-            self.place.room_address::<T>();
+            // has memory.
+            loan.take_up(cursor.position());
         }
-        self.cursor.advance(items as u64);
-        self.place.advance(items * size_of::<T>());
+        #[cfg(miri)]
+        if items as u64 <= cursor.granted() {
+            self.place.mirror::<T>(cursor.position(), items);
+        }
+        cursor.advance(items as u64);
+        if let Some(loan) = self.place.loan() {
+            loan.put_down();
+        }
     }
 
     /// Items that fit when the ring is empty.
     #[must_use]
     pub fn capacity(&self) -> usize {
-        self.place.capacity_bytes / size_of::<T>()
+        self.place.capacity_bytes() / size_of::<T>()
     }
 
     /// Whether every reader has gone (false for a ring made without readers).
     #[must_use]
     pub fn is_abandoned(&self) -> bool {
-        self.cursor.is_abandoned()
+        self.view.is_abandoned()
     }
 
     /// Items produced since the start.
     #[must_use]
     pub fn position(&self) -> u64 {
-        self.cursor.position()
+        self.view.position()
     }
 
     /// Says how much room the next call wants, for the [view](Self::view).
     pub fn want(&mut self, items: usize) {
-        self.cursor.want(items as u64);
+        self.view.want(items as u64);
         self.batch.want(items);
     }
 
-    /// See [`Producer::set_aside`].
-    pub fn set_aside(&mut self) {
-        self.cursor.set_aside();
+    /// Hands out the cursor, so that items can [pass](Producer::pass) the ring by; none if it is
+    /// out. There is no room until it [comes back](Self::resume).
+    pub fn set_aside(&mut self) -> Option<Producer> {
+        self.cursor.take()
     }
 
-    /// See [`Producer::catch_up`].
-    pub fn catch_up(&mut self) {
-        self.cursor.catch_up();
+    /// Goes on with the cursor that [`set_aside`](Self::set_aside) handed out. Another ring's is
+    /// dropped, as is this one's if a cursor is there.
+    pub fn resume(&mut self, cursor: Producer) {
+        if self.cursor.is_none() && self.view.is_of(&cursor) {
+            self.cursor = Some(cursor);
+        }
     }
 
     /// Where this end stands, seen from outside, in items.
     #[must_use]
     pub fn view(&self) -> ProducerView {
-        self.cursor.view()
+        self.view.clone()
     }
 
-    /// Ends the stream: readers drain what is there.
+    /// Ends the stream: readers drain what is there, and there is no room any more. Without effect
+    /// while the cursor is [set aside](Self::set_aside).
     pub fn close(&mut self) {
-        self.cursor.close();
+        if let Some(cursor) = &mut self.cursor {
+            cursor.close();
+        }
     }
 
     /// What it has borrowed of a [pool](crate::pool).
@@ -283,7 +231,9 @@ impl<T: Item> Writer<T> {
 /// A reading end of a [`ring`]. Dropping it lets the writer go on without it.
 #[derive(Debug)]
 pub struct Reader<T> {
-    cursor: Consumer,
+    /// None while it is set aside.
+    cursor: Option<Consumer>,
+    view: ConsumerView,
     place: Place,
     batch: Batch,
     items: PhantomData<T>,
@@ -293,21 +243,23 @@ impl<T: Item> Reader<T> {
     /// Every item there is now, or a batch of them.
     #[must_use]
     pub fn slice(&self) -> &[T] {
-        let items = (self.cursor.available() as usize).min(self.batch.items);
-        let address = self.place.address::<T>();
+        let Some(cursor) = &self.cursor else { return &[] };
+        let items = (cursor.available() as usize).min(self.batch.items);
+        let address = self.place.address::<T>(cursor.position());
         if address.is_null() {
             return &[];
         }
-        // SAFETY: the cursor grants `available` items from this position for reading, the
+        // SAFETY: the cursor grants `available` items from its position for reading, the
         // writer does not touch them until they are consumed, which takes `&mut self`; they
-        // are contiguous, aligned and valid items as in `Writer::slice_mut`.
+        // are contiguous, aligned and valid items as in `Writer::slice_mut`. Borrowed memory stays
+        // this ring's until they are consumed.
         unsafe { std::slice::from_raw_parts(address, items) }
     }
 
     /// Items that slices may show until the next look, a batch at a time.
     #[must_use]
     pub fn available(&self) -> usize {
-        self.cursor.available() as usize
+        self.cursor.as_ref().map_or(0, |cursor| cursor.available() as usize)
     }
 
     /// Gives the first `items` of [`slice`](Self::slice) back to the writer.
@@ -315,10 +267,15 @@ impl<T: Item> Reader<T> {
     /// # Panics
     /// If that slice was shorter.
     pub fn consume(&mut self, items: usize) {
-        self.cursor.advance(items as u64);
-        self.place.advance(items * size_of::<T>());
-        if matches!(self.place.memory, Memory::Borrowed(_)) && self.cursor.is_drained() {
-            self.place.emptied();
+        let Some(cursor) = &mut self.cursor else {
+            assert!(items == 0, "consumed more than was reported available");
+            return;
+        };
+        cursor.advance(items as u64);
+        if let Some(loan) = self.place.loan()
+            && cursor.is_drained()
+        {
+            loan.give_back();
         }
     }
 
@@ -326,41 +283,47 @@ impl<T: Item> Reader<T> {
     /// again: true means that the slice in hand is the rest.
     #[must_use]
     pub fn is_ended(&self) -> bool {
-        self.cursor.is_ended() && self.cursor.granted() <= self.batch.items as u64
+        let cursor = self.cursor.as_ref();
+        cursor
+            .is_some_and(|cursor| cursor.is_ended() && cursor.granted() <= self.batch.items as u64)
     }
 
     /// Items that fit when the ring is empty.
     #[must_use]
     pub fn capacity(&self) -> usize {
-        self.place.capacity_bytes / size_of::<T>()
+        self.place.capacity_bytes() / size_of::<T>()
     }
 
     /// Items consumed since the start.
     #[must_use]
     pub fn position(&self) -> u64 {
-        self.cursor.position()
+        self.view.position()
     }
 
     /// Says how many items the next call wants, for the [view](Self::view).
     pub fn want(&mut self, items: usize) {
-        self.cursor.want(items as u64);
+        self.view.want(items as u64);
         self.batch.want(items);
     }
 
-    /// See [`Consumer::set_aside`].
-    pub fn set_aside(&mut self) {
-        self.cursor.set_aside();
+    /// Hands out the cursor, so that items can [pass](Producer::pass) the ring by; none if it is
+    /// out. There are no items until it [comes back](Self::resume).
+    pub fn set_aside(&mut self) -> Option<Consumer> {
+        self.cursor.take()
     }
 
-    /// See [`Consumer::catch_up`].
-    pub fn catch_up(&mut self) {
-        self.cursor.catch_up();
+    /// Goes on with the cursor that [`set_aside`](Self::set_aside) handed out. Another ring's is
+    /// dropped, as is this one's if a cursor is there.
+    pub fn resume(&mut self, cursor: Consumer) {
+        if self.cursor.is_none() && self.view.is_of(&cursor) {
+            self.cursor = Some(cursor);
+        }
     }
 
     /// Where this end stands, seen from outside, in items.
     #[must_use]
     pub fn view(&self) -> ConsumerView {
-        self.cursor.view()
+        self.view.clone()
     }
 
     /// What it has borrowed of a [pool](crate::pool).
@@ -369,8 +332,11 @@ impl<T: Item> Reader<T> {
         self.place.loan()
     }
 
-    /// Stops reading: the writer no longer waits for this reader.
+    /// Stops reading: the writer no longer waits for this reader. Without effect while the cursor
+    /// is [set aside](Self::set_aside).
     pub fn close(&mut self) {
-        self.cursor.close();
+        if let Some(cursor) = &mut self.cursor {
+            cursor.close();
+        }
     }
 }

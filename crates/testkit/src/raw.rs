@@ -2,7 +2,7 @@
 
 use std::io;
 use std::mem;
-use std::net::SocketAddrV4;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use crate::netns::{INTERFACE, Namespace};
@@ -101,6 +101,25 @@ pub fn udp_frame(
     frame.extend(payload);
     seal_ip(&mut frame);
     seal_udp(&mut frame);
+    frame
+}
+
+/// A router's frame that says that a frame of [`udp_frame`] was too long for what lies behind it,
+/// and that packets of `mtu` bytes would pass (RFC 792, RFC 1191). It goes to the sender of that.
+#[must_use]
+pub fn too_long(macs: ([u8; 6], [u8; 6]), router: Ipv4Addr, about: &[u8], mtu: u16) -> Vec<u8> {
+    let quote = &about[at::IP..at::PAYLOAD];
+    let mut icmp = [&[3, 4, 0, 0, 0, 0], &mtu.to_be_bytes()[..], quote].concat();
+    let sum = checksum(&[&icmp]);
+    icmp[2..4].copy_from_slice(&sum.to_be_bytes());
+    let mut frame = [&macs.1[..], &macs.0, &[0x08, 0x00, 0x45, 0]].concat();
+    frame.extend((20 + icmp.len() as u16).to_be_bytes());
+    // As in a datagram, but ICMP.
+    frame.extend([0, 0, 0x40, 0, 64, 1, 0, 0]);
+    frame.extend(router.octets());
+    frame.extend(&about[at::IP + 12..at::IP + 16]);
+    frame.extend(icmp);
+    seal_ip(&mut frame);
     frame
 }
 

@@ -1,6 +1,6 @@
 //! Internet control messages (RFC 792; RFC 1191 for the MTU in "fragmentation needed").
 
-use core::net::{Ipv4Addr, SocketAddrV4};
+use core::net::SocketAddrV4;
 
 use crate::bits::be16;
 use crate::checksum::Sum;
@@ -115,6 +115,7 @@ impl<'a> Packet<'a> {
         Some(FailedDatagram {
             from: SocketAddrV4::new(ip.source(), udp.source_port()),
             to: SocketAddrV4::new(ip.destination(), udp.destination_port()),
+            packet_len: ip.total_len(),
         })
     }
 }
@@ -126,14 +127,8 @@ pub struct FailedDatagram {
     pub from: SocketAddrV4,
     /// Whom it was for.
     pub to: SocketAddrV4,
-}
-
-impl FailedDatagram {
-    /// Whether it was sent from this address.
-    #[must_use]
-    pub fn is_from(&self, address: Ipv4Addr) -> bool {
-        *self.from.ip() == address
-    }
+    /// Bytes of the whole packet, its IP header included, as that header states them.
+    pub packet_len: usize,
 }
 
 /// Writes the message that answers a whole echo request, given in pieces; how many bytes it has.
@@ -222,7 +217,7 @@ mod tests {
             (failed.from, failed.to),
             (SocketAddrV4::new(from, 5), SocketAddrV4::new(to, 6))
         );
-        assert!(failed.is_from(from) && !failed.is_from(to));
+        assert_eq!(failed.packet_len, 1020, "as stated, of which only the start is quoted");
         assert_eq!(Packet::parse(&message[..35]).unwrap().failed_datagram(), None);
     }
 }

@@ -31,6 +31,8 @@ pub struct AtscDemod {
     pending: VecDeque<Segment>,
     /// Samples in front of which gaps have been taken.
     gaps_taken: u64,
+    /// Between start and end it alone reports to its monitor.
+    reports: bool,
 }
 
 impl AtscDemod {
@@ -45,6 +47,7 @@ impl AtscDemod {
             front_end: FrontEnd::new(config, monitor)?,
             pending: VecDeque::with_capacity(PENDING_SEGMENTS),
             gaps_taken: 0,
+            reports: false,
         })
     }
 
@@ -80,6 +83,16 @@ impl Block for AtscDemod {
         ports.output("out", &mut self.output);
     }
 
+    fn start(&mut self) -> Result<(), BlockError> {
+        if !self.front_end.monitor().claim() {
+            return Err("another atsc_demod is part of the same receiver; give each receiver's \
+                        blocks a name of their own: receiver = \"NAME\""
+                .into());
+        }
+        self.reports = true;
+        Ok(())
+    }
+
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         while self.flush() {
             let samples = self.input.slice();
@@ -111,5 +124,39 @@ impl Block for AtscDemod {
 
     fn metrics(&self) -> Vec<(&'static str, Metric)> {
         self.front_end.monitor().front_end_metrics()
+    }
+}
+
+impl Drop for AtscDemod {
+    fn drop(&mut self) {
+        if self.reports {
+            self.front_end.monitor().release();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_flow::Mock;
+
+    #[test]
+    fn a_receiver_has_one_demodulator_at_a_time() {
+        let monitor = Arc::new(Monitor::new());
+        let demod = || {
+            let config = RxConfig { sample_rate_hz: 6.25e6 };
+            Mock::new(AtscDemod::new(config, Arc::clone(&monitor)).unwrap())
+        };
+        let mut first = demod();
+        first.call().unwrap();
+        let error = demod().call().unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "another atsc_demod is part of the same receiver; give each receiver's blocks a name \
+             of their own: receiver = \"NAME\""
+        );
+        first.call().unwrap();
+        drop(first);
+        demod().call().unwrap();
     }
 }

@@ -54,6 +54,7 @@ pub fn register(registry: &mut Registry) -> Monitors {
     registry.register(
         named("atsc_demod", "Finds and demodulates an ATSC signal: samples to segments.")
             .required("rate_hz", Kind::Number, "complex samples per second, from 5.45e6")
+            .example("rate_hz = 6.25e6")
             .factory(move |parameters| {
                 let config = RxConfig { sample_rate_hz: parameters.number("rate_hz") };
                 Ok(Box::new(AtscDemod::new(config, of.named_in(parameters))?))

@@ -4,8 +4,7 @@ use super::{Recording, SigmfError, Stretch, write_meta};
 use crate::Sample;
 use millstream_flow::blocks::FileSink;
 use millstream_flow::{
-    Block, BlockError, Context, Counter, Item, Metric, PortVisitor, Tag, TagTime, TagValue, Work,
-    keys,
+    Block, BlockError, Context, Counter, Item, Metric, PortVisitor, Tag, TagValue, Work, keys,
 };
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -114,7 +113,8 @@ fn note(stretches: &mut Vec<Stretch>, rate_hz: &mut Option<f64>, tag: Tag) {
             }
         }
         (keys::RX_TIME, TagValue::Time(time)) => {
-            let global_index = ticks(time, *rate_hz);
+            // Counted from the clock's zero.
+            let global_index = rate_hz.and_then(|rate_hz| time.to_ticks(rate_hz));
             match last {
                 Some(last) => last.global_index = global_index,
                 None => stretches.push(Stretch { first_sample, global_index, gap: None }),
@@ -122,13 +122,6 @@ fn note(stretches: &mut Vec<Stretch>, rate_hz: &mut Option<f64>, tag: Tag) {
         }
         _ => {}
     }
-}
-
-/// The sample that a moment is, counted from the clock's zero: rounded, as the time was.
-fn ticks(time: TagTime, rate_hz: Option<f64>) -> Option<u64> {
-    let rate_hz = rate_hz.filter(|rate| *rate >= 1.0)?;
-    let part = (time.fraction as f64 / 2f64.powi(64) * rate_hz).round() as u64;
-    Some((time.seconds as f64 * rate_hz).round() as u64 + part)
 }
 
 impl<T: Stored> Block for SigmfSink<T> {

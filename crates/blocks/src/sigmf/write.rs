@@ -2,6 +2,7 @@
 //! that name each loss and each tag (SigMF 1.0.0, sections "captures array" and "annotations
 //! array").
 
+use millstream_flow::blocks::{FileSink, write_whole};
 use millstream_flow::{Tag, keys};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -40,12 +41,13 @@ pub struct Stretch {
     pub gap: Option<(String, String)>,
 }
 
-/// Writes the metadata file.
+/// Writes the metadata file, which is there when it is whole.
 ///
 /// # Errors
-/// When the file cannot be written.
+/// When the file cannot be written; one that was there before remains.
 pub fn write_meta(path: &Path, recording: &Recording<'_>) -> std::io::Result<()> {
-    std::fs::write(path, serde_json::to_string_pretty(&meta(recording))?)
+    let text = serde_json::to_string_pretty(&meta(recording))?;
+    write_whole(&FileSink::<u8>::part_of(path), path, text.as_bytes())
 }
 
 fn meta(recording: &Recording<'_>) -> Value {
@@ -160,6 +162,18 @@ mod tests {
         assert_eq!(meta["annotations"][1]["core:comment"], "7 samples missing before this one");
         let comment = &meta["annotations"][0]["core:comment"];
         assert_eq!(*comment, "40 samples in 2 packets missing before this one");
+    }
+
+    #[test]
+    fn metadata_that_cannot_be_written_leaves_what_was_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.sigmf-meta");
+        write_meta(&path, &recording(&[], 0)).unwrap();
+        let before = std::fs::read(&path).unwrap();
+        // Its place until it is whole is taken.
+        std::fs::create_dir(folder.path().join("a.sigmf-meta.part")).unwrap();
+        write_meta(&path, &recording(&[], 1)).unwrap_err();
+        assert_eq!(std::fs::read(&path).unwrap(), before);
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
 
 /// One line for each type.
 fn list(registry: &Registry) -> String {
-    let mut text = String::new();
+    let mut rows = Vec::new();
     for known in registry.types() {
         let facts = facts(registry, known);
         let items = |ports: &[Port]| match ports {
@@ -54,7 +54,13 @@ fn list(registry: &Registry) -> String {
             several => format!("{}x {}", several.len(), several[0].item),
         };
         let way = format!("{} > {}", items(&facts.inputs), items(&facts.outputs));
-        let _ = writeln!(text, "{:<20} {way:<32} {}", known.name(), known.summary());
+        rows.push((known.name(), way, known.summary()));
+    }
+    let wide = |of: fn(&(&str, String, &str)) -> usize| rows.iter().map(of).max().unwrap_or(0);
+    let (names, ways) = (wide(|row| row.0.chars().count()), wide(|row| row.1.chars().count()));
+    let mut text = String::new();
+    for (name, way, summary) in &rows {
+        let _ = writeln!(text, "{name:<names$}  {way:<ways$}  {summary}");
     }
     text + "\n`millstream blocks TYPE` tells about one; items are those of its example.\n"
 }

@@ -47,18 +47,23 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
             args.discovery_port
         );
     }
-    let text = found.iter().map(line).collect();
+    let text = found.iter().enumerate().map(|(at, one)| line(one, &found[..at])).collect();
     Ok(Report::done(text, json!({ "radios": found.iter().map(to_json).collect::<Vec<_>>() })))
 }
 
-fn line(device: &DeviceInfo) -> String {
+/// `before` are the devices shown already: another address of one of them is the same device on
+/// another network, or another one that was given its serial number.
+fn line(device: &DeviceInfo, before: &[DeviceInfo]) -> String {
+    let serial = device.field("serial");
+    let twin = before.iter().find(|one| !serial.is_empty() && one.field("serial") == serial);
+    let twin = twin.map_or_else(String::new, |one| format!(", same serial as {}", one.address));
     let held = if device.is_claimed() { ", claimed by another program" } else { "" };
     format!(
-        "{:<15} {} (type {}, serial {}, name {}){held}\n",
+        "{:<15} {} (type {}, serial {}, name {}){twin}{held}\n",
         device.address.to_string(),
         device.field("product"),
         device.field("type"),
-        device.field("serial"),
+        serial,
         device.field("name"),
     )
 }

@@ -1,14 +1,14 @@
 //! `millstream generate`: a recording of a television channel, spoilt in known ways.
 
-use crate::interrupt;
 use crate::live::Live;
-use crate::numbers::positive;
+use crate::numbers::{positive, rate, seconds};
 use crate::output::{Report, note};
+use crate::{interrupt, stdout};
 use anyhow::{Context, ensure};
 use millstream_atsc::blocks::Packets;
 use millstream_atsc::params::PACKET_BYTES;
 use millstream_atsc::tx::{Adjacent, Echo, Impairments, Numbered, TestSignal, TsSource, TxConfig};
-use millstream_flow::blocks::{FileSink, SampleFormat};
+use millstream_flow::blocks::{FileSink, SampleFormat, name_whole};
 use millstream_lab::atsc::record;
 use serde_json::json;
 use std::fs::File;
@@ -31,7 +31,8 @@ const TAIL_S: f64 = 0.1;
   millstream generate tv.cf32 --ts film.ts --rate 25e6 --adjacent +1:20dB --level 0.03
   millstream run graphs/atsc-rx.toml --set in=tv.sc16 --set out=tv.ts")]
 pub struct Args {
-    /// The recording to write; its format by its name: .sc16 or .cf32.
+    /// The recording to write; its format by its name: .sc16 or .cf32. With - samples go to
+    /// standard output (give --format).
     #[arg(value_name = "OUT")]
     out: PathBuf,
 
@@ -40,12 +41,11 @@ pub struct Args {
     format: Option<SampleFormat>,
 
     /// Sample rate, Hz.
-    #[arg(long, value_name = "HZ", default_value_t = 6.25e6, value_parser = positive,
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "HZ", default_value_t = 6.25e6, value_parser = rate)]
     rate: f64,
 
     /// Seconds of signal; 1, or the length of --ts.
-    #[arg(long, value_name = "SECONDS", value_parser = positive, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     duration: Option<f64>,
 
     /// The transport stream to send, over and over with --duration; otherwise packets that hold
@@ -66,8 +66,7 @@ pub struct Args {
     seed: u64,
 
     /// Root mean square of the signal, full scale being 1; peaks reach about three times that.
-    #[arg(long, value_name = "RMS", default_value_t = 0.2, value_parser = positive,
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "RMS", default_value_t = 0.2, value_parser = positive)]
     level: f64,
 
     #[command(flatten)]
@@ -79,7 +78,7 @@ pub struct Args {
 #[command(next_help_heading = "What happens to the signal")]
 struct Channel {
     /// Carrier to noise in 6 MHz, dB.
-    #[arg(long, value_name = "DB", allow_negative_numbers = true)]
+    #[arg(long, value_name = "DB")]
     cn: Option<f64>,
 
     /// An echo: delay (negative: it comes first), level, and perhaps phase and Doppler, as
@@ -88,11 +87,11 @@ struct Channel {
     echoes: Vec<Echo>,
 
     /// Carrier offset, Hz.
-    #[arg(long, value_name = "HZ", default_value_t = 0.0, allow_negative_numbers = true)]
+    #[arg(long, value_name = "HZ", default_value_t = 0.0)]
     offset: f64,
 
     /// How much faster than the receiver's the sender's clock is, ppm.
-    #[arg(long, value_name = "PPM", default_value_t = 0.0, allow_negative_numbers = true)]
+    #[arg(long, value_name = "PPM", default_value_t = 0.0)]
     clock_ppm: f64,
 
     /// Another station: channels away and level over the signal's, as +1:20dB; as often as needed.
@@ -140,6 +139,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let format = args.format.or_else(|| by_name(&args.out)).with_context(|| {
         format!("{}: give --format sc16 or cf32, or a name that ends so", args.out.display())
     })?;
+    let out = stdout::for_samples(&args.out)?;
+    let shown = stdout::name(&out).map_or_else(|| out.display().to_string(), str::to_owned);
     let config = TxConfig { sample_rate_hz: args.rate, rms: args.level as f32 };
     let impairments = args.channel.impairments();
     let mut signal = TestSignal::new(config, &impairments, args.seed)?;
@@ -153,7 +154,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let duration_s = args.duration.unwrap_or(length_s);
     ensure!(duration_s <= 86_400.0, "--duration {duration_s}: give at most a day");
     let mut sent = args.sent.as_deref().map(Sent::create).transpose()?;
-    let part = FileSink::<u8>::part_of(&args.out);
+    let is_file = out.metadata().map_or(true, |data| data.is_file());
+    let part = if is_file { FileSink::<u8>::part_of(&out) } else { out.clone() };
     let samples = (duration_s * args.rate).round() as u64;
     interrupt::install();
     let mut live = Live::on_terminal_only();
@@ -176,8 +178,11 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         },
     )?;
     live.end();
-    std::fs::rename(&part, &args.out)
-        .with_context(|| format!("cannot write {}", args.out.display()))?;
+    if is_file {
+        File::open(&part)
+            .and_then(|file| name_whole(&file, &part, &out))
+            .with_context(|| format!("cannot write {shown}"))?;
+    }
     let packets_sent = sent.map(Sent::finish).transpose()?;
     if recorded.clipped > 0 {
         let level = args.level;
@@ -190,14 +195,12 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let level_db = 10.0 * recorded.power.max(1e-30).log10();
     let seconds = recorded.samples as f64 / args.rate;
     let text = format!(
-        "{}: {seconds:.3} s, {} samples, {level_db:+.1} dB of full scale, seed {}\n",
-        args.out.display(),
-        recorded.samples,
-        args.seed
+        "{shown}: {seconds:.3} s, {} samples, {level_db:+.1} dB of full scale, seed {}\n",
+        recorded.samples, args.seed
     );
     let failure = interrupt::asked().then(|| "interrupted before its end".to_owned());
     let results = json!({
-        "out": args.out.display().to_string(),
+        "out": shown,
         "rate_hz": args.rate,
         "seconds": seconds,
         "seed": args.seed,

@@ -46,7 +46,8 @@ Examples:
 #[derive(clap::Args)]
 pub struct Options {
     /// A kernel: a vmlinuz file, a Debian linux-image package (.deb), or the name of one, which
-    /// apt-get fetches. May be given several times.
+    /// apt-get fetches; one that only depends on a kernel (linux-image-6.12-amd64) stands for that.
+    /// May be given several times.
     #[arg(long = "kernel", required = true, value_name = "KERNEL")]
     pub kernels: Vec<String>,
 
@@ -194,6 +195,8 @@ impl Options {
             modules.push(format!("{path} {}", module.parameters));
             files.push((path, module.content));
         }
+        // There a record finds the hash that tells kernels of one release apart.
+        files.extend(kernel.configuration());
         let mut settings = self.settings.clone();
         if self.adc {
             settings.extend(Window::settings());

@@ -6,6 +6,7 @@ use crate::graph_run;
 use crate::interrupt;
 use crate::live::Live;
 use crate::output::{self, Report};
+use crate::signal::SignalReport;
 use anyhow::{Context, ensure};
 use inputs::Machine;
 use millstream_flow::place::{self, Costs, Hints, Placed, Shape};
@@ -154,7 +155,7 @@ fn measured(
     set: &[String],
     duration: Duration,
 ) -> anyhow::Result<(Shape, Profile)> {
-    let (registry, _monitors) = graph_run::registry();
+    let (registry, monitors) = graph_run::registry();
     let graph = file.build_rehearsal(&registry, set)?;
     let shape = Shape::of(&graph);
     let replaced = file.rehearsed(&registry);
@@ -169,6 +170,12 @@ fn measured(
     let profile = measure(graph, duration)?;
     let moved = profile.blocks.iter().any(|block| block.items() > 0);
     ensure!(moved, "no item passed while it was measured; give it longer with --duration");
+    for trouble in SignalReport::all(&monitors).iter().filter_map(SignalReport::failure) {
+        output::note(format_args!(
+            "millstream: {trouble}; the blocks behind the receiver were hardly used, and the plan \
+             is for that"
+        ));
+    }
     Ok((shape, profile))
 }
 

@@ -1,19 +1,26 @@
 //! `millstream radio`: an emulated radio, served until somebody ends it.
 
+mod names;
+mod trouble;
+
 use crate::interrupt;
 use crate::live::Live;
-use crate::numbers::positive;
+use crate::numbers::{positive, seconds};
 use crate::output::{Report, note};
 use crate::start;
 use anyhow::Context;
 use millstream_emulator::{
-    ANTENNA_FORMS, CounterSnapshot, FAULT_FORMS, Radio, RadioConfig, RunningRadio,
+    ANTENNA_FORMS, CounterSnapshot, E320_RATE_RANGE_HZ, FAULT_FORMS, RATE_RANGE_HZ, Radio,
+    RadioConfig, RunningRadio,
 };
 use millstream_net::choice::{AUTO, for_local};
+use names::{is_hexadecimal, nth_port, number, successor};
 use serde_json::{Map, Value, json};
+use std::collections::HashSet;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use trouble::Trouble;
 
 /// Serves an emulated E320 that stock UHD tools accept.
 #[derive(clap::Args)]
@@ -27,7 +34,8 @@ pub struct Args {
     pub rx_antenna: Vec<String>,
 
     /// File for everything that a transmit channel sends: sc16, with SigMF metadata beside it; give
-    /// it twice for both channels. With --count the radio's number is added to the name.
+    /// it twice for both channels. With --count the radio's number is added to the name. It is
+    /// called FILE.part until the radio ends; after a failure that is what remains.
     #[arg(long, value_name = "FILE.sc16")]
     pub tx_out: Vec<PathBuf>,
 
@@ -36,17 +44,22 @@ pub struct Args {
           value_parser = clap::value_parser!(u8).range(1..=64))]
     pub count: u8,
 
-    /// Serial number shown to hosts, which take two radios with the same one for one.
-    #[arg(long, value_name = "TEXT", default_value = "MS0001")]
-    pub serial: String,
+    /// Serial number shown to hosts; by default the address as a hexadecimal number. UHD finds a
+    /// radio by its serial number only when that is hexadecimal and below 80000000.
+    #[arg(long, value_name = "HEX")]
+    pub serial: Option<String>,
 
     /// Name shown to hosts.
     #[arg(long, value_name = "TEXT", default_value = "millstream")]
     pub name: String,
 
+    /// Take any sample rate from 1 kHz to 500 MHz. An E320 has 0.22 to 61.44 MS/s: without this a
+    /// host that asks for another one is given the nearest.
+    #[arg(long)]
+    pub any_rate: bool,
+
     /// Seconds of device time per second of wall time; 0.1 runs ten times slower.
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = positive,
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = positive)]
     pub time_scale: f64,
 
     /// Samples per channel that wait while the host grants no credit, before an overrun.
@@ -91,7 +104,7 @@ pub struct Args {
     pub control: Option<SocketAddrV4>,
 
     /// End after this many seconds; until SIGINT or SIGTERM otherwise.
-    #[arg(long, value_name = "SECONDS", value_parser = positive, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub duration: Option<f64>,
 }
 
@@ -123,10 +136,12 @@ impl Args {
             discovery_port: self.discovery_port,
             rpc_port: self.rpc_port,
             chdr_port: self.chdr_port,
-            serial: successor(&self.serial, index),
+            // Consecutive addresses are consecutive serial numbers.
+            serial: self.serial.as_deref().map_or_else(String::new, |s| successor(s, index)),
             name: self.name.clone(),
             rx_antennas: self.rx_antenna.clone(),
             tx_out: self.tx_out.iter().map(numbered).collect(),
+            rate_range_hz: if self.any_rate { RATE_RANGE_HZ } else { E320_RATE_RANGE_HZ },
             time_scale: self.time_scale,
             rx_buffer_samples: self.rx_buffer_samples,
             tx_buffer_samples: self.tx_buffer_samples,
@@ -149,13 +164,19 @@ struct Served {
 /// Serves until asked to end; the results are the radios' counters.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     interrupt::install();
+    if let Some(serial) = args.serial.as_deref().filter(|serial| !is_hexadecimal(serial)) {
+        note(format_args!(
+            "millstream: --serial {serial} is no hexadecimal number below 80000000: UHD will not \
+             find this radio by its serial number"
+        ));
+    }
     let served = (0..args.count)
         .map(|index| {
             let config = args.config(index)?;
             if args.link == AUTO && !config.addr.is_loopback() {
                 note(start::link_line(&for_local(config.addr)));
             }
-            let (serial, addr) = (config.serial.clone(), config.addr);
+            let (serial, addr) = (config.serial(), config.addr);
             Ok(Served { serial, addr, radio: Radio::start(config)? })
         })
         .collect::<anyhow::Result<Vec<_>>>()?;
@@ -169,11 +190,15 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     }
     let started = Instant::now();
     let mut live = Live::on_terminal_only();
+    let mut known = HashSet::new();
     while !interrupt::asked() {
         std::thread::sleep(Duration::from_millis(50));
         let now = Instant::now();
         if args.duration.is_some_and(|limit| (now - started).as_secs_f64() >= limit) {
             break;
+        }
+        for radio in &served {
+            radio.tell_news(&mut known, &mut live);
         }
         live.show(now, || status(&sum(served.iter().map(|one| one.radio.counters()))));
     }
@@ -181,23 +206,42 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     Ok(report(served))
 }
 
+impl Served {
+    /// What is wrong with it so far; the kinds of it are the first parts.
+    fn troubles(&self) -> Vec<Trouble> {
+        let refused = self.radio.tx_out_errors().map(|error| ("refused", error.to_string()));
+        trouble::of(&self.radio.counters()).into_iter().chain(refused).collect()
+    }
+
+    /// Says each kind of trouble when it begins: nobody looks at counters while a radio serves.
+    fn tell_news(&self, known: &mut HashSet<(Ipv4Addr, &'static str)>, live: &mut Live) {
+        for (kind, text) in self.troubles() {
+            if known.insert((self.addr, kind)) {
+                live.end();
+                note(format_args!("millstream: the radio at {}: {text}", self.addr));
+            }
+        }
+    }
+}
+
 /// Stops all radios. `counters` are their sums, `radios` say which counted what.
-fn report(served: Vec<Served>) -> Report {
-    let ended = served.into_iter().map(|one| {
-        let chdr_port = one.radio.chdr_addr().port();
-        (one.serial, one.addr, chdr_port, one.radio.stop())
-    });
-    let ended: Vec<_> = ended.collect();
-    let total = sum(ended.iter().map(|one| one.3));
-    let radios: Vec<_> = ended
-        .iter()
-        .map(|(serial, addr, chdr_port, counters)| {
-            let counters = object(&counters.entries());
-            json!({ "serial": serial, "addr": addr, "chdr_port": chdr_port, "counters": counters })
-        })
-        .collect();
-    let text = format!("served: {}\n", status(&total));
-    Report::done(text, json!({ "counters": object(&total), "radios": radios }))
+fn report(mut served: Vec<Served>) -> Report {
+    served.iter_mut().for_each(|one| one.radio.end());
+    let total = sum(served.iter().map(|one| one.radio.counters()));
+    let mut text = format!("served: {}\n", status(&total));
+    let (mut radios, mut failure) = (Vec::new(), None);
+    for one in &served {
+        let troubles: Vec<_> = one.troubles().into_iter().map(|(_, text)| text).collect();
+        for trouble in &troubles {
+            text += &format!("trouble: the radio at {}: {trouble}\n", one.addr);
+        }
+        radios.push(json!({
+            "serial": one.serial, "addr": one.addr, "chdr_port": one.radio.chdr_addr().port(),
+            "counters": object(&one.radio.counters().entries()), "troubles": troubles,
+        }));
+        failure = failure.or_else(|| one.radio.tx_out_errors().next().map(ToString::to_string));
+    }
+    Report { text, results: json!({ "counters": object(&total), "radios": radios }), failure }
 }
 
 type Entries = Vec<(&'static str, u64)>;
@@ -214,77 +258,9 @@ fn object(entries: &[(&str, u64)]) -> Map<String, Value> {
     entries.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect()
 }
 
-/// The address of radio `index`: ports count up, but for the one that means any.
-fn nth_port(address: SocketAddrV4, index: u8) -> anyhow::Result<SocketAddrV4> {
-    let port = match address.port() {
-        0 => Some(0),
-        port => port.checked_add(index.into()),
-    };
-    let port = port.with_context(|| {
-        format!("--control: there are no ports behind {address} for radio {index}; begin lower")
-    })?;
-    Ok(SocketAddrV4::new(*address.ip(), port))
-}
-
-/// The serial number `steps` behind this one: the digits at its end count, or some are appended.
-fn successor(serial: &str, steps: u8) -> String {
-    let stem = serial.trim_end_matches(|c: char| c.is_ascii_digit());
-    let digits = &serial[stem.len()..];
-    match (steps, digits.parse::<u64>()) {
-        (0, _) => serial.to_owned(),
-        (_, Ok(value)) => {
-            let value = value.saturating_add(steps.into());
-            format!("{stem}{value:0width$}", width = digits.len())
-        }
-        (_, Err(_)) => format!("{serial}{steps}"),
-    }
-}
-
-/// `a/b.sc16` becomes `a/b-1.sc16` for radio 1.
-fn number(path: &Path, index: u8) -> PathBuf {
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    match path.extension() {
-        Some(extension) => {
-            path.with_file_name(format!("{stem}-{index}.{}", extension.to_string_lossy()))
-        }
-        None => path.with_file_name(format!("{stem}-{index}")),
-    }
-}
-
 /// Every counter that has counted something.
 fn status(entries: &[(&str, u64)]) -> String {
     let busy = entries.iter().filter(|(_, value)| *value > 0);
     let text = busy.map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join("  ");
     if text.is_empty() { "nobody has asked for anything".to_owned() } else { text }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn serial_numbers_count_up() {
-        let cases = [("MS0001", 0, "MS0001"), ("MS0001", 1, "MS0002"), ("A9", 3, "A12")];
-        for (serial, steps, want) in cases.into_iter().chain([("DEMO", 2, "DEMO2")]) {
-            assert_eq!(successor(serial, steps), want);
-        }
-    }
-
-    #[test]
-    fn control_ports_count_up_as_far_as_there_are_any() {
-        let nth = |port, index| {
-            let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
-            nth_port(address, index).map(|address| address.port()).map_err(|e| e.to_string())
-        };
-        assert_eq!(nth(0, 3), Ok(0), "any free one");
-        assert_eq!(nth(5555, 3), Ok(5558));
-        let error = nth(65535, 1).unwrap_err();
-        assert!(error.contains("no ports behind 127.0.0.1:65535 for radio 1"), "{error}");
-    }
-
-    #[test]
-    fn files_of_several_radios_are_numbered() {
-        assert_eq!(number(Path::new("a/b.sc16"), 1), Path::new("a/b-1.sc16"));
-        assert_eq!(number(Path::new("b"), 0), Path::new("b-0"));
-    }
 }

@@ -8,9 +8,9 @@ mod target;
 
 use crate::graph_run;
 use crate::live::Live;
-use crate::numbers::positive;
+use crate::numbers::{rate, seconds};
 use crate::output::Report;
-use crate::{interrupt, start};
+use crate::{interrupt, start, stdout};
 use millstream_flow::{Buffers, Graph, Partition, Plan, Snapshot, WaitMode};
 use millstream_radio::{Complex32, Device, DeviceArgs};
 use record::Record;
@@ -27,6 +27,12 @@ use target::{Format, Target};
 /// The file is called FILE.part until it is whole; when the radio stops answering, that is what
 /// remains. SIGINT ends a recording in order.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  millstream rx --args addr=192.168.10.2 --rate 10e6 --duration 5 --out recording.sigmf-meta
+  millstream rx --args addr=192.168.10.2 --rate 6.25M --nsamps 1000000 --out recording.cf32
+  millstream rx --args addr=192.168.10.2 --rate 10M --channel 0,1 --at-pps --out both.sigmf-meta
+  millstream rx --args addr=192.168.10.2 --rate 1M --duration 2 --out - --format sc16 > x.sc16
+  millstream rx --args addr=192.168.10.2,link=xdp:eth1 --rate 50M --max-lost 0 --out fast.sc16")]
 pub struct Args {
     #[arg(
         long,
@@ -39,7 +45,7 @@ pub struct Args {
     args: Vec<DeviceArgs>,
 
     /// Sample rate, Hz.
-    #[arg(long, value_name = "HZ", value_parser = positive, allow_negative_numbers = true)]
+    #[arg(long, value_name = "HZ", value_parser = rate)]
     rate: f64,
 
     /// How many samples to record.
@@ -48,7 +54,7 @@ pub struct Args {
     nsamps: Option<u64>,
 
     /// How many seconds to record; until SIGINT when neither is given.
-    #[arg(long, value_name = "SECONDS", value_parser = positive, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     duration: Option<f64>,
 
     /// Receive channels, from 0 and counted through all devices: 0,1 or given again.
@@ -60,6 +66,7 @@ pub struct Args {
     at_pps: bool,
 
     /// Where to write: .sc16 and .cf32 are raw, .sigmf-meta or .sigmf-data make a SigMF recording.
+    /// With - samples go to standard output (give --format) and the summary to standard error.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
 
@@ -81,7 +88,8 @@ pub struct Args {
 /// Records until the end asked for, or until somebody ends it; succeeds when that end was reached,
 /// the ledger balances, and no more was lost than allowed.
 pub fn run(args: Args) -> anyhow::Result<Report> {
-    let targets = Target::for_each(&args.channel, &args.out, args.format)?;
+    let out = stdout::for_samples(&args.out)?;
+    let targets = Target::for_each(&args.channel, &out, args.format)?;
     // Before the claim, so that it is given back when somebody asks early.
     interrupt::install();
     let (devices, rate_hz) = start::open(&args.args, args.rate)?;

@@ -4,7 +4,7 @@ mod outlet;
 mod report;
 
 use crate::live::Live;
-use crate::numbers::positive;
+use crate::numbers::{positive, rate, seconds};
 use crate::output::Report;
 use crate::playback::{Next, Piece, Playback, Samples, Score};
 use crate::{interrupt, start};
@@ -57,7 +57,7 @@ pub struct Args {
     format: Option<SampleFormat>,
 
     /// Sample rate, Hz; that of the recording by default.
-    #[arg(long, value_name = "HZ", value_parser = positive, allow_negative_numbers = true)]
+    #[arg(long, value_name = "HZ", value_parser = rate)]
     rate: Option<f64>,
 
     /// Transmit channels, from 0 and counted through all devices: 0,1 or given again. All get the
@@ -70,7 +70,7 @@ pub struct Args {
     repeat: u64,
 
     /// What every sample is multiplied by; what goes beyond full scale is saturated.
-    #[arg(long, value_name = "FACTOR", value_parser = positive, allow_negative_numbers = true)]
+    #[arg(long, value_name = "FACTOR", value_parser = positive)]
     gain: Option<f64>,
 
     /// Make every capture a burst at its own time.
@@ -82,7 +82,7 @@ pub struct Args {
     at: Option<u64>,
 
     /// Begin this many seconds after now, by the device's clock; 0.5 with --timed.
-    #[arg(long, value_name = "SECONDS", value_parser = positive, allow_negative_numbers = true,
+    #[arg(long, value_name = "SECONDS", value_parser = seconds,
           conflicts_with = "at")]
     lead: Option<f64>,
 

@@ -24,7 +24,7 @@ fn a_slow_rate_is_received_without_a_loss() {
 
 #[test]
 fn a_search_ends_at_the_highest_rate_of_its_grid_and_says_what_it_tried() {
-    let radio = Radio::start(Path::new("/"), &["--rx-antenna", "ramp"]);
+    let radio = Radio::start(Path::new("/"), &["--any-rate", "--rx-antenna", "ramp"]);
     let args = ["bench", "rate", "--args", &radio.args(), "--search", "--step", "1e5"];
     let rest = ["--max", "3e5", "--tries", "1", "--duration", "0.1", "--json"];
     let outcome = millstream(Path::new("/"), &[&args[..], &rest].concat());

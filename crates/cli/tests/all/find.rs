@@ -35,10 +35,17 @@ fn radios_on_this_machine_are_found_without_an_address() {
     let port = (20_000 + std::process::id() % 10_000).to_string();
     let serve =
         |serial| Radio::start(Path::new("/"), &["--serial", serial, "--discovery-port", &port]);
-    let (first, second) = (serve("ONE"), serve("TWO"));
+    // Two of them with one serial number: neither hides the other.
+    let radios = [serve("1A"), serve("1A"), serve("2B")];
     let outcome = millstream(Path::new("/"), &["find", "--local", "--discovery-port", &port]);
     let found = &outcome.succeeds().stdout;
-    assert!(found.contains("serial ONE,") && found.contains("serial TWO,"), "{found}");
-    first.stop();
-    second.stop();
+    for radio in &radios {
+        let addr = radio.addr.to_string();
+        assert!(found.lines().any(|line| line.starts_with(&addr)), "{addr}: {found}");
+    }
+    assert_eq!(found.matches("serial 1A,").count(), 2, "{found}");
+    assert_eq!(found.matches(", same serial as 127.").count(), 1, "{found}");
+    for radio in radios {
+        radio.stop();
+    }
 }

@@ -137,6 +137,7 @@ fn what_makes_no_sense_is_refused_with_what_to_do() {
         (&["atsc", "report", "x.sc16"], 1, "cannot read x.sc16: No such file"),
         (&["atsc", "report", "empty.sc16"], 1, "empty.sc16"),
         (&["atsc", "report", "x.sc16", "--format", "wav"], 1, "--format wav: there are: sc16"),
+        (&["atsc", "report", "x.sc16", "--out", "p.jpg"], 1, "give a name that ends in .png"),
         (&["bench", "atsc", "--duration", "0.1"], 1, "give 0.7 to 3600 seconds of signal"),
         (&["bench", "atsc", "--samples-per-symbol", "1"], 2, "give a number from 1.05 to 4"),
         (

@@ -107,7 +107,10 @@ fn a_run_is_kept_compared_and_reported() {
     let args = ["report", "night", "--out", "p.html", "--title", "Two < three"];
     lab(&[&args[..], &store].concat()).succeeds();
     let page = std::fs::read_to_string(folder.path().join("p.html")).unwrap();
-    assert!(page.contains("<h1>Two &lt; three</h1>") && page.contains("From “b” on"), "{page}");
+    assert!(
+        page.contains("<h1>Two &lt; three</h1>") && page.contains("With “b”, the p50 of"),
+        "{page}"
+    );
     assert!(std::fs::read(folder.path().join("p.png")).unwrap().starts_with(b"\x89PNG"));
 }
 
@@ -133,6 +136,8 @@ fn what_cannot_be_done_is_said() {
     assert_eq!(listed.stdout.matches("failed  a: timer | idle, start 1").count(), 2, "each once");
     lab(&["run", "none.toml", "--store", "s"]).fails(1, "cannot read the plan none.toml");
     lab(&["compare", "x", "--store", "s"]).fails(1, "no run begins with `x`");
+    lab(&["report", "last", "--store", "new"])
+        .fails(1, "new holds no run yet: `millstream lab run");
     lab(&["load", "none"]).fails(1, "no load profile `none`; there are idle, talk");
     std::fs::write(folder.path().join("r.jsonl"), "{\"format\": 9}\n").unwrap();
     lab(&["import", "r.jsonl", "--store", "s"]).fails(1, "newer than 1");

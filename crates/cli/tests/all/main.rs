@@ -7,6 +7,7 @@ mod bench_rate;
 mod common;
 mod demo;
 mod doctor;
+mod documents;
 mod fault;
 mod find;
 mod generate;

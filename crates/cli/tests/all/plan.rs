@@ -117,3 +117,14 @@ fn what_cannot_be_planned_is_told() {
     plan(&["--duration", "0.1", "--pin", "gain=99999"]).fails(1, "wants CPU 99999; it may use");
     plan(&["--duration", "0.1", "--svg", "no/p.svg"]).fails(1, "cannot write no/p.svg");
 }
+
+/// A plan made from a receiver that found nothing is for nothing, and says so.
+#[test]
+fn a_receiver_that_hears_nothing_is_told_to_have_cost_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("silence.sc16"), vec![0; 4 * 625_000]).unwrap();
+    let graph = crate::common::graph("atsc-rx.toml");
+    let plan = ["plan", &graph, "--set", "in=silence.sc16", "--set", "out=x.ts"];
+    let outcome = millstream(folder.path(), &[&plan[..], &["--duration", "2"]].concat());
+    assert!(outcome.succeeds().stderr.contains("and the plan is for that"), "{outcome:?}");
+}

@@ -1,6 +1,6 @@
 //! `millstream radio`: what it refuses, what it counts, and how it ends.
 
-use crate::common::{Radio, Running, address, command, millstream};
+use crate::common::{Outcome, Radio, Running, address, command, millstream, names};
 use std::io::Write;
 use std::net::{TcpStream, UdpSocket};
 use std::path::Path;
@@ -57,7 +57,8 @@ fn several_radios_have_addresses_serials_files_and_counters_of_their_own() {
     let radio = Radio::start(folder.path(), &["--count", "2", "--tx-out", "sent.sc16"]);
     let second = std::net::Ipv4Addr::from(u32::from(radio.addr) + 1).to_string();
     let found = millstream(folder.path(), &["find", "--addr", &second]);
-    assert!(found.succeeds().stdout.contains("MS0002"), "{found:?}");
+    let serial = u32::from(radio.addr) + 1 & 0x7fff_ffff;
+    assert!(found.succeeds().stdout.contains(&format!("serial {serial:08X},")), "{found:?}");
     radio.running.signal(libc::SIGTERM);
     let document = radio.running.wait().succeeds().json();
     let radios = document["results"]["radios"].as_array().unwrap();
@@ -108,4 +109,74 @@ fn hostile_bytes_on_every_port_are_counted_and_cost_no_sample() {
     for name in ["discovery_malformed", "chdr_malformed", "rpc_malformed"] {
         assert!(counters[name].as_u64() > Some(0), "{name}: {counters}");
     }
+}
+
+/// Transmits ten thousand samples to a radio that is started so, and how the radio ends.
+fn transmit_to(folder: &Path, mut radio: std::process::Command, addr: &str) -> Outcome {
+    std::fs::write(folder.join("x.sc16"), vec![7; 40_000]).unwrap();
+    let running = Running::start({
+        radio.args(["--tx-buffer-samples", "65536", "--chdr-port", "0", "--addr", addr]);
+        radio
+    });
+    running.line("ready");
+    let args = format!("addr={addr}");
+    let tx = ["tx", "--args", &args, "--in", "x.sc16", "--rate", "1e6", "--max-underflows", "1000"];
+    millstream(folder, &tx).succeeds();
+    running.signal(libc::SIGTERM);
+    running.wait()
+}
+
+#[test]
+fn a_transmit_file_that_cannot_be_written_is_a_failure_and_keeps_its_part() {
+    let folder = tempfile::tempdir().unwrap();
+    let radio = command(folder.path(), &["radio", "--json", "--tx-out", "/dev/full"]);
+    let outcome = transmit_to(folder.path(), radio, &address().to_string());
+    outcome.fails(1, "transmit file /dev/full: No space left on device");
+    assert!(outcome.stderr.lines().count() > 2, "said when it happens, too: {outcome:?}");
+    let document = outcome.json();
+    let radio = &document["results"]["radios"][0];
+    let lost = radio["counters"]["tx_out_lost_samples"].as_u64();
+    assert!(lost > Some(0) && radio["troubles"].as_array().unwrap().len() == 2, "{document}");
+
+    // A limit of the size of files stands for a disk that becomes full.
+    let mut radio = command(folder.path(), &["radio", "--tx-out", "sent.sc16"]);
+    let limit = || {
+        let limit = libc::rlimit { rlim_cur: 20_000, rlim_max: 20_000 };
+        // SAFETY: plain system calls, which read `limit`.
+        unsafe {
+            libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+            libc::setrlimit(libc::RLIMIT_FSIZE, &limit);
+        }
+        Ok(())
+    };
+    // SAFETY: the closure runs between fork and exec, and makes async-signal-safe calls only.
+    unsafe { std::os::unix::process::CommandExt::pre_exec(&mut radio, limit) };
+    let outcome = transmit_to(folder.path(), radio, &address().to_string());
+    outcome.fails(1, "transmit file sent.sc16: File too large");
+    outcome.fails(1, "what could be written is in sent.sc16.part");
+    assert_eq!(names(folder.path()), ["sent.sc16.part", "x.sc16"]);
+}
+
+/// What is tried here must not fail, or be another rate, on hardware.
+#[test]
+fn a_rate_that_an_e320_does_not_have_is_the_nearest_and_told_or_any_is_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = |options: &[&str]| {
+        let radio = Radio::start(folder.path(), options);
+        let args = radio.args();
+        let rx = ["rx", "--json", "--args", &args, "--rate", "100e3", "--nsamps", "1000"];
+        let outcome = millstream(folder.path(), &[&rx[..], &["--out", "x.sc16"]].concat());
+        radio.running.signal(libc::SIGTERM);
+        let radio = radio.running.wait();
+        let rate = outcome.succeeds().json()["results"]["rate_hz"].as_f64().unwrap();
+        (rate, outcome.stderr, radio.succeeds().json()["results"]["radios"][0].take())
+    };
+    let (rate_hz, said, radio) = record(&[]);
+    assert_eq!(rate_hz, 220e3);
+    assert!(said.contains("0.22 MS/s: the radio does not have 0.1 MS/s"), "{said}");
+    assert_eq!(radio["counters"]["rate_coercions"], 1, "{radio}");
+    let trouble = radio["troubles"][0].as_str().unwrap();
+    assert!(trouble.contains("give --any-rate to take any"), "{trouble}");
+    let (rate_hz, _, radio) = record(&["--any-rate"]);
+    assert_eq!((rate_hz, &radio["troubles"]), (100e3, &serde_json::json!([])));
 }

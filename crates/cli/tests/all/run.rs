@@ -26,10 +26,13 @@ fn what_is_no_graph_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     std::fs::write(path.join("text.toml"), "To whom it may concern\n").unwrap();
+    let gain = "[[block]]\nname = \"block\"\ntype = \"gain\"\n";
+    std::fs::write(path.join("gain.toml"), gain).unwrap();
     std::fs::write(path.join("bytes.toml"), [0xff; 100]).unwrap();
     for (name, part) in [
         ("none.toml", "none.toml: cannot be read: No such file"),
         (".", ".: cannot be read: Is a directory"),
+        ("gain.toml", "there is no type `gain`; did you mean `multiply_const`? there are: "),
         ("text.toml", "text.toml: TOML parse error at line 1"),
         ("/dev/zero", "/dev/zero: cannot be read: more than 4 MiB are no graph or plan"),
         ("bytes.toml", "bytes.toml: cannot be read: stream did not contain valid UTF-8"),
@@ -142,4 +145,18 @@ fn a_graph_without_end_ends_in_order_on_request() {
     assert_eq!(results["ledgers"][0]["balances"], true);
     assert!(names(path).is_empty(), "noise makes no file");
     assert_eq!(radio.stop()["rx_late_commands"], 0);
+}
+
+#[test]
+fn the_list_of_blocks_has_columns_and_the_ports_of_every_type() {
+    let list = millstream(Path::new("/"), &["blocks"]).succeeds().stdout.clone();
+    let rows: Vec<_> = list.lines().take_while(|line| !line.is_empty()).collect();
+    assert!(rows.len() > 40, "{list}");
+    // The ways begin in one column: nothing but spaces stands right before it.
+    let names = rows.iter().map(|row| row.split(' ').next().unwrap().len()).max().unwrap();
+    for row in &rows {
+        let (name, rest) = row.split_at(names);
+        assert!(!name.trim().contains(' ') && rest.starts_with("  "), "{row}");
+        assert!(!row.contains("  - > -"), "no ports: {row}");
+    }
 }

@@ -64,6 +64,10 @@ fn where_nothing_can_be_written_says_why_and_leaves_nothing() {
     };
     refused("no/x.sc16", &few, "cannot write no/x.sc16: No such file or directory");
     refused("no/x.sc16", &few, "; make its folder first");
+    // What the blocks of this verb are called is nobody's business.
+    let outcome = rx(folder.path(), &radio, "no/x.sc16", &few);
+    let plain = |line: &str| line.starts_with("millstream: cannot write no/x.sc16");
+    assert!(outcome.stderr.lines().any(plain), "{outcome:?}");
     refused("/dev/full", &["--nsamps", "100000", "--format", "sc16"], "; free some space");
     refused("x.wav", &few, "use .sc16, .cf32 or .sigmf-meta, or give --format");
     refused("x.sc16", &["--format", "cf32"], "the name says sc16, but --format says cf32");

@@ -123,7 +123,7 @@ fn without_end_it_goes_on_until_somebody_ends_it() {
     let radio = Radio::start(folder.path(), &["--tx-out", "out.sc16"]);
     let more = ["--rate", "1e6", "--repeat", "0"];
     let playing = start(folder.path(), &radio, "x.sc16", &more);
-    let out = folder.path().join("out.sc16");
+    let out = folder.path().join("out.sc16.part");
     eventually("many repetitions", || out.metadata().is_ok_and(|data| data.len() > 200_000));
     playing.signal(libc::SIGINT);
     let outcome = playing.wait();
@@ -185,7 +185,7 @@ fn a_radio_that_dies_ends_the_transmission_with_one_reason() {
     std::fs::write(folder.path().join("x.sc16"), ramp(5000)).unwrap();
     let radio = Radio::start(folder.path(), &["--tx-out", "out.sc16"]);
     let playing = start(folder.path(), &radio, "x.sc16", &["--rate", "1e6", "--repeat", "0"]);
-    let out = folder.path().join("out.sc16");
+    let out = folder.path().join("out.sc16.part");
     eventually("samples", || out.metadata().is_ok_and(|data| data.len() > 100_000));
     radio.running.signal(libc::SIGKILL);
     playing.wait().fails(1, "stopped answering").fails(1, ", then open it again");

@@ -11,6 +11,11 @@ impl Device {
         self.counters().chdr_unheard.add(datagrams as u64);
     }
 
+    /// Counts a look at the port that failed.
+    pub fn note_deaf(&self) {
+        self.counters().chdr_receive_errors.inc();
+    }
+
     /// Forgets everything, as if the power had gone; `keeper` has the time after it came back.
     pub fn power_cycle(&mut self, keeper: Timekeeper) {
         self.counters().reboots.inc();

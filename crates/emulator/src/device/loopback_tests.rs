@@ -116,3 +116,38 @@ fn after_a_reboot_the_air_is_heard_whatever_a_call_under_way_told_the_device() {
     collect(&bench.run(95_000), &mut heard);
     assert_eq!(heard[99..102], [0, 1, 2]);
 }
+
+/// After a stop (SIGSTOP, a virtual machine's pause) the device is back at once: its thread does
+/// not go through a day in strides.
+#[test]
+fn time_in_which_the_process_was_stopped_is_passed_over_and_counted() {
+    const RATE_HZ: f64 = 500e6;
+    let cable = || Source::Loopback(Loopback { channel: 0, delay_samples: 100 });
+    let mut bench = Bench::hearing([cable(), cable()], RATE_HZ, TX_BUFFER_SAMPLES);
+    bench.connect();
+    bench.open_stream(1 << 30);
+    bench.receive(&stream_command(CommandOp::Init, 0, 0));
+    let short_ns = (CATCH_UP_TICKS as f64 / RATE_HZ * 1e9) as u64 / 2;
+    bench.now_ns += short_ns;
+    bench.device.advance(bench.now_ns);
+    assert_eq!(bench.counters.snapshot().loopback_skipped_samples, 0, "a hiccup is gone through");
+    bench.now_ns += 86_400_000_000_000;
+    bench.device.advance(bench.now_ns);
+    let day = 86_400 * RATE_HZ as u64;
+    assert_eq!(bench.counters.snapshot().loopback_skipped_samples, day - CATCH_UP_TICKS);
+    // And it works as before.
+    let now = bench.now_ns / 2;
+    transmit(&mut bench, 0, now + 1_000, 1, 1_000);
+    bench.write(0x1014, 2, None);
+    bench.now_ns += 10_000;
+    while bench.device.advance(bench.now_ns) <= bench.now_ns {}
+    let mut heard = Vec::new();
+    for packet in bench.take_sent() {
+        let packet = Packet::parse(&packet, Width::W64).unwrap();
+        if DataRepr::parse(&packet).is_ok() {
+            let samples: &[Sc16] = packet.payload().as_chunks().0;
+            heard.extend(samples.iter().map(|sample| u32::from_le_bytes(*sample)));
+        }
+    }
+    assert_eq!(heard[1_099..2_101], (0..=1_000).chain([0]).collect::<Vec<u32>>());
+}

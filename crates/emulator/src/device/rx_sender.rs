@@ -170,7 +170,7 @@ impl RxSender {
         while at < bytes {
             let piece = turn.outbox.lent(at);
             let room = piece.len().min(bytes - at);
-            let first = timestamp + ((at - header) / SC16_LEN) as u64;
+            let first = timestamp.wrapping_add(((at - header) / SC16_LEN) as u64);
             self.source.fill(first, piece[..room].as_chunks_mut().0);
             at += room;
         }
@@ -181,7 +181,7 @@ impl RxSender {
     fn lose(&mut self, timestamp: u64, samples: usize) {
         for at in (0..samples).step_by(WASTE_SAMPLES) {
             let count = WASTE_SAMPLES.min(samples - at);
-            self.source.fill(timestamp + at as u64, &mut self.waste[..count]);
+            self.source.fill(timestamp.wrapping_add(at as u64), &mut self.waste[..count]);
         }
     }
 

@@ -1,12 +1,13 @@
 //! The methods of an E320-type device, as UHD 4.3 calls them (facts section 3).
 
 use super::claim::Claim;
+use super::pins::Pins;
 use super::values::{bytes, entry, none, number, string_map, strings, text, truth, unsigned};
-use crate::config::RATE_RANGE_HZ;
 use crate::mailbox::Order;
 use crate::time::Timekeeper;
 use rmpv::Value;
 use std::net::SocketAddrV4;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
@@ -29,6 +30,8 @@ pub(crate) struct Identity {
     pub name: String,
     /// Where CHDR packets are received.
     pub chdr: SocketAddrV4,
+    /// Sample rates that it takes, Hz.
+    pub rate_range_hz: RangeInclusive<f64>,
 }
 
 /// The management state of the radio: session, rate and time.
@@ -41,6 +44,8 @@ pub(crate) struct Mpm {
     orders: Sender<Order>,
     clock_source: String,
     time_source: String,
+    pins: Pins,
+    coercions: u64,
     last_error: String,
 }
 
@@ -63,6 +68,8 @@ impl Mpm {
             orders,
             clock_source: "internal".to_owned(),
             time_source: "internal".to_owned(),
+            pins: Pins::default(),
+            coercions: 0,
             last_error: String::new(),
         }
     }
@@ -74,6 +81,11 @@ impl Mpm {
             self.reset(now_ns);
         }
         expired
+    }
+
+    /// Rates so far that were given instead of others, which this radio does not take.
+    pub fn rate_coercions(&self) -> u64 {
+        self.coercions
     }
 
     /// Forgets the session, as if the power had gone; `keeper` has the time after it came back. The
@@ -143,7 +155,11 @@ impl Mpm {
                 self.reset(now_ns);
                 Value::from(true)
             }
-            "get_log_buf" | "get_mb_sensors" | "get_gpio_banks" => none(),
+            "get_log_buf" | "get_mb_sensors" => none(),
+            "get_gpio_banks" => Pins::banks(),
+            "get_gpio_srcs" => Pins::sources(args)?,
+            "get_gpio_src" => self.pins.get(args)?,
+            "set_gpio_src" => self.pins.set(args)?,
             "set_device_id" => {
                 let id = u16::try_from(unsigned(args, 0)?);
                 self.order(Order::DeviceId(id.map_err(|_| "the device id must fit 16 bits")?));
@@ -160,7 +176,7 @@ impl Mpm {
             "get_clocks" => self.clocks(),
             "get_chdr_link_types" => strings(&["udp"]),
             "get_chdr_link_options" => self.link_options(args)?,
-            "set_tick_period" | "set_channel_mode" | "set_sync_source" => Value::Nil,
+            "set_tick_period" | "set_channel_mode" => Value::Nil,
             "get_timekeeper_time" => {
                 let at_pps = truth(args, 1)?;
                 let keeper = &self.timekeeper;
@@ -172,6 +188,12 @@ impl Mpm {
             "get_clock_sources" | "get_time_sources" => strings(&["internal", "external"]),
             "set_clock_source" => set_source(&mut self.clock_source, args)?,
             "set_time_source" => set_source(&mut self.time_source, args)?,
+            "get_sync_sources" => sync_sources(),
+            "set_sync_source" => self.set_sync_source(args)?,
+            // As the hardware answers: it has no connector for it.
+            "set_clock_source_out" => {
+                return Err("set_clock_source_out: an E320 has no output for its clock".to_owned());
+            }
             _ => return Err(format!("there is no method {method}")),
         })
     }
@@ -181,7 +203,8 @@ impl Mpm {
         Ok(match name {
             "get_master_clock_rate" => Value::from(self.timekeeper.clock().rate_hz()),
             "set_catalina_clock_rate" => self.set_rate(number(args, 0)?, now_ns)?,
-            "get_sensors" => none(),
+            "get_sensors" => strings(&LOCKS),
+            "get_sensor" => lock_sensor(args)?,
             "set_gain" | "catalina_tune" | "set_bw_filter" => Value::from(number(args, 1)?),
             "set_dc_offset_auto"
             | "set_iq_balance_auto"
@@ -225,13 +248,29 @@ impl Mpm {
         Ok(Value::from(true))
     }
 
-    fn set_rate(&mut self, rate_hz: f64, now_ns: u64) -> Answer {
-        if !RATE_RANGE_HZ.contains(&rate_hz) {
-            return Err(format!("rate {rate_hz} Hz is outside 1 kHz to 500 MHz"));
+    /// Takes a rate, or the nearest that it can have: what the hardware does.
+    fn set_rate(&mut self, wanted_hz: f64, now_ns: u64) -> Answer {
+        let range = &self.identity.rate_range_hz;
+        if !(wanted_hz.is_finite() && wanted_hz > 0.0) {
+            return Err(format!("{wanted_hz} is no rate"));
         }
+        let rate_hz = wanted_hz.clamp(*range.start(), *range.end());
+        self.coercions += u64::from(rate_hz != wanted_hz);
         self.timekeeper.set_rate(now_ns, rate_hz);
         self.order(Order::Time(self.timekeeper));
         Ok(Value::from(rate_hz))
+    }
+
+    /// Takes clock and time source at once; what the map does not name stays.
+    fn set_sync_source(&mut self, args: &[Value]) -> Answer {
+        for (key, source) in
+            [("clock_source", &mut self.clock_source), ("time_source", &mut self.time_source)]
+        {
+            if let Some(name) = entry(args, 0, key) {
+                set_source(source, &[Value::from(name)])?;
+            }
+        }
+        Ok(Value::Nil)
     }
 
     fn set_time(&mut self, args: &[Value], now_ns: u64) -> Answer {
@@ -286,6 +325,24 @@ impl Mpm {
     fn order(&self, order: Order) {
         let _ = self.orders.send(order);
     }
+}
+
+/// What says that the oscillators of the front end are locked; they always are.
+const LOCKS: [&str; 2] = ["lo_lock", "lo_locked"];
+
+fn lock_sensor(args: &[Value]) -> Answer {
+    let name = text(args, 1)?;
+    if !LOCKS.contains(&name) {
+        return Err(format!("there is no sensor {name}; there are {}", LOCKS.join(", ")));
+    }
+    Ok(string_map([("name", name), ("type", "BOOLEAN"), ("unit", "locked"), ("value", "true")]))
+}
+
+/// Pairs of sources that go together, as the hardware has them.
+fn sync_sources() -> Value {
+    let pairs = [("internal", "internal"), ("external", "external"), ("external", "internal")];
+    let pair = |(clock, time)| string_map([("clock_source", clock), ("time_source", time)]);
+    Value::Array(pairs.map(pair).into())
 }
 
 fn set_source(source: &mut String, args: &[Value]) -> Answer {

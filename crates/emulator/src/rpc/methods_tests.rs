@@ -11,6 +11,7 @@ fn mpm() -> (Mpm, Receiver<Order>) {
         serial: "S1".to_owned(),
         name: "n".to_owned(),
         chdr: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 49153),
+        rate_range_hz: crate::E320_RATE_RANGE_HZ,
     };
     let keeper = Timekeeper::new(SampleClock::new(0, 0, 16e6, 1.0));
     (Mpm::new(identity, keeper, Arc::new(AtomicBool::new(false)), orders), inbox)
@@ -45,6 +46,9 @@ fn every_method_of_a_session_is_answered() {
         ("get_num_timekeepers", vec![t()]),
         ("get_mb_sensors", vec![t()]),
         ("get_gpio_banks", vec![t()]),
+        ("get_gpio_srcs", vec![t(), text("FP0")]),
+        ("get_gpio_src", vec![t(), text("FP0")]),
+        ("set_gpio_src", vec![t(), text("FP0"), Value::Array(vec![text("PS"); 8])]),
         ("get_mb_eeprom", vec![t()]),
         ("get_db_eeprom", vec![t(), Value::from(0)]),
         ("supports_feature", vec![t(), text("gpio_power")]),
@@ -67,10 +71,12 @@ fn every_method_of_a_session_is_answered() {
         ("set_time_source", vec![t(), text("external")]),
         ("get_clock_sources", vec![t()]),
         ("get_time_sources", vec![t()]),
+        ("get_sync_sources", vec![t()]),
         ("set_sync_source", vec![t(), Value::Map(vec![])]),
         ("get_last_error", vec![]),
         ("db_0_get_master_clock_rate", vec![t()]),
         ("db_0_get_sensors", vec![t(), text("RX")]),
+        ("db_0_get_sensor", vec![t(), text("RX"), text("lo_locked"), Value::from(0)]),
         ("db_0_set_gain", vec![t(), text("RX1"), Value::from(10.0)]),
         ("db_0_catalina_tune", vec![t(), text("RX"), Value::from(1e9)]),
         ("db_0_set_bw_filter", vec![t(), text("RX"), Value::from(1e6)]),
@@ -133,7 +139,68 @@ fn a_master_clock_rate_among_the_device_arguments_holds_from_the_start() {
     let last = inbox.try_iter().last().unwrap();
     assert!(matches!(last, Order::Time(keeper) if keeper.clock().rate_hz() == 1e6));
     assert!(init(&mut mpm, "fast").unwrap_err().contains("master_clock_rate=fast is no rate"));
-    assert!(init(&mut mpm, "1e12").unwrap_err().contains("1 kHz to 500 MHz"));
+    init(&mut mpm, "1e12").unwrap();
+    let taken = inbox.try_iter().last().unwrap();
+    assert!(matches!(taken, Order::Time(keeper) if keeper.clock().rate_hz() == 61.44e6));
+}
+
+/// An E320 takes 0.22 to 61.44 MS/s, and of other rates the nearest (facts of its AD9361).
+#[test]
+fn a_rate_that_the_hardware_does_not_have_becomes_the_nearest_and_is_counted() {
+    let (mut mpm, _inbox, token) = claimed();
+    let mut set = |rate_hz: f64| {
+        let args = [token.clone(), Value::from(rate_hz)];
+        let taken = mpm.call("db_0_set_catalina_clock_rate", &args, SECOND).unwrap();
+        (taken.as_f64().unwrap(), mpm.rate_coercions())
+    };
+    assert_eq!(set(61.44e6), (61.44e6, 0));
+    assert_eq!(set(100e6), (61.44e6, 1));
+    assert_eq!(set(100e3), (220e3, 2));
+    assert_eq!(set(1e6), (1e6, 2));
+}
+
+/// UHD's example `gpio` takes the first bank, and crashes where there is none.
+#[test]
+fn the_front_panel_is_a_bank_of_pins_whose_sources_are_remembered() {
+    let (mut mpm, _inbox, token) = claimed();
+    let mut call = |method, args: &[Value]| {
+        mpm.call(method, &[std::slice::from_ref(&token), args].concat(), SECOND)
+    };
+    let texts = |value: Value| -> Vec<String> {
+        let items = value.as_array().unwrap().iter();
+        items.map(|item| item.as_str().unwrap().to_owned()).collect()
+    };
+    let bank = Value::from("FP0");
+    assert_eq!(texts(call("get_gpio_banks", &[]).unwrap()), ["FP0"]);
+    let get = std::slice::from_ref(&bank);
+    assert_eq!(texts(call("get_gpio_src", get).unwrap()), ["RFA"; 8]);
+    let mut wanted = vec![Value::from("RFB"); 7];
+    let short = [bank.clone(), Value::Array(wanted.clone())];
+    assert!(call("set_gpio_src", &short).unwrap_err().contains("a list of 8 sources"));
+    wanted.push(Value::from("PS"));
+    call("set_gpio_src", &[bank.clone(), Value::Array(wanted)]).unwrap();
+    assert_eq!(texts(call("get_gpio_src", get).unwrap())[6..], ["RFB", "PS"]);
+    assert!(call("get_gpio_src", &[Value::from("X")]).unwrap_err().contains("there is FP0"));
+}
+
+#[test]
+fn a_pair_of_sources_is_set_at_once() {
+    let (mut mpm, _inbox, token) = claimed();
+    let mut call = |method, args: &[Value]| {
+        mpm.call(method, &[std::slice::from_ref(&token), args].concat(), SECOND)
+    };
+    let pairs = call("get_sync_sources", &[]).unwrap();
+    for pair in pairs.as_array().unwrap() {
+        call("set_sync_source", std::slice::from_ref(pair)).unwrap();
+        for (key, method) in
+            [("clock_source", "get_clock_source"), ("time_source", "get_time_source")]
+        {
+            let set = pair.as_map().unwrap().iter().find(|(name, _)| name.as_str() == Some(key));
+            assert_eq!(call(method, &[]).unwrap(), set.unwrap().1);
+        }
+    }
+    let moon = Value::Map(vec![(Value::from("clock_source"), Value::from("moon"))]);
+    assert!(call("set_sync_source", &[moon]).unwrap_err().contains("source moon is neither"));
 }
 
 #[test]
@@ -170,6 +237,8 @@ fn bad_calls_get_an_error_that_get_last_error_repeats() {
     for (method, args) in [
         ("no_such_method", vec![]),
         ("db_0_no_such_method", vec![]),
+        ("db_0_get_sensor", vec![Value::from("RX"), Value::from("rain"), Value::from(0)]),
+        ("set_clock_source_out", vec![Value::from(true)]),
         ("set_device_id", vec![Value::from(70_000)]),
         ("set_device_id", vec![]),
         ("db_0_set_catalina_clock_rate", vec![Value::from(f64::NAN)]),

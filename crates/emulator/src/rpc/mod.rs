@@ -3,6 +3,7 @@
 mod claim;
 mod message;
 mod methods;
+mod pins;
 mod server;
 mod values;
 

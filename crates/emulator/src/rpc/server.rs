@@ -29,6 +29,7 @@ impl Service for Rpc {
         unread.drain(..length);
         let answer = self.mpm.call(&request.method, &request.args, now_ns);
         self.counters.rpc_calls.inc();
+        self.counters.rate_coercions.set(self.mpm.rate_coercions());
         self.counters.rpc_call_errors.add(u64::from(answer.is_err()));
         message::encode_reply(unsent, request.msgid, answer);
         Ok(true)

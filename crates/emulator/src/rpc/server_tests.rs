@@ -25,6 +25,7 @@ impl Running {
             serial: "S1".to_owned(),
             name: "n".to_owned(),
             chdr: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1),
+            rate_range_hz: crate::RATE_RANGE_HZ,
         };
         let keeper = Timekeeper::new(SampleClock::new(monotonic_ns(), 0, 16e6, 1.0));
         let mpm = Mpm::new(identity, keeper, Arc::default(), channel().0);

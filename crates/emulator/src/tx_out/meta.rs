@@ -1,6 +1,7 @@
 //! SigMF metadata of a transmit file (SigMF 1.0.0): a capture per stretch without a gap, with its
 //! time, and an annotation that says how its burst ended.
 
+use super::writer::with_part;
 use super::{Begin, End};
 use serde_json::{Value, json};
 use std::io;
@@ -44,7 +45,7 @@ impl Stretch {
     }
 }
 
-/// Writes the metadata file beside the data file `path`.
+/// Writes the metadata file beside the data file `path`: all of it, or none.
 pub(super) fn write_meta(path: &Path, stretches: &[Stretch]) -> io::Result<()> {
     let mut global = json!({
         "core:version": "1.0.0",
@@ -64,5 +65,13 @@ pub(super) fn write_meta(path: &Path, stretches: &[Stretch]) -> io::Result<()> {
         "captures": stretches.iter().map(Stretch::capture).collect::<Vec<_>>(),
         "annotations": stretches.iter().filter_map(Stretch::annotation).collect::<Vec<_>>(),
     });
-    std::fs::write(path.with_extension("sigmf-meta"), serde_json::to_string_pretty(&document)?)
+    let meta = path.with_extension("sigmf-meta");
+    let part = with_part(&meta);
+    let written = std::fs::write(&part, serde_json::to_string_pretty(&document)?)
+        .and_then(|()| std::fs::rename(&part, &meta));
+    if written.is_err() {
+        // Half a document is of no use to anybody.
+        let _ = std::fs::remove_file(&part);
+    }
+    written
 }

@@ -9,9 +9,9 @@ mod writer;
 use crate::Error;
 use crate::antenna::Sc16;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use writer::Writer;
 
@@ -45,6 +45,38 @@ struct Chunk {
     end: Option<End>,
 }
 
+/// What became of a file: told by the thread that writes it, asked by others.
+#[derive(Debug, Default)]
+pub(crate) struct Fate {
+    /// Samples that the system refused to write.
+    lost: AtomicU64,
+    /// The first reason why.
+    error: OnceLock<Error>,
+}
+
+impl Fate {
+    /// Why the file is not whole, if it is not.
+    pub fn error(&self) -> Option<&Error> {
+        self.error.get()
+    }
+
+    fn is_whole(&self) -> bool {
+        self.error.get().is_none()
+    }
+
+    fn lost_samples(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Samples could not be written; the first reason is kept.
+    fn lose(&self, samples: u64, reason: Option<Error>) {
+        self.lost.fetch_add(samples, Ordering::Relaxed);
+        if let Some(reason) = reason {
+            let _ = self.error.set(reason);
+        }
+    }
+}
+
 /// The device thread's end.
 pub(crate) struct Recorder {
     full: Option<SyncSender<Chunk>>,
@@ -53,8 +85,7 @@ pub(crate) struct Recorder {
     /// Samples are missing before the next one.
     broken: bool,
     lost: u64,
-    /// Samples that the writer could not write.
-    failed: Arc<AtomicU64>,
+    fate: Arc<Fate>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -64,8 +95,8 @@ impl Recorder {
     /// # Errors
     /// [`Error::TxOut`] when the file cannot be created, [`Error::Thread`].
     pub fn create(path: &Path) -> Result<Self, Error> {
-        let failed = Arc::new(AtomicU64::new(0));
-        let mut writer = Writer::create(path, failed.clone())?;
+        let fate = Arc::new(Fate::default());
+        let mut writer = Writer::create(path, fate.clone())?;
         let (full, full_rx) = sync_channel(CHUNKS);
         let (empty_tx, empty) = channel();
         for _ in 0..CHUNKS {
@@ -83,7 +114,7 @@ impl Recorder {
             chunk: None,
             broken: true,
             lost: 0,
-            failed,
+            fate,
             thread: Some(thread),
         })
     }
@@ -125,7 +156,12 @@ impl Recorder {
 
     /// Samples so far that are missing in the file.
     pub fn lost_samples(&self) -> u64 {
-        self.lost + self.failed.load(Ordering::Relaxed)
+        self.lost + self.fate.lost_samples()
+    }
+
+    /// What becomes of the file.
+    pub fn fate(&self) -> Arc<Fate> {
+        self.fate.clone()
     }
 
     /// Waits until everything is written, metadata included.
@@ -226,9 +262,9 @@ mod tests {
         let (empty_tx, empty) = channel();
         let give = |chunk| empty_tx.send(chunk).unwrap();
         (0..2).for_each(|_| give(Chunk::default()));
-        let (full, failed) = (Some(full), Arc::default());
+        let (full, fate) = (Some(full), Arc::default());
         let mut recorder =
-            Recorder { full, empty, chunk: None, broken: true, lost: 0, failed, thread: None };
+            Recorder { full, empty, chunk: None, broken: true, lost: 0, fate, thread: None };
         let chunk = CHUNK_SAMPLES as u64;
         recorder.record(begin(1_000), false, &samples(0, 3 * CHUNK_SAMPLES as u32));
         assert_eq!(recorder.lost_samples(), chunk);
@@ -251,6 +287,32 @@ mod tests {
         recorder.record(begin(0), false, &vec![[1; 4]; total as usize]);
         recorder.close();
         assert_eq!(recorder.lost_samples(), total);
+        let reason = recorder.fate().error().unwrap().to_string();
+        assert_eq!(
+            reason,
+            "transmit file /dev/full: No space left on device (os error 28); \
+             free some space, or write elsewhere"
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_not_whole_keeps_the_name_that_says_so_and_has_no_metadata() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.sc16");
+        let mut recorder = Recorder::create(&path).unwrap();
+        recorder.record(begin(0), false, &samples(0, 3));
+        recorder.end(End::EndOfBurst);
+        // What its writer finds when it is to put the metadata there: a folder of that name.
+        std::fs::create_dir(folder.path().join("out.sigmf-meta")).unwrap();
+        recorder.close();
+        let reason = recorder.fate().error().unwrap().to_string();
+        assert!(reason.contains("out.sc16: its metadata: Is a directory"), "{reason}");
+        assert!(reason.contains("what could be written is in "), "{reason}");
+        assert!(!path.exists());
+        let part = std::fs::read(folder.path().join("out.sc16.part")).unwrap();
+        assert_eq!(part, samples(0, 3).concat());
+        let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
+        assert_eq!(left.len(), 2, "{left:?}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod direct;
 
+use super::whole::name_whole;
 use crate::{Block, BlockError, Context, In, Item, PortVisitor, Work};
 use direct::{BLOCK_BYTES, Direct};
 use std::fs::{self, File, TryLockError};
@@ -34,11 +35,11 @@ fn hint(error: &io::Error) -> &'static str {
 
 /// Writes items into a file as they lie in memory.
 ///
-/// The file gets its name when everything is written: until then it is called `NAME.part`, so
-/// a file of that name is always a whole one. After a failure the part remains. Without a single
-/// item there is no file, and one that was there before remains. A file that somebody reads or
-/// writes through these blocks is refused (advisory locks, flock(2)). Pipes and devices are
-/// written directly.
+/// The file gets its name when everything is on the disk: until then it is called `NAME.part`, so
+/// a file of that name is always a whole one, even if the machine stops. After a failure the part
+/// remains. Without a single item there is no file, and one that was there before remains. A file
+/// that somebody reads or writes through these blocks is refused (advisory locks, flock(2)). Pipes
+/// and devices are written directly.
 ///
 /// Ports: `in`.
 #[derive(Debug)]
@@ -153,7 +154,7 @@ impl<T: Item + bytemuck::NoUninit> FileSink<T> {
         }
         match file.get_ref().metadata()?.len() {
             0 => fs::remove_file(part),
-            _ => fs::rename(part, &self.path),
+            _ => name_whole(file.get_ref(), &part, &self.path),
         }
     }
 
@@ -224,6 +225,8 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"old", "nothing is replaced before the end");
         mock.end("in");
         mock.run().unwrap();
+        let steps = crate::blocks::whole::STEPS.take();
+        assert_eq!(steps, ["sync the file", "rename", "sync the folder"]);
         let expected: Vec<u8> = [1i16, 2, 3, -1].iter().flat_map(|x| x.to_ne_bytes()).collect();
         assert_eq!(fs::read(&path).unwrap(), expected);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no part is left");

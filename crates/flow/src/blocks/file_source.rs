@@ -1,6 +1,6 @@
 //! Samples from a file.
 
-use crate::{Block, BlockError, Context, Out, PortVisitor, Work};
+use crate::{Block, BlockError, Context, Counter, Metric, Out, PortVisitor, Work};
 use num_complex::Complex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fs::File;
@@ -94,23 +94,15 @@ pub enum FileSourceError {
         /// Size of a sample.
         sample_bytes: usize,
     },
-    /// Infinity or NaN.
-    #[error(
-        "{}: sample {index} is not a finite number; it is damaged, or no cf32 file",
-        path.display()
-    )]
-    NotFinite {
-        /// The file.
-        path: PathBuf,
-        /// The first such sample, from 0.
-        index: u64,
-    },
 }
 
 /// Reads complex samples from a raw I/Q file, then ends. From a pipe it takes what is there, and
 /// holds up nobody while there is nothing.
 ///
-/// Ports: `out`.
+/// A sample of which a part is infinite or no number becomes zero: one of them in a day's recording
+/// is no reason to end, and no block behind could use it.
+///
+/// Ports: `out`. Metrics: `not_finite`, such samples; if they are many, it is no cf32 file.
 #[derive(Debug)]
 pub struct FileSource {
     /// Samples; full scale of sc16 is ±1.0.
@@ -124,6 +116,7 @@ pub struct FileSource {
     /// Where in `buffer` the bytes are that were read and not converted yet.
     held: Range<usize>,
     samples: u64,
+    not_finite: Counter,
 }
 
 impl FileSource {
@@ -169,6 +162,7 @@ impl FileSource {
             buffer,
             held: 0..0,
             samples: 0,
+            not_finite: Counter::new(),
         })
     }
 
@@ -240,11 +234,7 @@ impl Block for FileSource {
             SampleFormat::Sc16 => convert_sc16(bytes, output),
             SampleFormat::Cf32 => {
                 convert_cf32(bytes, output);
-                if let Some(index) = output.iter().position(|x| !(x.re + x.im).is_finite()) {
-                    let index = self.samples + index as u64;
-                    let path = self.path.clone();
-                    return Err(FileSourceError::NotFinite { path, index }.into());
-                }
+                self.not_finite.add(silence_what_is_not_finite(output));
             }
         }
         self.output.produce(samples);
@@ -252,6 +242,10 @@ impl Block for FileSource {
         self.held.start = end;
         // A pipe may give less than a sample at a time.
         Ok(if samples == 0 { Work::Again(Duration::ZERO) } else { Work::Continue })
+    }
+
+    fn metrics(&self) -> Vec<(&'static str, Metric)> {
+        vec![("not_finite", Metric::from(&self.not_finite))]
     }
 }
 
@@ -290,6 +284,17 @@ fn convert_cf32(bytes: &[u8], samples: &mut [Complex<f32>]) {
         };
         *sample = Complex::new(part(0), part(4));
     }
+}
+
+/// How many samples became zero. Written so that the compiler vectorises it.
+fn silence_what_is_not_finite(samples: &mut [Complex<f32>]) -> u64 {
+    let mut changed = 0;
+    for sample in samples {
+        let is_finite = sample.re.is_finite() & sample.im.is_finite();
+        changed += u64::from(!is_finite);
+        *sample = if is_finite { *sample } else { Complex::ZERO };
+    }
+    changed
 }
 
 #[cfg(test)]
@@ -360,17 +365,18 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_none_stops_the_reading() {
+    fn a_sample_that_is_no_number_becomes_zero_and_counts() {
         let mut samples = [Complex::new(0.5f32, 0.5); 10];
+        samples[3].re = f32::INFINITY;
         samples[7].im = f32::NAN;
+        // Their sum is not finite, they are.
+        samples[8] = Complex::new(f32::MAX, f32::MAX);
         let (_folder, path) = file("a.cf32", bytemuck::cast_slice(&samples));
-        let error = Mock::new(FileSource::open(&path, None).unwrap()).run().unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .ends_with("sample 7 is not a finite number; it is damaged, or no cf32 file"),
-            "{error}"
-        );
+        let mut mock = Mock::new(FileSource::open(&path, None).unwrap());
+        mock.run().unwrap();
+        [samples[3], samples[7]] = [Complex::ZERO; 2];
+        assert_eq!(mock.take::<Complex<f32>>("out"), samples);
+        assert_eq!(mock.block.not_finite.get(), 2);
     }
 
     #[test]

@@ -19,7 +19,10 @@ impl<T: Item> Head<T> {
     /// Passes `count` items.
     #[must_use]
     pub fn new(count: u64) -> Self {
-        Self { input: In::new(), output: Out::new(), left: count }
+        // To end it needs neither an item nor room for one.
+        let least = usize::from(count > 0);
+        let (input, output) = (In::with_min_items(least), Out::with_min_items(least));
+        Self { input, output, left: count }
     }
 }
 
@@ -47,6 +50,10 @@ impl<T: Item> Block for Head<T> {
     fn message(&mut self, _: &str, value: &Value) -> Result<(), BlockError> {
         let more = value.as_integer().and_then(|more| u64::try_from(more).ok());
         self.left = more.ok_or("expected zero or more")?;
+        // As in `new`.
+        let least = usize::from(self.left > 0);
+        self.input.set_min_items(least);
+        self.output.set_min_items(least);
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! What can be wrong with a graph file.
 
-use super::similar::closest;
+use super::similar::{closest, closest_type};
 use crate::block::BlockError;
 use crate::graph::GraphError;
 
@@ -90,8 +90,8 @@ pub enum Problem {
     },
     /// A block type that is not registered.
     #[error(
-        "block `{block}`: there is no type `{type_name}`; there are: {}",
-        list(type_name, known)
+        "block `{block}`: there is no type `{type_name}`; {}there are: {}",
+        meant(type_name, known), known.join(", ")
     )]
     UnknownType {
         /// The block.
@@ -174,6 +174,14 @@ fn either(choices: &[&str]) -> String {
             format!("{rest}{before} or {last}")
         }
         _ => choices.concat(),
+    }
+}
+
+/// The type that was meant stands before the long list of all.
+fn meant(wrong: &str, types: &[String]) -> String {
+    match closest_type(wrong, types.iter().map(String::as_str)) {
+        Some(name) => format!("did you mean `{name}`? "),
+        None => String::new(),
     }
 }
 

@@ -12,6 +12,35 @@ pub(super) fn closest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> 
     names.filter_map(score).min().map(|(_, name)| name)
 }
 
+/// What other programs, and people, call types of blocks that are here.
+const OTHER_NAMES: [(&str, &str); 15] = [
+    ("add_const", "add"),
+    ("amplifier", "multiply_const"),
+    ("band_pass_filter", "fir"),
+    ("fir_filter", "fir"),
+    ("freq_xlating_fir_filter", "rotator"),
+    ("frequency_shift", "rotator"),
+    ("gain", "multiply_const"),
+    ("high_pass_filter", "fir"),
+    ("low_pass", "fir"),
+    ("low_pass_filter", "fir"),
+    ("mixer", "rotator"),
+    ("scale", "multiply_const"),
+    ("sig_source", "signal_source"),
+    ("uhd_usrp_source", "radio_rx"),
+    ("usrp_source", "radio_rx"),
+];
+
+/// The type of block that `wrong` means: by another name that it has, or as a slip of one.
+pub(super) fn closest_type<'a>(
+    wrong: &str,
+    names: impl Iterator<Item = &'a str> + Clone,
+) -> Option<&'a str> {
+    let other = OTHER_NAMES.iter().find(|(other, _)| wrong.eq_ignore_ascii_case(other));
+    let here = other.and_then(|(_, name)| names.clone().find(|known| known == name));
+    here.or_else(|| closest(wrong, names))
+}
+
 /// Letters to insert, drop, change or swap with the next to turn `a` into `b` (Damerau 1964,
 /// optimal string alignment).
 fn distance(a: &str, b: &str) -> usize {

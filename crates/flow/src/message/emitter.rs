@@ -64,6 +64,8 @@ pub(super) struct Link {
     pub(super) message: u16,
     /// What the receiving block takes; the emitter's kind can be that.
     pub(super) kind: Kind,
+    /// The receiving block.
+    pub(super) node: usize,
     pub(super) news: Arc<AtomicBool>,
     pub(super) wake: Wake,
 }
@@ -76,7 +78,7 @@ impl Link {
         }
         // Release: with it the message can be seen.
         self.news.store(true, Ordering::Release);
-        (self.wake)();
+        (self.wake)(self.node);
         true
     }
 }

@@ -9,8 +9,8 @@ use millstream_ring::{Lock, spsc};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Wakes whoever runs the block.
-pub(crate) type Wake = Arc<dyn Fn() + Send + Sync>;
+/// Wakes the thread that runs this node.
+pub(crate) type Wake = Arc<dyn Fn(usize) + Send + Sync>;
 
 /// How a block fared with its messages. The block's thread writes, anyone reads.
 #[derive(Debug, Default)]
@@ -122,6 +122,7 @@ impl Post {
                 sender,
                 message: to.port as u16,
                 kind: inbox.messages[to.port].kind,
+                node: to.node,
                 news: Arc::clone(&inbox.news),
                 wake: Arc::clone(&wake),
             };
@@ -139,7 +140,7 @@ impl Post {
 
     /// The messages that a block understands.
     pub(crate) fn messages(&self, block: &str) -> Result<&[Message], MessageError> {
-        self.find(block).map(|found| &*found.messages)
+        self.find(block).map(|(_, found)| &*found.messages)
     }
 
     /// Reads `text` as the value that a message takes.
@@ -149,23 +150,24 @@ impl Post {
         message: &str,
         text: &str,
     ) -> Result<Value, MessageError> {
-        super::read(block, &self.find(block)?.messages, message, text)
+        super::read(block, &self.find(block)?.1.messages, message, text)
     }
 
     pub(crate) fn send(&self, block: &str, name: &str, value: Value) -> Result<(), MessageError> {
-        let found = self.find(block)?;
+        let (node, found) = self.find(block)?;
         let message = super::position(block, &found.messages, name)?;
         let wanted = &found.messages[message];
         let text = value.to_string();
         let value =
             value.into_kind(wanted.kind).ok_or_else(|| super::wrong(block, wanted, &text))?;
         found.post((message as u16, value))?;
-        (self.wake)();
+        (self.wake)(node);
         Ok(())
     }
 
-    fn find(&self, block: &str) -> Result<&Letterbox, MessageError> {
-        self.boxes.iter().find(|found| found.block == block).ok_or_else(|| {
+    fn find(&self, block: &str) -> Result<(usize, &Letterbox), MessageError> {
+        let mut boxes = self.boxes.iter().enumerate();
+        boxes.find(|(_, found)| found.block == block).ok_or_else(|| {
             let known = self.boxes.iter().map(|known| known.block.clone()).collect();
             MessageError::UnknownBlock { name: block.to_owned(), known }
         })

@@ -3,7 +3,7 @@
 use crate::item::ItemType;
 use crate::tag::side::Fetched;
 use crate::tag::{Tag, TagNews};
-use millstream_ring::cursor::{ConsumerView, ProducerView};
+use millstream_ring::cursor::{Consumer, ConsumerView, Producer, ProducerView};
 use millstream_ring::{Loan, RingError, RingOptions};
 use std::any::Any;
 
@@ -25,10 +25,11 @@ pub trait InputPort {
     fn forward_tags(&mut self, to: &mut dyn FnMut(Tag));
     /// Whether no tag is on its way to the block.
     fn is_untagged(&self) -> bool;
-    /// Grants nothing while items pass the ring by, in a [lane](crate::Lane).
-    fn set_aside(&mut self);
-    /// Counts in what passed the ring by.
-    fn catch_up(&mut self);
+    /// Hands out the cursor while items pass the ring by, in a [lane](crate::Lane): there is
+    /// nothing to read meanwhile. None if it is out, or there is no ring.
+    fn set_aside(&mut self) -> Option<Consumer>;
+    /// Takes the cursor back.
+    fn resume(&mut self, cursor: Consumer);
     /// Takes the reading end that [`OutputPort::open`] made; false if its type is another.
     fn attach(&mut self, reader: Box<dyn Any + Send>) -> bool;
     /// Attaches a ring of at least `items` items and hands out its writing end, untyped.
@@ -54,10 +55,11 @@ pub trait OutputPort {
     fn hold_tag(&mut self, tag: Tag, rank: u16);
     /// Whether no tag waits for its item.
     fn is_untagged(&self) -> bool;
-    /// Grants nothing while items pass the ring by, in a [lane](crate::Lane).
-    fn set_aside(&mut self);
-    /// Counts in what passed the ring by.
-    fn catch_up(&mut self);
+    /// Hands out the cursor while items pass the ring by, in a [lane](crate::Lane): there is
+    /// nothing to write to meanwhile. None if it is out, or there is no ring.
+    fn set_aside(&mut self) -> Option<Producer>;
+    /// Takes the cursor back.
+    fn resume(&mut self, cursor: Producer);
     /// Makes the ring and hands out its reading ends, for [`InputPort::attach`].
     ///
     /// # Errors

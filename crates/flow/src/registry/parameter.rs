@@ -138,14 +138,14 @@ impl Value {
 
     /// Reads what somebody typed: as `kind`. Numbers of a list are separated by commas.
     pub(crate) fn from_text(text: &str, kind: Kind) -> Option<Self> {
-        let number = || text.parse::<f64>().ok().map(Self::Number);
+        let number = || typed_number(text).map(Self::Number);
         match kind {
             Kind::Text => Some(Self::Text(text.to_owned())),
             Kind::Boolean => text.parse().ok().map(Self::Boolean),
             Kind::Number => number()?.into_kind(kind),
             Kind::Numbers => {
                 let list = text.trim().trim_start_matches('[').trim_end_matches(']');
-                let numbers = list.split(',').map(|number| number.trim().parse().ok());
+                let numbers = list.split(',').map(|number| typed_number(number.trim()));
                 Self::Numbers(numbers.collect::<Option<_>>()?).into_kind(kind)
             }
             Kind::Integer => {
@@ -154,6 +154,19 @@ impl Value {
             }
         }
     }
+}
+
+/// A number as people type it: `6.25e6`, or `6.25M`, with k, M or G for thousands of thousands.
+#[must_use]
+pub fn typed_number(text: &str) -> Option<f64> {
+    let with_unit = |(unit, factor): (char, f64)| {
+        let digits = text.strip_suffix(unit)?;
+        // Not "infM" and the like: a number ends in a digit or a point.
+        let is_plain = digits.ends_with(|end: char| end.is_ascii_digit() || end == '.');
+        digits.parse::<f64>().ok().filter(|_| is_plain).map(|number| number * factor)
+    };
+    let units = || [('k', 1e3), ('M', 1e6), ('G', 1e9)].into_iter().find_map(with_unit);
+    text.parse().ok().or_else(units)
 }
 
 impl fmt::Display for Value {
@@ -298,6 +311,12 @@ mod tests {
             ("1e30", Kind::Integer, None),
             ("0.5", Kind::Integer, None),
             ("6.25e6", Kind::Number, Some(Value::Number(6.25e6))),
+            ("6.25M", Kind::Number, Some(Value::Number(6.25e6))),
+            ("-10k", Kind::Integer, Some(Value::Integer(-10_000))),
+            ("1M,-2.5k", Kind::Numbers, Some(Value::Numbers(vec![1e6, -2500.0]))),
+            ("M", Kind::Number, None),
+            ("infM", Kind::Number, None),
+            ("6.25 MHz", Kind::Number, None),
             ("nan", Kind::Number, None),
             ("inf", Kind::Number, None),
             ("fast", Kind::Number, None),

@@ -3,16 +3,19 @@
 
 use super::error::RunError;
 use super::exchange::Exchange;
-use millstream_ring::{Lock, Padded, Waiter};
+use super::sync::Waiter;
+use millstream_ring::{Lock, Padded};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 
 /// Shared by the partitions of one run.
 pub(super) struct Control {
     /// One for each seat, that is, for each thread that there may ever be. They stay, so that
     /// waking all needs no lock and works from a signal handler.
     waiters: Vec<Arc<Padded<Waiter>>>,
+    /// The seat whose thread runs each node.
+    seat_of_node: Box<[AtomicUsize]>,
     exchange: Exchange,
     /// Somebody wants every thread at the exchange.
     meeting: AtomicBool,
@@ -23,8 +26,9 @@ pub(super) struct Control {
 }
 
 impl Control {
-    pub(super) fn new(seats: usize) -> Self {
+    pub(super) fn new(seats: usize, seat_of_node: &[usize]) -> Self {
         Self {
+            seat_of_node: seat_of_node.iter().map(|seat| AtomicUsize::new(*seat)).collect(),
             waiters: (0..seats).map(|_| Arc::default()).collect(),
             exchange: Exchange::new(seats),
             meeting: AtomicBool::new(false),
@@ -36,6 +40,22 @@ impl Control {
 
     pub(super) fn waiter(&self, seat: usize) -> Arc<Padded<Waiter>> {
         Arc::clone(&self.waiters[seat])
+    }
+
+    /// Says which seat's thread is to run each node; before it has the node.
+    pub(super) fn assign(&self, seat_of_node: &[usize]) {
+        for (own, seat) in self.seat_of_node.iter().zip(seat_of_node) {
+            own.store(*seat, Ordering::Relaxed);
+        }
+        // With the one in `wake`: the new thread looks at the node after this, so either it finds
+        // what was sent, or the sender finds the new thread.
+        fence(Ordering::SeqCst);
+    }
+
+    /// Wakes the thread that runs a node, after something was left for it.
+    pub(super) fn wake(&self, node: usize) {
+        fence(Ordering::SeqCst);
+        self.waiters[self.seat_of_node[node].load(Ordering::Relaxed)].notify();
     }
 
     /// How many threads there may ever be.

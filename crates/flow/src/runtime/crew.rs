@@ -5,11 +5,10 @@ use super::control::Control;
 use super::error::{RunError, panic_message};
 use super::partition::{PartitionThread, Role};
 use super::sampling::Sampling;
+use super::sync::{self, now};
 use super::task::Task;
 use std::io;
 use std::sync::Arc;
-use std::thread::JoinHandle;
-use std::time::Instant;
 
 /// One thread for each seat that is taken.
 pub(super) struct Crew {
@@ -20,7 +19,7 @@ pub(super) struct Crew {
 struct Thread {
     /// What it is now.
     partition: String,
-    handle: JoinHandle<()>,
+    handle: sync::Thread,
 }
 
 impl Crew {
@@ -38,7 +37,7 @@ impl Crew {
         let exchange = self.control.exchange();
         exchange.take_seat(seat);
         let sampling = Sampling::new(role.timed);
-        let clock = Clock::new(Instant::now());
+        let clock = Clock::new(now());
         let (trains, places) = (Vec::new(), Vec::new());
         let thread =
             PartitionThread { seat, role, tasks, trains, places, waiter, control, sampling, clock };

@@ -88,9 +88,6 @@ pub enum MoveError {
         /// What the kernel answered.
         source: std::io::Error,
     },
-    /// Rings whose ends part got no memory of their own.
-    #[error("the graph was not moved: {0}")]
-    Memory(#[from] millstream_ring::MapError),
     /// There is nothing to move any more.
     #[error("the graph has ended, or is about to; there is nothing to move")]
     Ended,

@@ -13,9 +13,10 @@
 
 use super::control::Control;
 use super::partition::Role;
+use super::sync::{Condvar, now, point};
 use super::task::Task;
 use millstream_ring::Lock;
-use parking_lot::{Condvar, MutexGuard};
+use parking_lot::MutexGuard;
 use std::time::Instant;
 
 /// Where the threads and the one who asks meet.
@@ -106,6 +107,7 @@ impl Exchange {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
+        point();
         self.state.lock()
     }
 }
@@ -141,7 +143,7 @@ impl<'a> Meeting<'a> {
                 return Err(Absent::Ended);
             }
             let Some(absent) = state.seats.iter().position(working) else { break };
-            let left = deadline.saturating_duration_since(Instant::now());
+            let left = deadline.saturating_duration_since(now());
             if left.is_zero() {
                 return Err(Absent::Late(absent));
             }

@@ -6,18 +6,19 @@ use super::error::{RunError, panic_message};
 use super::exchange::{Deal, Visit};
 use super::sampling::Sampling;
 use super::stats::PartitionCounters;
+use super::sync::{self, Waiter, now};
 use super::task::Task;
 use super::train::{Signal, Train};
 use crate::block::{BlockError, Context};
 use crate::lane::Place;
-use millstream_ring::{Padded, Wait, Waiter};
+use millstream_ring::{Padded, Wait};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::thread::{Builder, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// How long a block may block when its partition has nothing else to do.
+/// How long the blocks of a partition may block in one sweep, all together, when it has nothing
+/// else to do.
 const MAY_BLOCK: Duration = Duration::from_millis(5);
 
 /// Rounds in which blocks that could be a train may work off what is in the rings between them.
@@ -53,8 +54,8 @@ pub(super) struct Role {
 }
 
 impl PartitionThread {
-    pub(super) fn spawn(self) -> io::Result<JoinHandle<()>> {
-        Builder::new().name(self.role.name.clone()).spawn(move || {
+    pub(super) fn spawn(self) -> io::Result<sync::Thread> {
+        sync::spawn(self.role.name.clone(), move || {
             // Declared before the partition, hence dropped after its blocks.
             let alarm = Alarm { control: Arc::clone(&self.control), seat: self.seat };
             let mut partition = self;
@@ -78,7 +79,7 @@ impl PartitionThread {
             self.guard(Self::start)?;
             self.form_trains();
         }
-        let mut context = Context::at(Instant::now());
+        let mut context = Context::at(now());
         self.clock = Clock::new(context.now);
         while !self.control.is_aborted() {
             if self.control.is_meeting() && !self.visit()? {
@@ -110,7 +111,7 @@ impl PartitionThread {
                 let before = std::mem::replace(&mut self.role, role);
                 self.tasks = tasks;
                 self.sampling = Sampling::new(self.role.timed);
-                self.change(&before)?;
+                self.change(&before);
             }
         }
         self.form_trains();
@@ -122,7 +123,7 @@ impl PartitionThread {
     }
 
     /// Becomes another partition.
-    fn change(&self, before: &Role) -> Result<(), RunError> {
+    fn change(&self, before: &Role) {
         let Role { name, cpu, .. } = &self.role;
         if *name != before.name {
             // Only for people who look with `top`.
@@ -132,7 +133,9 @@ impl PartitionThread {
             // It stays where it is if the kernel will not have it: that is slower at worst.
             let _ = millstream_sys::thread::unpin_current_thread();
         }
-        self.settle_in()
+        // The same: a graph that runs does not end for a CPU that was taken away meanwhile. The
+        // counters say that it is not pinned.
+        let _ = self.settle_in();
     }
 
     /// Tells where the thread is to be found, makes the blocks its own, and binds it to its CPU.
@@ -145,7 +148,9 @@ impl PartitionThread {
         self.role.counters.tid.set(u64::from(tid.unsigned_abs()));
         let Some(cpu) = self.role.cpu else { return Ok(()) };
         let failed = |source| RunError::Pin { partition: self.role.name.clone(), source };
-        millstream_sys::thread::pin_current_thread(cpu).map_err(failed)
+        let pinned = millstream_sys::thread::pin_current_thread(cpu).map_err(failed);
+        self.role.counters.unpinned.set(u64::from(pinned.is_err()));
+        pinned
     }
 
     /// Runs a piece of the blocks' work and turns the error or panic of one into the run's.
@@ -181,7 +186,7 @@ impl PartitionThread {
         let may_wait = context.may_block > Duration::ZERO;
         let weight = self.sampling.weight(may_wait);
         if self.clock.is_due() || weight.is_some() || may_wait {
-            context.now = Instant::now();
+            context.now = now();
             self.clock.looked(context.now);
         }
         match weight {
@@ -252,19 +257,21 @@ impl PartitionThread {
 
     /// Waits for a neighbour's news or the next time a block asked for.
     fn pause(&mut self, context: &mut Context) {
-        let open = self.tasks.iter().filter(|task| !task.is_finished());
-        let next = open.filter_map(Task::wake_at).min();
+        let open = || self.tasks.iter().filter(|task| !task.is_finished());
+        let next = open().filter_map(Task::wake_at).min();
         let timeout = next.map(|at| at.saturating_duration_since(context.now));
         if timeout == Some(Duration::ZERO) {
-            // A block wants to be called at once: rather let it do the waiting.
+            // Some blocks want to be called at once: rather let them do the waiting, in turns.
             let may_wait = self.role.wait != Wait::Spin && !self.waiter.take();
-            context.may_block = if may_wait { MAY_BLOCK } else { Duration::ZERO };
+            let due = open().filter_map(Task::wake_at).filter(|at| *at <= context.now).count();
+            let each = MAY_BLOCK / u32::try_from(due).unwrap_or(u32::MAX).max(1);
+            context.may_block = if may_wait { each } else { Duration::ZERO };
         } else {
             context.may_block = Duration::ZERO;
             self.role.counters.waits.add(1);
             self.role.counters.turn.set(0);
             self.waiter.wait(self.role.wait, timeout);
-            context.now = Instant::now();
+            context.now = now();
             self.clock.waited(context.now);
         }
     }
@@ -284,5 +291,45 @@ impl Drop for Alarm {
             self.control.cancel();
         }
         self.control.exchange().leave(self.seat);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blocks::{NullSink, NullSource};
+    use crate::plan::{Plan, WaitMode};
+    use crate::runtime::exchange::Meeting;
+    use crate::{Graph, Running};
+    use std::time::Instant;
+
+    /// Gives the only partition a role that the kernel will not have.
+    fn move_to_a_cpu_that_is_gone(running: &Running) -> Arc<Padded<PartitionCounters>> {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let meeting = Meeting::gather(&running.control, deadline).unwrap_or_else(|absent| {
+            panic!("{absent:?}");
+        });
+        let mut role = running.role(&running.placement, 0);
+        role.cpu = Some(1023);
+        let counters = Arc::clone(&role.counters);
+        meeting.deal(0, Deal::Work(role, meeting.collect()));
+        counters
+    }
+
+    #[test]
+    fn a_cpu_that_is_gone_does_not_end_a_graph_that_was_moved() {
+        let mut graph = Graph::new();
+        graph.add("source", NullSource::<u8>::new()).unwrap();
+        graph.add("sink", NullSink::<u8>::new()).unwrap();
+        graph.chain(&["source", "sink"]).unwrap();
+        let plan = Plan::single(&graph, WaitMode::Park);
+        let running = graph.start(&plan).unwrap();
+        let counters = move_to_a_cpu_that_is_gone(&running);
+        while counters.unpinned.get() == 0 {
+            assert!(!running.is_finished(), "{:?}", running.wait());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        running.stopper().stop();
+        running.wait().unwrap();
     }
 }

@@ -4,12 +4,13 @@ use super::error::MoveError;
 use super::exchange::{Absent, Deal, Meeting};
 use super::partition::Role;
 use super::seating::Seating;
+use super::sync::now;
 use super::task::Task;
 use super::wiring::pools::{self, Loans};
 use super::{Running, allowed_cpus};
 use crate::plan::{Placement, Plan};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a move waits for a block that is at work.
 const LIMIT: Duration = Duration::from_secs(2);
@@ -51,12 +52,12 @@ impl Running {
     /// # Errors
     /// As [`repartition`](Self::repartition).
     pub fn repartition_within(&mut self, plan: &Plan, limit: Duration) -> Result<Moved, MoveError> {
-        let asked = Instant::now();
+        let asked = now();
         let placement = plan.place(&self.shape, &allowed_cpus())?;
         let control = Arc::clone(&self.control);
         let meeting = Meeting::gather(&control, asked + limit)
             .map_err(|absent| self.explain_absence(&absent, limit))?;
-        let met = Instant::now();
+        let met = now();
         let mut alive = vec![false; placement.partitions.len()];
         let mut loans: Vec<Option<Loans>> = placement.of_node.iter().map(|_| None).collect();
         meeting.inspect(|task| {
@@ -70,7 +71,8 @@ impl Running {
         });
         let seating = Seating::new(names.zip(alive), present, control.seats());
         let seat_of_node = seating.of_nodes(&placement, &self.seat_of_node);
-        pools::settle(&loans, &self.shape, &seat_of_node)?;
+        // SAFETY: every thread that runs blocks waits at the meeting.
+        unsafe { pools::settle(&loans, &self.shape, &seat_of_node) };
         let before = self.board.assign(&placement);
         if let Err(error) = self.recruit(&placement, &seating) {
             self.board.restore(&self.placement, before);
@@ -85,7 +87,7 @@ impl Running {
             started: seating.recruits.len(),
             ended: seating.dismissed.len(),
             waited: met.duration_since(asked),
-            pause: met.elapsed(),
+            pause: now().saturating_duration_since(met),
         })
     }
 
@@ -114,6 +116,8 @@ impl Running {
     fn deal(&mut self, meeting: &Meeting<'_>, placement: &Placement, seating: &Seating) -> usize {
         let mut tasks: Vec<Option<Task>> = placement.of_node.iter().map(|_| None).collect();
         for task in meeting.collect() {
+            // SAFETY: every thread that runs blocks waits at the meeting.
+            unsafe { task.leave() };
             let node = task.node();
             tasks[node] = Some(task);
         }
@@ -124,6 +128,7 @@ impl Running {
         }
         let before = std::mem::take(&mut self.seat_of_node);
         self.seat_of_node = seating.of_nodes(placement, &before);
+        self.control.assign(&self.seat_of_node);
         let changed = |node: &usize| before[*node] != self.seat_of_node[*node];
         let blocks = (0..tasks.len()).filter(changed).filter(|node| tasks[*node].is_some()).count();
         for (node, task) in tasks.iter_mut().enumerate() {

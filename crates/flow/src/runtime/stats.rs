@@ -57,6 +57,8 @@ pub(super) struct PartitionCounters {
     pub(super) waits: Count,
     /// The thread's number; 0 before it runs.
     pub(super) tid: Count,
+    /// 1 if the kernel refused the CPU of the plan.
+    pub(super) unpinned: Count,
     /// The block that has its turn: its place in the graph and one; 0 for none.
     pub(super) turn: Count,
 }
@@ -228,7 +230,7 @@ impl Board {
         });
         let partitions = self.partitions.iter().map(|entry| PartitionStats {
             name: entry.name.clone(),
-            cpu: entry.cpu,
+            cpu: entry.cpu.filter(|_| entry.counters.unpinned.get() == 0),
             tid: u32::try_from(entry.counters.tid.get()).unwrap_or(0),
             sweeps: entry.counters.sweeps.get(),
             waits: entry.counters.waits.get(),
@@ -319,7 +321,7 @@ impl MetricValue {
 pub struct PartitionStats {
     /// Name of the partition.
     pub name: String,
-    /// CPU to which it is pinned.
+    /// CPU to which it is pinned; none if the kernel has refused it.
     pub cpu: Option<usize>,
     /// Number of its thread, as `ps -L` shows it; 0 before it runs.
     pub tid: u32,

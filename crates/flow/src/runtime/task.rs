@@ -6,13 +6,14 @@
 mod lane;
 
 use super::stats::{BlockCounters, FILL_ONE};
+use super::sync::Waiter;
 use crate::block::{Block, BlockError, Context, Work};
 use crate::latency::{Budget, Marks};
 use crate::message::Inbox;
 use crate::port::{InputPort, OutputPort, PortVisitor};
 use crate::survey::{Loans, Views};
 use crate::tag::Carrier;
-use millstream_ring::{Padded, Waiter};
+use millstream_ring::Padded;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -116,11 +117,21 @@ impl Task {
     /// Says that the calling thread runs this task from now on; before anything else on it.
     ///
     /// # Safety
-    /// No other thread has a task whose rings borrow from the same pools.
+    /// No other thread runs a task whose rings borrow from the same pools, nor will before it
+    /// enters; whoever did has handed it in at the exchange.
     pub(super) unsafe fn enter(&self) {
-        // SAFETY: rings are used only through their tasks, and whoever had those before has handed
-        // them in at the exchange, or has never run.
-        unsafe { self.views.enter() };
+        // SAFETY: passed on to the caller; only a thread that has entered uses such rings.
+        self.views.pools().for_each(|pool| unsafe { pool.enter() });
+    }
+
+    /// Says that nobody runs this task until a thread enters, so that no block that stays behind
+    /// uses its rings.
+    ///
+    /// # Safety
+    /// The thread that ran it runs nothing now.
+    pub(super) unsafe fn leave(&self) {
+        // SAFETY: passed on to the caller; only a thread that has entered uses such rings.
+        self.views.pools().for_each(|pool| unsafe { pool.leave() });
     }
 
     /// What its rings have borrowed.

@@ -4,6 +4,7 @@ use super::stats::Count;
 use super::task::Task;
 use crate::block::Context;
 use crate::lane::{Lane, Place};
+use millstream_ring::cursor::{Consumer, Producer};
 use std::any::TypeId;
 use std::ops::Range;
 
@@ -17,8 +18,10 @@ pub(super) struct Train {
     batch_items: usize,
     /// It begins with a source and ends with a sink: nobody else has to do with it.
     is_closed: bool,
-    /// Nothing is in the rings inside, whose ends are set aside, and no tag is on its way.
+    /// Nothing is in the rings inside, and no tag is on its way.
     is_clear: bool,
+    /// Both ends of the rings inside while it is clear, so that nobody else can use them.
+    rings: Vec<(Producer, Consumer)>,
     passed: Passed,
 }
 
@@ -95,7 +98,8 @@ impl Train {
             steps.push(Step { turn: task.turn(), stop, is_social: task.is_social() });
         }
         let (is_clear, passed) = (false, Passed::default());
-        Self { members, steps, batch_items, is_closed, is_clear, passed }
+        let rings = Vec::with_capacity(members.len() - 1);
+        Self { members, steps, batch_items, is_closed, is_clear, rings, passed }
     }
 
     /// Finds a place of the same type, but not the one that the batch comes from; so a train of one
@@ -211,11 +215,10 @@ impl Train {
     /// Tells what has passed.
     fn count(&mut self, tasks: &mut [Task]) {
         let passed = std::mem::take(&mut self.passed);
-        for (task, step) in tasks[self.members.clone()].iter_mut().zip(&self.steps) {
-            // SAFETY: tasks of one train are run by one thread; the rings inside were drained and
-            // set aside when the train became clear, and are so until `part`.
-            unsafe { task.count_passed(passed, step.stop != NOWHERE) };
+        for (producer, consumer) in &mut self.rings {
+            producer.pass(consumer, passed.items);
         }
+        tasks[self.members.clone()].iter_mut().for_each(|task| task.count_passed(passed));
     }
 
     /// Whether there is something in the rings inside.
@@ -231,10 +234,32 @@ impl Train {
         self.is_clear = last > 0
             && tasks.iter().enumerate().all(|(at, task)| task.is_clear(at < last))
             && tasks.iter_mut().all(Task::is_untagged);
-        if self.is_clear {
-            for (at, task) in tasks.iter_mut().enumerate() {
-                task.set_aside(at > 0, at < last);
+        self.is_clear = self.is_clear && self.set_aside(tasks);
+    }
+
+    /// Takes the rings inside from the members' `tasks`. False if a block does not have its end.
+    fn set_aside(&mut self, tasks: &mut [Task]) -> bool {
+        for at in 0..tasks.len() - 1 {
+            match (tasks[at].set_output_aside(), tasks[at + 1].set_input_aside()) {
+                (Some(producer), Some(consumer)) if producer.feeds_only(&consumer) => {
+                    self.rings.push((producer, consumer));
+                }
+                (producer, consumer) => {
+                    producer.into_iter().for_each(|end| tasks[at].resume_output(end));
+                    consumer.into_iter().for_each(|end| tasks[at + 1].resume_input(end));
+                    self.resume(tasks);
+                    return false;
+                }
             }
+        }
+        true
+    }
+
+    /// Gives the rings inside back to the members' `tasks`.
+    fn resume(&mut self, tasks: &mut [Task]) {
+        for (at, (producer, consumer)) in self.rings.drain(..).enumerate() {
+            tasks[at].resume_output(producer);
+            tasks[at + 1].resume_input(consumer);
         }
     }
 
@@ -243,7 +268,9 @@ impl Train {
     pub(super) fn part(&mut self, tasks: &mut [Task]) {
         if self.is_clear {
             self.count(tasks);
-            tasks[self.members.clone()].iter_mut().for_each(Task::catch_up);
+            let tasks = &mut tasks[self.members.clone()];
+            self.resume(tasks);
+            tasks.iter_mut().for_each(Task::catch_up);
             self.is_clear = false;
         }
     }

@@ -119,6 +119,28 @@ impl TagTime {
         Self { seconds: seconds as u64, fraction: (seconds.fract() * 2f64.powi(64)) as u64 }
     }
 
+    /// The tick of a clock of `rate_hz` that this moment is nearest to, exactly, however long the
+    /// clock has run. None for a rate below one hertz or beyond a float's whole numbers, or a tick
+    /// beyond 64 bits.
+    #[must_use]
+    pub fn to_ticks(self, rate_hz: f64) -> Option<u64> {
+        if !(1.0..=2f64.powi(52)).contains(&rate_hz) {
+            return None;
+        }
+        // A float is a whole number of 53 bits and a power of two.
+        let exponent = (rate_hz.to_bits() >> 52) as i32 - 1075;
+        let mantissa = u128::from((rate_hz.to_bits() & ((1 << 52) - 1)) | (1 << 52));
+        let shift = exponent.unsigned_abs();
+        // Ticks in units of 2^-shift, without what is below one unit.
+        let units =
+            u128::from(self.seconds) * mantissa + ((u128::from(self.fraction) * mantissa) >> 64);
+        let rounded = match shift {
+            0 => units + (((u128::from(self.fraction) * mantissa) >> 63) & 1),
+            _ => (units + (1 << (shift - 1))) >> shift,
+        };
+        u64::try_from(rounded).ok()
+    }
+
     /// Seconds as a float: exact to a microsecond for some centuries.
     #[must_use]
     pub fn as_secs_f64(self) -> f64 {
@@ -222,5 +244,27 @@ mod tests {
         assert_eq!(ShortText::new("overrun").as_str(), "overrun");
         assert_eq!(ShortText::new("ééééééééééé").as_str(), "ééééééééééé");
         assert_eq!(ShortText::new("xééééééééééé").as_str(), "xéééééééééé");
+    }
+
+    #[test]
+    fn a_moment_is_the_tick_that_it_came_from() {
+        // Unix time at a radio's rate: more than the 53 bits of a float.
+        for rate_hz in [1.0, 48e3, 6.25e6, 61.44e6, 100e6, 2f64.powi(52)] {
+            for seconds in [0u64, 1, 1_793_000_000] {
+                for rest in [0, 1, 7, rate_hz as u64 - 1] {
+                    let ticks = u128::from(seconds) * rate_hz as u128 + u128::from(rest);
+                    let Ok(ticks) = u64::try_from(ticks) else { continue };
+                    let time = TagTime::from_ticks(ticks, rate_hz);
+                    assert_eq!(time.to_ticks(rate_hz), Some(ticks), "{seconds} s at {rate_hz}");
+                }
+            }
+        }
+        // Of a rate that is no whole number: the nearest tick.
+        let at = |seconds, fraction| TagTime { seconds, fraction };
+        assert_eq!(at(1_793_000_000, 0).to_ticks(2.5), Some(4_482_500_000));
+        assert_eq!([at(1, 0), at(3, 0)].map(|time| time.to_ticks(2.5)), [Some(3), Some(8)]);
+        assert_eq!(at(0, 1 << 63).to_ticks(6.5), Some(3));
+        assert_eq!([0.5, f64::NAN, f64::INFINITY].map(|rate| at(1, 0).to_ticks(rate)), [None; 3]);
+        assert_eq!(at(u64::MAX, 0).to_ticks(61.44e6), None);
     }
 }

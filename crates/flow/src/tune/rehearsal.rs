@@ -1,5 +1,7 @@
 //! The trial that runs a graph file. The only part of the tuner with a clock.
 
+mod ending;
+
 use super::drift::{Cost, sink_items, source_items};
 use super::session::{Measured, Trial, TrialError};
 use crate::file::{GraphFile, GraphFileError};
@@ -8,9 +10,9 @@ use crate::plan::Plan;
 use crate::profile::Profile;
 use crate::registry::Registry;
 use crate::runtime::{RunError, Running, Snapshot};
+use ending::await_end;
 use millstream_sys::usage::process_cpu_time;
 use serde::Serialize;
-use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// How often a run is looked at.
@@ -78,6 +80,12 @@ pub enum RehearsalError {
     /// Much slower than the default.
     #[error("given up after {0:.1?}, {PATIENCE} times what the default takes")]
     TooSlow(Duration),
+    /// A block does not come back.
+    #[error(
+        "the graph did not end within {0:.1?} of being stopped: a block waits inside `work` for \
+         longer than `Context::may_block`"
+    )]
+    Stuck(Duration),
     /// Somebody asked.
     #[error("interrupted")]
     Interrupted,
@@ -226,36 +234,20 @@ impl<'a> Rehearsal<'a> {
         self.run(plan, length)
     }
 
-    /// Blocks until the end, so that nothing disturbs the run; a guard ends one that goes on.
+    /// To the end, or until it takes much longer than the default.
     fn run_whole(
         &self,
         running: Running,
         started: Instant,
         cpu: Duration,
     ) -> Result<Sample, RehearsalError> {
-        let stopper = running.stopper();
         let limit = (self.took * PATIENCE).max(Duration::from_secs(1));
-        let (finished, is_finished) = channel::<()>();
-        let asked = std::thread::scope(|scope| {
-            let guard = scope.spawn(move || {
-                let timeout = Err(RecvTimeoutError::Timeout);
-                let is_late = is_finished.recv_timeout(limit) == timeout;
-                if is_late {
-                    stopper.stop();
-                }
-                is_late
-            });
-            let snapshot = running.wait();
-            let (elapsed, cpu) = (started.elapsed(), process_cpu_time() - cpu);
-            drop(finished);
-            let is_late = guard.join().unwrap_or(true);
-            (snapshot, elapsed, cpu, is_late)
-        });
-        let (snapshot, elapsed, cpu, is_late) = asked;
-        let snapshot = snapshot?;
-        if is_late {
+        let end = await_end(running, limit, self.asked)?;
+        let elapsed = end.at - started;
+        if end.was_stopped {
             return Err(RehearsalError::TooSlow(elapsed));
         }
+        let (snapshot, cpu) = (end.snapshot, end.cpu - cpu);
         let items = source_items(&snapshot);
         Ok(Sample { items, elapsed, cpu, has_ended: true, snapshot, profile: Profile::default() })
     }
@@ -288,8 +280,7 @@ impl<'a> Rehearsal<'a> {
         let (now, cpu, items) =
             (Instant::now(), process_cpu_time(), self.passed(&running.snapshot()));
         let profile = running.profile();
-        running.stopper().stop();
-        let snapshot = running.wait()?;
+        let snapshot = await_end(running, Duration::ZERO, self.asked)?.snapshot;
         let from = if has_ended { begin } else { from };
         let (elapsed, cpu) = (now - from.0, cpu - from.1);
         Ok(Sample { items: items - from.2, elapsed, cpu, has_ended, snapshot, profile })

@@ -87,9 +87,9 @@ pub enum TuneError {
     Figure(f64),
     /// Too short to be sure of anything.
     #[error(
-        "a budget of {} s is too short: one measurement takes {:.2} s and the verdict needs {}; \
-         give at least {} s",
-        budget.as_secs(), each.as_secs_f64(), needed, least.as_secs() + 1
+        "{:.1} s of the budget are left, which is too short: one measurement takes {:.2} s and \
+         the verdict needs {}; give at least {} s",
+        budget.as_secs_f64(), each.as_secs_f64(), needed, least.as_secs() + 1
     )]
     Budget {
         /// What there is.

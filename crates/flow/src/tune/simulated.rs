@@ -265,8 +265,8 @@ fn the_budget_bounds_the_search_and_too_small_a_one_is_refused() {
     let error = run(5, &mut |_| true).unwrap_err().to_string();
     assert_eq!(
         error,
-        "a budget of 5 s is too short: one measurement takes 0.20 s and the verdict needs 20; \
-         give at least 9 s"
+        "5.0 s of the budget are left, which is too short: one measurement takes 0.20 s and the \
+         verdict needs 20; give at least 9 s"
     );
     assert!(run(12, &mut |_| true).unwrap().spent <= Duration::from_millis(12_200));
     let mut left = 30;

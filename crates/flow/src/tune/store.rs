@@ -6,7 +6,7 @@ use crate::plan::Plan;
 use millstream_sys::folders;
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// How the name of a stored plan ends.
@@ -203,17 +203,7 @@ fn read(path: &Path) -> Result<Option<Record>, StoreError> {
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}", std::process::id()));
-    let beside = PathBuf::from(name);
-    let written = fs::File::create(&beside).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.sync_all()
-    });
-    let written = written.and_then(|()| fs::rename(&beside, path));
-    if written.is_err() {
-        // Nothing to do about a file that cannot be removed either.
-        let _ = fs::remove_file(&beside);
-    }
-    written
+    crate::blocks::write_whole(&PathBuf::from(name), path, text.as_bytes())
 }
 
 /// FNV-1a, 64 bits (Fowler, Noll, Vo; RFC 9923): the same on every machine and in every version.

@@ -279,3 +279,34 @@ fn a_graph_file_says_where_messages_go() {
     assert_eq!(error("a.x"), "g.toml: messages `a.x`: write `block.emitter -> block.message`");
     assert_eq!(error("a.x -> b.y"), "g.toml: block `a` sends no messages `x`; it sends: none");
 }
+
+/// A source that never has anything.
+struct Silent(Out<f32>);
+
+impl Block for Silent {
+    fn ports(&mut self, ports: &mut dyn PortVisitor) {
+        ports.output("out", &mut self.0);
+    }
+
+    fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
+        Ok(Work::Again(Duration::from_millis(1)))
+    }
+}
+
+#[test]
+fn a_head_that_is_told_to_end_waits_for_no_item() {
+    let mut graph = Graph::new();
+    graph.add("silent", Silent(Out::new())).unwrap();
+    graph.add("head", Head::<f32>::new(100)).unwrap();
+    graph.add("sink", NullSink::<f32>::new()).unwrap();
+    graph.chain(&["silent", "head", "sink"]).unwrap();
+    let plan = Plan::single(&graph, WaitMode::Park);
+    let running = graph.start(&plan).unwrap();
+    running.send("head", "more", 0i64).unwrap();
+    let deadline = std::time::Instant::now() + LONG;
+    while !running.is_finished() {
+        assert!(std::time::Instant::now() < deadline, "it waits for an item that never comes");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(running.wait().unwrap().block("head").unwrap().items_out, 0);
+}

@@ -8,7 +8,8 @@ use millstream_flow::{Buffers, Graph, Plan, Preset, RunError, WaitMode};
 use num_complex::Complex;
 use std::io::Write;
 use std::path::Path;
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 /// Each block on a thread of its own: the plan with the most to go wrong.
 fn spread(graph: &Graph) -> Plan {
@@ -282,6 +283,64 @@ fn a_source_may_block_once_its_partition_has_nothing_else_to_do() {
     let plan = Plan::single(&graph, WaitMode::Park);
     let snapshot = graph.run(&plan).unwrap();
     assert_eq!(snapshot.block("sink").unwrap().items_in, 10);
+}
+
+/// How long the blocks of one sweep might wait, and the longest of all sweeps.
+#[derive(Default)]
+struct Sweeps {
+    sweep: Option<Instant>,
+    sum: Duration,
+    longest: Duration,
+}
+
+/// Sweeps as long as it may, some times.
+struct Polls {
+    output: Out<u32>,
+    left: u32,
+    sweeps: Arc<Mutex<Sweeps>>,
+}
+
+impl Block for Polls {
+    fn ports(&mut self, ports: &mut dyn PortVisitor) {
+        ports.output("out", &mut self.output);
+    }
+
+    fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
+        let mut sweeps = self.sweeps.lock().unwrap();
+        if sweeps.sweep.replace(context.now) != Some(context.now) {
+            sweeps.sum = Duration::ZERO;
+        }
+        sweeps.sum += context.may_block;
+        sweeps.longest = sweeps.longest.max(sweeps.sum);
+        std::thread::sleep(context.may_block);
+        self.left -= u32::from(context.may_block > Duration::ZERO);
+        Ok(if self.left == 0 { Work::Finished } else { Work::Again(Duration::ZERO) })
+    }
+}
+
+/// However many wait, the rest of their partition is held up by one wait.
+#[test]
+fn sources_that_wait_share_what_their_partition_may_wait() {
+    let longest = |sources: usize| {
+        let mut graph = Graph::new();
+        // So that all blocks of a sweep see one time.
+        graph.set_timed(false);
+        let sweeps = Arc::<Mutex<Sweeps>>::default();
+        for n in 0..sources {
+            let (source, sink) = (format!("source{n}"), format!("sink{n}"));
+            let polls = Polls { output: Out::new(), left: 5, sweeps: Arc::clone(&sweeps) };
+            graph.add(&source, polls).unwrap();
+            graph.add(&sink, NullSink::<u32>::new()).unwrap();
+            graph.connect(&source, &sink).unwrap();
+        }
+        let plan = Plan::single(&graph, WaitMode::Park);
+        graph.run(&plan).unwrap();
+        let sweeps = sweeps.lock().unwrap();
+        sweeps.longest
+    };
+    let alone = longest(1);
+    assert!(alone > Duration::ZERO);
+    assert_eq!(longest(4), alone);
 }
 
 #[test]

@@ -30,7 +30,9 @@ pub fn portrait(survey: &Survey, title: &str) -> Canvas {
 fn words(survey: &Survey) -> String {
     let status = &survey.status;
     let value = |value: Option<f64>, unit: &str| {
-        value.map_or("-".to_owned(), |value| format!("{value:.1} {unit}"))
+        // What rounds to 0 has no minus.
+        let rounded = value.map(|value| (value * 10.0).round() / 10.0 + 0.0);
+        rounded.map_or("-".to_owned(), |value| format!("{value:.1} {unit}"))
     };
     format!(
         "{:.2} s   {}   MER {}   pilot {}   clock {}   {} packets, {} damaged   {} bytes corrected",

@@ -1,4 +1,5 @@
-//! Where a figure changes along an order of sets.
+//! Where a figure changes along runs, one after the other in time. Sets without an order, such as
+//! kernels, are compared with the base instead.
 //!
 //! Of all stretches of sets and all boundaries in them, the one at which the ranks of both sides
 //! differ most is tested against random orders of the same starts, and either side of it is
@@ -10,9 +11,10 @@ use millstream_dsp::noise::Noise;
 use serde::Serialize;
 
 use super::{Rule, middle};
+use crate::statistics::{ranks, shuffle};
 
 /// Random orders for a test.
-const ORDERS: u32 = 1999;
+const ORDERS: u32 = 4999;
 
 /// A change.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -21,7 +23,7 @@ pub struct Change {
     pub at: usize,
     /// The figure behind it over the one before it.
     pub ratio: f64,
-    /// The chance of such a difference where there is none.
+    /// The chance of such a difference where there is none: as it counts among all of the table.
     pub p: f64,
 }
 
@@ -35,12 +37,19 @@ pub struct Found {
     pub untold: Vec<usize>,
 }
 
-/// The changes along sets, each the figures of its starts.
+/// The chance that sets that are alike differ at least as much somewhere along their order.
 #[must_use]
-pub fn change_points(sets: &[Vec<f64>], rule: &Rule) -> Found {
+pub fn chance(sets: &[Vec<f64>], seed: u64) -> f64 {
+    Stretch::of(sets, &mut Noise::new(seed)).map_or(1.0, |stretch| stretch.p)
+}
+
+/// The changes along sets, each the figures of its starts. The chance of any where there is none is
+/// at most `alpha`: what is left of it after a change is shared by the sides of that.
+#[must_use]
+pub fn change_points(sets: &[Vec<f64>], alpha: f64, rule: &Rule) -> Found {
     let mut random = Noise::new(rule.seed);
     let mut found = Found::default();
-    search(sets, 0, rule, &mut random, &mut found);
+    search(sets, 0, alpha, &mut random, &mut found);
     found.changes.sort_by_key(|change| change.at);
     let smallest = (1.0 + rule.effect_min).ln();
     // Ranks do not see sizes: only when all is divided can a part be held against its neighbours.
@@ -66,38 +75,57 @@ fn measure(sets: &[Vec<f64>], changes: &mut [Change]) -> Option<usize> {
     (0..changes.len()).min_by(|a, b| size(a).total_cmp(&size(b)))
 }
 
-fn search(sets: &[Vec<f64>], offset: usize, rule: &Rule, random: &mut Noise, found: &mut Found) {
-    if sets.len() < 2 {
-        return;
+/// A stretch of sets that was tested for its strongest boundary.
+struct Stretch {
+    edges: Vec<usize>,
+    split: Split,
+    /// Strengths of random orders.
+    by_chance: Vec<f64>,
+    p: f64,
+}
+
+impl Stretch {
+    fn of(sets: &[Vec<f64>], random: &mut Noise) -> Option<Self> {
+        if sets.len() < 2 {
+            return None;
+        }
+        let mut edges = vec![0];
+        edges.extend(sets.iter().scan(0, |end, set| {
+            *end += set.len();
+            Some(*end)
+        }));
+        let mut ranks = ranks(&sets.concat());
+        let split = strongest(&ranks, &edges);
+        let mut by_chance = Vec::new();
+        for _ in 0..ORDERS {
+            shuffle(&mut ranks, random);
+            by_chance.push(strongest(&ranks, &edges).statistic);
+        }
+        let mut stretch = Self { edges, split, by_chance, p: 1.0 };
+        stretch.p = stretch.chance(stretch.split.statistic);
+        Some(stretch)
     }
-    let values = sets.concat();
-    let mut edges = vec![0];
-    edges.extend(sets.iter().scan(0, |end, set| {
-        *end += set.len();
-        Some(*end)
-    }));
-    let mut ranks = ranks(&values);
-    let split = strongest(&ranks, &edges);
-    let mut by_chance = Vec::new();
-    for _ in 0..ORDERS {
-        shuffle(&mut ranks, random);
-        by_chance.push(strongest(&ranks, &edges).statistic);
-    }
-    let chance = |statistic: f64| {
-        let as_strong = by_chance.iter().filter(|other| **other >= statistic * (1.0 - 1e-12));
+
+    fn chance(&self, statistic: f64) -> f64 {
+        let as_strong = self.by_chance.iter().filter(|one| **one >= statistic * (1.0 - 1e-12));
         (1 + as_strong.count()) as f64 / f64::from(1 + ORDERS)
-    };
-    let p = chance(split.statistic);
-    if p > rule.alpha {
-        let clear = |set: &usize| chance(strongest(&standing_out(&edges, *set), &edges).statistic);
-        let untold = (1..sets.len()).filter(|set| clear(set) > rule.alpha);
+    }
+}
+
+fn search(sets: &[Vec<f64>], offset: usize, alpha: f64, random: &mut Noise, found: &mut Found) {
+    let Some(stretch) = Stretch::of(sets, random) else { return };
+    let Stretch { split, edges, p, .. } = &stretch;
+    if *p > alpha {
+        let clear =
+            |set: &usize| stretch.chance(strongest(&standing_out(edges, *set), edges).statistic);
+        let untold = (1..sets.len()).filter(|set| clear(set) > alpha);
         found.untold.extend(untold.map(|set| offset + set));
         return;
     }
-    found.changes.push(Change { at: offset + split.at, ratio: 1.0, p });
+    found.changes.push(Change { at: offset + split.at, ratio: 1.0, p: *p });
     let (left, right) = sets.split_at(split.at);
-    search(left, offset, rule, random, found);
-    search(right, offset + split.at, rule, random, found);
+    search(left, offset, alpha / 2.0, random, found);
+    search(right, offset + split.at, alpha / 2.0, random, found);
 }
 
 /// The ranks when all values of one set are above those of the others, which are alike.
@@ -146,28 +174,14 @@ fn strongest(ranks: &[f64], edges: &[usize]) -> Split {
     best
 }
 
-/// Ranks from 1; equal values share the middle of theirs.
-fn ranks(values: &[f64]) -> Vec<f64> {
-    let rank = |value: &f64| {
-        let below = values.iter().filter(|other| *other < value).count();
-        let equal = values.iter().filter(|other| *other == value).count();
-        below as f64 + (equal as f64 + 1.0) / 2.0
-    };
-    values.iter().map(rank).collect()
-}
-
-fn shuffle(items: &mut [f64], random: &mut Noise) {
-    for last in (1..items.len()).rev() {
-        items.swap(last, (random.bits() % (last as u64 + 1)) as usize);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const ALPHA: f64 = 0.01;
+
     fn changes(sets: &[Vec<f64>]) -> Vec<(usize, f64)> {
-        let found = change_points(sets, &Rule::default());
+        let found = change_points(sets, ALPHA, &Rule::default());
         found.changes.iter().map(|change| (change.at, (change.ratio * 100.0).round())).collect()
     }
 
@@ -189,7 +203,6 @@ mod tests {
         assert_eq!(changes(&[vec![100.0; 8], vec![104.0; 8]]), []);
         assert_eq!(changes(&[vec![5.0; 8], vec![5.0; 8]]), []);
         assert_eq!(changes(&[vec![5.0; 8]]), []);
-        assert_eq!(ranks(&[3.0, 1.0, 3.0]), [2.5, 1.0, 2.5]);
     }
 
     #[test]
@@ -204,15 +217,15 @@ mod tests {
     #[test]
     fn a_set_that_could_not_have_stood_out_is_named() {
         let untold = |starts: u32| {
-            let found = change_points(&sets([100.0, 300.0], starts), &Rule::default());
+            let found = change_points(&sets([100.0, 300.0], starts), ALPHA, &Rule::default());
             (found.changes.len(), found.untold)
         };
         assert_eq!((untold(4), untold(6)), ((0, vec![1]), (1, vec![])));
         // Whether the way up is found or not: of the way back nothing can be known.
-        let found = change_points(&sets([100.0, 300.0, 100.0], 4), &Rule::default());
+        let found = change_points(&sets([100.0, 300.0, 100.0], 4), ALPHA, &Rule::default());
         assert!(found.untold.contains(&2) && found.changes.len() < 2, "{found:?}");
         // And where all are alike, six starts suffice to say so.
-        let alike = change_points(&sets([100.0; 4], 6), &Rule::default());
+        let alike = change_points(&sets([100.0; 4], 6), ALPHA, &Rule::default());
         assert_eq!(alike, Found::default());
     }
 }

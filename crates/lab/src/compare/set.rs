@@ -12,6 +12,18 @@ pub struct Set {
 }
 
 impl Set {
+    /// The run of its records.
+    #[must_use]
+    pub fn run(&self) -> &str {
+        self.records.first().map_or(&self.label, |record| &record.run)
+    }
+
+    /// Their variant.
+    #[must_use]
+    pub fn variant(&self) -> &str {
+        self.records.first().map_or("", |record| &record.variant)
+    }
+
     /// A set for each run and variant: runs in the order of their records, variants in the order
     /// in which they were given, whatever that of their starts was. Labels name the run when
     /// there are several, or when `with_run` says that others come.

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::plan::Plan;
-use super::variance::{Precision, Spread};
-use crate::Summary;
+use super::variance::Spread;
+use crate::Histogram;
 use crate::record::{Measured, Record};
+use crate::statistics::{Known, LEVEL, LOOK_LEVEL};
 
 /// What is known of a cell's series.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -16,16 +17,27 @@ pub struct Line {
     pub variant: String,
     /// Measurement, series and load.
     pub title: String,
-    /// The plan's quantile: over starts, nanoseconds.
+    /// The plan's quantile: the median over starts, nanoseconds.
     pub figure_ns: f64,
-    /// Half of its 95 % interval as a share; none with one start.
+    /// Its 95 % interval, nanoseconds; none with too few starts.
+    pub interval_ns: Option<(f64, f64)>,
+    /// Half of that as a share of the figure.
     pub half_width: Option<f64>,
     /// Spread within and between starts.
     pub spread: Spread,
     /// The largest of all samples' maxima, nanoseconds.
     pub max_ns: u64,
     #[serde(skip)]
-    starts: BTreeMap<u32, Vec<f64>>,
+    starts: BTreeMap<u32, Start>,
+}
+
+/// What is known of a start.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Start {
+    /// All its values together.
+    all: Histogram,
+    /// The figure of each sample.
+    samples: Vec<f64>,
 }
 
 /// The figures of all cells.
@@ -40,6 +52,7 @@ impl Book {
                 variant: record.variant.clone(),
                 title: record.title(),
                 figure_ns: 0.0,
+                interval_ns: None,
                 half_width: None,
                 spread: Spread { within: None, between: None },
                 max_ns: 0,
@@ -47,15 +60,18 @@ impl Book {
             });
             let Measured { observed, .. } = &record.measured;
             let figure = observed.histogram.quantile_ns(plan.quantile) as f64;
-            line.starts.entry(record.restart).or_default().push(figure);
+            let start = line.starts.entry(record.restart).or_default();
+            start.samples.push(figure);
+            start.all.merge(&observed.histogram);
             line.max_ns = line.max_ns.max(observed.histogram.max_ns());
-            line.settle();
+            line.settle(plan);
         }
     }
 
-    pub(super) fn is_precise(&self, precision: f64) -> bool {
-        let known = |line: &Line| line.half_width.is_some_and(|half| half <= precision);
-        self.0.values().all(known)
+    /// Half of the widest interval as a share of its figure; none while one has none.
+    pub(super) fn widest(&self) -> Option<f64> {
+        let widths = self.0.values().map(|line| line.half_width);
+        widths.reduce(|one, other| Some(one?.max(other?))).flatten()
     }
 
     pub(super) fn lines(self) -> Vec<Line> {
@@ -64,13 +80,57 @@ impl Book {
 }
 
 impl Line {
-    fn settle(&mut self) {
-        let starts: Vec<Vec<f64>> = self.starts.values().cloned().collect();
-        let middle = |start: &Vec<f64>| Some(Summary::of(start)?.median);
-        let figures: Vec<f64> = starts.iter().filter_map(middle).collect();
-        let precision = Precision::of(&figures);
-        self.figure_ns = precision.map_or(0.0, |precision| precision.figure);
-        self.half_width = precision.map(|known| known.half_width).filter(|half| half.is_finite());
-        self.spread = Spread::of(&starts);
+    fn settle(&mut self, plan: &Plan) {
+        let figure = |start: &Start| start.all.quantile_ns(plan.quantile) as f64;
+        let figures: Vec<f64> = self.starts.values().map(figure).collect();
+        // A run that ends where its intervals are narrow has to ask for a little more.
+        let level = if plan.restarts_max > plan.restarts { LOOK_LEVEL } else { LEVEL };
+        let known = Known::of(&figures, level);
+        self.figure_ns = known.map_or(0.0, |known| known.figure);
+        self.interval_ns = known.and_then(|known| known.interval);
+        self.half_width = known.and_then(|known| known.half_width());
+        let samples: Vec<_> = self.starts.values().map(|start| start.samples.clone()).collect();
+        self.spread = Spread::of(&samples);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::{Rule, Set, compare};
+    use crate::design::plan::tests::PLAN;
+    use crate::picture::short_time;
+    use crate::record::tests::record;
+    use crate::report::{View, html};
+
+    #[test]
+    fn run_comparison_and_report_show_the_same_figure_of_the_same_run() {
+        let sample = |restart: u32, sample: u32| {
+            // One sample of each start has a tail of its own.
+            let tail = if sample == 1 { 60_000 + 7_000 * u64::from(restart) } else { 0 };
+            let value = |n: u64| 20_000 + 31 * n + u64::from(restart) * 500 + tail * (n / 95);
+            let values: Vec<u64> = (0..100).map(value).collect();
+            Record { restart, sample, ..record("timer", &values) }
+        };
+        let records: Vec<Record> =
+            (0..7).flat_map(|start| (0..3).map(move |n| sample(start, n))).collect();
+        let plan = Plan::parse(PLAN).unwrap();
+        let mut book = Book::default();
+        book.add(&plan, &records);
+        let [line] = &book.lines()[..] else { panic!("one line") };
+        let sets =
+            ["a", "b"].map(|label| Set { label: label.to_owned(), records: records.clone() });
+        let comparisons = compare(&sets, &Rule::default());
+        let p99 = comparisons.iter().find(|one| one.figure == "p99").unwrap();
+        assert_eq!(p99.sides[0].figure_ns, line.figure_ns);
+        assert_eq!(p99.sides[0].interval_ns, line.interval_ns);
+        let (title, references) = ("", crate::reference::builtin());
+        let (comparisons, failures) = (&comparisons[..], &[][..]);
+        let page =
+            html(&View { title, sets: &sets[..1], comparisons, references: &references, failures });
+        let (low, high) = line.interval_ns.unwrap();
+        let [figure, low, high] = [line.figure_ns, low, high].map(|ns| short_time(ns as u64));
+        let cells = format!("<td>{figure}</td><td>{low} and {high}</td>");
+        assert!(page.contains(&cells), "no {cells} in {page}");
     }
 }

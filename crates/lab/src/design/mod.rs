@@ -6,11 +6,13 @@
 //! each round has every cell (variant × measurement × load) once, in an order that is drawn anew,
 //! and every cell is a fresh start of the program with several samples in it. What differs within
 //! and between starts is told apart ([`variance`]), and the run ends when the figure wanted is
-//! known well enough in every cell, or at the last round.
+//! known well enough in every cell, or at the last round. It looks seldom: after a look it goes on
+//! for as many rounds as the width of the intervals asks for ([`next_look`]).
 
 mod bench;
 mod book;
 mod host;
+mod look;
 mod plan;
 mod quiet;
 pub mod run;
@@ -18,7 +20,8 @@ pub mod variance;
 
 pub use bench::{Bench, Known, Trouble, Unit};
 pub use host::{Host, Keep};
+pub use look::next_look;
 pub use plan::{Cell, Plan, PlanError, PlannedMeasurement, Variant};
 pub use quiet::Quiet;
 pub use run::{RunError, run};
-pub use variance::{Precision, Spread};
+pub use variance::Spread;

@@ -10,8 +10,6 @@ use std::time::{Duration, Instant};
 
 /// For so long it is looked at.
 const WINDOW: Duration = Duration::from_secs(1);
-/// Kernel ticks of processor time a second, as user space sees them (proc(5), USER_HZ).
-const TICKS_PER_S: f64 = 100.0;
 /// So many of the busiest are named.
 const NAMED: usize = 3;
 
@@ -65,7 +63,7 @@ impl Watch {
         let now = Self::begin(&self.interfaces);
         let busy = now.machine.busy_ticks.saturating_sub(self.machine.busy_ticks) as f64;
         let all = now.machine.all_ticks.saturating_sub(self.machine.all_ticks).max(1) as f64;
-        let own = now.own_ticks.saturating_sub(self.own_ticks) as f64 + load_cpu_s * TICKS_PER_S;
+        let own = now.own_ticks.saturating_sub(self.own_ticks) as f64 + load_cpu_s * ticks_per_s();
         let seconds = (now.at - self.at).as_secs_f64().max(1e-9);
         let (packets, interface) = passed(&self.packets, &now.packets);
         Others {
@@ -131,6 +129,11 @@ impl Quiet {
             }
         }
     }
+}
+
+/// Kernel ticks of processor time a second, as user space sees them (proc(5), USER_HZ).
+fn ticks_per_s() -> f64 {
+    rustix::param::clock_ticks_per_second() as f64
 }
 
 /// Processor time of this process and of children that have ended, ticks (proc_pid_stat(5), 14 to

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::bench::{Bench, Known, Trouble, Unit};
 use super::book::Book;
 pub use super::book::Line;
+use super::look::next_look;
 use super::plan::{Plan, PlanError};
 use crate::Failure;
 use crate::record::Record;
@@ -75,7 +76,7 @@ pub fn run(
     let foreseen = cells.len() * plan.restarts as usize;
     // The rounds before the last that is known did not end the run then, and do not now.
     let begun = known.records.iter().map(|record| record.restart + 1).max().unwrap_or(0);
-    let restarts = plan.restarts.max(begun);
+    let mut look = plan.restarts;
     let why = 'run: loop {
         for index in plan.order(rounds, cells.len()) {
             let cell = &cells[index];
@@ -110,8 +111,12 @@ pub fn run(
         if hopes.iter().all(|hope| *hope == Some(HOPELESS)) {
             break "nothing gave a result";
         }
-        if rounds >= restarts && starts > 0 && book.is_precise(plan.precision) {
-            break "every figure is known well enough";
+        if rounds == look {
+            let widest = book.widest();
+            if rounds >= begun && widest.is_some_and(|half| half <= plan.precision) {
+                break "every figure is known well enough";
+            }
+            look = next_look(rounds, widest, plan.precision);
         }
         if rounds >= plan.restarts_max {
             break "that was the last round";
@@ -228,7 +233,8 @@ mod tests {
         let plan = Plan { restarts_max: 9, precision: 0.05, ..Plan::parse(PLAN).unwrap() };
         let mut steady = fake(0);
         let outcome = run(&plan, "r", &mut steady).unwrap();
-        assert_eq!((outcome.rounds, outcome.starts), (4, 32));
+        // The plan asks for four, which no interval can be given from.
+        assert_eq!((outcome.rounds, outcome.starts), (6, 48));
         assert_eq!(outcome.why, "every figure is known well enough");
         assert_eq!(outcome.lines.len(), 8);
         let mut unsteady = fake(20_000);
@@ -320,11 +326,11 @@ mod tests {
     fn a_run_that_is_taken_up_does_not_end_before_the_last_round_that_is_known() {
         let plan = Plan { restarts_max: 9, precision: 0.05, ..Plan::parse(PLAN).unwrap() };
         let mut steady = fake(0);
-        assert_eq!(run(&plan, "r", &mut steady).unwrap().rounds, 4);
-        let later = Record { restart: 5, ..steady.kept[0].clone() };
+        assert_eq!(run(&plan, "r", &mut steady).unwrap().rounds, 6);
+        let later = Record { restart: 7, ..steady.kept[0].clone() };
         let known = Known { records: [steady.kept, vec![later]].concat(), failures: Vec::new() };
         let outcome = super::run(&plan, "r", &known, &mut fake(0)).unwrap();
-        assert_eq!((outcome.rounds, outcome.known, outcome.starts), (6, 33, 48));
+        assert_eq!((outcome.rounds, outcome.known, outcome.starts), (8, 49, 64));
     }
 
     #[test]

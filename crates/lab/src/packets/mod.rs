@@ -32,5 +32,6 @@ pub use plan::{Path, Span, Wait, Workload};
 pub use rows::{BASE, Row};
 pub use stage::{Ground, Stage, StageError};
 pub use table::{Line, Table};
+pub use trace::untraceable;
 pub use trips::{Round, TripTable};
 pub use window::Counted;

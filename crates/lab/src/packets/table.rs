@@ -27,6 +27,8 @@ pub struct Line {
     pub runs: Vec<(usize, Measured)>,
     /// The run in which the kernel counted system calls; its rate does not count.
     pub traced: Option<Measured>,
+    /// Why the kernel did not count them.
+    pub untraced: Option<String>,
     /// Why it could not be measured (any more).
     pub refused: Option<String>,
     /// Received packets per second.

@@ -1,8 +1,10 @@
 //! System calls counted by the kernel: a perf counter on the trace event `raw_syscalls:sys_enter`.
 
+use millstream_sys::trace::TraceError;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::FromRawFd;
+use std::path::Path;
 
 /// Counts the system calls of the thread that opened it and of all threads started afterwards.
 #[derive(Debug)]
@@ -26,6 +28,8 @@ struct Attributes {
     breakpoint_address: u64,
 }
 
+/// Where tracefs is, on kernels since 4.1 and before.
+const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 const PERF_TYPE_TRACEPOINT: u32 = 2;
 /// Bit `inherit` of the flags.
 const INHERIT: u64 = 1 << 1;
@@ -35,12 +39,17 @@ impl SyscallTrace {
     /// Opens the counter.
     ///
     /// # Errors
-    /// The system's: without rights (CAP_PERFMON) or without tracefs there is no counter.
-    pub fn open() -> io::Result<Self> {
+    /// Why not, and what to do: it takes rights (CAP_PERFMON) and a mounted tracefs.
+    pub fn open() -> Result<Self, String> {
+        let number = event_number(&TRACEFS.map(Path::new))?;
+        Self::of_event(number).map_err(|error| refused("perf_event_open", &error))
+    }
+
+    fn of_event(number: u64) -> io::Result<Self> {
         let attributes = Attributes {
             kind: PERF_TYPE_TRACEPOINT,
             size: size_of::<Attributes>() as u32,
-            config: event_number()?,
+            config: number,
             flags: INHERIT,
             ..Attributes::default()
         };
@@ -74,12 +83,37 @@ impl SyscallTrace {
     }
 }
 
-fn event_number() -> io::Result<u64> {
-    let folders = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-    let path = |folder| format!("{folder}/events/raw_syscalls/sys_enter/id");
-    let text = std::fs::read_to_string(path(folders[0]))
-        .or_else(|_| std::fs::read_to_string(path(folders[1])))?;
-    text.trim().parse().map_err(|_| io::ErrorKind::InvalidData.into())
+/// Why system calls cannot be counted here by the kernel, and what to do; none when they can.
+#[must_use]
+pub fn untraceable() -> Option<String> {
+    SyscallTrace::open().err()
+}
+
+/// The number of the event in the tracefs that is mounted at one of these places.
+fn event_number(mounts: &[&Path]) -> Result<u64, String> {
+    let mut worst = None;
+    for mount in mounts {
+        let path = mount.join("events/raw_syscalls/sys_enter/id");
+        match std::fs::read_to_string(&path) {
+            Ok(text) => {
+                let wrong = |_| format!("{} holds no number: `{}`", path.display(), text.trim());
+                return text.trim().parse().map_err(wrong);
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => {
+                worst.get_or_insert_with(|| refused(&path.display().to_string(), &error));
+            }
+        }
+    }
+    Err(worst.unwrap_or_else(|| TraceError::NotMounted.to_string()))
+}
+
+fn refused(what: &str, error: &io::Error) -> String {
+    let advice = match error.kind() {
+        io::ErrorKind::PermissionDenied => "; it needs root",
+        _ => "",
+    };
+    format!("{what}: {error}{advice}")
 }
 
 #[cfg(test)]
@@ -102,5 +136,21 @@ mod tests {
         assert!((1000..1010).contains(&(between - before)), "{}", between - before);
         std::thread::spawn(move || (0..1000).for_each(|_| call())).join().unwrap();
         assert!(trace.count().unwrap() - between >= 1000);
+    }
+
+    #[test]
+    fn without_tracefs_it_says_how_to_mount_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (none, one) = (folder.path().join("none"), folder.path().join("one"));
+        let error = event_number(&[&none, &one]).unwrap_err();
+        assert!(error.contains("mount -t tracefs none /sys/kernel/tracing"), "{error}");
+        let event = one.join("events/raw_syscalls/sys_enter");
+        std::fs::create_dir_all(&event).unwrap();
+        std::fs::write(event.join("id"), "353\n").unwrap();
+        assert_eq!(event_number(&[&none, &one]), Ok(353));
+        std::fs::write(event.join("id"), "x").unwrap();
+        assert!(event_number(&[&none, &one]).unwrap_err().contains("holds no number: `x`"));
+        let denied = refused("perf_event_open", &io::ErrorKind::PermissionDenied.into());
+        assert!(denied.ends_with("it needs root"), "{denied}");
     }
 }

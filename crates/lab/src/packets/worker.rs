@@ -61,7 +61,7 @@ fn play(
     // Before any thread of a link is started, so that it counts those, too.
     let trace = match job.trace.then(SyscallTrace::open).transpose() {
         Ok(trace) => trace,
-        Err(error) => return Ok(Err(format!("cannot trace system calls: {error}"))),
+        Err(why) => return Ok(Err(format!("cannot trace system calls: {why}"))),
     };
     if let Err(error) = schedule(job.fifo) {
         return Ok(Err(error));

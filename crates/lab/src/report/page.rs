@@ -5,6 +5,8 @@ use std::fmt::Write;
 use super::view::View;
 use super::{HEIGHT, WIDTH, figure, outliers, tables};
 use crate::chart::{Svg, escape};
+use crate::compare::Order;
+use crate::picture::short_ratio;
 use millstream_sys::Environment;
 
 const STYLE: &str = "
@@ -36,9 +38,11 @@ pub fn html(view: &View<'_>) -> String {
     text += &tables::latencies(view);
     if view.sets.len() > 1 {
         text += "<h2>What differs</h2>\n<p>Each figure is the median over fresh starts of the \
-                 program (or boots of the machine), the ratio has its 95 % interval, and a change \
-                 is only called one where a test against random orders of the starts leaves no \
-                 more than 1 % to chance and it is larger than 10 %.</p>\n";
+                 program (or boots of the machine), and the ratio to the base has its 95 % \
+                 interval. Changes are called so where a test against random orders of the starts \
+                 says it and they are larger than 10 %: if nothing differed, one table in twenty \
+                 like this one would show any. The p of a change counts all tests of the table.\
+                 </p>\n";
         text += &tables::comparisons(view.comparisons);
     }
     text += "<h2>Figures</h2>\n";
@@ -69,9 +73,12 @@ answer, an interrupt) to the moment at which the program knew.</li>\
 <li>For real time only the <b>maximum</b> counts, and a maximum grows with the time that one \
 looks. The figure of the maximum so far shows whether it still grows; the estimate of the largest \
 of ten times as many values continues the tail by extreme-value theory (generalised extreme value \
-distribution over block maxima, by L-moments; interval by parametric bootstrap). It holds for the \
+distribution over block maxima, by L-moments; prediction by parametric bootstrap). The largest \
+value itself lies in that interval in 95 of 100 cases, and above it in one of 40. It holds for the \
 machine as it was, and not for events that did not occur.</li>\
-<li><b>p99</b> is not exceeded by 99 of 100 values; the <b>mode</b> is the most frequent \
+<li><b>p99</b> is not exceeded by 99 of 100 values of a start, and what stands here is the median \
+of the starts; the interval says where the median of many such starts lies. The <b>mode</b> is \
+the most frequent \
 value.</li>\
 <li>In distributions both axes are logarithmic: a bar of height 1 is a single late value among all \
 others. Nothing is clipped.</li>\
@@ -111,10 +118,19 @@ fn findings(view: &View<'_>) -> Vec<String> {
         for change in &comparison.changes {
             let side = &comparison.sides[change.at].label;
             let word = if change.ratio > 1.0 { "slower" } else { "faster" };
-            lines.push(format!(
-                "From “{side}” on, the {} of {} is {word}: {:.2} times what it was before.",
-                comparison.figure, comparison.title, change.ratio
-            ));
+            let (figure, title) = (comparison.figure, &comparison.title);
+            let ratio = short_ratio(change.ratio);
+            lines.push(match comparison.order {
+                Order::Time => format!(
+                    "From “{side}” on, the {figure} of {title} is {word}: {ratio} times what it \
+                     was before."
+                ),
+                Order::Base => format!(
+                    "With “{side}”, the {figure} of {title} is {word} than with “{}”: {ratio} \
+                     times.",
+                    comparison.sides[0].label
+                ),
+            });
         }
     }
     if lines.is_empty() {
@@ -199,7 +215,12 @@ fn describe(environment: &Environment) -> Vec<Vec<String>> {
         ("build", or_unknown(&environment.kernel_version)),
         ("preemption", or_unknown(&environment.preemption)),
         ("command line", or_unknown(&environment.kernel_command_line)),
-        ("configuration", or_unknown(&environment.kernel_config_hash)),
+        (
+            "configuration",
+            environment.kernel_config_hash.clone().unwrap_or_else(|| {
+                "unknown: no /proc/config.gz and no /boot/config-RELEASE there".to_owned()
+            }),
+        ),
         ("processor", or_unknown(&environment.cpu_model)),
         ("microcode", or_unknown(&environment.microcode)),
         (
@@ -255,7 +276,8 @@ mod tests {
         for part in [
             "<title>A &amp; B</title>",
             "kernel &lt;old&gt;",
-            "From “kernel new” on, the p50 of timer, cpu 1 | idle is slower: 10",
+            "With “kernel new”, the p50 of timer, cpu 1 | idle is slower than with",
+            "with “kernel &lt;old&gt;”: 10",
             "cyclictest, Cortex-A53",
             "the maximum so far",
             "parts that gave nothing: 1.",

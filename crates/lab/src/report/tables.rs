@@ -4,13 +4,14 @@ use std::fmt::Write;
 
 use super::view::View;
 use crate::chart::escape;
-use crate::compare::Comparison;
-use crate::design::{Precision, Spread};
+use crate::compare::{Comparison, Order};
+use crate::design::Spread;
 use crate::extreme::Estimate;
 use crate::observed::BlockMaxima;
-use crate::picture::short_time;
+use crate::picture::{short_ratio, short_time};
 use crate::record::Record;
-use crate::{Failure, Summary};
+use crate::statistics::{Known, LEVEL, by_start, figures};
+use crate::{Failure, Histogram, Summary};
 
 /// A table of cells that are text already; the first column is a heading.
 pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
@@ -65,11 +66,16 @@ pub(super) fn latencies(view: &View<'_>) -> String {
     for title in view.each(Record::title) {
         for group in view.groups(&title) {
             let histogram = group.histogram();
-            let time = |share| short_time(histogram.quantile_ns(share));
+            let starts = by_start(group.records.iter().copied());
+            let time = |quantile| {
+                Known::of(&figures(&starts, quantile), LEVEL)
+                    .map_or("–".to_owned(), |known| short_time(known.figure as u64))
+            };
             let mut row = vec![title.clone(), group.label.to_owned()];
-            row.push(histogram.count().to_string());
-            row.extend([short_time(histogram.mode_ns()), time(0.5), time(0.99), time(0.999)]);
-            row.push(short_time(histogram.max_ns()));
+            row.extend([histogram.count(), starts.len() as u64].map(|count| count.to_string()));
+            row.extend([short_time(histogram.mode_ns()), time(0.5), time(0.99)]);
+            row.push(interval(&starts, 0.99));
+            row.extend([time(0.999), short_time(histogram.max_ns())]);
             row.push(expected(&group.records));
             row.push(spreads(&group.records));
             rows.push(row);
@@ -79,13 +85,15 @@ pub(super) fn latencies(view: &View<'_>) -> String {
         "measurement | load",
         "set",
         "values",
+        "starts",
         "mode",
         "p50",
         "p99",
+        "p99 lies between (95 %)",
         "p99.9",
         "max",
-        "largest of ten times as many (95 %)",
-        "p99: spread within starts, between starts; known to",
+        "the largest of ten times as many lies between (95 %)",
+        "p99: spread within starts, between starts",
     ];
     table(&head, &rows)
 }
@@ -93,18 +101,25 @@ pub(super) fn latencies(view: &View<'_>) -> String {
 /// The estimate from all samples together.
 fn expected(records: &[&Record]) -> String {
     let observed = || records.iter().map(|record| &record.measured.observed);
-    let blocks = BlockMaxima::joined(&observed().map(|one| &one.blocks).collect::<Vec<_>>());
+    let blocks: Vec<&BlockMaxima> = observed().map(|one| &one.blocks).collect();
     let values: u64 = observed().map(|one| one.histogram.count()).sum();
-    match Estimate::of(&blocks, values * 10, 1) {
+    match Estimate::of_samples(&blocks, values * 10, 1) {
         Ok(found) if found.shape > 0.5 => "no bound: the tail is too heavy".to_owned(),
         Ok(found) => format!(
-            "{} ({} to {})",
-            short_time(found.largest_ns as u64),
+            "{} and {}",
             short_time(found.interval_ns.0 as u64),
             short_time(found.interval_ns.1 as u64)
         ),
-        Err(_) => "–".to_owned(),
+        Err(why) => format!("no estimate: {why}"),
     }
+}
+
+/// Where the median over starts lies.
+fn interval(starts: &[Histogram], quantile: f64) -> String {
+    let known = Known::of(&figures(starts, quantile), LEVEL);
+    known.and_then(|known| known.interval).map_or("more starts".to_owned(), |(low, high)| {
+        format!("{} and {}", short_time(low as u64), short_time(high as u64))
+    })
 }
 
 fn spreads(records: &[&Record]) -> String {
@@ -114,14 +129,11 @@ fn spreads(records: &[&Record]) -> String {
         starts.entry((&record.run, record.restart)).or_default().push(figure);
     }
     let starts: Vec<_> = starts.into_values().collect();
-    let middles: Vec<_> =
-        starts.iter().filter_map(|start| Some(Summary::of(start)?.median)).collect();
     let spread = Spread::of(&starts);
     let share = |share: Option<f64>| {
         share.map_or("–".to_owned(), |share| format!("{:.0} %", share * 100.0))
     };
-    let half = Precision::of(&middles).map(|known| known.half_width).filter(|h| h.is_finite());
-    format!("{}, {}; ±{}", share(spread.within), share(spread.between), share(half))
+    format!("{}, {}", share(spread.within), share(spread.between))
 }
 
 /// What was compared, and whether it changes.
@@ -129,13 +141,13 @@ pub(super) fn comparisons(comparisons: &[Comparison]) -> String {
     let mut rows = Vec::new();
     for comparison in comparisons {
         for (index, side) in comparison.sides.iter().enumerate() {
-            let ratio = side.ratio.map_or("base".to_owned(), |ratio| {
-                format!("{:.2} ({:.2} to {:.2})", ratio.estimate, ratio.low, ratio.high)
-            });
             let change = comparison.changes.iter().find(|change| change.at == index);
             let verdict = match change {
-                Some(change) => format!("CHANGE here: × {:.2} (p {:.3})", change.ratio, change.p),
-                None if index == 0 => String::new(),
+                Some(change) if comparison.order == Order::Time => {
+                    format!("CHANGE here: × {} (p {:.3})", short_ratio(change.ratio), change.p)
+                }
+                Some(change) => format!("CHANGE (p {:.3})", change.p),
+                None if index == 0 || side.ratio.is_none() => String::new(),
                 None if side.too_few => "too few starts to tell".to_owned(),
                 None => "no change".to_owned(),
             };
@@ -144,8 +156,8 @@ pub(super) fn comparisons(comparisons: &[Comparison]) -> String {
                 comparison.figure.to_owned(),
                 side.label.clone(),
                 side.starts.to_string(),
-                short_time(side.figure_ns as u64),
-                ratio,
+                if side.starts > 0 { short_time(side.figure_ns as u64) } else { "–".to_owned() },
+                side.beside_base(index),
                 verdict,
             ]);
         }

@@ -168,7 +168,7 @@ fn once_without_copies(options: &DpdkOptions) -> Result<(), LinkError> {
     }
     let hint = "DPDK's memif does that once in a process: leave zero-copy= out".to_owned();
     let source = io::ErrorKind::Unsupported.into();
-    Err(advice::failed(&options.device, "look at zero-copy=yes", source, hint))
+    Err(advice::failed(&options.device, "look at zero-copy=trust-peer", source, hint))
 }
 
 fn is_without_copies(options: &DpdkOptions) -> bool {

@@ -10,7 +10,8 @@ pub const OPTIONS_HELP: &str = "DEVICE first (a PCI address as in 0000:03:00.0, 
      ring=N (descriptors of a queue), full=drop|wait (when a memory port's peer is slow), \
      checksums=on|off (leave them to the device where it can), huge=auto|on|off (huge pages), \
      memory_mib=N (without them), unsafe_uio=on|off; all others go to DPDK's driver, such as \
-     role=server|client, socket=PATH, iface=NAME";
+     role=server|client, socket=PATH, iface=NAME, zero-copy=no|trust-peer (memif: nothing is \
+     copied, and the peer can write into all of DPDK's memory here)";
 
 /// The options, parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,6 +66,17 @@ impl DpdkOptions {
                 "huge" => parsed.huge = Some(field.on_off()?),
                 "memory_mib" => parsed.memory_mib = field.number("MiB", 64..=1 << 20)?,
                 "unsafe_uio" => parsed.unsafe_uio = field.on_off()?,
+                "zero-copy" if field.value == "trust-peer" => {
+                    parsed.driver.push(("zero-copy".to_owned(), "yes".to_owned()));
+                }
+                "zero-copy" if field.value == "yes" => {
+                    return Err(bad(
+                        "zero-copy=yes",
+                        "lets the peer write into all of DPDK's memory in this process, while it is \
+                     used: write zero-copy=trust-peer for a peer that may",
+                        OPTIONS_HELP,
+                    ));
+                }
                 _ => parsed.driver.push((field.name.to_owned(), field.value.to_owned())),
             }
         }
@@ -94,6 +106,16 @@ mod tests {
         assert!(parsed.wait && parsed.huge == Some(false) && !parsed.unsafe_uio);
         assert_eq!(parsed.argument("role"), Some("server"));
         assert_eq!(parsed.driver.len(), 2);
+    }
+
+    #[test]
+    fn memory_is_left_to_a_peer_only_if_it_is_said_in_so_many_words() {
+        let error = parse("dpdk:memif0,zero-copy=yes").unwrap_err().to_string();
+        assert!(error.contains("lets the peer write into all of DPDK's memory"), "{error}");
+        assert!(error.contains("zero-copy=trust-peer"), "{error}");
+        let parsed = parse("dpdk:memif0,zero-copy=trust-peer").unwrap();
+        assert_eq!(parsed.argument("zero-copy"), Some("yes"), "as the driver calls it");
+        assert_eq!(parse("dpdk:memif0").unwrap().argument("zero-copy"), None);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::rule::{Effect, Rule, Select};
 use super::switch::Switch;
-use super::text::{ACTION_FORMS, ACTIONS, Keys, choose, effect, select};
+use super::text::{ACTIONS, Keys, choose, effect, select};
 use crate::LinkError;
 use crate::frame::FrameLink;
 use crate::port::Port;
@@ -25,11 +25,11 @@ struct Fault {
 }
 
 fn parse(text: &str) -> Result<Fault, LinkError> {
-    let forms = "skip=N every=N count=N p=CHANCE seed=N after_ms=N for_ms=N";
     understand(text).map_err(|reason| {
+        let actions = ACTIONS.join(", ");
         let reason = format!(
-            "{reason}; accepted: ACTION rx|tx [KEY=VALUE ...], where ACTION is {ACTION_FORMS}, and \
-             any of {forms} selects packets"
+            "{reason}; write fault=ACTION rx|tx [KEY=VALUE ...]; actions: {actions}; keys that \
+             select packets: skip, every, count, p, seed, after_ms, for_ms"
         );
         bad(&format!("{OPTION}={text}"), &reason, OPTIONS_HELP)
     })
@@ -120,7 +120,9 @@ mod tests {
             ("lose rx class=data", "`class` is no key of this fault"),
         ] {
             let error = check(&[text.to_owned()]).unwrap_err().to_string();
-            assert!(error.contains(part) && error.contains("accepted: ACTION rx|tx"), "{error}");
+            let (cause, rest) = error.split_once("; write ").unwrap();
+            assert!(cause.contains(part), "{error}");
+            assert!(rest.starts_with("fault=ACTION rx|tx") && rest.len() < 200, "{error}");
         }
     }
 }

@@ -1,4 +1,8 @@
 //! The rules of one direction, shared between whoever switches them and the wrapped halves.
+//!
+//! A lock guards the rules, and while any of them can act or keeps something back it is taken
+//! several times for each datagram. That is the price of a fault, and of nothing else: a link
+//! without rules is not wrapped, and one whose rules are done reads one flag.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -17,6 +17,7 @@ mod memory;
 mod steer;
 
 use std::io;
+use std::ops::RangeInclusive;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
@@ -71,6 +72,9 @@ pub struct LinkInfo {
     pub detail: String,
     /// Queues of the interface that this link serves.
     pub queues: usize,
+    /// UDP ports that [`FrameLink::steer`] may name, where somebody else decides (`millstream
+    /// grant`); an empty list stands for all of them.
+    pub udp_ports: Vec<RangeInclusive<u16>>,
     /// Frames that one call receives or transmits at most.
     pub batch_max: usize,
     /// Bytes of the longest frame that lies in one piece; a longer one comes in several.
@@ -102,6 +106,7 @@ impl LinkInfo {
             mode: Mode::Memory,
             detail: String::new(),
             queues: 1,
+            udp_ports: Vec::new(),
             batch_max: 64,
             part_bytes_max: mtu + ETHERNET_BYTES_MAX,
             receive_frames: 0,

@@ -64,6 +64,8 @@ use options::{PacketOptions, RingKind, TransmitKind};
 pub use options::OPTIONS_HELP;
 #[cfg(feature = "dpdk")]
 pub(crate) use socket::check_interface;
+#[cfg(fuzzing)]
+pub use train::exercise as exercise_train;
 
 /// Buffers that trains are taken apart into.
 const SEGMENTS: usize = 512;

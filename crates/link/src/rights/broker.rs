@@ -1,6 +1,7 @@
 //! The asking side: a broker does the privileged steps and passes descriptors.
 
 use std::io;
+use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -22,9 +23,11 @@ pub struct Broker {
 }
 
 /// What a broker has done.
+#[derive(Default)]
 struct Done {
     value: u32,
     note: String,
+    ports: Vec<RangeInclusive<u16>>,
     descriptors: Vec<OwnedFd>,
 }
 
@@ -70,8 +73,9 @@ impl Broker {
         };
         match Reply::decode(&answer.bytes) {
             Ok(Reply::Done { value, note }) => {
-                Ok(Done { value, note, descriptors: answer.descriptors })
+                Ok(Done { value, note, descriptors: answer.descriptors, ..Done::default() })
             }
+            Ok(Reply::Ports(ports)) => Ok(Done { ports, ..Done::default() }),
             Ok(Reply::Refused { errno, reason }) => {
                 let text = format!("the broker at {} says: {reason}", self.path.display());
                 let kind = io::Error::from_raw_os_error(errno).kind();
@@ -143,6 +147,10 @@ impl Rights for Broker {
 
     fn watch(&mut self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
         self.ask(&Request::Watch { queue }, &[socket]).map(drop)
+    }
+
+    fn udp_ports(&mut self) -> io::Result<Vec<RangeInclusive<u16>>> {
+        Ok(self.ask(&Request::Ports, &[])?.ports)
     }
 
     fn steer(&mut self, wanted: &Steer) -> io::Result<()> {

@@ -1,6 +1,7 @@
 //! This process does the privileged steps by itself, or as a broker for another one.
 
 use std::io;
+use std::ops::RangeInclusive;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
@@ -75,6 +76,10 @@ impl Rights for Direct {
             self.watched.push(queue);
         }
         Ok(())
+    }
+
+    fn udp_ports(&mut self) -> io::Result<Vec<RangeInclusive<u16>>> {
+        Ok(Vec::new())
     }
 
     fn steer(&mut self, wanted: &Steer) -> io::Result<()> {

@@ -31,6 +31,20 @@ pub fn room(process: i32, bytes: u64, most: u64) -> io::Result<u64> {
     Ok(most.saturating_sub(now).min(bytes))
 }
 
+/// The limit of a process, and [`put_back`] for an allowance that another one got by mistake.
+///
+/// # Errors
+/// What prlimit(2) reports.
+pub fn of(process: i32) -> io::Result<libc::rlimit> {
+    limit(Pid::from_raw(process), None).map_err(failed)
+}
+
+/// Gives a process the limit that it had.
+pub fn put_back(process: i32, before: libc::rlimit) {
+    // It may have gone, too.
+    let _ = limit(Pid::from_raw(process), Some(before));
+}
+
 /// How much this process may lock, its other links and those of its user included.
 #[must_use]
 pub fn lockable_bytes() -> u64 {

@@ -17,6 +17,7 @@ pub mod policy;
 pub mod server;
 
 use std::io;
+use std::ops::RangeInclusive;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use crate::frame::Steer;
@@ -137,6 +138,12 @@ pub trait Rights: Send {
     /// # Errors
     /// What bpf(2) reports, or the broker.
     fn watch(&mut self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()>;
+
+    /// The UDP ports that [`Rights::steer`] may name; an empty list stands for all of them.
+    ///
+    /// # Errors
+    /// What the broker says.
+    fn udp_ports(&mut self) -> io::Result<Vec<RangeInclusive<u16>>>;
 
     /// Has the program want other frames.
     ///

@@ -2,6 +2,7 @@
 
 use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
+use std::str::FromStr;
 
 use super::Family;
 use crate::frame::Steer;
@@ -17,6 +18,36 @@ pub struct Peer {
     pub groups: Vec<u32>,
 }
 
+/// A network: the addresses that share their first bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Network {
+    /// An address of it.
+    pub address: Ipv4Addr,
+    /// How many bits are shared, 0 to 32.
+    pub bits: u8,
+}
+
+impl Network {
+    /// Whether an address belongs to it.
+    #[must_use]
+    pub fn contains(&self, other: Ipv4Addr) -> bool {
+        let mask = u32::MAX.checked_shl(32 - u32::from(self.bits)).unwrap_or(0);
+        (u32::from(self.address) ^ u32::from(other)) & mask == 0
+    }
+}
+
+impl FromStr for Network {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (address, bits) = text.split_once('/').unwrap_or((text, "32"));
+        match (address.parse(), bits.parse()) {
+            (Ok(address), Ok(bits @ 0..=32)) => Ok(Self { address, bits }),
+            _ => Err(format!("{text} is no address and no network such as 10.0.0.0/24")),
+        }
+    }
+}
+
 /// What a broker grants, and to whom.
 #[derive(Debug, Clone)]
 pub struct Policy {
@@ -30,6 +61,8 @@ pub struct Policy {
     pub families: Vec<Family>,
     /// UDP ports that may be steered to a user.
     pub ports: Vec<RangeInclusive<u16>>,
+    /// Addresses that a link may serve beside those of this machine.
+    pub addresses: Vec<Network>,
     /// All frames of the interface may be taken from the kernel, and any Ethernet type.
     pub everything: bool,
     /// The number of queues may be changed.
@@ -51,6 +84,7 @@ impl Policy {
             interfaces: vec![interface.to_owned()],
             families: families.to_vec(),
             ports: vec![ORDINARY_PORTS],
+            addresses: Vec::new(),
             everything: false,
             channels: false,
             locked_bytes_max: 1 << 30,
@@ -100,7 +134,10 @@ impl Policy {
         if let Some(port) = wanted.udp_ports.iter().find(|port| !granted(port)) {
             let ranges = self.ports.iter().map(|r| format!("{}-{}", r.start(), r.end()));
             let ranges = ranges.collect::<Vec<_>>().join(", ");
-            return Err(format!("UDP port {port} is not granted, only {ranges} (--ports)"));
+            return Err(format!(
+                "UDP port {port} is not granted, only {ranges}: use one of these, or have it \
+                 granted (--ports)"
+            ));
         }
         let shared = |address: &&Ipv4Addr| {
             let limited = address.is_unspecified() || address.is_broadcast();
@@ -115,6 +152,16 @@ impl Policy {
                 "{address} is an address of this machine: its ARP and ICMP stay with the kernel"
             ));
         }
+        let foreign = |address: &&Ipv4Addr| {
+            let granted = self.addresses.iter().any(|network| network.contains(**address));
+            !self.everything && !granted && !kernel.contains(address)
+        };
+        if let Some(address) = wanted.addresses.iter().find(foreign) {
+            return Err(format!(
+                "{address} is no address of this machine, and not granted; grant it with \
+                 --addresses {address}"
+            ));
+        }
         Ok(())
     }
 }
@@ -127,6 +174,7 @@ mod tests {
         let mut policy = Policy::new("eth1", &[Family::Xdp]);
         (policy.users, policy.groups) = (vec![1000], vec![50]);
         policy.ports = vec![49153..=49400];
+        policy.addresses = vec!["10.0.0.0/30".parse().unwrap()];
         policy
     }
 
@@ -155,9 +203,45 @@ mod tests {
         let ports = |ports: &[u16]| Steer { udp_ports: ports.to_vec(), ..Steer::default() };
         assert!(steer(ports(&[49153, 49400])).is_ok());
         let error = steer(ports(&[49200, 53])).unwrap_err();
-        assert_eq!(error, "UDP port 53 is not granted, only 49153-49400 (--ports)");
+        let says = "UDP port 53 is not granted, only 49153-49400: use one of these, or have it \
+                    granted (--ports)";
+        assert_eq!(error, says);
         assert!(steer(Steer { everything: true, ..Steer::default() }).is_err());
         assert!(steer(Steer { ethertypes: vec![0x0800], ..Steer::default() }).is_err());
+    }
+
+    /// The gateway's address must not be anybody's to answer for, nor what a router forwards.
+    #[test]
+    fn only_addresses_of_the_machine_and_granted_ones_are_served() {
+        let kernel = [Ipv4Addr::new(192, 168, 0, 5), Ipv4Addr::new(192, 168, 0, 255)];
+        for own_addresses in [false, true] {
+            let steer = |address: [u8; 4]| {
+                let addresses = vec![Ipv4Addr::from(address)];
+                policy().steer(&Steer { addresses, own_addresses, ..Steer::default() }, &kernel)
+            };
+            assert_eq!(steer([10, 0, 0, 3]), Ok(()));
+            assert_eq!(steer([192, 168, 0, 5]).is_ok(), !own_addresses);
+            for foreign in [[10, 0, 0, 4], [192, 168, 0, 1]] {
+                let error = steer(foreign).unwrap_err();
+                assert!(error.contains("and not granted; grant it with --addresses"), "{error}");
+            }
+        }
+        let mut policy = policy();
+        policy.everything = true;
+        let addresses = vec![Ipv4Addr::new(10, 9, 9, 9)];
+        assert_eq!(policy.steer(&Steer { addresses, ..Steer::default() }, &kernel), Ok(()));
+    }
+
+    #[test]
+    fn a_network_is_an_address_and_its_bits() {
+        let network = |text: &str| text.parse::<Network>();
+        let contains = |text: &str, last| network(text).unwrap().contains([10, 0, 0, last].into());
+        assert!(contains("10.0.0.7", 7) && !contains("10.0.0.7", 6));
+        assert!(contains("10.0.0.4/30", 7) && !contains("10.0.0.4/30", 8));
+        assert!(contains("0.0.0.0/0", 1));
+        for bad in ["", "10.0.0.0/33", "10.0.0/8", "x", "10.0.0.0/"] {
+            assert!(network(bad).unwrap_err().contains("is no address"), "{bad}");
+        }
     }
 
     #[test]

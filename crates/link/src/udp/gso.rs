@@ -83,9 +83,39 @@ fn int(bytes: &[u8]) -> c_int {
     c_int::from_ne_bytes(bytes[..4].try_into().expect("four bytes"))
 }
 
+/// Takes any bytes for control messages: what a fuzz target does, and a test.
+#[cfg(any(test, fuzzing))]
+pub fn exercise(bytes: &[u8]) {
+    let Some((&used, bytes)) = bytes.split_first() else { return };
+    let mut control = Control::default();
+    control.0.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+    let notes = control.notes(usize::from(used));
+    assert!(notes.segment_bytes != Some(0));
+    // What lies behind the end says nothing.
+    let used = usize::from(used).min(Control::BYTES);
+    control.0[used..].fill(0);
+    assert_eq!(control.notes(used), notes);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn no_bytes_do_any_harm(
+            used in 0..=80u8,
+            length in 0..40u8,
+            kind in prop_oneof![Just((libc::SOL_UDP, libc::UDP_GRO)), any::<(i32, i32)>()],
+            rest in proptest::collection::vec(any::<u8>(), 0..60),
+        ) {
+            let (level, kind) = kind;
+            let length = usize::from(length).to_ne_bytes();
+            let head = [&[used][..], &length, &level.to_ne_bytes(), &kind.to_ne_bytes()].concat();
+            exercise(&[head, rest].concat());
+        }
+    }
 
     fn push(control: &mut Control, at: usize, level: c_int, kind: c_int, value: c_int) -> usize {
         let length = HEADER_BYTES + 4;

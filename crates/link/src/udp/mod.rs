@@ -1,8 +1,9 @@
 //! Kernel UDP sockets: `recvmmsg` and `sendmmsg` in batches, GRO and GSO where the kernel has them.
 //!
 //! Sources: recvmmsg(2), udp(7), socket(7), and the kernel's `Documentation/networking/` on
-//! segmentation offloads. Datagrams leave unfragmented (`IP_PMTUDISC_DO`): one that does not fit
-//! the path gives `EMSGSIZE`, which is what MTU probing needs.
+//! segmentation offloads. Datagrams leave unfragmented (`IP_PMTUDISC_PROBE`): one that does not fit
+//! the interface gives `EMSGSIZE`. Whether it fits the path is found out by an echo, and not by
+//! ICMP messages, which anybody can forge (RFC 5927).
 
 mod gso;
 mod holder;
@@ -24,6 +25,8 @@ use crate::port::{Capabilities, Port, PortOptions};
 use crate::{LinkError, Spec};
 use options::UdpOptions;
 
+#[cfg(fuzzing)]
+pub use gso::exercise as exercise_notes;
 pub use options::OPTIONS_HELP;
 
 /// Largest UDP payload over IPv4, bytes (65 535 less the IPv4 and UDP headers, RFC 768 and 791).

@@ -106,7 +106,7 @@ mod tests {
             let error = parse(text).unwrap_err().to_string();
             assert!(error.contains(reason), "{error}");
             let unknown = reason.contains("is not known");
-            assert_eq!(error.contains("gro=on|off"), unknown, "{error}");
+            assert_eq!(error.contains("this link: gro, gso"), unknown, "{error}");
         }
     }
 }

@@ -34,6 +34,8 @@ pub(super) struct UdpRx {
     /// The next message to split, and how far into it.
     cursor: (usize, usize),
     drops: u64,
+    /// Datagrams longer than the port takes.
+    too_long: u64,
     /// The kernel has been asked for its counter since the last datagram came. An empty queue does
     /// not overflow, so there is nothing new to learn.
     drops_asked: bool,
@@ -53,6 +55,7 @@ impl UdpRx {
             filled: 0,
             cursor: (0, 0),
             drops: 0,
+            too_long: 0,
             drops_asked: false,
             wait_first: false,
             spin,
@@ -73,8 +76,12 @@ impl UdpRx {
                 self.note_drops(drops);
             }
             let step = notes.segment_bytes.unwrap_or(total).min(total - offset);
-            let length = step.min(datagram_bytes_max) as u32;
-            self.lent.push(Place { slot: slot as u32, offset: offset as u32, length });
+            if step > datagram_bytes_max || self.slots.is_cut(slot) {
+                self.too_long += 1;
+            } else {
+                let (slot, offset, length) = (slot as u32, offset as u32, step as u32);
+                self.lent.push(Place { slot, offset, length });
+            }
             offset += step;
             if offset >= total {
                 (slot, offset) = (slot + 1, 0);
@@ -101,7 +108,7 @@ impl UdpRx {
         }
     }
 
-    /// Receives what is waiting; zero when nothing is.
+    /// Receives what is waiting; zero when nothing is, or nothing that the port takes.
     fn poll_socket(&mut self) -> io::Result<usize> {
         loop {
             match self.slots.receive(self.socket.as_fd()) {
@@ -168,7 +175,9 @@ impl PortRx for UdpRx {
         self.lent.clear();
         if self.cursor.0 < self.filled {
             self.split();
-            return Ok(self.lent.len());
+            if !self.lent.is_empty() {
+                return Ok(self.lent.len());
+            }
         }
         if self.spin && !timeout.is_zero() {
             return self.spin(timeout);
@@ -190,6 +199,10 @@ impl PortRx for UdpRx {
                 self.wait_first = self.filled < self.slots.count();
                 return Ok(count);
             }
+            // What came was too long, and more of it may go on coming.
+            if deadline.is_some_and(|at| Instant::now() >= at) {
+                break;
+            }
         }
         self.ask_for_drops();
         Ok(0)
@@ -204,6 +217,6 @@ impl PortRx for UdpRx {
     }
 
     fn queue_drops(&self) -> u64 {
-        self.drops
+        self.drops + self.too_long
     }
 }

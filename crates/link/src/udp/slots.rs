@@ -126,6 +126,11 @@ impl Slots {
         (self.heads[index].msg_len as usize).min(self.slot_bytes)
     }
 
+    /// Whether the message in slot `index` was longer than the slot.
+    pub fn is_cut(&self, index: usize) -> bool {
+        self.heads[index].msg_hdr.msg_flags & libc::MSG_TRUNC != 0
+    }
+
     /// What the kernel noted beside slot `index`.
     pub fn notes(&self, index: usize) -> Notes {
         self.controls[index].notes(self.heads[index].msg_hdr.msg_controllen)

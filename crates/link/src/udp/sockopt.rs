@@ -22,9 +22,10 @@ fn set(fd: BorrowedFd<'_>, level: c_int, name: c_int, value: c_int) -> io::Resul
     if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// One datagram is one IP packet, or an error.
+/// One datagram is one IP packet, and one that is longer than the interface's MTU is an error. What
+/// ICMP says of links behind it, which anybody can forge (RFC 5927), does not make it one.
 pub(super) fn forbid_fragments(socket: &Socket) -> io::Result<()> {
-    set(socket.as_fd(), libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO)
+    set(socket.as_fd(), libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE)
 }
 
 /// Every received message carries the socket's drop counter once it is not zero.

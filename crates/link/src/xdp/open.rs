@@ -81,6 +81,7 @@ impl Opening {
         let counted = Mapping::new(counters, 0, bpf::counters_bytes(cpus), ProtFlags::READ);
         let counted = counted.map_err(|e| self.failed("map the program's counters", e))?;
         let mut info = self.info(&plan, mode, numbers.len());
+        info.udp_ports = self.rights.udp_ports().map_err(|e| self.failed("ask for ports", e))?;
         // Of drivers with zero-copy only some do it, and nobody does it for the others.
         info.completes_checksums = pool.allows_metadata() && mode != Mode::ZeroCopy;
         Ok(XdpLink {

@@ -37,7 +37,8 @@ pub struct Mapping {
     bytes: usize,
 }
 
-// SAFETY: a range of addresses; it is the users of it who must agree.
+// SAFETY: a range of addresses, which any thread may unmap. It is read and written through the
+// rings and the counters that own one, each of which one thread uses at a time.
 unsafe impl Send for Mapping {}
 
 impl Mapping {
@@ -133,10 +134,15 @@ impl<T: Copy> OutRing<T> {
         self.cursor.room(want)
     }
 
-    /// Writes the entry `ahead` of the first free one, which must be within the room.
+    /// Writes the entry `ahead` of the first free one.
+    ///
+    /// # Panics
+    /// If it is not within the [room](Self::room) that was last reported.
     #[inline]
     pub fn put(&mut self, ahead: u32, item: T) {
-        // SAFETY: the cursor's index lies in the ring, and free entries are ours to write.
+        assert!(ahead < self.cursor.room(0), "entry {ahead} is not free");
+        // SAFETY: the cursor's index lies in the ring, and the entries of its room are ours to
+        // write until they are handed over.
         unsafe { self.items.add(self.cursor.index(ahead)).write(item) };
     }
 
@@ -198,10 +204,15 @@ impl<T: Copy> InRing<T> {
         self.cursor.available(want)
     }
 
-    /// The entry `ahead` of the first one, which must be among those available.
+    /// The entry `ahead` of the first one.
+    ///
+    /// # Panics
+    /// If it is not among those that were last reported [available](Self::available).
     #[inline]
-    pub fn get(&self, ahead: u32) -> T {
-        // SAFETY: the cursor's index lies in the ring, and available entries are ours to read.
+    pub fn get(&mut self, ahead: u32) -> T {
+        assert!(ahead < self.cursor.available(0), "entry {ahead} is not there");
+        // SAFETY: the cursor's index lies in the ring, and the entries that are available are ours
+        // to read until they are given back.
         unsafe { self.items.add(self.cursor.index(ahead)).read() }
     }
 
@@ -219,5 +230,49 @@ impl<T: Copy> InRing<T> {
     /// Entries of the ring.
     pub fn entries(&self) -> u32 {
         self.cursor.entries()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::{AsFd, OwnedFd};
+
+    /// A file that looks like a ring of four entries, of which `filled` wait.
+    fn ring(filled: u32) -> (OwnedFd, Place) {
+        let file = rustix::fs::memfd_create("ring", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+        rustix::fs::ftruncate(&file, 4096).unwrap();
+        rustix::io::pwrite(&file, &filled.to_ne_bytes(), 0).unwrap();
+        let offsets = XdpRingOffset { producer: 0, consumer: 32, desc: 128, flags: Some(64) };
+        (file, Place { page_offset: 0, offsets, entries: 4 })
+    }
+
+    #[test]
+    fn free_entries_alone_are_written() {
+        let (file, place) = ring(0);
+        let mut out = OutRing::<u64>::map(file.as_fd(), place).unwrap();
+        let not_asked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| out.put(0, 1)));
+        assert!(not_asked.is_err(), "nobody has looked how many are free");
+        assert_eq!(out.room(4), 4);
+        (0..4).for_each(|ahead| out.put(ahead, 7));
+        let beyond = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| out.put(4, 1)));
+        assert!(beyond.is_err(), "it is the first one's place");
+        out.advance(3);
+        out.put(0, 7);
+        let handed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| out.put(1, 1)));
+        assert!(handed.is_err(), "the kernel has it");
+    }
+
+    #[test]
+    fn entries_that_are_there_alone_are_read() {
+        let (file, place) = ring(2);
+        let mut into = InRing::<u64>::map(file.as_fd(), place).unwrap();
+        assert_eq!(into.available(1), 2);
+        assert_eq!([0, 1].map(|ahead| into.get(ahead)), [0, 0]);
+        let beyond = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| into.get(2)));
+        assert!(beyond.is_err(), "the kernel may be writing it");
+        into.advance(2);
+        let given = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| into.get(0)));
+        assert!(given.is_err(), "the kernel has it back");
     }
 }

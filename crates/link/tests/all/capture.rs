@@ -207,7 +207,7 @@ fn a_full_disk_is_an_error_at_once_or_a_count_and_a_sentence() {
     // Later on: the file may have no more than a few bytes.
     let file = Temporary::new("full");
     let child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "--ignored", "--nocapture", "child_whose_disk_is_full"])
+        .args(["--exact", "--ignored", "--nocapture", "capture::child_whose_disk_is_full"])
         .env(FULL, file.text())
         .output()
         .unwrap();

@@ -6,6 +6,7 @@
 
 mod leavers;
 mod manners;
+mod parts;
 mod role;
 mod start;
 

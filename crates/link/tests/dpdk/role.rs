@@ -20,6 +20,7 @@ fn play() {
     let argument = std::env::var(ARGUMENT).unwrap_or_default();
     match name.as_str() {
         "manners" => crate::manners::play(),
+        "parts" => crate::parts::play(&argument),
         "refused" => crate::start::play_refused(),
         "open" => drop(open(&argument).unwrap_or_else(|error| panic!("{error}"))),
         "chatter" => chatter(&argument),

@@ -1,16 +1,15 @@
 //! Received frames: to the stack, to the ports, or back.
 
 use std::io;
+use std::sync::Arc;
 
-use millstream_link::frame::{Frame, FrameLink};
+use millstream_link::frame::{Frame, FrameLink, FrameMemory};
 
 use crate::port::{Arrival, Lane, bump};
 use crate::stack::{Datagram, Inbound, Received, Stack};
 
+use super::pieces::{PARTS_MAX, Pieces};
 use super::send::Sending;
-
-/// Parts that one frame is looked at in; a longer run is dropped. 64 KiB in parts of 2 KiB.
-const PARTS_MAX: usize = 34;
 
 /// The stack, and the ports registered with it.
 pub(super) struct Served {
@@ -106,6 +105,8 @@ impl Served {
 
 /// The way in.
 pub(super) struct Receiving {
+    /// The link's, which is borrowed otherwise while a frame is looked at.
+    memory: Arc<FrameMemory>,
     received: Vec<Frame>,
     /// The parts of one frame.
     whole: Vec<Frame>,
@@ -114,9 +115,10 @@ pub(super) struct Receiving {
 }
 
 impl Receiving {
-    /// For batches of so many frames.
-    pub fn new(batch: usize) -> Self {
+    /// For batches of so many frames in `memory`.
+    pub fn new(memory: Arc<FrameMemory>, batch: usize) -> Self {
         Self {
+            memory,
             received: Vec::with_capacity(batch),
             whole: Vec::with_capacity(batch),
             // What one port gives back on top of almost a batch, or a batch that nobody wants.
@@ -166,14 +168,14 @@ impl Receiving {
         sending: &mut Sending,
         now_ns: u64,
     ) {
-        let memory = std::sync::Arc::clone(link.memory());
+        if self.whole.len() > PARTS_MAX {
+            served.stack.note_too_many_parts();
+            return self.back.append(&mut self.whole);
+        }
         let first = &self.whole[0];
         let (vlan, checksum_trusted) = (first.vlan(), first.checksum_trusted());
-        let mut pieces: [&[u8]; PARTS_MAX] = [&[]; PARTS_MAX];
-        for (piece, frame) in pieces.iter_mut().zip(&self.whole) {
-            *piece = memory.bytes(frame);
-        }
-        let parts = &pieces[..self.whole.len().min(PARTS_MAX)];
+        let pieces = Pieces::of(&self.memory, &self.whole);
+        let parts = pieces.as_slice();
         let frame = Received { parts, vlan, checksum_trusted };
         match served.stack.receive(frame, now_ns) {
             Inbound::Udp(datagram) => {

@@ -5,12 +5,13 @@
 
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
 use millstream_link::LinkError;
 use millstream_link::frame::{ETHERNET_BYTES_MAX, FrameLink, Steer};
 
 use crate::port::{Departure, Lane};
-use crate::stack::{Due, Event, Stack};
+use crate::stack::{Due, Stack};
 
 use super::deliver::{Receiving, Served};
 use super::neighbours::Neighbours;
@@ -72,7 +73,7 @@ impl Host {
         let scratch_bytes = if parts_max > 1 { info.mtu + ETHERNET_BYTES_MAX } else { 0 };
         Self {
             served: Served::new(stack),
-            receiving: Receiving::new(batch),
+            receiving: Receiving::new(Arc::clone(link.memory()), batch),
             sending: Sending::new(batch, scratch_bytes),
             health: Health::Up,
             neighbours,
@@ -118,11 +119,6 @@ impl Host {
     }
 
     fn send(&mut self, now_ns: u64) -> io::Result<usize> {
-        while let Some(event) = self.served.stack.event() {
-            if let Event::TooLong { from, .. } = event {
-                self.served.fail_send(from, libc::EMSGSIZE);
-            }
-        }
         while let Some((neighbour, mac)) = self.neighbours.as_mut().and_then(Neighbours::answer) {
             match mac {
                 Some(mac) => self.served.stack.learn(neighbour, mac, now_ns),

@@ -1,7 +1,8 @@
 //! Shared addresses: what the kernel's interface has, and ports reserved with the kernel.
 
 use std::io;
-use std::net::{SocketAddrV4, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::ops::RangeInclusive;
 use std::os::fd::AsRawFd;
 
 use millstream_link::LinkError;
@@ -64,21 +65,75 @@ pub(super) struct Reservation {
 impl Reservation {
     /// Reserves a port; 0 takes a free one.
     pub fn new(address: SocketAddrV4) -> Result<Self, LinkError> {
+        Self::take(address)?.map_err(|source| bind_error(address, source))
+    }
+
+    /// Reserves a free one of the ports in `granted`, an empty list of which stands for all of
+    /// them; `seed` says where the search begins.
+    pub fn any_of(
+        address: Ipv4Addr,
+        granted: &[RangeInclusive<u16>],
+        seed: u64,
+    ) -> Result<Self, LinkError> {
+        let free = Self::new(SocketAddrV4::new(address, 0))?;
+        if is_granted(granted, free.address.port()) {
+            return Ok(free);
+        }
+        for port in ports_from(granted, seed) {
+            match Self::take(SocketAddrV4::new(address, port))? {
+                // It is in use, or root's.
+                Err(error) if is_taken(&error) => {}
+                taken => return taken.map_err(|e| bind_error(SocketAddrV4::new(address, port), e)),
+            }
+        }
+        let ranges: Vec<_> =
+            granted.iter().map(|range| format!("{}-{}", range.start(), range.end())).collect();
+        Err(LinkError::Bind {
+            address: SocketAddrV4::new(address, 0),
+            source: io::Error::from_raw_os_error(libc::EADDRINUSE),
+            hint: format!(
+                "every UDP port that the broker grants ({}) is in use: close some, or have more \
+                 granted (--ports)",
+                ranges.join(", ")
+            ),
+        })
+    }
+
+    /// Reserves a port; the inner error is bind(2)'s.
+    fn take(address: SocketAddrV4) -> Result<io::Result<Self>, LinkError> {
         // Bound with the filter in place: nothing is ever queued.
         let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::DGRAM, None)
             .map_err(|source| LinkError::Setup { what: "socket", source })?;
         drop_everything(&socket)
             .map_err(|source| LinkError::Setup { what: "SO_ATTACH_FILTER", source })?;
-        socket.bind(&address.into()).map_err(|source| bind_error(address, source))?;
+        if let Err(error) = socket.bind(&address.into()) {
+            return Ok(Err(error));
+        }
         let socket: UdpSocket = socket.into();
         match socket.local_addr() {
-            Ok(std::net::SocketAddr::V4(address)) => Ok(Self { _socket: socket, address }),
+            Ok(std::net::SocketAddr::V4(address)) => Ok(Ok(Self { _socket: socket, address })),
             Ok(_) | Err(_) => Err(LinkError::Setup {
                 what: "getsockname",
                 source: io::ErrorKind::AddrNotAvailable.into(),
             }),
         }
     }
+}
+
+fn is_taken(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied)
+}
+
+/// Whether a port is in one of the ranges, or there are none, so that all are granted.
+pub(super) fn is_granted(ranges: &[RangeInclusive<u16>], port: u16) -> bool {
+    ranges.is_empty() || ranges.iter().any(|range| range.contains(&port))
+}
+
+/// Every port of the ranges but 0, once round, from the one that `seed` says.
+fn ports_from(ranges: &[RangeInclusive<u16>], seed: u64) -> impl Iterator<Item = u16> {
+    let all = || ranges.iter().cloned().flatten().filter(|port| *port != 0);
+    let first = (seed % all().count().max(1) as u64) as usize;
+    all().skip(first).chain(all().take(first))
 }
 
 /// A classic BPF program of one instruction: keep 0 bytes (socket(7), SO_ATTACH_FILTER).
@@ -101,8 +156,30 @@ fn drop_everything(socket: &impl AsRawFd) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::Ipv4Addr;
     use std::time::Duration;
+
+    /// What a broker grants: the kernel's choice is almost never among it.
+    #[test]
+    fn a_free_port_is_one_of_those_that_are_granted() {
+        let ours = Ipv4Addr::new(127, 77, 1, 1);
+        let granted = [49_160..=49_162, 49_170..=49_170];
+        let mut held: Vec<Reservation> = Vec::new();
+        for seed in 0..4 {
+            held.push(Reservation::any_of(ours, &granted, seed * 77).unwrap());
+        }
+        let mut ports: Vec<_> = held.iter().map(|one| one.address.port()).collect();
+        ports.sort_unstable();
+        assert_eq!(ports, [49_160, 49_161, 49_162, 49_170]);
+        let error = Reservation::any_of(ours, &granted, 5).unwrap_err().to_string();
+        assert!(error.contains("(49160-49162, 49170-49170) is in use"), "{error}");
+        assert!(error.contains("have more granted (--ports)"), "{error}");
+        held.remove(1);
+        assert!(Reservation::any_of(ours, &granted, 5).is_ok());
+        // With no word about ports, and where all are granted, the kernel chooses.
+        for granted in [&[][..], &[0..=u16::MAX]] {
+            assert_ne!(Reservation::any_of(ours, granted, 0).unwrap().address.port(), 0);
+        }
+    }
 
     #[test]
     fn a_reserved_port_is_taken_and_keeps_quiet() {

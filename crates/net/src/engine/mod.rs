@@ -8,7 +8,8 @@
 //!
 //! The first port opened on an interface opens the link, and starts its I/O thread or joins the
 //! one it names; the last one closed puts everything back. The link moves into its thread, so
-//! that nobody else can touch it; the registry sees to it that nobody opens it twice.
+//! that nobody else can touch it; the registry sees to it that nobody opens it twice (a link has a
+//! gate, in which opening and closing take turns; other links do not wait for it).
 //!
 //! A thread without `cpu=` may run wherever the process may, however its opener is pinned. A user
 //! that spins on the same single CPU as its I/O thread takes turns with it, which costs a change
@@ -18,11 +19,14 @@
 mod advice;
 mod clock;
 mod deliver;
+mod gate;
 mod host;
 mod inline;
 mod inventory;
 mod kernel;
 mod neighbours;
+mod orders;
+mod pieces;
 mod place;
 mod registration;
 mod registry;

@@ -8,7 +8,6 @@ use crate::port::Shares;
 
 use super::clock::now_ns;
 use super::kernel::Reservation;
-use super::registry;
 use super::served::OpenLink;
 
 /// How often a port that closes looks whether it has nothing left to send.
@@ -34,7 +33,8 @@ impl Drop for Registration {
             std::thread::sleep(CLOSING_LOOK_EVERY);
         }
         // The link may close here: whoever opens it again waits for that.
-        let _guard = registry::lock();
+        let gate = Arc::clone(&link.gate);
+        let _turn = gate.turn();
         let _ = link.with(move |host| host.remove(port));
         drop(self.reservation.take());
         let mut budget = link.budget();

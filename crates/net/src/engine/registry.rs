@@ -6,14 +6,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use millstream_link::frame::{FrameLink, FrameOptions};
 use millstream_link::port::{Port, PortOptions};
-use millstream_link::{LinkError, open_frames};
+use millstream_link::{LinkError, open_frames, option_names};
 use millstream_ring::Wait;
 
 use crate::options::{Asked, Contradiction, Io, OPTIONS_HELP, bad};
 
+use super::gate::Gate;
 use super::inventory::{Inventory, LinkReport, ThreadReport};
-use super::served::{Attached, Driver, OpenLink, datagram_memory};
-use super::worker::{HostId, LINKS_MAX, Worker, WorkerOptions};
+use super::orders::{Contact, HostId, NoAnswer, WorkerOptions};
+use super::served::{Attached, OpenLink, datagram_memory};
+use super::worker::{LINKS_MAX, Worker};
 
 /// Buffers to transmit from, all ports of a link together.
 pub(super) const TRANSMIT_FRAMES: usize = 2048;
@@ -25,17 +27,18 @@ struct Key {
     what: String,
 }
 
-/// What is open. Held only by whoever opens and closes; nothing here is on the way of a datagram.
+/// What this process has open.
 #[derive(Default)]
-pub(super) struct State {
-    links: Vec<(Key, Weak<OpenLink>)>,
+struct State {
+    links: Vec<(Key, Arc<Gate>)>,
     workers: Vec<Weak<Worker>>,
 }
 
 static STATE: Mutex<State> = Mutex::new(State { links: Vec::new(), workers: Vec::new() });
 
-/// Everything that opens or closes does it one after the other.
-pub(super) fn lock() -> MutexGuard<'static, State> {
+/// The lists, for a moment: nobody opens, closes or asks anything while holding them. A thread may
+/// be started meanwhile, so that no two have one name.
+fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -51,9 +54,9 @@ pub(super) fn next_id() -> HostId {
 /// [`LinkError`], which says what to do.
 pub fn open(link: &str, bind: SocketAddrV4, options: &PortOptions) -> Result<Port, LinkError> {
     let asked = Asked::parse(link)?;
-    let mut state = lock();
-    let key = key(&asked);
-    let open = match state.find(&key) {
+    let gate = state().gate(key(&asked));
+    let _turn = gate.turn();
+    let open = match usable(&gate)? {
         Some(open) => {
             if let Some(contradiction) = asked.contradiction(&open.asked) {
                 return Err(contradiction.error(open.name()));
@@ -63,8 +66,8 @@ pub fn open(link: &str, bind: SocketAddrV4, options: &PortOptions) -> Result<Por
         None => {
             let frames = frame_options(options, &asked);
             let link = open_frames(&asked.link_text(), &frames).map_err(with_our_options)?;
-            let open = state.start(link, asked.clone())?;
-            state.links.push((key, Arc::downgrade(&open)));
+            let open = start(&gate, link, asked.clone())?;
+            gate.opened(&open);
             open
         }
     };
@@ -83,33 +86,42 @@ pub fn attach(link: Box<dyn FrameLink>, options: &str) -> Result<Attached, LinkE
     if let Some((option, value)) = asked.left_over() {
         return Err(bad(format!("{option}={value}"), "is not known"));
     }
-    Ok(Attached { link: lock().start(link, asked)? })
+    Ok(Attached { link: start(&Arc::default(), link, asked)? })
+}
+
+/// The link that is open here; one that is broken for good is left to those who still have it.
+fn usable(gate: &Gate) -> Result<Option<Arc<OpenLink>>, LinkError> {
+    match gate.link() {
+        Some(open) if open.is_usable()? => Ok(Some(open)),
+        _ => Ok(None),
+    }
+}
+
+fn start(
+    gate: &Arc<Gate>,
+    link: Box<dyn FrameLink>,
+    asked: Asked,
+) -> Result<Arc<OpenLink>, LinkError> {
+    let interface = link.info().interface.clone();
+    let default = interface.unwrap_or_else(|| link.info().name.to_owned());
+    let wanted = asked.clone();
+    OpenLink::start(gate, link, asked, || match wanted.io.unwrap_or_default() {
+        Io::Inline => Ok(None),
+        Io::Thread => state().worker(&wanted, default).map(Some),
+    })
 }
 
 impl State {
-    /// The open link of this key; one that is broken for good is left to those who still have it.
-    fn find(&mut self, key: &Key) -> Option<Arc<OpenLink>> {
-        self.links.retain(|(_, link)| link.strong_count() > 0);
-        let found = self.links.iter().position(|(other, _)| other == key)?;
-        let open = self.links[found].1.upgrade().filter(|open| open.is_usable());
-        if open.is_none() {
-            self.links.remove(found);
+    /// Where a link is opened and closed.
+    fn gate(&mut self, key: Key) -> Arc<Gate> {
+        // Whoever takes a turn there holds it.
+        self.links.retain(|(_, gate)| Arc::strong_count(gate) > 1 || !gate.is_empty());
+        if let Some((_, gate)) = self.links.iter().find(|(other, _)| *other == key) {
+            return Arc::clone(gate);
         }
-        open
-    }
-
-    fn start(
-        &mut self,
-        link: Box<dyn FrameLink>,
-        asked: Asked,
-    ) -> Result<Arc<OpenLink>, LinkError> {
-        let interface = link.info().interface.clone();
-        let default = interface.unwrap_or_else(|| link.info().name.to_owned());
-        let wanted = asked.clone();
-        OpenLink::start(link, asked, || match wanted.io.unwrap_or_default() {
-            Io::Inline => Ok(None),
-            Io::Thread => self.worker(&wanted, default).map(Some),
-        })
+        let gate = Arc::default();
+        self.links.push((key, Arc::clone(&gate)));
+        gate
     }
 
     /// The I/O thread that was asked for, running.
@@ -117,7 +129,7 @@ impl State {
         self.workers.retain(|worker| worker.strong_count() > 0);
         if let Some(name) = &asked.thread {
             let workers = self.workers.iter().filter_map(Weak::upgrade);
-            if let Some(worker) = workers.into_iter().find(|w| w.options.name == *name) {
+            if let Some(worker) = workers.into_iter().find(|w| w.contact.options.name == *name) {
                 return join(worker, asked);
             }
         }
@@ -135,7 +147,7 @@ impl State {
 
 /// A thread that runs already takes a further link, if it is what was asked for.
 fn join(worker: Arc<Worker>, asked: &Asked) -> Result<Arc<Worker>, LinkError> {
-    let WorkerOptions { name, cpu, priority, wait } = &worker.options;
+    let WorkerOptions { name, cpu, priority, wait } = &worker.contact.options;
     let contradiction = Contradiction::between("cpu", asked.cpu, *cpu)
         .or_else(|| Contradiction::between("priority", asked.priority, *priority))
         .or_else(|| {
@@ -155,35 +167,37 @@ fn join(worker: Arc<Worker>, asked: &Asked) -> Result<Arc<Worker>, LinkError> {
 
 /// Takes stock of everything.
 pub(super) fn inventory() -> Inventory {
-    let state = lock();
-    let workers: Vec<_> = state.workers.iter().filter_map(Weak::upgrade).collect();
-    let links: Vec<_> = state.links.iter().filter_map(|(_, link)| link.upgrade()).collect();
-    let threads = workers.iter().map(|worker| thread_report(worker)).collect();
-    let inline = links.iter().filter_map(|link| match &link.driver {
-        Driver::Inline(inline) => inline.host().as_mut().map(LinkReport::of),
-        Driver::Thread(_) => None,
-    });
-    let inventory = Inventory { threads, inline: inline.collect() };
-    // If one of these is the last holder by now, it closes here, while nobody opens.
-    drop((workers, links));
-    drop(state);
-    inventory
+    let (contacts, gates) = {
+        let state = state();
+        let workers = state.workers.iter().filter_map(Weak::upgrade);
+        let contacts: Vec<Contact> = workers.map(|worker| worker.contact.clone()).collect();
+        let gates: Vec<_> = state.links.iter().map(|(_, gate)| Arc::clone(gate)).collect();
+        (contacts, gates)
+    };
+    let threads = contacts.iter().map(thread_report).collect();
+    let inline = gates.iter().filter_map(|gate| gate.inline());
+    let inline = inline.filter_map(|inline| inline.host().as_mut().map(LinkReport::of));
+    Inventory { threads, inline: inline.collect() }
 }
 
-fn thread_report(worker: &Worker) -> ThreadReport {
-    let WorkerOptions { name, cpu, wait, .. } = &worker.options;
-    let report = worker.report();
-    let dead = report.is_err();
+fn thread_report(thread: &Contact) -> ThreadReport {
+    let WorkerOptions { name, cpu, wait, .. } = &thread.options;
+    let report = thread.report();
+    let dead = matches!(report, Err(NoAnswer::Gone));
+    let mut notes = thread.shared.notes();
+    if matches!(report, Err(NoAnswer::Silent)) {
+        notes.push("it does not answer: a call into its driver does not return".to_owned());
+    }
     let (links, probe) = report.unwrap_or_default();
-    let priority = worker.shared.priority.load(Ordering::Relaxed);
+    let priority = thread.shared.priority.load(Ordering::Relaxed);
     ThreadReport {
         name: format!("ms-io-{name}"),
-        tid: worker.shared.tid.load(Ordering::Relaxed),
+        tid: thread.shared.tid.load(Ordering::Relaxed),
         cpu: *cpu,
         priority: u8::try_from(priority).ok().filter(|priority| *priority > 0),
         wait: wait.name(),
-        waits: worker.shared.waits.report(),
-        notes: worker.shared.notes.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        waits: thread.shared.waits.report(),
+        notes,
         dead,
         links,
         probe,
@@ -207,7 +221,8 @@ fn frame_options(options: &PortOptions, asked: &Asked) -> FrameOptions {
 fn with_our_options(error: LinkError) -> LinkError {
     match error {
         LinkError::BadOption { option, reason, help } if reason == "is not known" => {
-            let reason = format!("{reason}; options of every frame link: {OPTIONS_HELP}");
+            let ours = option_names(OPTIONS_HELP);
+            let reason = format!("{reason}; options of every frame link: {ours}");
             LinkError::BadOption { option, reason, help }
         }
         error => error,

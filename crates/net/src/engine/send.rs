@@ -10,6 +10,7 @@ use crate::port::{Departure, bump};
 use crate::stack::{Datagram, EmitError, Message, Stack, Unreachable};
 
 use super::deliver::Served;
+use super::pieces::{PARTS_MAX, Pieces};
 
 /// Datagrams that wait for the Ethernet address of their next hop, all ports together; the kernel
 /// holds about as many for each neighbour.
@@ -27,9 +28,6 @@ const FRAME_BYTES_MIN: usize = 60;
 
 /// Where the checksum is in the UDP header (RFC 768).
 const UDP_CHECKSUM_AT: u8 = 6;
-
-/// Parts of the longest datagram: 64 KiB in parts of 2 KiB.
-const PARTS_MAX: usize = 34;
 
 /// A datagram whose next hop is being asked for.
 struct Waiting {
@@ -169,12 +167,9 @@ impl Sending {
         now_ns: u64,
     ) -> Result<(), EmitError> {
         let memory = link.memory();
-        let mut rest: [&[u8]; PARTS_MAX] = [&[]; PARTS_MAX];
         let Some((first, others)) = self.whole.split_first_mut() else { return Ok(()) };
-        for (piece, frame) in rest.iter_mut().zip(&*others) {
-            *piece = memory.bytes(frame);
-        }
-        let rest = &rest[..others.len().min(PARTS_MAX)];
+        let pieces = Pieces::of(memory, others);
+        let rest = pieces.as_slice();
         let written = served.stack.emit(from, to, memory.bytes_mut(first), rest, now_ns);
         match &written {
             Ok(()) => {

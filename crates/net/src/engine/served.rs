@@ -18,13 +18,16 @@ use crate::stack::{ChecksumPolicy, Claim, Stack, StackConfig, Subnet};
 
 use super::advice;
 use super::clock::now_ns;
+use super::gate::Gate;
 use super::host::Host;
 use super::inline::{Inline, InlineDrive};
-use super::kernel::{KernelInterface, Reservation};
+use super::kernel::{KernelInterface, Reservation, is_granted};
 use super::neighbours::Neighbours;
+use super::orders::{HostId, NoAnswer};
+use super::pieces::PARTS_MAX;
 use super::registration::Registration;
 use super::registry;
-use super::worker::{Gone, HostId, ThreadDrive, Worker};
+use super::worker::{ThreadDrive, Worker};
 
 /// Datagrams that one receive lends at most.
 const BATCH: usize = 64;
@@ -48,6 +51,8 @@ pub(super) struct Budget {
 
 /// A link that is open. Its last holder closes it.
 pub(super) struct OpenLink {
+    /// Its turn is taken by whoever opens or closes ports on it.
+    pub gate: Arc<Gate>,
     pub asked: Asked,
     pub info: LinkInfo,
     memory: Arc<FrameMemory>,
@@ -61,6 +66,7 @@ pub(super) struct OpenLink {
 impl OpenLink {
     /// Puts a stack on `link` and has it driven as `asked`.
     pub fn start(
+        gate: &Arc<Gate>,
         link: Box<dyn FrameLink>,
         asked: Asked,
         driver: impl FnOnce() -> Result<Option<Arc<Worker>>, LinkError>,
@@ -76,9 +82,12 @@ impl OpenLink {
             part_bytes_max: info.part_bytes_max,
             payload_bytes_max: stack.payload_len_max(),
         };
+        if shape.parts_max() > PARTS_MAX {
+            return Err(too_many_parts(&info, &shape));
+        }
         let worker = driver()?;
         let bell = match &worker {
-            Some(worker) => Arc::clone(&worker.shared.bell),
+            Some(worker) => Arc::clone(&worker.contact.shared.bell),
             None => Arc::new(Doorbell::new().map_err(|error| setup("eventfd", error))?),
         };
         let neighbours = match kernel {
@@ -98,7 +107,7 @@ impl OpenLink {
         let budget = Budget { receive, transmit: 0, ports: BTreeSet::new() };
         let driver = match worker {
             Some(worker) => {
-                worker.adopt(id, host).map_err(gone)?;
+                worker.contact.adopt(id, host)?;
                 Driver::Thread(worker)
             }
             None => {
@@ -107,7 +116,8 @@ impl OpenLink {
             }
         };
         let budget = Mutex::new(Budget { transmit: registry::TRANSMIT_FRAMES * 3 / 4, ..budget });
-        let open = Self { asked, info, memory, addresses, shape, id, driver, budget };
+        let gate = Arc::clone(gate);
+        let open = Self { gate, asked, info, memory, addresses, shape, id, driver, budget };
         open.settle()?;
         Ok(Arc::new(open))
     }
@@ -121,16 +131,23 @@ impl OpenLink {
     pub(super) fn with<T: Send + 'static>(
         &self,
         job: impl FnOnce(&mut Host) -> T + Send + 'static,
-    ) -> Result<T, Gone> {
+    ) -> Result<T, NoAnswer> {
         match &self.driver {
-            Driver::Thread(worker) => worker.with(self.id, job),
-            Driver::Inline(inline) => inline.host().as_mut().map(job).ok_or(Gone),
+            Driver::Thread(worker) => worker.contact.with(self.id, job),
+            Driver::Inline(inline) => inline.host().as_mut().map(job).ok_or(NoAnswer::Gone),
         }
     }
 
     /// Whether it still works, as far as is known.
-    pub fn is_usable(&self) -> bool {
-        self.with(|host| !host.is_dead()).unwrap_or(false)
+    ///
+    /// # Errors
+    /// [`LinkError`] if its thread does not answer.
+    pub fn is_usable(&self) -> Result<bool, LinkError> {
+        match self.with(|host| !host.is_dead()) {
+            Ok(usable) => Ok(usable),
+            Err(NoAnswer::Gone) => Ok(false),
+            Err(silent) => Err(silent.into()),
+        }
     }
 
     /// Waits until own addresses are claimed: nobody else may have them.
@@ -145,7 +162,7 @@ impl OpenLink {
                 }
                 (host.is_settled(), ours.into_iter().find(|own| !host.stack().is_ours(*own)))
             });
-            match state.map_err(gone)? {
+            match state? {
                 (true, None) => return Ok(()),
                 (true, Some(address)) => {
                     let reason = "is in use by another station on this network: choose another";
@@ -173,7 +190,11 @@ impl OpenLink {
         let (lane, ends) = Lane::new(local, shares, &self.memory);
         match self.with(move |host| host.add(lane)) {
             Ok(added) => added?,
-            Err(Gone) => return Err(gone(Gone)),
+            Err(why) => {
+                // Should it be added late, it goes again.
+                let _ = self.with(move |host| host.remove(local.port()));
+                return Err(why.into());
+            }
         }
         {
             let mut budget = self.budget();
@@ -203,7 +224,7 @@ impl OpenLink {
     fn drive(&self, wait: Wait, ends: &Ends) -> Arc<dyn Drive> {
         match &self.driver {
             Driver::Thread(worker) => {
-                Arc::new(ThreadDrive { shared: Arc::clone(&worker.shared), wait })
+                Arc::new(ThreadDrive { shared: Arc::clone(&worker.contact.shared), wait })
             }
             Driver::Inline(inline) => {
                 let state = Arc::clone(&ends.rx.state);
@@ -221,7 +242,11 @@ impl OpenLink {
         };
         let bind = SocketAddrV4::new(address, bind.port());
         if self.asked.address.is_none() {
-            let reservation = Reservation::new(bind)?;
+            let granted = &self.info.udp_ports;
+            let reservation = match bind.port() {
+                0 => Reservation::any_of(address, granted, now_ns() / 1000)?,
+                _ => Reservation::new(bind)?,
+            };
             let local = reservation.address;
             if self.budget().ports.contains(&local.port()) {
                 return Err(bind_error(local, io::Error::from_raw_os_error(libc::EADDRINUSE)));
@@ -231,15 +256,20 @@ impl OpenLink {
         let budget = self.budget();
         // The dynamic ports of RFC 6335, 6.
         let port = match bind.port() {
-            0 => (49152..=65535).find(|port| !budget.ports.contains(port)).unwrap_or(0),
+            0 => {
+                let granted = |port: &u16| is_granted(&self.info.udp_ports, *port);
+                let mut free = (49152..=65535).chain(1024..49152).filter(granted);
+                free.find(|port| !budget.ports.contains(port)).unwrap_or(0)
+            }
             port => port,
         };
         if port == 0 || budget.ports.contains(&port) {
+            let which = if port == 0 { "every port that it may have" } else { "the port" };
             return Err(LinkError::Bind {
                 address: SocketAddrV4::new(address, port),
                 source: io::Error::from_raw_os_error(libc::EADDRINUSE),
                 hint: format!(
-                    "the port is in use on {} by this process: close it, or choose another",
+                    "{which} is in use on {} by this process: close one, or choose another",
                     self.name()
                 ),
             });
@@ -286,7 +316,7 @@ impl Drop for OpenLink {
         match &self.driver {
             // A thread that is gone took the link with it.
             Driver::Thread(worker) => {
-                let _ = worker.release(self.id);
+                let _ = worker.contact.release(self.id);
             }
             Driver::Inline(inline) => inline.close(),
         }
@@ -305,7 +335,7 @@ impl Attached {
     /// [`LinkError`], which says what to do.
     pub fn open(&self, bind: SocketAddrV4, options: &PortOptions) -> Result<Port, LinkError> {
         // One after the other, as everything that opens.
-        let _guard = registry::lock();
+        let _turn = self.link.gate.turn();
         self.link.port(bind, options, &self.link.asked)
     }
 }
@@ -368,11 +398,17 @@ pub(super) fn datagram_memory(options: &PortOptions, mtu: usize) -> usize {
     options.datagram_bytes_max.min(mtu).max(64) + ETHERNET_BYTES_MAX
 }
 
-fn setup(what: &'static str, source: io::Error) -> LinkError {
-    LinkError::Setup { what, source }
+fn too_many_parts(info: &LinkInfo, shape: &Shape) -> LinkError {
+    let what = format!(
+        "a packet of {} bytes lies in {} parts of {} bytes on this link, and {PARTS_MAX} are \
+         supported: use longer parts, or a smaller MTU",
+        info.mtu,
+        shape.parts_max(),
+        info.part_bytes_max
+    );
+    setup("frames", io::Error::other(what))
 }
 
-fn gone(_: Gone) -> LinkError {
-    let source = io::Error::other("the I/O thread has ended: close the ports on this link");
-    setup("I/O thread", source)
+fn setup(what: &'static str, source: io::Error) -> LinkError {
+    LinkError::Setup { what, source }
 }

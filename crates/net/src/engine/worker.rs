@@ -1,9 +1,9 @@
 //! An I/O thread: owns links exclusively, drives them, and waits when there is nothing to do.
 
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -17,66 +17,18 @@ use millstream_sys::thread::{pin_current_thread, unpin_current_thread};
 
 use super::clock::now_ns;
 use super::host::Host;
-use super::inventory::{LinkReport, WaitStats};
-use super::place::Place;
+use super::inventory::LinkReport;
+use super::orders::{Contact, HostId, Order, Shared, WorkerOptions};
 
 /// Links that one thread owns at most: each has a descriptor to sleep on.
 pub(super) const LINKS_MAX: usize = DESCRIPTORS_MAX;
 
-/// How an I/O thread is set up.
-#[derive(Debug, Clone)]
-pub(super) struct WorkerOptions {
-    /// What follows `ms-io-`.
-    pub name: String,
-    pub cpu: Option<usize>,
-    pub priority: Option<u8>,
-    pub wait: Wait,
-}
-
 /// Turns after which a thread looks where it runs.
 const TURNS_PER_CPU_LOOK: u8 = 32;
 
-/// A link that some thread owns.
-pub(super) type HostId = u64;
-
-/// Something to be done with a link; `None` if the thread does not have it.
-type Job = Box<dyn FnOnce(Option<&mut Host>) + Send>;
-
-/// What a thread can be asked to do. Replies say that it is done.
-enum Order {
-    Adopt(HostId, Box<Host>, SyncSender<()>),
-    /// Lets a link go: closes it.
-    Release(HostId, SyncSender<()>),
-    /// Something to be done with a link, where the link is.
-    Do(HostId, Job),
-    Report(SyncSender<(Vec<LinkReport>, u64)>),
-    Stop,
-}
-
-/// The thread is gone: it panicked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Gone;
-
-/// What the thread and those who talk to it share.
-#[derive(Debug)]
-pub(super) struct Shared {
-    pub bell: Arc<Doorbell>,
-    /// There are orders.
-    news: AtomicBool,
-    pub tid: AtomicI32,
-    /// SCHED_FIFO priority that it got; 0 for the ordinary class.
-    pub priority: AtomicI32,
-    pub waits: WaitStats,
-    pub place: Place,
-    /// What it could not have, for people.
-    pub notes: Mutex<Vec<String>>,
-}
-
 /// The handle of an I/O thread, which ends with its last holder.
 pub(super) struct Worker {
-    pub options: WorkerOptions,
-    pub shared: Arc<Shared>,
-    orders: Sender<Order>,
+    pub contact: Contact,
     join: Option<JoinHandle<()>>,
 }
 
@@ -84,15 +36,7 @@ impl Worker {
     /// Starts a thread without links.
     pub fn start(options: WorkerOptions) -> Result<Self, LinkError> {
         let setup = |what| move |source| LinkError::Setup { what, source };
-        let shared = Arc::new(Shared {
-            bell: Arc::new(Doorbell::new().map_err(setup("eventfd"))?),
-            news: AtomicBool::new(false),
-            tid: AtomicI32::new(0),
-            priority: AtomicI32::new(0),
-            waits: WaitStats::default(),
-            place: Place::default(),
-            notes: Mutex::default(),
-        });
+        let shared = Arc::new(Shared::new(Doorbell::new().map_err(setup("eventfd"))?));
         let (orders, incoming) = mpsc::channel();
         let (ready, is_ready) = mpsc::sync_channel(1);
         let (to_run, theirs) = (options.clone(), Arc::clone(&shared));
@@ -107,62 +51,22 @@ impl Worker {
                 }
             })
             .map_err(setup("I/O thread"))?;
-        let worker = Self { options, shared, orders, join: Some(join) };
+        let worker = Self { contact: Contact { options, shared, orders }, join: Some(join) };
         match is_ready.recv() {
             Ok(prepared) => prepared.map(|()| worker),
             Err(_) => Err(setup("I/O thread")(std::io::ErrorKind::BrokenPipe.into())),
         }
     }
-
-    fn order<T>(&self, make: impl FnOnce(SyncSender<T>) -> Order) -> Result<T, Gone> {
-        let (reply, answer) = mpsc::sync_channel(1);
-        self.tell(make(reply))?;
-        answer.recv().map_err(|_| Gone)
-    }
-
-    fn tell(&self, order: Order) -> Result<(), Gone> {
-        self.orders.send(order).map_err(|_| Gone)?;
-        self.shared.news.store(true, Ordering::Release);
-        self.shared.bell.ring();
-        Ok(())
-    }
-
-    /// Hands a link over: from now on nobody else can touch it.
-    pub fn adopt(&self, id: HostId, host: Host) -> Result<(), Gone> {
-        self.order(|reply| Order::Adopt(id, Box::new(host), reply))
-    }
-
-    /// Has a link closed.
-    pub fn release(&self, id: HostId) -> Result<(), Gone> {
-        self.order(|reply| Order::Release(id, reply))
-    }
-
-    /// Has `job` done with a link.
-    pub fn with<T: Send + 'static>(
-        &self,
-        id: HostId,
-        job: impl FnOnce(&mut Host) -> T + Send + 'static,
-    ) -> Result<T, Gone> {
-        let done = self.order(|reply| {
-            let job = move |host: Option<&mut Host>| {
-                let _ = reply.send(host.map(job));
-            };
-            Order::Do(id, Box::new(job))
-        });
-        done?.ok_or(Gone)
-    }
-
-    /// How its links are, and what the probe said on the thread.
-    pub fn report(&self) -> Result<(Vec<LinkReport>, u64), Gone> {
-        self.order(Order::Report)
-    }
 }
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        let _ = self.tell(Order::Stop);
-        // It may have panicked; whoever was concerned has been told.
-        let _ = self.join.take().map(JoinHandle::join);
+        let _ = self.contact.tell(Order::Stop);
+        // It may have panicked; whoever was concerned has been told. One that hangs in its driver
+        // is left there.
+        if !self.contact.shared.is_silent() {
+            let _ = self.join.take().map(JoinHandle::join);
+        }
     }
 }
 
@@ -198,12 +102,6 @@ fn prepare(options: &WorkerOptions, shared: &Shared) -> Result<(), LinkError> {
         }
     }
     Ok(())
-}
-
-impl Shared {
-    fn note(&self, text: String) {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(text);
-    }
 }
 
 /// What the thread does until it is stopped.

@@ -7,7 +7,6 @@ use millstream_wire::arp::{ArpRepr, Op};
 use millstream_wire::ethernet::Mac;
 
 use super::claim::Conflict;
-use super::event::Event;
 use super::message::Message;
 use super::neighbours::Heard;
 use super::receive::Inbound;
@@ -35,16 +34,11 @@ impl Stack {
         let mac = arp.sender_mac;
         match self.claims.heard(&arp, now_ns) {
             Conflict::None => {}
-            Conflict::Lost(address) => {
-                self.counters.arp_conflicts += 1;
-                self.events.push(Event::AddressTaken { address, mac });
-                return Inbound::Done;
+            Conflict::Lost => {
+                self.counters.addresses_lost += 1;
+                return self.count(|c| &mut c.arp_conflicts);
             }
-            Conflict::Met(address) => {
-                self.counters.arp_conflicts += 1;
-                self.events.push(Event::AddressConflict { address, mac });
-                return Inbound::Done;
-            }
+            Conflict::Met => return self.count(|c| &mut c.arp_conflicts),
         }
         let for_us = self.is_ours(arp.target);
         if !arp.is_probe() {

@@ -69,9 +69,9 @@ pub(super) enum Conflict {
     /// Nothing.
     None,
     /// Another station has the address that we were about to use: we do not.
-    Lost(Ipv4Addr),
+    Lost,
     /// Another station uses our address.
-    Met(Ipv4Addr),
+    Met,
 }
 
 /// What is to be broadcast.
@@ -210,7 +210,7 @@ impl Claims {
             Phase::Probing(_) => {
                 (own.phase, own.due_ns) = (Phase::Taken, u64::MAX);
                 self.generation += 1;
-                Conflict::Lost(own.address)
+                Conflict::Lost
             }
             Phase::Taken => Conflict::None,
             Phase::Announcing(_) | Phase::Held => {
@@ -221,7 +221,7 @@ impl Claims {
                     own.due_ns = now_ns;
                     self.due_ns = self.due_ns.min(now_ns);
                 }
-                Conflict::Met(own.address)
+                Conflict::Met
             }
         }
     }

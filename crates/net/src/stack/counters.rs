@@ -19,8 +19,13 @@ millstream_link::counters! {
         echo_requests,
         /// "Port unreachable" written.
         tx_unreachable,
-        /// ICMP error messages received about our datagrams.
+        /// ICMP error messages received about our ports.
         rx_icmp_errors,
+        /// Of these, "fragmentation needed" about a datagram that we sent: routers may cut those
+        /// that follow it.
+        paths_narrowed,
+        /// Of these, "fragmentation needed" that cannot be true: nothing so long went that way.
+        icmp_doubted,
         /// Received datagrams whose checksum was left to hardware by a sender on this machine.
         partial_checksums,
         /// Dropped: it ends before its headers or its stated length.
@@ -35,6 +40,8 @@ millstream_link::counters! {
         bad_icmp_checksum,
         /// Dropped: an ARP packet that is malformed, or says what cannot be.
         bad_arp,
+        /// Dropped: a frame in more parts than are looked at.
+        too_many_parts,
         /// Dropped: part of a packet that was cut; nothing is put together here.
         fragments,
         /// Dropped: neither ARP nor IPv4.
@@ -67,7 +74,7 @@ millstream_link::counters! {
         neighbours_full,
         /// Neighbours that did not answer.
         neighbours_lost,
-        /// Events that nobody fetched in time.
-        events_lost,
+        /// Own addresses not taken, because another station has them.
+        addresses_lost,
     }
 }

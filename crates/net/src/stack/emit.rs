@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use millstream_wire::ethernet::Mac;
+use millstream_wire::{ipv4, udp};
 
 use super::neighbours::Known;
 use super::routes::{Unreachable, Way};
@@ -56,11 +57,13 @@ const PATHS: usize = 64;
 pub(super) struct Paths(Box<[Option<Path>]>);
 
 #[derive(Debug, Clone, Copy)]
-struct Path {
+pub(super) struct Path {
     from: SocketAddrV4,
     to: SocketAddrV4,
     generation: u64,
-    template: Template,
+    pub(super) template: Template,
+    /// Bytes of the longest IP packet that was sent.
+    pub(super) longest: usize,
 }
 
 impl Paths {
@@ -74,6 +77,18 @@ impl Paths {
         let mixed = (u32::from(*to.ip()) ^ u32::from(*from.ip()).rotate_left(16) ^ ports)
             .wrapping_mul(0x9E37_79B1);
         (mixed >> 26) as usize % PATHS
+    }
+
+    /// What was sent lately from our address and port, or from the port alone.
+    pub(super) fn used(&mut self, from: SocketAddrV4, to: SocketAddrV4) -> Option<&mut Path> {
+        let of_port = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, from.port());
+        let used = |from| {
+            let place = Self::place(from, to);
+            let path = self.0[place].as_ref()?;
+            (path.from == from && path.to == to).then_some(place)
+        };
+        let place = used(from).or_else(|| used(of_port))?;
+        self.0[place].as_mut()
     }
 }
 
@@ -107,10 +122,17 @@ impl Stack {
         let generation = self.generation();
         let id = self.take_id();
         let place = Paths::place(from, to);
-        let found = self.paths.0[place].as_ref();
+        let packet_len = ipv4::HEADER_LEN + udp::HEADER_LEN + len;
+        let found = self.paths.0[place].as_mut();
         match found.filter(|p| p.generation == generation && p.from == from && p.to == to) {
-            Some(path) => path.template.write(id, frame, rest),
-            None => self.template_for(place, from, to, now_ns)?.write(id, frame, rest),
+            Some(path) => {
+                path.longest = path.longest.max(packet_len);
+                path.template.write(id, frame, rest);
+            }
+            None => {
+                let template = self.template_for(place, from, to, packet_len, now_ns)?;
+                template.write(id, frame, rest);
+            }
         }
         self.counters.tx_datagrams += 1;
         self.counters.tx_bytes += len as u64;
@@ -123,12 +145,13 @@ impl Stack {
         place: usize,
         from: SocketAddrV4,
         to: SocketAddrV4,
+        longest: usize,
         now_ns: u64,
     ) -> Result<Template, EmitError> {
         match self.template(from, to, now_ns) {
             Hop::Known(template) => {
                 let generation = self.generation();
-                self.paths.0[place] = Some(Path { from, to, generation, template });
+                self.paths.0[place] = Some(Path { from, to, generation, template, longest });
                 Ok(template)
             }
             Hop::Pending => {

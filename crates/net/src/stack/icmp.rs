@@ -4,7 +4,6 @@ use millstream_wire::checksum::Sum;
 use millstream_wire::icmp::{HEADER_LEN, Message as Says, Packet as Icmp, unreachable};
 
 use super::Stack;
-use super::event::Event;
 use super::message::Message;
 use super::receive::{Inbound, Packet};
 
@@ -31,23 +30,30 @@ impl Stack {
         }
     }
 
-    /// An error is believed if it quotes a datagram of ours, from a port that is registered.
+    /// Counts an error that is about a port of ours. None of them fails a send: anybody can forge
+    /// one who guesses two ports (RFC 5927, 5).
+    ///
+    /// "Fragmentation needed" has an effect if it can be true (RFC 5927, 7.2): it quotes a packet
+    /// no longer than what we sent that way, and longer than what it says would pass. Routers may
+    /// then cut what follows (RFC 1191, 3), so that a lie costs nothing.
     fn receive_error(&mut self, icmp: &Icmp<'_>) -> Inbound {
         let Some(failed) = icmp.failed_datagram() else {
             return self.count(|c| &mut c.other_protocol);
         };
-        let (from, to) = (failed.from.port(), failed.to);
-        if !self.is_ours(*failed.from.ip()) || !self.ports.has(from) {
+        if !self.is_ours(*failed.from.ip()) || !self.ports.has(failed.from.port()) {
             return self.count(|c| &mut c.not_ours);
         }
-        match icmp.message() {
-            Says::Unreachable { code: unreachable::PORT, .. } => {
-                self.events.push(Event::PortUnreachable { from, to });
+        if let Says::Unreachable { code: unreachable::FRAGMENTATION_NEEDED, mtu } = icmp.message() {
+            let path = self.paths.used(failed.from, failed.to);
+            // Routers from before RFC 1191 say 0.
+            let passes = usize::from(mtu);
+            match path.filter(|path| (passes + 1..=path.longest).contains(&failed.packet_len)) {
+                Some(path) => {
+                    path.template.let_be_cut();
+                    self.counters.paths_narrowed += 1;
+                }
+                None => self.counters.icmp_doubted += 1,
             }
-            Says::Unreachable { code: unreachable::FRAGMENTATION_NEEDED, mtu } => {
-                self.events.push(Event::TooLong { from, to, mtu });
-            }
-            _ => {}
         }
         self.count(|c| &mut c.rx_icmp_errors)
     }

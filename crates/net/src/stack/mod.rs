@@ -12,14 +12,14 @@
 //! ([`Due::Ask`]) and told by [`Stack::learn`].
 //!
 //! Hosts behave as RFC 1122 says, with one omission: nothing is cut or put together. Outgoing
-//! datagrams have "don't fragment" set and must fit the MTU; incoming parts are counted.
+//! datagrams must fit the MTU, and have "don't fragment" set unless a router says that it would
+//! have to cut them; incoming parts are counted.
 
 mod arp;
 mod claim;
 mod config;
 mod counters;
 mod emit;
-mod event;
 mod icmp;
 mod limiter;
 mod message;
@@ -40,14 +40,12 @@ use millstream_wire::{ipv4, udp};
 pub use config::{ChecksumPolicy, Claim, Route, StackConfig, StackError, Subnet};
 pub use counters::StackCounters;
 pub use emit::{EmitError, Hop};
-pub use event::Event;
 pub use message::Message;
 pub use receive::{Datagram, Inbound, Received};
 pub use routes::Unreachable;
 pub use template::Template;
 
 use claim::{Claims, Say, Standing};
-use event::Events;
 use limiter::Limiter;
 use neighbours::{Heard, Learnt, Neighbours, Task};
 use ports::Ports;
@@ -71,7 +69,6 @@ pub struct Stack {
     claims: Claims,
     ports: Ports,
     paths: emit::Paths,
-    events: Events,
     errors: Limiter,
     counters: StackCounters,
     /// Identification of the next packet.
@@ -93,7 +90,6 @@ impl Stack {
             claims: Claims::new(config.mac, config.claim, claimed, config.seed),
             ports: Ports::new(),
             paths: emit::Paths::new(),
-            events: Events::new(),
             // RFC 1812, 4.3.2.8: errors are limited, in number and in bursts.
             errors: Limiter::new(100, 20),
             counters: StackCounters::default(),
@@ -140,7 +136,7 @@ impl Stack {
         self.ports.has(port)
     }
 
-    /// Whether all own addresses are settled: in use, or lost to another station ([`Event`]).
+    /// Whether all own addresses are settled: in use, or lost to another station.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.claims.is_settled()
@@ -156,12 +152,12 @@ impl Stack {
     /// Packets by what became of them.
     #[must_use]
     pub fn counters(&self) -> StackCounters {
-        StackCounters { events_lost: self.events.lost(), ..self.counters }
+        self.counters
     }
 
-    /// The next thing that happened and that somebody may want to know.
-    pub fn event(&mut self) -> Option<Event> {
-        self.events.take()
+    /// Counts a frame that cannot be looked at.
+    pub fn note_too_many_parts(&mut self) {
+        self.counters.too_many_parts += 1;
     }
 
     /// Changes whenever a next hop may have changed: what was [`Hop::Pending`] may be known now.
@@ -202,15 +198,10 @@ impl Stack {
                     let to = at.unwrap_or(Mac::BROADCAST);
                     return Some(Due::Write(self.ask(to, source, address)));
                 }
-                Task::Lost(address) => self.lost(address),
+                Task::Lost => self.counters.neighbours_lost += 1,
             }
         }
         None
-    }
-
-    fn lost(&mut self, address: Ipv4Addr) {
-        self.counters.neighbours_lost += 1;
-        self.events.push(Event::NeighbourLost { address });
     }
 
     /// Shared addresses: who has an address, says the kernel.
@@ -225,7 +216,7 @@ impl Stack {
     /// Shared addresses: nobody answers for an address, says the kernel.
     pub fn forget(&mut self, address: Ipv4Addr, now_ns: u64) {
         if self.neighbours.failed(address, now_ns) {
-            self.lost(address);
+            self.counters.neighbours_lost += 1;
         }
     }
 

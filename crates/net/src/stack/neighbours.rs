@@ -76,7 +76,7 @@ pub(super) enum Task {
     /// Ask for the address: everybody, or the station that had it.
     Ask { address: Ipv4Addr, at: Option<Mac> },
     /// Say that it did not answer.
-    Lost(Ipv4Addr),
+    Lost,
 }
 
 /// What became of something heard.
@@ -242,7 +242,7 @@ impl Neighbours {
                 }
                 State::Asking(_) => {
                     self.failed(address, now_ns);
-                    return Some(Task::Lost(address));
+                    return Some(Task::Lost);
                 }
                 State::Probing(asks) if asks < ASKS_MAX => {
                     self.entries[index].state = State::Probing(asks + 1);

@@ -74,6 +74,13 @@ impl Template {
         }
     }
 
+    /// Has routers cut packets that are too long for a link behind them, instead of dropping them.
+    pub(super) fn let_be_cut(&mut self) {
+        let ip = &mut self.bytes[self.len - LEN_OF_BOTH..self.len - udp::HEADER_LEN];
+        ip[6..8].fill(0);
+        self.ip = Sum::new().bytes(ip);
+    }
+
     /// Bytes of the headers.
     #[must_use]
     pub fn header_len(&self) -> usize {

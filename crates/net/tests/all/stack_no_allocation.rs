@@ -61,7 +61,6 @@ fn datagrams_requests_and_hostile_packets_allocate_nothing() {
         pass(&mut b, &hostile, now_ns, Some(&mut a));
         let elsewhere = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, step as u8), 1);
         let _ = a.emit(from, elsewhere, &mut frame[..60], &[], now_ns);
-        while a.event().is_some() || b.event().is_some() {}
     }
     assert_eq!(allocations() - before, 0);
     assert!(delivered > 90_000, "{delivered}");

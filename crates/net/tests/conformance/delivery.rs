@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use millstream_link::port::PortOptions;
+
 use crate::rig::{Rig, collect, content, number, numbered, silent};
 
 /// A burst to somebody whose address has to be asked for first.
@@ -42,6 +44,28 @@ pub fn what_cannot_fit_is_refused(rig: &Rig) {
     silent(&mut far);
     near.tx.send(b"short", far.local).unwrap();
     assert_eq!(collect(&mut far, 1)[0].0, b"short");
+}
+
+/// A port takes datagrams up to the length that it states. Longer ones may come all the same: they
+/// are lost, and counted.
+pub fn what_is_too_long_for_the_port_is_not_cut(rig: &Rig) {
+    let short = PortOptions { datagram_bytes_max: 100, ..PortOptions::default() };
+    let (mut near, mut far) = (rig.near(), rig.far_with(0, &short).unwrap());
+    let takes = far.rx.capabilities().datagram_bytes_max;
+    let content = content(1472);
+    // The slots of a socket are a little longer than what the port takes.
+    let sizes = [40, 100, 101, 127, 128, 129, 1000, 1472];
+    for size in sizes {
+        near.tx.send(&content[..size], far.local).unwrap();
+    }
+    near.tx.send(b"end", far.local).unwrap();
+    let wanted: Vec<_> = sizes.into_iter().filter(|size| *size <= takes).collect();
+    let got = collect(&mut far, wanted.len() + 1);
+    let (end, got) = got.split_last().unwrap();
+    assert_eq!(end.0, b"end");
+    assert!(got.iter().map(|got| got.0.len()).eq(wanted.iter().copied()));
+    assert!(got.iter().all(|got| content.starts_with(&got.0)));
+    assert_eq!(far.rx.queue_drops(), (sizes.len() - wanted.len()) as u64);
 }
 
 pub fn order_is_kept(rig: &Rig) {

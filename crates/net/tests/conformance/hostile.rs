@@ -2,7 +2,7 @@
 
 use std::net::SocketAddrV4;
 
-use millstream_testkit::raw::{Injector, at, mac, seal_ip, seal_udp, udp_frame};
+use millstream_testkit::raw::{Injector, at, mac, seal_ip, seal_udp, too_long, udp_frame};
 
 use crate::rig::{Rig, collect, content, silent};
 
@@ -86,6 +86,28 @@ pub fn hostile_frames_cost_counters(rig: &Rig) {
     );
     near.tx.send(b"after all that", far.local).unwrap();
     assert_eq!(collect(&mut far, 1)[0].0, b"after all that");
+}
+
+/// Who knows both ports can forge what a router says (RFC 5927): nothing may fail by it.
+pub fn a_forged_error_fails_no_send(rig: &Rig) {
+    let Some(pair) = rig.pair() else { return };
+    let (mut near, mut far) = rig.acquainted();
+    let longest = content(rig.payload_bytes_max);
+    far.tx.send(&longest, near.local).unwrap();
+    assert_eq!(collect(&mut near, 1)[0].0, longest);
+    let (here, there) = (mac(&pair.left), mac(&pair.right));
+    let sent = udp_frame((there, here), far.local, near.local, &longest);
+    let injector = Injector::new(&pair.left);
+    for mtu in [0, 68, 600, 1400] {
+        injector.send(&too_long((here, there), pair.left.address, &sent, mtu)).unwrap();
+        // What comes behind it has been looked at after it.
+        near.tx.send(b"behind", far.local).unwrap();
+        assert_eq!(collect(&mut far, 1)[0].0, b"behind");
+        for _ in 0..3 {
+            far.tx.send(&longest, near.local).unwrap_or_else(|error| panic!("{mtu}: {error}"));
+            assert_eq!(collect(&mut near, 1)[0].0, longest, "{mtu}");
+        }
+    }
 }
 
 /// Frames of which single bytes, or all behind the addresses, are random.

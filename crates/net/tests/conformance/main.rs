@@ -49,7 +49,7 @@ macro_rules! links {
                 $make;
                 delivery: the_first_datagrams_wait_for_the_neighbour, every_size_arrives_whole,
                     what_cannot_fit_is_refused, order_is_kept, batches_of_every_size_arrive,
-                    trains_are_cut_where_they_should,
+                    trains_are_cut_where_they_should, what_is_too_long_for_the_port_is_not_cut,
                     nothing_is_missed_between_quiet_and_busy_times, sources_are_told_apart;
                 lending: lent_datagrams_of_every_size_arrive_whole,
                     lent_datagrams_leave_in_order_and_by_themselves_where_they_must,
@@ -67,7 +67,7 @@ macro_rules! links {
                 zero_copy: a_payload_lies_in_its_frame;
                 network: another_port_gets_nothing, an_interface_that_was_down_carries_again,
                     the_kernel_goes_on_serving_the_interface;
-                hostile: hostile_frames_cost_counters;
+                hostile: hostile_frames_cost_counters, a_forged_error_fails_no_send;
             }
         })*
     };

@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use millstream_link::frame::FrameOptions;
-use millstream_link::loopback::LoopOptions;
+use millstream_link::loopback::{LoopOptions, pair};
 use millstream_link::port::PortOptions;
+use millstream_net::engine::attach;
 
 use crate::{Net, any, collect};
 
@@ -90,6 +91,31 @@ fn a_datagram_in_several_parts_is_joined_and_counted() {
         let got: Vec<u8> = collect(&mut far, 5).into_iter().flat_map(|got| got.0).collect();
         assert!(got == content(8972 * 5), "{mode}");
     }
+}
+
+/// As many parts as an MTU of 30000 and parts of 512 bytes make: 59.
+#[test]
+fn a_datagram_in_very_many_parts_arrives_whole() {
+    let frames = FrameOptions { receive_frames: 4096, transmit_frames: 4096 };
+    let link = LoopOptions { mtu: 30_000, part_bytes_max: Some(512), frames, keep: true };
+    for mode in ["io=thread", "io=inline"] {
+        let net = Net::with("io=thread", mode, &link);
+        let (mut near, mut far) = (net.near(), net.far());
+        for bytes in [100, 4000, 17_000, 17_500, 29_972] {
+            near.tx.send(&content(bytes), far.local).unwrap();
+            assert_eq!(collect(&mut far, 1)[0].0, content(bytes), "{mode} {bytes}");
+        }
+    }
+}
+
+#[test]
+fn a_link_whose_frames_lie_in_too_many_parts_is_refused_with_advice() {
+    let link = LoopOptions { mtu: 30_000, part_bytes_max: Some(256), ..LoopOptions::default() };
+    let (one, _other, _) = pair(&link).unwrap();
+    let error = attach(Box::new(one), "address=10.0.0.1/24").err().unwrap().to_string();
+    let says = "a packet of 30000 bytes lies in 118 parts of 256 bytes on this link, and 64 are \
+                supported: use longer parts, or a smaller MTU";
+    assert!(error.contains(says), "{error}");
 }
 
 #[test]

@@ -106,7 +106,10 @@ fn bad_addresses_are_refused_with_advice() {
     let text = refused("loop:address=10.1.0.1/24,cpu=999", "0.0.0.0:0");
     assert!(text.contains("cannot run on CPU 999"), "{text}");
     let text = refused("loop:warp=9,address=10.1.0.1/24", "0.0.0.0:0");
-    assert!(text.contains("full=drop|wait") && text.contains("io=thread|inline"), "{text}");
+    assert!(
+        text.contains("every frame link: io, thread") && text.contains("this link: mtu, part_b"),
+        "{text}"
+    );
     let held = open(link, "10.1.0.1:5000".parse().unwrap(), &PortOptions::default()).unwrap();
     let text = refused(link, "0.0.0.0:5000");
     assert!(text.contains("5000") && text.contains("in use"), "{text}");

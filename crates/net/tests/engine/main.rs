@@ -6,6 +6,7 @@ mod dpdk;
 mod lifetime;
 mod network;
 mod steady;
+mod stuck;
 mod threads;
 mod veth;
 

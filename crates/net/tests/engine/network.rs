@@ -3,9 +3,13 @@
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::{Duration, Instant};
 
-use millstream_link::loopback::LoopOptions;
+use millstream_link::frame::FrameLink;
+use millstream_link::loopback::{LoopLink, LoopOptions, pair};
+use millstream_link::port::PortOptions;
+use millstream_net::engine::attach;
+use millstream_testkit::raw::{at, too_long, udp_frame};
 
-use crate::{Net, PATIENCE, collect};
+use crate::{Net, PATIENCE, any, collect};
 
 #[test]
 fn a_neighbour_that_does_not_answer_is_an_error_of_a_later_send() {
@@ -89,4 +93,80 @@ fn in_a_vlan_only_its_members_hear() {
     let (mut near, mut far) = (net.near(), net.far());
     near.tx.send(b"x", far.local).unwrap();
     assert_eq!(far.rx.recv_batch(Duration::from_millis(20)).unwrap(), 0);
+}
+
+/// A station of the test's own at the other end: 10.0.0.2.
+struct Station {
+    wire: LoopLink,
+    /// Its Ethernet address, and that of the host that is tested.
+    macs: ([u8; 6], [u8; 6]),
+}
+
+impl Station {
+    fn send(&mut self, bytes: &[u8]) {
+        let mut frames = Vec::new();
+        assert_eq!(self.wire.reserve(&mut frames, 1), 1);
+        frames[0].set_len(bytes.len());
+        self.wire.memory().bytes_mut(&mut frames[0]).copy_from_slice(bytes);
+        self.wire.transmit(&mut frames).unwrap();
+        self.wire.flush().unwrap();
+    }
+
+    /// The next packet that the host sends; requests for our Ethernet address are answered.
+    fn next(&mut self) -> Vec<u8> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            assert!(Instant::now() < until, "nothing comes");
+            let mut frames = Vec::new();
+            self.wire.receive(&mut frames).unwrap();
+            let came: Vec<_> =
+                frames.iter().map(|frame| self.wire.memory().bytes(frame).to_vec()).collect();
+            self.wire.give_back(&mut frames);
+            for frame in came {
+                match frame[at::ETHERTYPE..at::IP] {
+                    [0x08, 0x06] => self.answer(&frame),
+                    _ => return frame,
+                }
+            }
+        }
+    }
+
+    /// Answers an ARP request for 10.0.0.2 (RFC 826).
+    fn answer(&mut self, request: &[u8]) {
+        if request[20..22] != [0, 1] || request[38..42] != [10, 0, 0, 2] {
+            return;
+        }
+        let (ours, theirs) = self.macs;
+        let head = [&theirs[..], &ours, &request[12..20], &[0, 2]].concat();
+        let reply = [&head[..], &ours, &request[38..42], &request[22..32]].concat();
+        self.send(&reply);
+    }
+}
+
+/// RFC 5927: who guesses two ports must not be able to end a stream.
+#[test]
+fn a_router_that_finds_a_datagram_too_long_fails_no_send() {
+    let (one, wire, _) = pair(&LoopOptions::default()).unwrap();
+    let macs = (wire.info().mac, one.info().mac);
+    let host = attach(Box::new(one), "address=10.0.0.1/24").unwrap();
+    let mut near = host.open(any(), &PortOptions::default()).unwrap();
+    let mut station = Station { wire, macs };
+    let peer = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 6000);
+    near.tx.send(&[7; 8972], peer).unwrap();
+    let sent = station.next();
+    let may_be_cut = |frame: &[u8]| frame[at::IP + 6] & 0x40 == 0;
+    assert!(!may_be_cut(&sent));
+    let never_sent = udp_frame((macs.1, macs.0), near.local, peer, &[7; 8974]);
+    for (about, believed) in [(&never_sent, false), (&sent, true)] {
+        station.send(&too_long(macs, Ipv4Addr::new(10, 0, 0, 254), about, 1500));
+        for _ in 0..2 {
+            // When the second one is here, the turn that brought the message is over.
+            station.send(&udp_frame(macs, peer, near.local, b"behind"));
+            assert_eq!(collect(&mut near, 1)[0].0, b"behind");
+        }
+        for _ in 0..3 {
+            near.tx.send(&[8; 8972], peer).unwrap();
+            assert_eq!(may_be_cut(&station.next()), believed);
+        }
+    }
 }

@@ -94,6 +94,8 @@ pub fn register(registry: &mut Registry) {
             .incidental("args")
             .incidental("samples")
             .paced()
+            .outside(&["out: Complex<f32>"])
+            .example("args = \"addr=192.168.10.2\"\nrate_hz = 10e6")
             .factory(open),
     );
 }

@@ -66,7 +66,7 @@ fn a_killed_holder_is_named_and_its_claim_ends() {
     }
     let (radio, mut args) = radio(patient());
     let mut holder = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "a_killed_holder_is_named_and_its_claim_ends", "--nocapture"])
+        .args(["--exact", "open::a_killed_holder_is_named_and_its_claim_ends", "--nocapture"])
         .env(HOLD, format!("{args:?}"))
         .stdout(Stdio::piped())
         .spawn()

@@ -1,6 +1,6 @@
 //! The ends of a buffer, seen without them.
 
-use super::{Shared, Side};
+use super::{Consumer, Producer, Shared, Side};
 use crate::sync::{Arc, Ordering};
 
 /// Where a producer stands, seen without it: for whoever decides when its owner is called, and for
@@ -60,20 +60,15 @@ impl ProducerView {
         consumers.iter().all(|side| side.position.load(Ordering::Relaxed) == position)
     }
 
-    /// Counts bytes as produced and consumed that went another way, from the producer's owner to
-    /// the only consumer's without this buffer.
-    ///
-    /// # Safety
-    /// The calling thread has both ends, and the buffer [is drained](Self::is_drained). Both ends
-    /// are [set aside](super::Producer::set_aside), and both
-    /// [catch up](super::Producer::catch_up) before either is used again.
-    #[inline]
-    pub unsafe fn pass(&self, bytes: u64) {
-        let position = self.position() + bytes;
-        self.shared.producer.position.store(position, Ordering::Release);
-        for consumer in &self.shared.consumers {
-            consumer.position.store(position, Ordering::Release);
-        }
+    /// Says what the producer wants.
+    pub fn want(&self, bytes: u64) {
+        self.shared.producer.wanted.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Whether it is a view of that producer.
+    #[must_use]
+    pub fn is_of(&self, producer: &Producer) -> bool {
+        Arc::ptr_eq(&self.shared, &producer.shared)
     }
 
     /// What the producer said that it wants.
@@ -129,6 +124,17 @@ impl ConsumerView {
     pub fn cut(&self, bytes: u64) {
         let cut = self.position().saturating_add(bytes);
         self.shared.cuts[self.index + 1].store(cut, Ordering::Relaxed);
+    }
+
+    /// Says what the consumer wants.
+    pub fn want(&self, bytes: u64) {
+        self.side().wanted.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Whether it is a view of that consumer.
+    #[must_use]
+    pub fn is_of(&self, consumer: &Consumer) -> bool {
+        Arc::ptr_eq(&self.shared, &consumer.shared) && self.index == consumer.index
     }
 
     /// What the consumer said that it wants.

@@ -3,9 +3,16 @@
 #![cfg(not(loom))]
 
 mod aside;
+// Miri has no poll(2).
+#[cfg(not(miri))]
 mod doorbell;
 mod oracle;
 mod pool;
 mod shared;
 mod spsc;
 mod threads;
+
+/// So many, or fewer under Miri, where a step takes a thousand times as long.
+fn steps(count: u64) -> u64 {
+    if cfg!(miri) { count.div_ceil(1000).max(10) } else { count }
+}

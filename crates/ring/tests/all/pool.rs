@@ -5,9 +5,8 @@ use millstream_ring::{Pool, Reader, RingOptions, Writer, ring};
 use std::any::TypeId;
 
 fn pool(rings: usize) -> Pool {
-    // SAFETY: these tests hold one slice at a time.
-    let pool = unsafe { Pool::new(TypeId::of::<u32>(), rings, 1, false) }.unwrap();
-    // SAFETY: nobody has used it before.
+    let pool = Pool::new(TypeId::of::<u32>(), rings, 1, false).unwrap();
+    // SAFETY: no other thread uses it.
     unsafe { pool.enter() };
     pool
 }
@@ -55,7 +54,7 @@ fn a_ring_that_keeps_items_keeps_its_buffer() {
     let ((mut a, mut a_reader), (mut b, mut b_reader)) = (of(&pool), of(&pool));
     write(&mut a, &[1, 2, 3]);
     read(&mut a_reader, 1);
-    for n in 0..5000 {
+    for n in 0..crate::steps(5000) as u32 {
         write(&mut b, &[n]);
         read(&mut b_reader, 1);
         write(&mut a, &[n]);
@@ -78,11 +77,12 @@ fn a_settled_ring_goes_on_where_it_was_and_on_other_threads() {
         write(&mut writer, &vec![7; held]);
         read(&mut reader, if held == 0 { 200 } else { 199 });
         let expected = [vec![6; usize::from(held > 0)], vec![7; held]].concat();
-        // SAFETY: no slice is in use.
-        unsafe { reader.loan().unwrap().settle() }.unwrap();
+        // SAFETY: no other thread uses it.
+        unsafe { reader.loan().unwrap().settle() };
         assert!(writer.loan().unwrap().pool().is_none(), "both ends know");
+        let count = crate::steps(100_000) as u32;
         let thread = std::thread::spawn(move || {
-            for n in 0..100_000 {
+            for n in 0..count {
                 while writer.slice_mut().is_empty() {
                     std::thread::yield_now();
                 }
@@ -90,7 +90,7 @@ fn a_settled_ring_goes_on_where_it_was_and_on_other_threads() {
             }
         });
         let (mut next, mut skip) = (0, expected);
-        while next < 100_000 {
+        while next < count {
             let items = reader.slice().to_vec();
             for item in &items {
                 if skip.is_empty() {
@@ -110,7 +110,7 @@ fn a_settled_ring_goes_on_where_it_was_and_on_other_threads() {
 fn what_is_produced_of_an_old_slice_has_memory_too() {
     let pool = pool(2);
     let ((mut a, mut a_reader), (mut b, mut b_reader)) = (of(&pool), of(&pool));
-    for lap in 0..5000 {
+    for lap in 0..crate::steps(5000) as u32 {
         assert!(a.slice_mut().len() > 3);
         a_reader.consume(0);
         write(&mut b, &[lap; 5]);
@@ -122,6 +122,62 @@ fn what_is_produced_of_an_old_slice_has_memory_too() {
         a_reader.consume(3);
         b_reader.consume(5);
     }
+}
+
+/// A slice of the writer's that lives on, in a block that has given its port away: its memory is
+/// nobody else's, whatever the reader does.
+#[test]
+fn a_slice_that_is_never_put_down_keeps_its_memory() {
+    let pool = pool(3);
+    let (writer, mut reader) = of(&pool);
+    let kept = Box::leak(Box::new(writer)).slice_mut();
+    kept.fill(1);
+    // The ring is empty, so a reader that looks at it could give the memory back.
+    reader.consume(0);
+    let ((mut other, mut other_reader), (mut third, mut third_reader)) = (of(&pool), of(&pool));
+    for lap in 2..9 {
+        write(&mut other, &[lap; 100]);
+        write(&mut third, &[lap; 100]);
+        assert!(kept.iter().all(|item| *item == 1));
+        kept.fill(1);
+        assert_eq!(
+            (other_reader.slice(), third_reader.slice()),
+            ([lap; 100].as_slice(), [lap; 100].as_slice())
+        );
+        read(&mut other_reader, 100);
+        read(&mut third_reader, 100);
+    }
+    // SAFETY: no other thread uses the pool.
+    unsafe { reader.loan().unwrap().settle() };
+    kept.fill(2);
+    assert!(reader.slice().is_empty());
+}
+
+/// The same for a reader's slice, when the ring gets its memory for good.
+#[test]
+fn a_slice_of_items_outlives_the_settling_of_its_ring() {
+    let pool = pool(2);
+    let ((mut writer, reader), (mut other, _other_reader)) = (of(&pool), of(&pool));
+    write(&mut writer, &[5; 10]);
+    let reader = Box::leak(Box::new(reader));
+    let kept: &'static [u32] = reader.slice();
+    // SAFETY: no other thread uses the pool.
+    unsafe { reader.loan().unwrap().settle() };
+    other.slice_mut().fill(9);
+    writer.slice_mut().fill(8);
+    assert_eq!(kept, [5; 10]);
+}
+
+#[test]
+fn nobody_uses_a_pool_that_was_left() {
+    let pool = pool(1);
+    let (mut writer, _reader) = of(&pool);
+    write(&mut writer, &[1]);
+    // SAFETY: no thread is using it.
+    unsafe { pool.leave() };
+    let outcome =
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| writer.slice_mut().len()));
+    assert!(outcome.is_err());
 }
 
 #[test]

@@ -166,13 +166,13 @@ fn a_channel_without_room_is_refused() {
 
 #[test]
 fn items_pass_between_threads_in_batches_of_any_size() {
-    const COUNT: u64 = 300_000;
+    let count = crate::steps(300_000);
     let (mut sender, mut receiver) = channel::<[u64; 4]>(100);
     thread::scope(|scope| {
         scope.spawn(move || {
             let (mut batch, mut next) = (Vec::with_capacity(64), 0);
-            while next < COUNT || !batch.is_empty() {
-                while batch.len() < 64 && next < COUNT {
+            while next < count || !batch.is_empty() {
+                while batch.len() < 64 && next < count {
                     batch.push([next, !next, next, !next]);
                     next += 1;
                 }
@@ -191,7 +191,7 @@ fn items_pass_between_threads_in_batches_of_any_size() {
                 expected += 1;
             }
         }
-        assert_eq!(expected, COUNT);
+        assert_eq!(expected, count);
     });
 }
 
@@ -200,7 +200,7 @@ fn passing_items_allocates_nothing() {
     let (mut sender, mut receiver) = channel::<[u8; 32]>(256);
     let (mut there, mut here) = (vec![[7; 32]; 64], Vec::with_capacity(64));
     let before = allocations();
-    for _ in 0..10_000 {
+    for _ in 0..crate::steps(10_000) {
         sender.push_batch(&mut there);
         sender.push([8; 32]).unwrap();
         assert!(receiver.pop().is_some());

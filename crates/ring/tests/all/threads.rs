@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 /// Passes a counted stream through a ring with three readers, each side waiting `how`.
 fn stream(how: Wait, count: u64) {
+    let count = crate::steps(count);
     let (mut writer, readers) = ring::<[u64; 3]>(&RingOptions::items(1).readers(3)).unwrap();
     let write_waiter = Arc::new(Waiter::new());
     let read_waiters: Vec<_> = readers.iter().map(|_| Arc::new(Waiter::new())).collect();
@@ -100,19 +101,19 @@ fn tokens_wake_a_sleeping_thread_again_and_again() {
 }
 
 fn ping_pong(how: Wait) {
-    const TURNS: usize = 10_000;
+    let turns = crate::steps(10_000);
     let waiters = [Arc::new(Waiter::new()), Arc::new(Waiter::new())];
     thread::scope(|scope| {
         let [ping, pong] = waiters;
         let (ping_too, pong_too) = (Arc::clone(&ping), Arc::clone(&pong));
         scope.spawn(move || {
-            for _ in 0..TURNS {
+            for _ in 0..turns {
                 pong.notify();
                 assert!(ping.wait(how, None));
             }
         });
         scope.spawn(move || {
-            for _ in 0..TURNS {
+            for _ in 0..turns {
                 assert!(pong_too.wait(how, None));
                 ping_too.notify();
             }
@@ -132,6 +133,7 @@ fn a_way_to_wait_is_known_by_its_name() {
 
 /// The bound that the governor promises: waits that turn out long stop costing CPU time.
 #[test]
+#[cfg_attr(miri, ignore = "Miri has no clock of a thread's CPU time")]
 fn an_adaptive_wait_that_is_long_each_time_stops_spinning() {
     let thread_time = || rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     let waiter = Waiter::new();

@@ -5,6 +5,7 @@
 mod doorbell;
 mod growing;
 mod handover;
+mod recent;
 mod shared;
 mod spsc;
 

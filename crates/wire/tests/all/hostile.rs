@@ -43,7 +43,7 @@ prop_compose! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4096))]
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 4096 }))]
 
     #[test]
     fn arbitrary_bytes_are_parsed_or_refused(bytes in vec(any::<u8>(), 0..256)) {

@@ -93,7 +93,7 @@ impl Case {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1024))]
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 1024 }))]
 
     #[test]
     fn a_datagram_is_the_same_bytes_from_both(case in case()) {

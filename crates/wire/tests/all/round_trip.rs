@@ -134,7 +134,7 @@ macro_rules! check {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1024))]
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 1024 }))]
 
     #[test]
     fn stream_status_is_read_back(repr in status(), width in width(), damage in damage()) {

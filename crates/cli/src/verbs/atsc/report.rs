@@ -1,7 +1,7 @@
 //! `millstream atsc report`: a recording in one picture.
 
-use crate::numbers::positive;
-use crate::output::Report;
+use crate::numbers::rate;
+use crate::output::{Report, signed};
 use crate::signal::SignalReport;
 use anyhow::{Context, bail};
 use millstream_atsc::monitor::Status;
@@ -12,7 +12,7 @@ use serde_json::json;
 use std::fmt::Write;
 use std::fs::File;
 use std::io::BufWriter;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The rate of recordings that do not tell theirs.
 const USUAL_RATE_HZ: f64 = 6.25e6;
@@ -25,7 +25,8 @@ const USUAL_RATE_HZ: f64 = 6.25e6;
 #[command(after_help = "Examples:
   millstream generate tv.sc16 --cn 22 --echo 5.6us:-10dB
   millstream atsc report tv.sc16 --out tv.png
-  millstream rx --rate 6.25e6 --duration 2 tv && millstream atsc report tv.sigmf-meta")]
+  millstream rx --args addr=127.0.0.2 --rate 6.25e6 --duration 2 --out tv.sigmf-meta
+  millstream atsc report tv.sigmf-meta")]
 pub struct Args {
     /// The recording, the middle of the channel at 0 Hz: either file of a SigMF recording, or raw
     /// samples, the format by the name.
@@ -37,7 +38,7 @@ pub struct Args {
     format: Option<String>,
 
     /// Sample rate, Hz; where no metadata tells it, 6.25e6 unless given.
-    #[arg(long, value_name = "HZ", value_parser = positive, allow_negative_numbers = true)]
+    #[arg(long, value_name = "HZ", value_parser = rate)]
     rate: Option<f64>,
 
     /// The picture to write; RECORDING.png unless given.
@@ -48,6 +49,9 @@ pub struct Args {
 /// Receives, draws, and says in words what is drawn.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let name = args.recording.display();
+    if let Some(out) = args.out.as_deref().filter(|out| !is_png(out)) {
+        bail!("--out {}: the picture is a PNG: give a name that ends in .png", out.display());
+    }
     let format = args.format.as_deref().map(|said| {
         let format = SampleFormat::from_name(said);
         format.with_context(|| format!("--format {said}: there are: sc16, cf32"))
@@ -81,6 +85,12 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     Ok(Report { text, results, failure: signal.failure() })
 }
 
+/// Whether a name promises what is written. A device or a pipe promises nothing.
+fn is_png(out: &Path) -> bool {
+    let is_stream = out.metadata().is_ok_and(|data| !data.is_file());
+    is_stream || out.extension().is_some_and(|end| end.eq_ignore_ascii_case("png"))
+}
+
 fn words(survey: &Survey, rate_hz: f64) -> String {
     let Status { state, packets, uncorrected_packets, corrected_bytes, .. } = survey.status;
     let mut text = format!("signal  {:.2} s, {state}\n", survey.seconds);
@@ -95,7 +105,7 @@ fn words(survey: &Survey, rate_hz: f64) -> String {
         ("clock", status.clock_offset_ppm, "ppm"),
     ] {
         if let Some(value) = value {
-            let _ = writeln!(text, "{what:<7} {value:+.2} {unit}");
+            let _ = writeln!(text, "{what:<7} {} {unit}", signed(value, 2));
         }
     }
     let _ = writeln!(
@@ -103,7 +113,7 @@ fn words(survey: &Survey, rate_hz: f64) -> String {
         "packets {packets}, {uncorrected_packets} damaged, {corrected_bytes} bytes corrected"
     );
     for (delay_us, level_db) in strongest(&survey.echoes) {
-        let _ = writeln!(text, "echo    {delay_us:+.2} µs {level_db:.1} dB");
+        let _ = writeln!(text, "echo    {} µs {level_db:.1} dB", signed(delay_us, 2));
     }
     text
 }

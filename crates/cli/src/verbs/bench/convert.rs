@@ -1,6 +1,6 @@
 //! `millstream bench convert`: how fast samples are converted.
 
-use crate::live::Live;
+use crate::live::{Live, Progress};
 use crate::numbers::positive;
 use crate::output::Report;
 use millstream_lab::Summary;
@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 /// Measures sample conversion: million samples per second of each form.
 ///
 /// Beside them stands a copy that moves as many bytes as the conversion reads and writes, and UHD's
-/// `converter_benchmark` where it is installed. Medians; all of a line is measured in turn.
+/// `converter_benchmark` where it is installed. Medians; all of a line is measured in turn. It
+/// says how far it is; all pairs take about a minute and a half, the last example some seconds.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   millstream bench convert
@@ -35,8 +36,7 @@ pub struct Args {
     repeats: u64,
 
     /// How long one measurement lasts, milliseconds.
-    #[arg(long, value_name = "MS", default_value_t = 5.0, value_parser = positive,
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "MS", default_value_t = 5.0, value_parser = positive)]
     time_ms: f64,
 
     /// UHD's converter_benchmark; searched where distributions put it by default.
@@ -58,9 +58,12 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         time: Duration::from_secs_f64(args.time_ms.min(1e6) / 1e3),
         uhd: if args.no_uhd { None } else { given.or_else(uhd::Tool::find) },
     };
-    let mut live = Live::on_terminal_only();
+    let mut live = Live::seldom();
+    let mut progress = Progress::new(plan.pairs.len() * plan.sizes.len(), Instant::now());
     let rows = measure(&plan, |pair, samples| {
-        live.show(Instant::now(), || format!("{samples} samples, {pair}"));
+        let now = Instant::now();
+        let place = progress.next(now);
+        live.show(now, || format!("{place}: {samples} samples, {pair}"));
     })?;
     live.end();
     let mut text = String::new();

@@ -2,12 +2,14 @@
 
 use super::way::Way;
 use crate::interrupt;
+use crate::live::Progress;
 use crate::output::{Report, note};
 use millstream_lab::Direction;
 use millstream_lab::faults::{self, CASES, Case, Ending, Row};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::time::Instant;
 
 /// Lets everything go wrong with an emulated radio while samples are received and transmitted.
 ///
@@ -44,9 +46,11 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     }
     interrupt::install();
     let mut rows = Vec::new();
+    let mut progress = Progress::new(ways.len() * cases.len(), Instant::now());
     for way in ways {
         for case in &cases {
-            note(format_args!("{}: {}", way.name(), case.name));
+            let place = progress.next(Instant::now());
+            note(format_args!("{place}: {}: {}", way.name(), case.name));
             rows.push(faults::run(case, way)?);
             anyhow::ensure!(!interrupt::asked(), "ended before all faults had their turn");
         }

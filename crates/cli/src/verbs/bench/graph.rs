@@ -1,7 +1,7 @@
 //! `millstream bench graph`: what the runtime makes of a machine.
 
 use super::peer::PeerArgs;
-use crate::live::Live;
+use crate::live::{Live, Progress};
 use crate::numbers::positive;
 use crate::output::Report;
 use anyhow::ensure;
@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 /// Measures flowgraphs: chains of simple blocks, and chains side by side.
 ///
 /// By several plans of ours, on one CPU and on two, beside the same kernels in a loop written by
-/// hand and beside GNU Radio where it is installed. Everything of a graph is measured in turn.
+/// hand and beside GNU Radio where it is installed. Everything of a graph is measured in turn. It
+/// says how far it is; all graphs take some minutes, --quick some seconds.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   millstream bench graph --quick
@@ -48,8 +49,7 @@ pub struct Args {
     repeats: Option<u64>,
 
     /// How long one measurement lasts, milliseconds.
-    #[arg(long, value_name = "MS", default_value_t = 200.0, value_parser = positive,
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "MS", default_value_t = 200.0, value_parser = positive)]
     time_ms: f64,
 
     #[command(flatten)]
@@ -65,11 +65,14 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     ensure!(!cases.is_empty(), "no graph is called like that; they are called like `copy float 8`");
     let plan = Plan { cases, cpus, repeats, warm_up: time / 4, time };
     let mut peer = args.peer.start(Peer::start)?;
-    let mut live = Live::on_terminal_only();
-    let show = |live: &mut Live, case: Case, cpus: usize| {
-        live.show(Instant::now(), || format!("{case}, {cpus} CPU"));
-    };
-    let rows = measure(&plan, peer.as_mut(), |case, cpus| show(&mut live, case, cpus))?;
+    let mut live = Live::seldom();
+    let steps = plan.cases.len() * plan.cpus.len();
+    let mut progress = Progress::new(steps, Instant::now());
+    let rows = measure(&plan, peer.as_mut(), |case, cpus| {
+        let now = Instant::now();
+        let place = progress.next(now);
+        live.show(now, || format!("{place}: {case}, {cpus} CPU"));
+    })?;
     let timing = cost_of_timing(&plan, plan.cases[0])?;
     live.end();
     let mut text = table(&rows);

@@ -8,7 +8,7 @@ mod picture;
 use crate::child_radio::{self, ChildRadio};
 use crate::graph_run::{self, LedgerReport, Run};
 use crate::live::Live;
-use crate::numbers::positive;
+use crate::numbers::{positive, rate, seconds};
 use crate::output::{Report, describe, note};
 use crate::signal::SignalReport;
 use anyhow::{Context, anyhow};
@@ -36,18 +36,15 @@ pub struct Args {
     ts: Option<PathBuf>,
 
     /// Seconds of signal to stream, from 0.1; success needs 2 decoded ones.
-    #[arg(long, value_name = "SECONDS", default_value_t = 8.0, value_parser = positive,
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 8.0, value_parser = seconds)]
     seconds: f64,
 
     /// Sample rate, Hz.
-    #[arg(long, value_name = "HZ", default_value_t = 6.25e6, value_parser = positive,
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "HZ", default_value_t = 6.25e6, value_parser = rate)]
     rate: f64,
 
     /// Seconds of radio time per second of wall time; below 1 for a machine that is too slow.
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = positive,
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = positive)]
     time_scale: f64,
 
     /// The decoded transport stream.
@@ -105,7 +102,7 @@ fn radio_options(args: &Args) -> anyhow::Result<child_radio::Options> {
     };
     let scale = args.time_scale.to_string();
     let (buffer, antenna) = (BUFFER_SAMPLES.to_string(), format!("atsc:{stream}"));
-    let args = ["--serial", "DEMO", "--rx-antenna", &antenna, "--time-scale", &scale];
+    let args = ["--rx-antenna", &antenna, "--time-scale", &scale];
     let args = args.into_iter().chain(["--rx-buffer-samples", &buffer]);
     let args = args.map(str::to_owned).collect();
     Ok(child_radio::Options { args, stdin, ..Default::default() })

@@ -7,7 +7,7 @@ mod serve;
 use crate::output::Report;
 use anyhow::{Context, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use millstream_link::rights::policy::Policy;
+use millstream_link::rights::policy::{Network, Policy};
 use millstream_link::rights::{DEFAULT_BROKER, Direct, Family, Rights};
 use std::ffi::OsString;
 use std::ops::RangeInclusive;
@@ -46,6 +46,11 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', value_name = "PORT[-PORT]", value_parser = ports,
         default_value = "1024-65535")]
     pub ports: Vec<RangeInclusive<u16>>,
+
+    /// Addresses that a link may serve beside those of this machine, separated by commas: for
+    /// `address=` in a link string.
+    #[arg(long, value_delimiter = ',', value_name = "IP[/BITS]")]
+    pub addresses: Vec<Network>,
 
     /// All frames of the interface may be taken from the kernel (for measurements).
     #[arg(long)]
@@ -119,6 +124,7 @@ fn policy(args: &Args, accounts: &[Account]) -> anyhow::Result<Policy> {
     policy.groups = groups.collect::<anyhow::Result<_>>()?;
     policy.interfaces.clone_from(&args.interface);
     policy.ports.clone_from(&args.ports);
+    policy.addresses.clone_from(&args.addresses);
     policy.everything = args.everything;
     policy.channels = args.channels;
     let bytes = args.locked_mib.checked_mul(1 << 20);

@@ -4,16 +4,18 @@ use super::run::failed;
 use super::sets::SetArgs;
 use crate::numbers::positive;
 use crate::output::Report;
-use millstream_lab::compare::{Comparison, Rule, compare};
-use millstream_lab::picture::short_time;
+use millstream_lab::compare::{Comparison, Order, Rule, compare};
+use millstream_lab::picture::{short_ratio, short_time};
 use serde_json::json;
 use std::fmt::Write;
 
-/// Compares runs or variants: ratios with their intervals, and where figures change along them.
+/// Compares runs or variants: ratios to the first with their intervals, and what differs.
 ///
-/// The unit of evidence is a fresh start of the program (or a boot): six of each side tell a change
-/// from chance. A change is one when random orders of the same starts show so much only once in a
-/// hundred times, and when it is at least as large as --effect.
+/// Variants are each compared with the first set; three or more runs of the same variants follow
+/// each other in time, and where their figures change is searched. The unit of evidence is a fresh
+/// start of the program (or a boot): six of each side tell a change from chance in a table of up to
+/// 23 comparisons. A change is reported when a permutation test finds it at --error-rate for the
+/// whole table, and when it is at least as large as --effect.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   millstream lab compare last                      # the variants of the last run
@@ -23,9 +25,13 @@ pub struct Args {
     #[command(flatten)]
     sets: SetArgs,
 
-    /// Smaller changes are no news, percent.
+    /// Ignore changes smaller than this, percent.
     #[arg(long, value_name = "PERCENT", default_value_t = 10.0, value_parser = positive)]
     effect: f64,
+
+    /// Chance of any change in a table in which nothing differs, percent.
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = positive)]
+    error_rate: f64,
 
     /// End with status 1 when there is a change.
     #[arg(long)]
@@ -40,7 +46,9 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
         "only one set ({}): name another run, or one with several variants",
         sets.first().map_or("", |set| set.label.as_str())
     );
-    let rule = Rule { effect_min: args.effect / 100.0, ..Rule::default() };
+    let (alpha, effect_min) = (args.error_rate / 100.0, args.effect / 100.0);
+    anyhow::ensure!(alpha < 1.0, "--error-rate {}: give less than 100", args.error_rate);
+    let rule = Rule { alpha, effect_min, ..Rule::default() };
     let found = compare(&sets, &rule);
     let changes = found.iter().map(|figure| figure.changes.len()).sum::<usize>();
     let failures = args.sets.failures()?;
@@ -64,12 +72,19 @@ fn table(found: &[Comparison]) -> String {
         let _ = writeln!(text, "\n{}, {}", figure.title, figure.figure);
         for (index, side) in figure.sides.iter().enumerate() {
             let change = figure.changes.iter().find(|change| change.at == index);
-            let ratio = side.ratio.map_or("base".to_owned(), |ratio| {
-                format!("{:.2} ({:.2} to {:.2})", ratio.estimate, ratio.low, ratio.high)
-            });
-            let change = change.map_or(String::new(), |change| {
-                format!("  CHANGE × {:.2}, p {:.4}", change.ratio, change.p)
-            });
+            let ratio = side.beside_base(index);
+            if side.starts == 0 {
+                let _ = writeln!(text, "  {:<34} {ratio}", side.label);
+                continue;
+            }
+            let change = match (change, figure.order) {
+                (None, _) if side.too_few => "  too few starts to tell".to_owned(),
+                (None, _) => String::new(),
+                (Some(change), Order::Base) => format!("  CHANGE, p {:.4}", change.p),
+                (Some(change), Order::Time) => {
+                    format!("  CHANGE × {}, p {:.4}", short_ratio(change.ratio), change.p)
+                }
+            };
             let (time, max) = (short_time(side.figure_ns as u64), short_time(side.max_ns));
             let _ = writeln!(
                 text,

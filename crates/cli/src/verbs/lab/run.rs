@@ -12,6 +12,7 @@ use millstream_lab::Failure;
 use millstream_lab::design::run::{Line, Outcome};
 use millstream_lab::design::{Host, Known, Plan, Unit, run as carry_out};
 use millstream_lab::picture::short_time;
+use millstream_lab::statistics::STARTS_MIN;
 use millstream_lab::store::Store;
 use millstream_sys::thread::allowed_cpus;
 use std::fmt::Write as _;
@@ -38,7 +39,7 @@ pub struct Args {
     #[command(flatten)]
     store: StoreArgs,
 
-    /// Do not store the records.
+    /// Do not store the records; needs --records FILE, so that they are somewhere.
     #[arg(long, requires = "records", conflicts_with = "store")]
     no_store: bool,
 
@@ -127,6 +128,9 @@ fn keep(
     Ok(())
 }
 
+/// Stands for an interval that so few starts cannot give.
+const MORE_STARTS: &str = "more starts";
+
 /// What is known of each figure, and why the run ended.
 pub(super) fn table(plan: &Plan, outcome: &Outcome) -> String {
     let percent = format!("p{}", plan.quantile * 100.0);
@@ -136,24 +140,33 @@ pub(super) fn table(plan: &Plan, outcome: &Outcome) -> String {
     };
     let mut text = format!(
         "\n{}: {} rounds, {} starts ({known}{} tried again), until {}\n\
-         {:<44} {percent:>9}  known to  within  between       max\n",
+         {:<44} {percent:>9}  it lies between (95 %)  within  between       max\n",
         outcome.run, outcome.rounds, outcome.starts, outcome.again, outcome.why, ""
     );
     let share = |share: Option<f64>| {
         share.map_or("–".to_owned(), |share| format!("{:.0} %", share * 100.0))
     };
     for line in &outcome.lines {
-        let Line { variant, title, figure_ns, half_width, spread, max_ns, .. } = line;
+        let Line { variant, title, figure_ns, interval_ns, spread, max_ns, .. } = line;
+        let interval = interval_ns.map_or(MORE_STARTS.to_owned(), |(low, high)| {
+            format!("{} and {}", short_time(low as u64), short_time(high as u64))
+        });
         let variant = if variant.is_empty() { String::new() } else { format!("{variant}: ") };
         let _ = writeln!(
             text,
-            "{:<44} {:>9} {:>9} {:>7} {:>8} {:>9}",
+            "{:<44} {:>9} {interval:>23} {:>7} {:>8} {:>9}",
             format!("{variant}{title}"),
             short_time(*figure_ns as u64),
-            half_width.map_or("–".to_owned(), |half| format!("±{:.0} %", half * 100.0)),
             share(spread.within),
             share(spread.between),
             short_time(*max_ns)
+        );
+    }
+    if outcome.lines.iter().any(|line| line.interval_ns.is_none()) {
+        let _ = writeln!(
+            text,
+            "{MORE_STARTS}: the figure is not known well enough; {STARTS_MIN} starts give an \
+             interval"
         );
     }
     text + &failed(&outcome.failures)

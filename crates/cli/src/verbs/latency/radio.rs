@@ -15,6 +15,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Instant;
 
+/// The counter of a sample that an error ended.
+const CUT_SHORT: &str = "ended early";
+
 /// Measures the turnaround of a radio and this host: from the time of the newest received sample
 /// to the earliest time at which an answer is not late.
 ///
@@ -113,28 +116,72 @@ fn measure(args: &Args, device: DeviceArgs) -> anyhow::Result<Report> {
     };
     let mut device = Device::open(device)?;
     let mut turnaround = Turnaround::open(&mut device, plan)?;
-    let (mut records, mut histogram) = (Vec::new(), Histogram::default());
-    for _ in 0..args.samples {
-        let (started, begun) = (now(), Instant::now());
-        let observed = distribution(args, &mut turnaround)?;
-        histogram.merge(&observed.histogram);
-        records.push(measured(&plan, observed, started, begun.elapsed().as_secs_f64()));
+    let mut found = Found::default();
+    let ended = found.take(args, &plan, &mut |lead| Ok(turnaround.attempt(lead)?));
+    found.report(args, &plan, ended)
+}
+
+/// One try with a lead.
+type Attempt<'a> = dyn FnMut(u64) -> anyhow::Result<Answer> + 'a;
+
+/// What was measured so far.
+#[derive(Default)]
+struct Found {
+    records: Vec<Measured>,
+    /// All turnarounds.
+    histogram: Histogram,
+    leads: Vec<LeadResult>,
+}
+
+impl Found {
+    /// Measures all samples and the sweep; what was measured before an error stays.
+    fn take(&mut self, args: &Args, plan: &Plan, attempt: &mut Attempt<'_>) -> anyhow::Result<()> {
+        for _ in 0..args.samples {
+            let (started, begun) = (now(), Instant::now());
+            let mut observed = Observed::default();
+            let ended = distribution(args, attempt, &mut observed);
+            self.histogram.merge(&observed.histogram);
+            if observed.histogram.count() > 0 {
+                let seconds = begun.elapsed().as_secs_f64();
+                let mut record = measured(plan, observed, started, seconds);
+                record.counters.extend(ended.is_err().then(|| (CUT_SHORT.to_owned(), 1)));
+                self.records.push(record);
+            }
+            ended?;
+        }
+        sweep(args, attempt, &self.histogram, &mut self.leads)
     }
-    let leads = sweep(args, &mut turnaround, &histogram)?;
-    let safe = never_late(&leads);
-    let failure = (args.leads > 0 && safe.is_none())
-        .then(|| "every lead of the sweep was late at least once: the machine is busy".to_owned());
-    let quantile = |share| histogram.quantile_ns(share) as f64 / 1e9;
-    let results = json!({
-        "plan": plan, "tries": histogram.count(), "spin": args.spin, "histogram": histogram,
-        "turnaround_s": {
-            "min": histogram.min_ns() as f64 / 1e9, "median": quantile(0.5), "p90": quantile(0.9),
-            "p99": quantile(0.99), "p99_9": quantile(0.999),
-            "max": histogram.max_ns() as f64 / 1e9,
-        },
-        "leads": leads, "never_late_s": safe, "records": records,
-    });
-    Ok(Report { text: text(args, &histogram, &leads, safe), results, failure })
+
+    /// The result, also of a measurement that an error ended: its figures are of what came before.
+    fn report(self, args: &Args, plan: &Plan, ended: anyhow::Result<()>) -> anyhow::Result<Report> {
+        let Self { records, histogram, leads } = self;
+        let (count, wanted) = (histogram.count(), args.tries * u64::from(args.samples));
+        let failure = match ended {
+            Err(error) if count == 0 => return Err(error),
+            Err(error) => Some(format!(
+                "{error:#}; the figures are of what was measured before: {count} of {wanted} \
+                 turnarounds{}",
+                if leads.is_empty() { "" } else { " and a part of the sweep" }
+            )),
+            Ok(()) => (args.leads > 0 && never_late(&leads).is_none()).then(|| {
+                "every lead of the sweep was late at least once: the machine is busy".to_owned()
+            }),
+        };
+        // A lead is safe by a whole sweep only.
+        let is_whole = leads.iter().all(|lead| lead.tries == args.tries_per_lead);
+        let safe = never_late(&leads).filter(|_| is_whole);
+        let quantile = |share| histogram.quantile_ns(share) as f64 / 1e9;
+        let results = json!({
+            "plan": plan, "tries": count, "spin": args.spin, "histogram": histogram,
+            "turnaround_s": {
+                "min": histogram.min_ns() as f64 / 1e9, "median": quantile(0.5),
+                "p90": quantile(0.9), "p99": quantile(0.99), "p99_9": quantile(0.999),
+                "max": histogram.max_ns() as f64 / 1e9,
+            },
+            "leads": leads, "never_late_s": safe, "records": records,
+        });
+        Ok(Report { text: text(args, &histogram, &leads, safe), results, failure })
+    }
 }
 
 fn measured(plan: &Plan, observed: Observed, started: String, seconds: f64) -> Measured {
@@ -157,49 +204,47 @@ fn measured(plan: &Plan, observed: Observed, started: String, seconds: f64) -> M
 }
 
 /// Answers without any lead: all are late, and by how much is the turnaround.
-fn distribution(args: &Args, turnaround: &mut Turnaround<'_>) -> anyhow::Result<Observed> {
-    let mut observed = Observed::default();
+fn distribution(
+    args: &Args,
+    attempt: &mut Attempt<'_>,
+    observed: &mut Observed,
+) -> anyhow::Result<()> {
     let begun = Instant::now();
     let mut live = Live::on_terminal_only();
     while observed.histogram.count() < args.tries {
         check_interrupt()?;
-        if let Answer::Late { ticks } = turnaround.attempt(0)? {
+        if let Answer::Late { ticks } = attempt(0)? {
             let value_ns = (ticks as f64 * 1e9 / args.rate).round() as u64;
             observed.record(value_ns, begun.elapsed().as_nanos() as u64);
         }
         let count = observed.histogram.count();
         live.show(Instant::now(), || format!("{count} of {} tries", args.tries));
     }
-    Ok(observed)
+    Ok(())
 }
 
 /// Each lead in turn, and again, so that a disturbance does not hit one of them alone.
 fn sweep(
     args: &Args,
-    turnaround: &mut Turnaround<'_>,
+    attempt: &mut Attempt<'_>,
     histogram: &Histogram,
-) -> anyhow::Result<Vec<LeadResult>> {
+    results: &mut Vec<LeadResult>,
+) -> anyhow::Result<()> {
     let leads = if args.leads == 0 { Vec::new() } else { leads_s(histogram, args.leads as usize) };
-    let mut results: Vec<_> = leads
-        .into_iter()
-        .map(|lead_s| LeadResult {
-            lead_s,
-            tries: 0,
-            late: 0,
-            predicted: beyond(histogram, lead_s),
-        })
-        .collect();
+    let result =
+        |lead_s| LeadResult { lead_s, tries: 0, late: 0, predicted: beyond(histogram, lead_s) };
+    results.extend(leads.into_iter().map(result));
     let mut live = Live::on_terminal_only();
     for round in 0..args.tries_per_lead {
-        for result in &mut results {
+        for result in &mut *results {
             check_interrupt()?;
-            let answer = turnaround.attempt((result.lead_s * args.rate).ceil() as u64)?;
+            let answer = attempt((result.lead_s * args.rate).ceil() as u64)?;
             result.tries += 1;
             result.late += u64::from(matches!(answer, Answer::Late { .. }));
         }
         live.show(Instant::now(), || format!("sweep {round} of {}", args.tries_per_lead));
     }
-    Ok(results)
+    Ok(())
 }
 
 fn check_interrupt() -> anyhow::Result<()> {
@@ -247,4 +292,58 @@ fn text(args: &Args, histogram: &Histogram, leads: &[LeadResult], safe: Option<f
         );
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    /// What comes of a measurement whose tries end with an error after so many.
+    fn ending_after(tries: u32) -> anyhow::Result<Report> {
+        let words = ["x", "--tries", "10", "--samples", "2", "--leads", "2"];
+        let args = Line::parse_from(words).args;
+        let plan = Plan {
+            channels: (0, 0),
+            rate_hz: args.rate,
+            rx_samples: 64,
+            tx_samples: 64,
+            interval_s: 1e-3,
+            spin: true,
+        };
+        let (mut found, mut left) = (Found::default(), tries);
+        let ended = found.take(&args, &plan, &mut |lead| {
+            left = left.checked_sub(1).ok_or_else(|| anyhow::anyhow!("captures came too late"))?;
+            Ok(if lead == 0 { Answer::Late { ticks: 500 } } else { Answer::InTime })
+        });
+        found.report(&args, &plan, ended)
+    }
+
+    #[test]
+    fn what_was_measured_before_an_error_is_the_result_with_the_error() {
+        assert!(ending_after(0).is_err(), "nothing was measured");
+        let report = ending_after(17).unwrap();
+        let failure = report.failure.unwrap();
+        assert!(
+            failure.starts_with("captures came too late; the figures are of what"),
+            "{failure}"
+        );
+        assert!(failure.contains("17 of 20 turnarounds"), "{failure}");
+        assert_eq!(report.results["tries"], 17);
+        let records = report.results["records"].as_array().unwrap();
+        let cut: Vec<_> = records.iter().map(|one| &one["counters"][CUT_SHORT]).collect();
+        assert_eq!(cut, [&Value::Null, &1.into()]);
+        assert!(report.text.contains("median 50.0 µs"), "{}", report.text);
+        // A part of the sweep says of no lead that it is safe.
+        let report = ending_after(20 + 3).unwrap();
+        assert!(report.failure.unwrap().contains("20 of 20 turnarounds and a part of the sweep"));
+        assert_eq!(report.results["never_late_s"], Value::Null);
+        assert!(ending_after(u32::MAX).unwrap().failure.is_none());
+    }
 }

@@ -1,7 +1,6 @@
 //! Samples of a measurement for people: a line a series, the samples of each together.
 
 use millstream_lab::extreme::{Estimate, Untold};
-use millstream_lab::observed::BlockMaxima;
 use millstream_lab::picture::{draw, short_time};
 use millstream_lab::{Histogram, Measured};
 use serde_json::{Value, json};
@@ -33,7 +32,7 @@ fn together(samples: &[&Measured]) -> Histogram {
 /// The estimate from all samples together.
 fn estimate(samples: &[&Measured]) -> Result<Estimate, Untold> {
     let blocks: Vec<_> = samples.iter().map(|sample| &sample.observed.blocks).collect();
-    Estimate::of(&BlockMaxima::joined(&blocks), together(samples).count() * AHEAD, SEED)
+    Estimate::of_samples(&blocks, together(samples).count() * AHEAD, SEED)
 }
 
 /// The table, and for one sample each what is known of the maximum.
@@ -97,11 +96,12 @@ fn maximum(name: &str, samples: &[&Measured]) -> String {
     let _ = match estimate(samples) {
         Ok(estimate) => writeln!(
             text,
-            "{indent}largest of {} to come: {} (95 %: {} to {}; {}, shape {:+.2})",
+            "{indent}the largest of {} to come lies between {} and {} with 95 %, as likely above \
+             as below {}\n{indent}({}, shape {:+.2})",
             estimate.values,
-            short_time(estimate.largest_ns as u64),
             short_time(estimate.interval_ns.0 as u64),
             short_time(estimate.interval_ns.1 as u64),
+            short_time(estimate.largest_ns as u64),
             tail(estimate.shape),
             estimate.shape
         ),

@@ -127,14 +127,22 @@ fn report(locals: &[SocketAddrV4], echoed: &[Echoed], links: &[LinkReport]) -> R
     }
     for link in links {
         let _ = writeln!(text, "{} ({})", link.info.name, link.info.detail);
-        for (name, count) in link.link.named().chain(link.stack.named()) {
-            if count > 0 {
-                let _ = writeln!(text, "  {name:<20} {count}");
-            }
-        }
+        list(&mut text, "frames", link.link.named());
+        list(&mut text, "packets", link.stack.named());
     }
     let links: Vec<_> = links.iter().map(link_json).collect();
     Report::done(text, json!({ "ports": ports, "links": links }))
+}
+
+/// The counters that are not zero, below a heading: link and stack have some of one name.
+fn list(text: &mut String, heading: &str, counters: impl Iterator<Item = (&'static str, u64)>) {
+    let mut counters = counters.filter(|(_, count)| *count > 0).peekable();
+    if counters.peek().is_some() {
+        let _ = writeln!(text, "  {heading}");
+    }
+    for (name, count) in counters {
+        let _ = writeln!(text, "    {name:<20} {count}");
+    }
 }
 
 fn link_json(report: &LinkReport) -> Value {
@@ -151,4 +159,19 @@ fn link_json(report: &LinkReport) -> Value {
         "frames": report.census.total(),
         "leaked_frames": report.leaked_frames,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_of_one_name_stand_below_different_headings() {
+        let mut text = String::new();
+        list(&mut text, "frames", [("rx_bytes", 325), ("rx_frames", 0)].into_iter());
+        list(&mut text, "packets", [("rx_bytes", 3)].into_iter());
+        list(&mut text, "nothing", [("rx_bytes", 0)].into_iter());
+        let (first, second) = ("    rx_bytes             325\n", "    rx_bytes             3\n");
+        assert_eq!(text, format!("  frames\n{first}  packets\n{second}"));
+    }
 }

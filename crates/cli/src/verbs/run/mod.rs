@@ -10,7 +10,7 @@ use crate::graph_run::{self, LedgerReport, Run};
 use crate::live::Live;
 use crate::output::{Report, note};
 use crate::signal::SignalReport;
-use crate::stored;
+use crate::{stdout, stored};
 use anyhow::Context;
 use attend::Attendant;
 use millstream_atsc::blocks::Monitors;
@@ -33,7 +33,8 @@ pub struct Args {
     #[arg(value_name = "GRAPH.toml")]
     graph: PathBuf,
 
-    /// Sets a parameter of the graph; as often as needed.
+    /// Sets a parameter of the graph; as often as needed. Numbers may end in k, M or G, as
+    /// rate=6.25M; out=- writes to standard output, and the summary to standard error then.
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
 
@@ -67,12 +68,13 @@ pub struct Args {
 
     /// End the run with an error when nothing has moved, or a block has been in one call, for so
     /// long.
-    #[arg(long, value_name = "SECONDS", value_parser = crate::numbers::positive)]
+    #[arg(long, value_name = "SECONDS", value_parser = crate::numbers::seconds)]
     stall_limit: Option<f64>,
 }
 
 /// Runs until every source has ended or somebody asks.
-pub fn run(args: Args) -> anyhow::Result<Report> {
+pub fn run(mut args: Args) -> anyhow::Result<Report> {
+    args.set = stdout::for_parameters(&args.set)?;
     let file = GraphFile::read(&args.graph)?;
     let (registry, monitors) = graph_run::registry();
     // Before the blocks, which may open radios and files.

@@ -78,7 +78,7 @@ pub fn report(recorded: Recorded) -> anyhow::Result<Report> {
         if let Some(meta) = meta {
             sigmf::write_meta(meta, &description(&recorded, channel, &stretches))?;
         }
-        let data = channel.target.data.display().to_string();
+        let data = channel.target.name();
         text += &format!("{data}: {count} segment{plural}; {}\n", channel.ledger.summary());
         channels.push(json!({
             "channel": channel.number, "data": data,
@@ -125,7 +125,7 @@ fn failure(recorded: &Recorded) -> Option<String> {
     let limits = Limits { wanted: recorded.wanted, max_lost: recorded.max_lost };
     let interrupted = recorded.run.interrupted;
     recorded.channels.iter().find_map(|channel| {
-        let data = channel.target.data.display().to_string();
+        let data = channel.target.name();
         limits.failure(interrupted, &channel.ledger, &data)
     })
 }

@@ -1,5 +1,6 @@
 //! Where a recording goes, and how its samples lie there.
 
+use crate::stdout;
 use anyhow::bail;
 use std::path::{Path, PathBuf};
 
@@ -59,6 +60,11 @@ impl Target {
         Ok(channels.iter().map(|channel| target.numbered(*channel)).collect())
     }
 
+    /// The samples' place, for people.
+    pub fn name(&self) -> String {
+        stdout::name(&self.data).map_or_else(|| self.data.display().to_string(), str::to_owned)
+    }
+
     /// The same with the channel in its name: `x-ch1.sc16`.
     fn numbered(&self, channel: usize) -> Self {
         let name = |path: &PathBuf| {
@@ -81,6 +87,10 @@ impl Target {
             Some("sc16") => (None, Some(Format::Sc16)),
             Some("cf32" | "fc32") => (None, Some(Format::Cf32)),
             _ if format.is_some() => (None, None),
+            _ if stdout::name(out).is_some() => bail!(
+                "standard output has no name that says how to write samples: give --format sc16 \
+                 or --format cf32"
+            ),
             _ => bail!(
                 "{}: the extension does not say how to write samples: use .sc16, .cf32 or \
                  .sigmf-meta, or give --format sc16 or --format cf32",

@@ -29,7 +29,7 @@ use std::time::Duration;
 /// After a `kill -9` the next start of any `millstream` command puts all back.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  sudo millstream shield 2-3 -- millstream run graphs/atsc-rx.toml
+  sudo millstream shield 2-3 -- millstream rx --args addr=192.168.10.2 --rate 10e6 --out a.sc16
   sudo millstream shield 3                        until Ctrl-C
   sudo millstream shield 1 --under mygroup        only threads in that control group are moved
   sudo millstream shield 3 --interface eth1 --napi with --napi-class fifo:60 --class fifo:50 \\

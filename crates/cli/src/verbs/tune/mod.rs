@@ -8,6 +8,7 @@ mod report;
 mod search;
 
 use crate::graph_run;
+use crate::numbers;
 use crate::output::Report;
 use millstream_flow::GraphFile;
 use millstream_flow::tune::Objective;
@@ -30,9 +31,9 @@ pub struct Args {
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
 
-    /// Time to use.
+    /// Time to use: 90 or 90s, 2min.
     #[arg(long, value_name = "TIME", default_value = "60s")]
-    #[arg(value_parser = humantime::parse_duration)]
+    #[arg(value_parser = numbers::duration)]
     budget: Duration,
 
     /// What to make large.
@@ -67,7 +68,7 @@ pub struct Args {
 
     /// Time to use for that, about: the less there is, the shorter are the first looks.
     #[arg(long, value_name = "TIME", default_value = "75s", requires = "check")]
-    #[arg(value_parser = humantime::parse_duration)]
+    #[arg(value_parser = numbers::duration)]
     check_budget: Duration,
 
     /// Leave the store alone: start from nothing, and keep the result to yourself.

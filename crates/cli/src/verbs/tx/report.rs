@@ -1,7 +1,7 @@
 //! What became of a transmission.
 
 use super::outlet::Outlet;
-use crate::output::Report;
+use crate::output::{Report, count};
 use millstream_radio::tx::{TxCounters, TxError, TxEvent, TxLedger};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -108,15 +108,15 @@ pub fn report(played: Played) -> Report {
     let causes = if causes.is_empty() { "no loss".to_owned() } else { causes.join(", ") };
     let verdict = if ledger.balance().is_ok() { "balances" } else { "DOES NOT BALANCE" };
     let text = format!(
-        "{}: {} samples accepted = {} transmitted + {} lost ({causes}): {verdict}; {} bursts, {} \
-         acknowledged, {} underflows, {} late\n",
+        "{}: {} samples accepted = {} transmitted + {} lost ({causes}): {verdict}; {}, {} \
+         acknowledged, {}, {} late\n",
         played.input.display(),
         ledger.accepted,
         ledger.transmitted,
         ledger.lost_total(),
-        counters.bursts,
+        count(counters.bursts, "burst"),
         events.burst_acks,
-        events.underflows,
+        count(events.underflows, "underflow"),
         events.lates,
     );
     let results = json!({

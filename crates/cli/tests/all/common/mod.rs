@@ -2,6 +2,8 @@
 //! speed: every wait is for an event, and its bound only ends a test that has failed.
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
+pub mod shell;
+
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::net::Ipv4Addr;

@@ -6,8 +6,9 @@ use crate::item::ItemType;
 use crate::lane::{Lane, PAGE_BYTES};
 use crate::port::{InputPort, OutputPort, PortVisitor};
 use crate::runtime::stats::FILL_ONE;
+use crate::runtime::sync::now;
 use crate::runtime::train::Passed;
-use std::time::Instant;
+use millstream_ring::cursor::{Consumer, Producer};
 
 impl Task {
     /// Calls the block if it can work; timed if there is a `weight`.
@@ -118,18 +119,9 @@ impl Task {
         self.tell();
     }
 
-    /// Counts what lanes have taken through the block; what went past the ring behind it, too, if
-    /// that is `inside` the train.
-    ///
-    /// # Safety
-    /// The caller is the thread that has both ends of that ring, which is drained, and whose ends
-    /// are [set aside](Self::set_aside) until they [catch up](Self::catch_up).
+    /// Counts what lanes have taken through the block.
     #[inline]
-    pub(in crate::runtime) unsafe fn count_passed(&mut self, passed: Passed, inside: bool) {
-        if inside {
-            // SAFETY: passed on to the caller.
-            unsafe { self.views.outputs[0].pass(passed.items) };
-        }
+    pub(in crate::runtime) fn count_passed(&mut self, passed: Passed) {
         self.calls += passed.batches;
         self.counters.calls.set(self.calls);
     }
@@ -144,55 +136,85 @@ impl Task {
 
     /// Charges the time since `context.now`, which it advances, to the block.
     pub(in crate::runtime) fn charge(&self, context: &mut Context, weight: u32) {
-        let now = Instant::now();
+        let now = now();
         let busy = now.saturating_duration_since(context.now);
         self.counters.busy_ns.add(busy.as_nanos() as u64 * u64::from(weight));
         context.now = now;
     }
 
-    /// Before the train: the rings inside it, before the block or behind it, grant nothing to the
-    /// block, whatever it tries.
-    pub(in crate::runtime) fn set_aside(&mut self, before: bool, behind: bool) {
-        self.block.ports(&mut SetAside { before, behind });
+    /// Before the train: takes the cursor of the ring behind the block, which has none to write to
+    /// from here on, whatever it tries. None if the block has given the port away.
+    #[cold]
+    pub(in crate::runtime) fn set_output_aside(&mut self) -> Option<Producer> {
+        let mut aside = OutputAside(None);
+        self.block.ports(&mut aside);
+        aside.0
     }
 
-    /// After the train: goes on with the rings.
+    /// The same for the ring before the block.
     #[cold]
+    pub(in crate::runtime) fn set_input_aside(&mut self) -> Option<Consumer> {
+        let mut aside = InputAside(None);
+        self.block.ports(&mut aside);
+        aside.0
+    }
+
+    /// After the train: goes on with the ring behind the block.
+    #[cold]
+    pub(in crate::runtime) fn resume_output(&mut self, cursor: Producer) {
+        self.block.ports(&mut ResumeOutput(Some(cursor)));
+    }
+
+    /// The same with the ring before the block.
+    #[cold]
+    pub(in crate::runtime) fn resume_input(&mut self, cursor: Consumer) {
+        self.block.ports(&mut ResumeInput(Some(cursor)));
+    }
+
+    /// After the train: what moved meanwhile is no news.
     pub(in crate::runtime) fn catch_up(&mut self) {
-        self.block.ports(&mut CatchUp);
         self.progress = self.views.progress();
     }
 }
 
-struct SetAside {
-    before: bool,
-    behind: bool,
-}
+struct OutputAside(Option<Producer>);
 
-impl PortVisitor for SetAside {
-    fn input(&mut self, _: &str, port: &mut dyn InputPort) {
-        if self.before {
-            port.set_aside();
-        }
-    }
+impl PortVisitor for OutputAside {
+    fn input(&mut self, _: &str, _: &mut dyn InputPort) {}
 
     fn output(&mut self, _: &str, port: &mut dyn OutputPort) {
-        if self.behind {
-            port.set_aside();
-        }
+        self.0 = port.set_aside();
     }
 }
 
-struct CatchUp;
+struct InputAside(Option<Consumer>);
 
-impl PortVisitor for CatchUp {
+impl PortVisitor for InputAside {
     fn input(&mut self, _: &str, port: &mut dyn InputPort) {
-        port.catch_up();
+        self.0 = port.set_aside();
     }
+
+    fn output(&mut self, _: &str, _: &mut dyn OutputPort) {}
+}
+
+struct ResumeOutput(Option<Producer>);
+
+impl PortVisitor for ResumeOutput {
+    fn input(&mut self, _: &str, _: &mut dyn InputPort) {}
 
     fn output(&mut self, _: &str, port: &mut dyn OutputPort) {
-        port.catch_up();
+        self.0.take().into_iter().for_each(|cursor| port.resume(cursor));
     }
+}
+
+struct ResumeInput(Option<Consumer>);
+
+impl PortVisitor for ResumeInput {
+    fn input(&mut self, _: &str, port: &mut dyn InputPort) {
+        self.0.take().into_iter().for_each(|cursor| port.resume(cursor));
+    }
+
+    fn output(&mut self, _: &str, _: &mut dyn OutputPort) {}
 }
 
 struct Untagged(bool);

@@ -4,7 +4,7 @@ use super::{buffer_by_hand, is_inside, least_items, targets};
 use crate::graph::{End, Graph, GraphError};
 use crate::plan::{Buffers, Placement};
 pub(in crate::runtime) use crate::survey::Loans;
-use millstream_ring::{MapError, Pool};
+use millstream_ring::Pool;
 use std::any::TypeId;
 use std::collections::BTreeMap;
 
@@ -43,9 +43,7 @@ pub(super) fn make(
     }
     let pool = |(key, ends): ((usize, TypeId), Vec<End>)| {
         let (bytes, huge) = (buffers.inside_bytes, buffers.huge_pages);
-        // SAFETY: a block holds at most one end of a ring, because a graph has no cycles, and uses
-        // it only while it is called. The blocks of a partition are called one after the other.
-        let pool = unsafe { Pool::new(key.1, ends.len(), bytes, huge) };
+        let pool = Pool::new(key.1, ends.len(), bytes, huge);
         let output = graph.output_name(ends[0]);
         let pool = pool.map_err(|error| GraphError::Ring { output, source: error.into() })?;
         Ok((key, pool))
@@ -53,13 +51,16 @@ pub(super) fn make(
     members.into_iter().map(pool).collect()
 }
 
-/// Gives every ring memory of its own whose ends, or whose pool, would come to several threads;
-/// `thread_of` says which thread each node is to have. For blocks that nobody runs now.
-pub(in crate::runtime) fn settle(
+/// Gives every ring its memory for good whose ends, or whose pool, would come to several threads;
+/// `thread_of` says which thread each node is to have.
+///
+/// # Safety
+/// Nobody runs the blocks.
+pub(in crate::runtime) unsafe fn settle(
     loans: &[Option<Loans>],
     graph: &Graph,
     thread_of: &[usize],
-) -> Result<(), MapError> {
+) {
     let mut owners: Vec<(Pool, usize)> = Vec::new();
     for edge in &graph.edges {
         let thread = thread_of[edge.from.node];
@@ -73,9 +74,9 @@ pub(in crate::runtime) fn settle(
         if together && owner.is_none_or(|owner| owner == thread) {
             owners.push((pool.clone(), thread));
         } else {
-            // SAFETY: nobody runs the blocks, so nobody uses their ports.
-            unsafe { loan.settle() }?;
+            // SAFETY: a ring of a pool is used on the thread that has entered it only, which is the
+            // one that ran these blocks and does not now.
+            unsafe { loan.settle() };
         }
     }
-    Ok(())
 }

@@ -33,6 +33,23 @@ pub enum Ground {
     Loopback,
 }
 
+impl Ground {
+    /// Adds what to do to the reason why a side has no network there.
+    fn advise(&self, error: StageError) -> StageError {
+        let advice = match self {
+            Self::Private { .. } => {
+                "run it with sudo, or measure kernel sockets on loopback (--loopback)"
+            }
+            Self::Ports => "run it with sudo (its slow ports are the kernel's, made for the while)",
+            Self::Given(_) | Self::Loopback => return error,
+        };
+        match error {
+            StageError::Network(why) => StageError::Network(format!("{why}; {advice}")),
+            other => other,
+        }
+    }
+}
+
 /// One side's place.
 #[derive(Debug, Clone, Serialize)]
 pub struct Place {
@@ -100,8 +117,9 @@ impl Stage {
         };
         let (mut active, mut passive) = (spawn("active", 0)?, spawn("passive", 1)?);
         // Both have entered their networks when they have said hello.
-        active.hello()?;
-        passive.hello()?;
+        let advise = |error| ground.advise(error);
+        active.hello().map_err(advise)?;
+        passive.hello().map_err(advise)?;
         let pids = [active.pid(), passive.pid()];
         match ground {
             Ground::Private { mtu } => network::join(&network::FIRST, pids, *mtu)?,
@@ -153,5 +171,23 @@ impl Stage {
         self.passive.stop()?;
         let turned = self.passive.finish(longest);
         Ok([played?, turned?])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_no_rights_is_only_advised_what_the_measurement_takes() {
+        let advised = |ground: Ground| {
+            ground.advise(StageError::Network("that needs root".to_owned())).to_string()
+        };
+        let private = advised(Ground::Private { mtu: 1500 });
+        assert!(private.contains("needs root; run it with sudo, or") && private.contains("--loop"));
+        // `latency port` has no --loopback.
+        let ports = advised(Ground::Ports);
+        assert!(ports.contains("needs root; run it with sudo") && !ports.contains("--loopback"));
+        assert_eq!(advised(Ground::Loopback), "that needs root");
     }
 }

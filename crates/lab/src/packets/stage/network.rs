@@ -91,10 +91,7 @@ pub fn enter_new_network(network: &str) -> Result<(), String> {
         // SAFETY: a network namespace of its own; descriptors and files stay as they are.
         let entered = unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) };
         entered.map_err(|error| {
-            format!(
-                "cannot make a network namespace ({error}): that needs root. Without it, measure \
-                 kernel sockets on loopback (--loopback), or let root run this"
-            )
+            format!("cannot make a network namespace ({error}): that needs root")
         })?;
         // Neighbour discovery would mix its packets with ours; a kernel without IPv6 has no file.
         for scope in ["all", "default"] {

@@ -1,8 +1,9 @@
 //! Untrusted bytes taken apart, field by field: lengths first, and nothing beyond the end.
 
 use std::net::Ipv4Addr;
+use std::ops::RangeInclusive;
 
-use super::{ADDRESSES_MAX, Malformed, NAME_BYTES_MAX, PORTS_MAX};
+use super::{ADDRESSES_MAX, Malformed, NAME_BYTES_MAX, PORTS_MAX, RANGES_MAX};
 use crate::frame::Steer;
 
 /// The rest of a message.
@@ -83,6 +84,15 @@ impl<'a> Fields<'a> {
 
     fn numbers(&mut self, most: usize, what: &'static str) -> Result<Vec<u16>, Malformed> {
         (0..self.length(most, what)?).map(|_| self.u16()).collect()
+    }
+
+    pub fn ranges(&mut self) -> Result<Vec<RangeInclusive<u16>>, Malformed> {
+        let count = self.length(RANGES_MAX, "ranges of ports")?;
+        let range = |_| match (self.u16()?, self.u16()?) {
+            (first, last) if first <= last => Ok(first..=last),
+            _ => Err(Malformed::Value("range of ports")),
+        };
+        (0..count).map(range).collect()
     }
 
     pub fn end(self) -> Result<(), Malformed> {

@@ -9,6 +9,7 @@ mod fields;
 mod tests;
 
 use std::net::Ipv4Addr;
+use std::ops::RangeInclusive;
 
 use fields::Fields;
 
@@ -16,7 +17,9 @@ use super::{Attach, BusyPoll, Family, Hook};
 use crate::frame::Steer;
 
 /// The version of what is said here. Others are refused: both ends are one program.
-pub const VERSION: u16 = 1;
+///
+/// 2: [`Request::Ports`].
+pub const VERSION: u16 = 2;
 
 /// Longest message, bytes. Longer ones are refused.
 pub const MESSAGE_BYTES_MAX: usize = 16 * 1024;
@@ -26,6 +29,9 @@ pub const PORTS_MAX: usize = 4096;
 
 /// Most addresses, and most Ethernet types, in one request.
 pub const ADDRESSES_MAX: usize = 64;
+
+/// Most ranges of ports in one answer.
+pub const RANGES_MAX: usize = 1024;
 
 /// Longest name of an interface, bytes (IFNAMSIZ less its end).
 pub const NAME_BYTES_MAX: usize = 15;
@@ -68,6 +74,8 @@ pub enum Request {
         /// The number.
         count: u32,
     },
+    /// Which UDP ports may be steered.
+    Ports,
 }
 
 /// What the broker answers.
@@ -81,6 +89,8 @@ pub enum Reply {
         /// What to tell people, such as why the driver refused; mostly empty.
         note: String,
     },
+    /// The answer to [`Request::Ports`].
+    Ports(Vec<RangeInclusive<u16>>),
     /// Refused, or tried in vain.
     Refused {
         /// The errno of the step that failed.
@@ -146,6 +156,7 @@ impl Request {
                 out.push(8);
                 out.extend(count.to_le_bytes());
             }
+            Self::Ports => out.push(9),
         }
         out
     }
@@ -173,6 +184,7 @@ impl Request {
             6 => Self::Watch { queue: fields.u32()? },
             7 => Self::Steer(fields.steer()?),
             8 => Self::Channels { count: fields.u32()? },
+            9 => Self::Ports,
             other => return Err(Malformed::Kind(other)),
         };
         fields.end()?;
@@ -181,7 +193,7 @@ impl Request {
 }
 
 impl Reply {
-    /// Its bytes; a reason that is too long is cut.
+    /// Its bytes; a reason that is too long is cut, and so are ranges beyond [`RANGES_MAX`].
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
@@ -195,6 +207,13 @@ impl Reply {
                 out.push(1);
                 out.extend(errno.to_le_bytes());
                 text(&mut out, reason, REASON_BYTES_MAX);
+            }
+            Self::Ports(ranges) => {
+                out.push(2);
+                let ranges = &ranges[..ranges.len().min(RANGES_MAX)];
+                out.extend((ranges.len() as u16).to_le_bytes());
+                let ends = ranges.iter().flat_map(|range| [*range.start(), *range.end()]);
+                out.extend(ends.flat_map(u16::to_le_bytes));
             }
         }
         out
@@ -216,6 +235,7 @@ impl Reply {
                 let reason = fields.text(REASON_BYTES_MAX, "reason")?;
                 Self::Refused { errno, reason }
             }
+            2 => Self::Ports(fields.ranges()?),
             other => return Err(Malformed::Kind(other)),
         };
         fields.end()?;

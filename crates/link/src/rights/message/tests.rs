@@ -38,6 +38,7 @@ fn requests() -> impl Strategy<Value = Request> {
         any::<u32>().prop_map(|queue| Request::Watch { queue }),
         steers().prop_map(Request::Steer),
         any::<u32>().prop_map(|count| Request::Channels { count }),
+        Just(Request::Ports),
     ]
 }
 
@@ -78,9 +79,12 @@ proptest! {
         value in any::<u32>(),
         errno in any::<i32>(),
         reason in ".{0,200}",
+        ports in vec(any::<(u16, u16)>(), 0..9),
     ) {
         let note = reason.clone();
-        for reply in [Reply::Done { value, note }, Reply::Refused { errno, reason }] {
+        let ports = ports.into_iter().map(|(a, b)| a.min(b)..=a.max(b)).collect();
+        let done = Reply::Done { value, note };
+        for reply in [done, Reply::Refused { errno, reason }, Reply::Ports(ports)] {
             prop_assert_eq!(Reply::decode(&reply.encode()), Ok(reply));
         }
     }
@@ -106,6 +110,16 @@ fn a_claimed_length_beyond_the_limit_is_refused_before_it_is_read() {
     bytes.extend(u16::MAX.to_le_bytes());
     bytes.extend(u16::MAX.to_le_bytes());
     assert_eq!(Request::decode(&bytes), Err(Malformed::Value("addresses")));
+}
+
+#[test]
+fn ranges_of_ports_are_bounded_and_in_order() {
+    let many = Reply::Ports(vec![1..=2; RANGES_MAX + 1]);
+    assert!(many.encode().len() <= MESSAGE_BYTES_MAX);
+    assert_eq!(Reply::decode(&many.encode()), Ok(Reply::Ports(vec![1..=2; RANGES_MAX])));
+    let wrong = Err(Malformed::Value("range of ports"));
+    assert_eq!(Reply::decode(&[2, 1, 0, 5, 0, 4, 0]), wrong);
+    assert_eq!(Reply::decode(&[2, 0xff, 0xff]), Err(Malformed::Value("ranges of ports")));
 }
 
 #[test]

@@ -1,10 +1,12 @@
-//! The granting side: one thread that serves every client of one socket.
+//! The granting side: one thread that lets clients in, and one for each client.
 //!
-//! A client can cost the others nothing: its requests are short and done one at a time, nothing
-//! here waits for it, its connections are counted, and what it leaves behind is undone when its
-//! connection ends.
+//! A driver may take seconds to change its queues or to take a program. Clients of other interfaces
+//! do not wait for that, and those of the same interface take turns. Nothing here waits for a
+//! client that does not read, connections are counted, by user and in all, and what a client leaves
+//! behind is undone when its connection ends.
 
 mod peer;
+mod serving;
 mod session;
 mod taken;
 #[cfg(test)]
@@ -13,9 +15,11 @@ mod tests;
 use std::fmt;
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -26,7 +30,9 @@ use rustix::net::{
 
 use super::policy::{Peer, Policy};
 use super::{Family, Rights};
-use session::Session;
+use peer::Client;
+use serving::{Serving, Shared};
+use session::refuse_unread;
 
 /// Connections of one user at a time.
 const SESSIONS_OF_USER_MAX: usize = 16;
@@ -79,9 +85,10 @@ impl fmt::Display for Event {
 pub struct Server {
     listener: OwnedFd,
     path: PathBuf,
-    policy: Policy,
-    open: Open,
-    sessions: Vec<Session>,
+    shared: Arc<Shared>,
+    serving: Vec<Serving>,
+    /// What the clients' threads tell.
+    told: (Sender<Event>, Receiver<Event>),
     refusals: u64,
 }
 
@@ -101,66 +108,64 @@ impl Server {
         open_to_all(path)?;
         listen(&listener, 64)?;
         let path = path.to_owned();
-        Ok(Self { listener, path, policy, open, sessions: Vec::new(), refusals: 0 })
+        let shared = Arc::new(Shared::new(policy, open));
+        let told = mpsc::channel();
+        Ok(Self { listener, path, shared, serving: Vec::new(), told, refusals: 0 })
     }
 
     /// Clients that have a connection.
     #[must_use]
     pub fn clients(&self) -> usize {
-        self.sessions.len()
+        self.serving.len()
     }
 
-    /// Waits up to `timeout` for something to do, and does it: at most one request of each client.
+    /// Waits up to `timeout` for a client, takes it, and tells what has happened meanwhile. Clients
+    /// that were taken are served whether this is called or not.
     ///
     /// # Errors
     /// What poll(2) reports.
     pub fn turn(&mut self, timeout: Duration, tell: &mut dyn FnMut(Event)) -> io::Result<()> {
         let timeout = Timespec::try_from(timeout).map_err(|_| io::ErrorKind::InvalidInput)?;
-        let mut wait: Vec<_> = std::iter::once(self.listener.as_fd())
-            .chain(self.sessions.iter().map(Session::descriptor))
-            .map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN))
-            .collect();
+        let mut wait = [PollFd::new(&self.listener, PollFlags::IN)];
         match poll(&mut wait, Some(&timeout)) {
-            Ok(_) => {}
+            Ok(0) => {}
+            Ok(_) => self.accept(tell),
             // A signal: whoever turns this looks whether to end.
-            Err(rustix::io::Errno::INTR) => return Ok(()),
+            Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        let ready: Vec<bool> = wait.iter().map(|one| !one.revents().is_empty()).collect();
-        let mut index = 0;
-        let (policy, open) = (&self.policy, self.open);
-        self.sessions.retain_mut(|session| {
-            index += 1;
-            let stays = !ready[index] || session.turn(policy, open, tell);
-            if !stays && let Some(what) = session.end() {
-                tell(Event::Closed { peer: session.peer.clone(), what });
-            }
-            stays
-        });
-        if ready[0] {
-            self.accept(tell);
-        }
+        self.serving.retain(|one| !one.has_ended());
+        self.told.1.try_iter().for_each(tell);
         Ok(())
     }
 
     /// Takes whoever knocks; the rest of the queue comes with the next turn.
     fn accept(&mut self, tell: &mut dyn FnMut(Event)) {
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let Ok(socket) = accept_with(&self.listener, flags) else { return };
-        let Ok(peer) = peer::of(&socket) else { return };
-        let of_user = self.sessions.iter().filter(|one| one.peer.uid == peer.uid).count();
-        let full = of_user >= SESSIONS_OF_USER_MAX || self.sessions.len() >= SESSIONS_MAX;
-        let session = Session::new(socket, peer);
-        let refusal = match self.policy.admits(&session.peer) {
-            Err(reason) => Some(reason),
-            Ok(()) => full.then(|| "too many connections; close some".to_owned()),
+        let Ok(socket) = accept_with(&self.listener, SocketFlags::CLOEXEC) else { return };
+        let Ok(client) = Client::of(&socket) else { return };
+        let peer = client.peer.clone();
+        let busy = self.serving.iter().filter(|one| !one.has_ended());
+        let (of_user, all) = busy.fold((0, 0), |(of_user, all), one| {
+            (of_user + usize::from(one.peer.uid == peer.uid), all + 1)
+        });
+        let full = of_user >= SESSIONS_OF_USER_MAX || all >= SESSIONS_MAX;
+        let socket = Arc::new(socket);
+        let refusal = match self.shared.policy.admits(&peer) {
+            Err(reason) => reason,
+            Ok(()) if full => "too many connections; close some".to_owned(),
+            Ok(()) => {
+                let (shared, told) = (Arc::clone(&self.shared), self.told.0.clone());
+                match Serving::start(Arc::clone(&socket), client, shared, told) {
+                    Ok(serving) => return self.serving.push(serving),
+                    Err(error) => format!("no thread for it: {error}"),
+                }
+            }
         };
-        let Some(reason) = refusal else { return self.sessions.push(session) };
-        session.refuse(&reason);
+        refuse_unread(&socket, &refusal);
         // Somebody who knocks for ever must not fill a log.
         self.refusals += 1;
         if self.refusals.is_power_of_two() {
-            tell(Event::Refused { peer: session.peer.clone(), reason });
+            tell(Event::Refused { peer, reason: refusal });
         }
     }
 }

@@ -1,20 +1,79 @@
 //! Who is at the other end of a Unix socket.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{PidfdFlags, pidfd_open};
 
 use super::Peer;
 
 /// Groups that are looked at; more are not needed to find one that is granted.
 const GROUPS_MAX: usize = 1024;
 
-/// The peer of a connected socket, as of its connect(2).
-pub fn of(socket: &OwnedFd) -> io::Result<Peer> {
-    let credentials = rustix::net::sockopt::socket_peercred(socket)?;
-    let mut groups = peer_groups(socket)?;
-    groups.push(credentials.gid.as_raw());
-    let (pid, uid) = (credentials.pid.as_raw_pid(), credentials.uid.as_raw());
-    Ok(Peer { pid, uid, groups })
+/// `SO_PEERPIDFD` of `asm-generic/socket.h` (Linux 6.5).
+const SO_PEERPIDFD: libc::c_int = 77;
+
+/// A client: who it is, and a descriptor of its process. The number alone could be another
+/// process's once that has gone.
+pub struct Client {
+    pub peer: Peer,
+    process: OwnedFd,
+}
+
+impl Client {
+    /// The peer of a connected socket, as of its connect(2).
+    pub fn of(socket: &OwnedFd) -> io::Result<Self> {
+        let credentials = rustix::net::sockopt::socket_peercred(socket)?;
+        let mut groups = peer_groups(socket)?;
+        groups.push(credentials.gid.as_raw());
+        let (pid, uid) = (credentials.pid.as_raw_pid(), credentials.uid.as_raw());
+        let process = match peer_process(socket) {
+            Ok(process) => process,
+            // Before Linux 6.5: whoever has the number by now.
+            Err(error) if error.raw_os_error() == Some(libc::ENOPROTOOPT) => {
+                pidfd_open(credentials.pid, PidfdFlags::empty())?
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(Self { peer: Peer { pid, uid, groups }, process })
+    }
+
+    /// Whether the process still runs. If it does, its number was its own all the time.
+    pub fn is_alive(&self) -> bool {
+        let mut wait = [PollFd::new(&self.process, PollFlags::IN)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        matches!(rustix::io::retry_on_intr(|| poll(&mut wait, Some(&now))), Ok(0))
+    }
+
+    /// Whether it lives in the network namespace of this thread.
+    pub fn is_in_this_network(&self) -> bool {
+        let there = std::fs::read_link(format!("/proc/{}/ns/net", self.peer.pid));
+        let here = std::fs::read_link("/proc/thread-self/ns/net");
+        // Looked at last: until then the number was not another's.
+        matches!((there, here), (Ok(there), Ok(here)) if there == here) && self.is_alive()
+    }
+}
+
+/// A descriptor of the process that connected a socket.
+fn peer_process(socket: &OwnedFd) -> io::Result<OwnedFd> {
+    let mut process: libc::c_int = -1;
+    let mut bytes = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: the option writes one number to `process`, which is as long as `bytes` says.
+    let status = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            SO_PEERPIDFD,
+            (&raw mut process).cast(),
+            &raw mut bytes,
+        )
+    };
+    if status != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just opened it for us (close-on-exec), and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(process) })
 }
 
 /// Its supplementary groups (SO_PEERGROUPS).
@@ -39,15 +98,31 @@ fn peer_groups(socket: &OwnedFd) -> io::Result<Vec<u32>> {
     Ok(groups)
 }
 
-/// Whether a process lives in the network namespace of this thread.
-pub fn is_in_this_network(pid: i32) -> bool {
-    let there = std::fs::read_link(format!("/proc/{pid}/ns/net"));
-    let here = std::fs::read_link("/proc/thread-self/ns/net");
-    matches!((there, here), (Ok(there), Ok(here)) if there == here)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rights::channel;
+    use std::process::{Command, Stdio};
 
-/// Whether a process has not gone: its number may be another's by now, but not another user's.
-pub fn is_alive(peer: &Peer) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    std::fs::metadata(format!("/proc/{}", peer.pid)).is_ok_and(|found| found.uid() == peer.uid)
+    #[test]
+    fn a_process_that_has_ended_is_told_from_one_that_runs() {
+        let (here, _there) = channel::pair().unwrap();
+        let client = Client::of(&here).unwrap();
+        assert_eq!(client.peer.pid, std::process::id() as i32);
+        assert!(client.is_alive() && client.is_in_this_network());
+        // Its number stays taken while nobody has waited for it: only the descriptor tells.
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let pid = rustix::process::Pid::from_child(&child);
+        let process = pidfd_open(pid, PidfdFlags::empty()).unwrap();
+        let client = Client { peer: Peer { pid: pid.as_raw_pid(), ..client.peer }, process };
+        assert!(client.is_alive() && client.is_in_this_network());
+        drop(child.stdin.take());
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while client.is_alive() {
+            assert!(std::time::Instant::now() < until);
+        }
+        assert!(!client.is_in_this_network());
+        assert!(std::path::Path::new(&format!("/proc/{}", client.peer.pid)).exists());
+        child.wait().unwrap();
+    }
 }

@@ -1,9 +1,15 @@
 //! One client of a broker: what it may still ask, and what was done for it.
 
 use std::io;
+use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
-use super::{Event, Open, Peer, peer, taken};
+use millstream_sys::netlink::Netlink;
+
+use super::peer::Client;
+use super::serving::Shared;
+use super::{Event, Peer, taken};
 use crate::interfaces;
 use crate::rights::message::{Reply, Request, VERSION, hook_number};
 use crate::rights::policy::Policy;
@@ -14,32 +20,27 @@ const SOCKETS_MAX: usize = 256;
 
 /// A connection.
 pub struct Session {
-    socket: OwnedFd,
-    pub peer: Peer,
+    socket: Arc<OwnedFd>,
+    client: Arc<Client>,
+    shared: Arc<Shared>,
     link: Option<Link>,
+    refusals: u64,
 }
 
 /// What a client has.
 struct Link {
     /// Link and interface, for people.
     what: String,
-    peer: Peer,
+    interface: String,
+    client: Arc<Client>,
     family: Family,
     rights: Box<dyn Rights>,
     attached: bool,
     sockets: usize,
 }
 
-/// What was done, or the reason of a refusal.
-type Answer = Result<Done, Refusal>;
-
-/// What the client is to be told, and given.
-#[derive(Default)]
-struct Done {
-    value: u32,
-    note: String,
-    descriptors: Vec<OwnedFd>,
-}
+/// What the client is to be told and given, or the reason of a refusal.
+type Answer = Result<(Reply, Vec<OwnedFd>), Refusal>;
 
 struct Refusal {
     errno: i32,
@@ -47,34 +48,31 @@ struct Refusal {
 }
 
 impl Session {
-    pub fn new(socket: OwnedFd, peer: Peer) -> Self {
-        Self { socket, peer, link: None }
+    pub fn new(socket: Arc<OwnedFd>, client: Client, shared: Arc<Shared>) -> Self {
+        Self { socket, client: Arc::new(client), shared, link: None, refusals: 0 }
     }
 
-    pub fn descriptor(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+    fn peer(&self) -> Peer {
+        self.client.peer.clone()
     }
 
-    /// Undoes everything; what the client had.
-    pub fn end(&mut self) -> Option<String> {
-        self.link.take().map(|link| link.what)
+    /// Undoes everything, and tells what the client had.
+    pub fn end(mut self, tell: &mut dyn FnMut(Event)) {
+        let Some(link) = self.link.take() else { return };
+        let (what, interface) = (link.what.clone(), link.interface.clone());
+        self.shared.alone(&interface, || drop(link));
+        tell(Event::Closed { peer: self.peer(), what });
     }
 
-    /// Answers a request that was not read.
-    pub fn refuse(&self, reason: &str) {
-        let reply = Reply::Refused { errno: libc::EPERM, reason: reason.to_owned() };
-        // Whoever does not listen is not told.
-        let _ = channel::send(self.socket.as_fd(), &reply.encode(), &[]);
-    }
-
-    /// One request; whether the connection stays. It ends when the client has gone, says what
-    /// cannot be understood, or does not take its answers.
-    pub fn turn(&mut self, policy: &Policy, open: Open, tell: &mut dyn FnMut(Event)) -> bool {
+    /// One request, for which it waits; whether the connection stays. It ends when the client has
+    /// gone, says what cannot be understood, or does not take its answers.
+    pub fn turn(&mut self, tell: &mut dyn FnMut(Event)) -> bool {
         let received = match channel::receive(self.socket.as_fd()) {
             Ok(Some(received)) => received,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return true,
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                self.refuse("the message is too long, or too many descriptors came along");
+                let reason = "the message is too long, or too many descriptors came along";
+                refuse_unread(&self.socket, reason);
                 return false;
             }
             Ok(None) | Err(_) => return false,
@@ -82,65 +80,73 @@ impl Session {
         let request = match Request::decode(&received.bytes) {
             Ok(request) => request,
             Err(error) => {
-                self.refuse(&error.to_string());
+                refuse_unread(&self.socket, &error.to_string());
                 return false;
             }
         };
         let begins = matches!(request, Request::Hello { .. });
-        let answer = self.answer(request, received.descriptors, policy, open);
-        let (reply, along) = match answer {
-            Ok(done) => (Reply::Done { value: done.value, note: done.note }, done.descriptors),
+        let (reply, along) = match self.answer(request, received.descriptors) {
+            Ok(done) => done,
             Err(Refusal { errno, reason }) => {
-                tell(Event::Refused { peer: self.peer.clone(), reason: reason.clone() });
+                // Who asks in vain for ever must not fill a log.
+                self.refusals += 1;
+                if self.refusals.is_power_of_two() {
+                    tell(Event::Refused { peer: self.peer(), reason: reason.clone() });
+                }
                 (Reply::Refused { errno, reason }, Vec::new())
             }
         };
         if let (true, Some(link)) = (begins, &self.link) {
-            tell(Event::Opened { peer: self.peer.clone(), what: link.what.clone() });
+            tell(Event::Opened { peer: self.peer(), what: link.what.clone() });
         }
         let along: Vec<_> = along.iter().map(AsFd::as_fd).collect();
         channel::send(self.socket.as_fd(), &reply.encode(), &along).is_ok()
     }
 
-    fn answer(
-        &mut self,
-        request: Request,
-        descriptors: Vec<OwnedFd>,
-        policy: &Policy,
-        open: Open,
-    ) -> Answer {
+    fn answer(&mut self, request: Request, descriptors: Vec<OwnedFd>) -> Answer {
+        let shared = &self.shared;
         match (request, &mut self.link) {
             (Request::Hello { version, family, interface }, None) => {
-                self.link = Some(begin(&self.peer, policy, open, version, family, &interface)?);
+                let begun = begin(&self.client, shared, version, family, interface)?;
+                self.link = Some(begun);
                 done(0)
             }
             (Request::Hello { .. }, Some(_)) => refuse("this connection has its link already"),
             (_, None) => refuse("the first request must say who asks for what"),
-            (request, Some(link)) => link.answer(request, descriptors, policy),
+            (request, Some(link)) => {
+                let interface = link.interface.clone();
+                shared.alone(&interface, || link.answer(request, descriptors, &shared.policy))
+            }
         }
     }
 }
 
+/// Answers a request that was not read.
+pub fn refuse_unread(socket: &OwnedFd, reason: &str) {
+    let reply = Reply::Refused { errno: libc::EPERM, reason: reason.to_owned() };
+    // Whoever does not listen is not told.
+    let _ = channel::send(socket.as_fd(), &reply.encode(), &[]);
+}
+
 fn begin(
-    peer: &Peer,
-    policy: &Policy,
-    open: Open,
+    client: &Arc<Client>,
+    shared: &Shared,
     version: u16,
     family: Family,
-    interface: &str,
+    interface: String,
 ) -> Result<Link, Refusal> {
     if version != VERSION {
         let other = format!("speaks version {VERSION}, not {version}: use one millstream");
         return Err(refusal(&other));
     }
-    policy.link(family, interface).map_err(|reason| refusal(&reason))?;
-    if !peer::is_in_this_network(peer.pid) {
+    shared.policy.link(family, &interface).map_err(|reason| refusal(&reason))?;
+    if !client.is_in_this_network() {
         return Err(refusal("the process lives in another network namespace than the broker"));
     }
-    let rights = open(family, interface, peer)?;
+    let rights = (shared.open)(family, &interface, &client.peer)?;
     let what = format!("{} on {interface}", family.name());
-    let peer = peer.clone();
-    Ok(Link { what, peer, family, rights, attached: false, sockets: 0 })
+    let client = Arc::clone(client);
+    Ok(Link { what, interface, client, family, rights, attached: false, sockets: 0 })
 }
 
 impl Link {
@@ -150,19 +156,22 @@ impl Link {
             Request::Socket if self.sockets >= SOCKETS_MAX => refuse("too many sockets"),
             Request::Socket => {
                 self.sockets += 1;
-                Ok(Done { descriptors: vec![self.rights.socket()?], ..Done::default() })
+                Ok((nothing(0), vec![self.rights.socket()?]))
             }
             Request::AllowLocked { bytes } => {
                 let most = policy.locked_bytes_max;
                 if bytes > most {
                     return refuse(&format!("{} MiB may be locked; use fewer frames", most >> 20));
                 }
-                if !peer::is_alive(&self.peer) {
+                let process = self.client.peer.pid;
+                let before = locked::of(process)?;
+                // However often it asks, and on however many connections.
+                self.rights.allow_locked(locked::room(process, bytes, most)?)?;
+                if !self.client.is_alive() {
+                    // The number may have been another's by then.
+                    locked::put_back(process, before);
                     return refuse("the process that connected has gone");
                 }
-                // However often it asks, and on however many connections.
-                let room = locked::room(self.peer.pid, bytes, most)?;
-                self.rights.allow_locked(room)?;
                 done(0)
             }
             Request::BusyPoll(how) => {
@@ -175,23 +184,18 @@ impl Link {
             Request::Attach(wanted) => {
                 let made = self.rights.attach(&wanted)?;
                 self.attached = true;
-                Ok(Done {
-                    value: hook_number(made.hook),
-                    note: made.refused.unwrap_or_default(),
-                    descriptors: vec![made.link, made.counters],
-                })
+                let (value, note) = (hook_number(made.hook), made.refused.unwrap_or_default());
+                Ok((Reply::Done { value, note }, vec![made.link, made.counters]))
             }
             Request::Watch { queue } => {
                 self.rights.watch(queue, self.own_socket(&descriptors)?)?;
                 done(0)
             }
             Request::Steer(wanted) => {
-                let found = interfaces::list()?;
-                let broadcast: Vec<_> = found.iter().filter_map(|one| one.broadcast).collect();
-                let kernel: Vec<_> = found.iter().map(|one| one.address).collect();
-                let kernel = [kernel, broadcast.clone()].concat();
+                let (addresses, broadcast) = of_this_machine()?;
+                let kernel = [addresses, broadcast.clone()].concat();
                 policy.steer(&wanted, &kernel).map_err(|reason| refusal(&reason))?;
-                let uid = self.peer.uid;
+                let uid = self.client.peer.uid;
                 let taken = (uid != 0).then(|| taken::by_another(&wanted, uid, &broadcast));
                 if let Some((port, owner)) = taken.flatten() {
                     return refuse(&format!("UDP port {port} is in use by user {owner}"));
@@ -203,6 +207,7 @@ impl Link {
                 refuse("the number of queues is not granted; grant it with --channels")
             }
             Request::Channels { count } => done(self.rights.channels(count)?),
+            Request::Ports => Ok((Reply::Ports(policy.ports.clone()), Vec::new())),
         }
     }
 
@@ -219,8 +224,22 @@ impl Link {
     }
 }
 
+/// The addresses that the kernel has, of interfaces that are down, too, and the broadcast
+/// addresses of their networks.
+fn of_this_machine() -> io::Result<(Vec<Ipv4Addr>, Vec<Ipv4Addr>)> {
+    let known = Netlink::open().and_then(|mut netlink| netlink.addresses());
+    let known = known.map_err(io::Error::other)?;
+    let up = interfaces::list()?;
+    let broadcast = up.iter().filter_map(|one| one.broadcast).collect();
+    Ok((known.iter().map(|one| one.address).collect(), broadcast))
+}
+
+fn nothing(value: u32) -> Reply {
+    Reply::Done { value, note: String::new() }
+}
+
 fn done(value: u32) -> Answer {
-    Ok(Done { value, ..Done::default() })
+    Ok((nothing(value), Vec::new()))
 }
 
 fn refuse(reason: &str) -> Answer {

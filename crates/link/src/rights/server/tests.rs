@@ -4,7 +4,8 @@ use super::*;
 use crate::frame::Steer;
 use crate::rights::message::{Request, VERSION};
 use crate::rights::{Attach, Attached, Broker, BusyPoll, Hook, channel, errno};
-use std::os::fd::BorrowedFd;
+use std::ops::RangeInclusive;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -14,6 +15,9 @@ static OPEN: AtomicUsize = AtomicUsize::new(0);
 
 /// One test at a time counts them.
 static COUNTING: Mutex<()> = Mutex::new(());
+
+/// A number of queues that the driver takes its time for.
+const SLOW: u32 = 7;
 
 /// Hands out `/dev/null` for everything.
 struct Fake;
@@ -52,10 +56,16 @@ impl Rights for Fake {
     fn watch(&mut self, _: u32, _: BorrowedFd<'_>) -> io::Result<()> {
         Ok(())
     }
+    fn udp_ports(&mut self) -> io::Result<Vec<RangeInclusive<u16>>> {
+        Ok(Vec::new())
+    }
     fn steer(&mut self, _: &Steer) -> io::Result<()> {
         Ok(())
     }
-    fn channels(&mut self, _: u32) -> io::Result<u32> {
+    fn channels(&mut self, count: u32) -> io::Result<u32> {
+        if count == SLOW {
+            std::thread::sleep(Duration::from_millis(300));
+        }
         Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP))
     }
 }
@@ -153,6 +163,66 @@ fn what_is_not_granted_is_refused_with_the_reason() {
     assert_eq!(errno(&error), Some(libc::EOPNOTSUPP), "what failed keeps its errno: {error}");
     broker.attach(&Attach::default()).unwrap();
     assert!(broker.attach(&Attach::default()).is_err(), "one program a link");
+}
+
+#[test]
+fn a_client_learns_which_ports_it_may_take() {
+    let _counting = COUNTING.lock();
+    let mut policy = policy();
+    policy.ports = vec![49153..=49400, 7..=7];
+    let running = Running::start(policy);
+    let mut broker = running.connect("veth0").unwrap();
+    assert_eq!(broker.udp_ports().unwrap(), [49153..=49400, 7..=7]);
+    broker.steer(&Steer { udp_ports: vec![49400, 7], ..Steer::default() }).unwrap();
+    drop(broker);
+    running.end();
+}
+
+/// The gateway's, for instance; or where a router forwards to.
+#[test]
+fn an_address_that_is_not_granted_is_refused() {
+    let _counting = COUNTING.lock();
+    let mut policy = policy();
+    policy.addresses = vec!["192.0.2.0/28".parse().unwrap()];
+    let running = Running::start(policy);
+    let mut broker = running.connect("veth0").unwrap();
+    let mut steer = |address: [u8; 4], own_addresses| {
+        let addresses = vec![address.into()];
+        broker.steer(&Steer { addresses, own_addresses, ..Steer::default() })
+    };
+    for own_addresses in [false, true] {
+        steer([192, 0, 2, 15], own_addresses).unwrap();
+        let error = steer([192, 0, 2, 16], own_addresses).unwrap_err().to_string();
+        assert!(error.ends_with("grant it with --addresses 192.0.2.16"), "{error}");
+    }
+    steer([127, 0, 0, 1], false).unwrap();
+    drop(broker);
+    running.end();
+}
+
+#[test]
+fn a_slow_driver_keeps_the_clients_of_other_interfaces_waiting_for_nothing() {
+    let _counting = COUNTING.lock();
+    let mut policy = policy();
+    policy.interfaces.push("veth1".to_owned());
+    let running = Running::start(policy);
+    let [mut slow, mut other] = ["veth0", "veth1"].map(|name| running.connect(name).unwrap());
+    let (tell, told) = std::sync::mpsc::channel();
+    let changing = std::thread::spawn(move || {
+        tell.send(()).unwrap();
+        assert!(slow.channels(SLOW).is_err());
+        slow
+    });
+    told.recv().unwrap();
+    let mut answers = 0;
+    while !changing.is_finished() {
+        other.steer(&Steer::default()).unwrap();
+        answers += 1;
+    }
+    let slow = changing.join().unwrap();
+    assert!(answers > 3, "{answers} answers while the driver was busy");
+    drop((slow, other));
+    running.end();
 }
 
 #[test]

@@ -121,34 +121,73 @@ fn a_quotation_is_cut_where_rfc_1812_says() {
     assert_eq!(answer(&mut stack, &frame, 0).unwrap().len(), 14 + 576);
 }
 
+/// An error of a router about a packet of `len` bytes from an address of ours to station 7.
+fn error(code: u8, mtu: u16, from: (&str, u16), to_port: u16, len: u16) -> Vec<u8> {
+    let mut bytes = vec![3, code, 0, 0, 0, 0, (mtu >> 8) as u8, mtu as u8];
+    let mut quote = datagram()[14..42].to_vec();
+    quote[2..4].copy_from_slice(&len.to_be_bytes());
+    quote[12..16].copy_from_slice(&ip(from.0).octets());
+    quote[16..20].copy_from_slice(&ip("10.0.0.7").octets());
+    quote[20..22].copy_from_slice(&from.1.to_be_bytes());
+    quote[22..24].copy_from_slice(&to_port.to_be_bytes());
+    bytes.extend(quote);
+    message(OWN, "10.0.0.1", &bytes)
+}
+
 #[test]
-fn an_error_is_believed_if_it_is_about_a_datagram_of_ours() {
-    let error = |code: u8, mtu: u16, from: &str, port: u16| {
-        let mut bytes = vec![3, code, 0, 0, 0, 0, (mtu >> 8) as u8, mtu as u8];
-        let mut quote = datagram()[14..42].to_vec();
-        quote[12..16].copy_from_slice(&ip(from).octets());
-        quote[16..20].copy_from_slice(&ip("10.0.0.7").octets());
-        quote[20..22].copy_from_slice(&port.to_be_bytes());
-        bytes.extend(quote);
-        message(OWN, "10.0.0.1", &bytes)
-    };
+fn an_error_counts_if_it_is_about_a_port_of_ours() {
     let mut stack = settled();
     stack.open_port(5000);
-    let to = at("10.0.0.7:6000");
-    for strange in [error(3, 0, "10.0.0.9", 5000), error(3, 0, "10.0.0.1", 5001)] {
-        assert_eq!(receive(&mut stack, &strange, 0), Inbound::Done);
-        assert_eq!(stack.event(), None);
+    for strange in [("10.0.0.9", 5000), ("10.0.0.1", 5001)] {
+        assert_eq!(receive(&mut stack, &error(3, 0, strange, 6000, 40), 0), Inbound::Done);
+        assert_eq!(stack.counters().rx_icmp_errors, 0);
     }
-    receive(&mut stack, &error(3, 0, "10.0.0.1", 5000), 0);
-    assert_eq!(stack.event(), Some(Event::PortUnreachable { from: 5000, to }));
-    receive(&mut stack, &error(4, 1400, "10.0.0.1", 5000), 0);
-    assert_eq!(stack.event(), Some(Event::TooLong { from: 5000, to, mtu: 1400 }));
-    receive(&mut stack, &error(1, 0, "10.0.0.1", 5000), 0);
-    assert_eq!((stack.event(), stack.counters().rx_icmp_errors), (None, 3));
+    for code in [0, 1, 3] {
+        receive(&mut stack, &error(code, 0, ("10.0.0.1", 5000), 6000, 40), 0);
+    }
+    assert_eq!((stack.counters().rx_icmp_errors, stack.counters().icmp_doubted), (3, 0));
     let mut about_nothing = icmp_error_about_icmp();
     about_nothing = message(OWN, "10.0.0.1", &about_nothing);
     assert_eq!(receive(&mut stack, &about_nothing, 0), Inbound::Done);
-    assert_eq!(stack.event(), None);
+    assert_eq!(stack.counters().rx_icmp_errors, 3);
+}
+
+/// RFC 5927, 7.2, and RFC 1191, 3: what cannot be true has no effect, and what may be true has
+/// routers cut our packets. Neither refuses a datagram.
+#[test]
+fn too_long_for_a_router_is_believed_only_about_what_was_sent() {
+    let mut stack = settled();
+    stack.open_port(5000);
+    let (from, to) = (at("10.0.0.1:5000"), at("10.0.0.7:6000"));
+    stack.neighbours.heard(*to.ip(), Mac([2, 0, 0, 0, 0, 7]), Heard::Asked, 0);
+    let send = |stack: &mut Stack, bytes: usize| {
+        let mut frame = vec![0; 42 + bytes];
+        stack.emit(from, to, &mut frame, &[], 0).unwrap();
+        assert!(Header::parse(&frame[14..]).unwrap().is_whole());
+        frame[20] & 0x40 != 0
+    };
+    assert!(send(&mut stack, 1000), "a packet of 1028 bytes that must not be cut");
+    let own = ("10.0.0.1", 5000);
+    let forged = [
+        ("to a port that nothing went to", error(4, 600, own, 6001, 1028)),
+        ("longer than all that went there", error(4, 600, own, 6000, 1029)),
+        ("no longer than what it says would pass", error(4, 1028, own, 6000, 1028)),
+        ("about another port of ours", error(4, 600, ("10.0.0.1", 5001), 6000, 1028)),
+    ];
+    for (what, forged) in forged {
+        assert_eq!(receive(&mut stack, &forged, 0), Inbound::Done);
+        assert!(send(&mut stack, 1000), "{what}");
+    }
+    let counters = stack.counters();
+    assert_eq!((counters.icmp_doubted, counters.paths_narrowed), (3, 0));
+    assert_eq!((counters.rx_icmp_errors, counters.not_ours), (3, 1));
+    receive(&mut stack, &error(4, 600, own, 6000, 1028), 0);
+    assert_eq!(stack.counters().paths_narrowed, 1);
+    assert!(!send(&mut stack, 1000), "a router may cut it");
+    assert!(!send(&mut stack, 1472), "whatever its length");
+    // Routers from before RFC 1191 do not say what would pass.
+    receive(&mut stack, &error(4, 0, own, 6000, 1028), 0);
+    assert_eq!(stack.counters().paths_narrowed, 2);
 }
 
 fn icmp_error_about_icmp() -> Vec<u8> {

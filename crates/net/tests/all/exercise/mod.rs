@@ -101,7 +101,7 @@ fn everything_due(stack: &mut Stack, now_ns: u64) {
             Some(_) => {}
             None => {
                 assert!(stack.due_ns() > now_ns, "nothing stays due");
-                return while stack.event().is_some() {};
+                return;
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::super::peer::PeerArgs;
 use crate::graph_run;
 use crate::live::Live;
-use crate::numbers::positive;
+use crate::numbers::{rate, seconds};
 use crate::output::Report;
 use crate::stored;
 use millstream_atsc::tx::Impairments;
@@ -23,13 +23,11 @@ const GRAPH: &str = include_str!("../../../../../../graphs/atsc-rx.toml");
 #[group(skip)]
 pub struct Args {
     /// Seconds of signal.
-    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = positive,
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds)]
     duration: f64,
 
     /// Sample rate, Hz.
-    #[arg(long, value_name = "HZ", default_value_t = 6.25e6, value_parser = positive,
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "HZ", default_value_t = 6.25e6, value_parser = rate)]
     rate: f64,
 
     /// Turns.

@@ -1,6 +1,6 @@
 //! The transmitter.
 
-use crate::numbers::positive;
+use crate::numbers::{positive, seconds};
 use crate::output::Report;
 use millstream_lab::Summary;
 use millstream_lab::atsc::Emission;
@@ -16,12 +16,11 @@ use std::fmt::Write;
 pub struct Args {
     /// Sample rates, Hz.
     #[arg(long, value_name = "HZ,…", value_delimiter = ',', default_value = "6.25e6,12.5e6,25e6",
-          value_parser = positive, allow_negative_numbers = true)]
+          value_parser = positive)]
     rate: Vec<f64>,
 
     /// Seconds of signal.
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = positive,
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
     duration: f64,
 
     /// Turns.

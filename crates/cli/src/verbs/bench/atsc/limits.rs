@@ -3,7 +3,7 @@
 use super::super::peer::PeerArgs;
 use crate::interrupt;
 use crate::live::Live;
-use crate::numbers::positive;
+use crate::numbers::{rate, seconds};
 use crate::output::Report;
 use anyhow::Context;
 use millstream_lab::atsc::{
@@ -28,17 +28,15 @@ pub struct Args {
     only: Vec<Axis>,
 
     /// C/N to try instead, dB; as `14.5,14.75,15`.
-    #[arg(long, value_name = "DB,…", value_delimiter = ',', allow_negative_numbers = true)]
+    #[arg(long, value_name = "DB,…", value_delimiter = ',')]
     cn: Vec<f64>,
 
     /// Seconds of signal each.
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = positive,
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
     duration: f64,
 
     /// Sample rate, Hz.
-    #[arg(long, value_name = "HZ", default_value_t = 6.25e6, value_parser = positive,
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "HZ", default_value_t = 6.25e6, value_parser = rate)]
     rate: f64,
 
     /// Which random packets and which noise.

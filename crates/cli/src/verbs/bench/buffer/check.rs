@@ -14,7 +14,7 @@ use std::fmt::Write;
 pub fn run(args: &Args, samples: u64, latency_s: f64) -> anyhow::Result<Report> {
     let scale = args.time_scale.to_string();
     let buffer = samples.to_string();
-    let options = ["--serial", "BUFFER", "--rx-antenna", "ramp", "--time-scale", &scale];
+    let options = ["--rx-antenna", "ramp", "--time-scale", &scale];
     let buffers = ["--rx-buffer-samples", &buffer, "--tx-buffer-samples", &buffer];
     let options = options.into_iter().chain(buffers).map(str::to_owned).collect();
     let mut radio = ChildRadio::start(&Options { args: options, ..Options::default() })?;

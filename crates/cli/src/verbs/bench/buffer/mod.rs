@@ -3,9 +3,9 @@
 mod check;
 
 use super::way::Way;
-use crate::numbers::positive;
-use crate::output::Report;
-use anyhow::Context;
+use crate::numbers::{positive, rate, seconds};
+use crate::output::{Report, count};
+use anyhow::{Context, bail, ensure};
 use millstream_lab::histogram::Histogram;
 use millstream_lab::picture::short_time;
 use millstream_lab::{Link, LinkBudget, WireFormat, buffer};
@@ -28,11 +28,11 @@ use std::path::{Path, PathBuf};
   millstream bench buffer --rate 250e6 --latency 80e-6 --channels 2 --link 20e9 --mtu 9000")]
 pub struct Args {
     /// Samples per second of a channel.
-    #[arg(long, value_name = "HZ", value_parser = positive, allow_negative_numbers = true)]
+    #[arg(long, value_name = "HZ", value_parser = rate)]
     rate: f64,
 
     /// The worst latency that the buffer has to cover, seconds.
-    #[arg(long, value_name = "SECONDS", value_parser = positive, allow_negative_numbers = true,
+    #[arg(long, value_name = "SECONDS", value_parser = seconds,
           conflicts_with = "histogram")]
     latency: Option<f64>,
 
@@ -46,7 +46,7 @@ pub struct Args {
     histogram: Option<PathBuf>,
 
     /// The share of latencies that may exceed the buffer, for example 1e-6.
-    #[arg(long, value_name = "P", value_parser = positive, allow_negative_numbers = true,
+    #[arg(long, value_name = "P", value_parser = positive,
           requires = "histogram")]
     probability: Option<f64>,
 
@@ -60,8 +60,7 @@ pub struct Args {
     channels: u64,
 
     /// Speed of the link, bits per second; the sum when there are several.
-    #[arg(long, value_name = "BIT/S", default_value_t = 10e9, value_parser = positive,
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "BIT/S", default_value_t = 10e9, value_parser = rate)]
     link: f64,
 
     /// Largest IP packet of the link, bytes.
@@ -79,13 +78,40 @@ pub struct Args {
 
     /// Seconds of the radio's time per second of this machine's, in the check.
     #[arg(long, value_name = "FACTOR", default_value_t = 0.002, value_parser = positive,
-          allow_negative_numbers = true, requires = "check")]
+          requires = "check")]
     time_scale: f64,
 
     /// How long the check streams, milliseconds of the radio's time.
     #[arg(long, value_name = "MS", default_value_t = 6.0, value_parser = positive,
-          allow_negative_numbers = true, requires = "check")]
+          requires = "check")]
     check_ms: f64,
+}
+
+/// Beyond these a figure would say nothing: no radio, link or wait is like that.
+const RATE_HZ_MAX: f64 = 1e12;
+const LINK_BITS_MAX: f64 = 1e15;
+const LATENCY_S_MAX: f64 = 86_400.0;
+
+impl Args {
+    fn check_bounds(&self) -> anyhow::Result<()> {
+        let rate_hz = self.rate;
+        ensure!(
+            (1.0..=RATE_HZ_MAX).contains(&rate_hz),
+            "--rate {rate_hz}: give 1 to {RATE_HZ_MAX:e} samples a second"
+        );
+        let link = self.link;
+        ensure!(
+            (1.0..=LINK_BITS_MAX).contains(&link),
+            "--link {link}: give 1 to {LINK_BITS_MAX:e} bits a second"
+        );
+        if let Some(latency) = self.latency {
+            ensure!(
+                latency <= LATENCY_S_MAX,
+                "--latency {latency}: give a day at most, in seconds"
+            );
+        }
+        Ok(())
+    }
 }
 
 /// Wire formats by name.
@@ -112,6 +138,7 @@ impl From<Format> for WireFormat {
 /// Fails when the buffer that was given does not hold; with --check, when the radio and the law
 /// disagree about that.
 pub fn run(args: Args) -> anyhow::Result<Report> {
+    args.check_bounds()?;
     if let (true, Some(samples), Some(latency_s)) = (args.check, args.samples, args.latency) {
         return check::run(&args, samples, latency_s);
     }
@@ -139,7 +166,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     text += &link_text(&args, &budget);
     let failure = match holds {
         Some(false) => Some(format!(
-            "the buffer does not hold: up to {:.1} MS/s it would",
+            "the buffer is too small for {rate_mhz} MS/s: it is enough up to {:.1} MS/s",
             rate_max_hz.unwrap_or_default() / 1e6
         )),
         Some(true) => {
@@ -159,13 +186,14 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
 }
 
 fn link_text(args: &Args, budget: &LinkBudget) -> String {
-    let (channels, link_gb) = (args.channels, args.link / 1e9);
+    let (channels, link_gb) = (count(args.channels, "channel"), args.link / 1e9);
+    let verb = if args.channels == 1 { "uses" } else { "use" };
     let over = if budget.wire_share > 1.0 { ": too much" } else { "" };
     format!(
-        "{channels} of them over {link_gb} Gb/s: samples {:.1} %, with headers {:.1} % in {:.0} \
-         packets/s of {} samples{over}; up to {:.1} MS/s each fit\n",
-        budget.payload_share * 100.0,
+        "{channels} {verb} {:.1} % of a link of {link_gb} Gb/s{over} ({:.1} % are samples, {:.0} \
+         packets/s of {} samples); the link carries at most {:.1} MS/s a channel\n",
         budget.wire_share * 100.0,
+        budget.payload_share * 100.0,
         budget.packets_per_s,
         budget.samples_per_packet,
         budget.rate_max_hz / 1e6,
@@ -188,6 +216,14 @@ fn read_histogram(path: &Path) -> anyhow::Result<Histogram> {
         .with_context(|| format!("cannot read the histogram {}", path.display()))?;
     let document: Value =
         serde_json::from_str(&text).with_context(|| format!("{} holds no JSON", path.display()))?;
+    if let Some(error) = document["error"].as_str()
+        && document.pointer("/results/histogram").is_none()
+    {
+        bail!(
+            "{} is the document of a run that failed ({error}): measure again, with success",
+            path.display()
+        );
+    }
     let inner = document.pointer("/results/histogram").unwrap_or(&document);
     let histogram = serde_json::from_value(inner.clone());
     histogram.with_context(|| {

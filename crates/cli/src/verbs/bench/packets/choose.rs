@@ -14,6 +14,25 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
+/// What was measured elsewhere says nothing about a card: its driver and its XDP mode decide.
+pub fn check(args: &Args, sys: &Path) -> anyhow::Result<()> {
+    let Some(wanted) = &args.store_for else { return Ok(()) };
+    let here = sys.join("class/net").join(wanted);
+    anyhow::ensure!(
+        here.exists(),
+        "--for {wanted}: there is no such interface; `ip link` lists them"
+    );
+    let is_card = here.join("device").exists();
+    let measured = args.ground.measured();
+    anyhow::ensure!(
+        !is_card || measured == Some(wanted.as_str()),
+        "--for {wanted}: this would measure {}, and {wanted} is a card whose driver decides: give \
+         --interface {wanted} and --peer, a second interface that is wired to it",
+        measured.unwrap_or("a veth pair")
+    );
+    Ok(())
+}
+
 /// Succeeds when a link meets the need.
 pub fn run(args: &Args, stage: &mut Stage) -> anyhow::Result<Report> {
     let [size] = args.size[..] else {
@@ -88,4 +107,37 @@ fn table(candidates: &[Candidate]) -> String {
 fn refusals(candidates: &[Candidate]) -> String {
     let reason = |one: &Candidate| Some(format!("{}: {}", one.link, one.refused.as_deref()?));
     candidates.iter().filter_map(reason).collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn a_card_is_measured_itself_or_nothing_is_stored_for_it() {
+        let sys = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(sys.path().join("class/net/eth1/device")).unwrap();
+        std::fs::create_dir_all(sys.path().join("class/net/veth7")).unwrap();
+        let check = |rest: &str| {
+            let words = format!("bench --choose --size 1514 {rest}");
+            let line = Line::parse_from(words.split_whitespace());
+            check(&line.args, sys.path()).map_err(|error| error.to_string())
+        };
+        let error = check("--for eth1").unwrap_err();
+        assert!(error.contains("this would measure a veth pair, and eth1 is a card"), "{error}");
+        let error = check("--for eth1 --interface eth2 --peer eth3").unwrap_err();
+        assert!(error.contains("this would measure eth2"), "{error}");
+        assert_eq!(check("--for eth1 --interface eth1 --peer eth2@other"), Ok(()));
+        assert_eq!(check("--for eth1 --interface eth1@a --peer eth2"), Ok(()));
+        assert_eq!(check("--for veth7"), Ok(()));
+        assert_eq!(check(""), Ok(()));
+        assert!(check("--for eth9").unwrap_err().contains("there is no such interface"));
+    }
 }

@@ -8,13 +8,13 @@ pub use text::{places, refusals};
 use crate::ground::GroundArgs;
 use crate::interrupt;
 use crate::live::Live;
-use crate::numbers::positive;
+use crate::numbers::{positive, rate, seconds};
 use crate::output::{Report, note};
 use crate::wait::WaitArg;
 use millstream_lab::packets::measure::How;
 use millstream_lab::packets::rows::{self, throughput};
 use millstream_lab::packets::{
-    Ground, Line, Path, Row, Span, Stage, StageError, Table, Workload, measure,
+    Ground, Line, Path, Row, Span, Stage, StageError, Table, Workload, measure, untraceable,
 };
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -30,7 +30,8 @@ use std::time::{Duration, Instant};
   sudo millstream bench packets
   sudo millstream bench packets --size 64 --only xdp --only 'kernel UDP' --workload drop,swap
   sudo millstream bench packets --link xdp:mode=native --path both --wait spin --layout same
-  sudo millstream bench packets --choose --size 1514 --rate 200000 --latency-max 50 --for eth1
+  sudo millstream bench packets --choose --size 1514 --rate 200000 --latency-max 50 \
+    --interface eth1 --peer eth2                  eth1 and eth2 are wired to each other
   millstream bench packets --loopback")]
 pub struct Args {
     #[command(flatten)]
@@ -51,12 +52,11 @@ pub struct Args {
     repeat: u32,
 
     /// How long each repetition counts, seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 0.3, value_parser = positive,
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.3, value_parser = seconds)]
     duration: f64,
 
     /// Packets per second offered, by default as many as the link takes; with --choose: needed.
-    #[arg(long, value_name = "PPS", value_parser = positive, allow_negative_numbers = true)]
+    #[arg(long, value_name = "PPS", value_parser = rate)]
     rate: Option<f64>,
 
     /// Only rows whose name contains this; plain kernel UDP is always among them.
@@ -85,11 +85,11 @@ pub struct Args {
     choose: bool,
 
     /// With --choose: what 99 of 100 round trips may take at most, microseconds.
-    #[arg(long, value_name = "US", requires = "choose", value_parser = positive,
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "US", requires = "choose", value_parser = positive)]
     latency_max: Option<f64>,
 
     /// With --choose: the interface that the choice is stored for; by default that of --interface.
+    /// A card must be that one: what a veth pair does says nothing about its driver.
     #[arg(long = "for", value_name = "INTERFACE", requires = "choose")]
     store_for: Option<String>,
 }
@@ -127,12 +127,14 @@ impl From<WorkloadArg> for Workload {
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let in_range = (0.01..=600.0).contains(&args.duration);
     anyhow::ensure!(in_range, "--duration {}: give 0.01 to 600 seconds", args.duration);
+    choose::check(&args, std::path::Path::new("/sys"))?;
     interrupt::install();
     let mut stage = args.ground.set()?;
     note(format_args!("{}", places(stage.places())));
     if args.choose {
         return choose::run(&args, &mut stage);
     }
+    let untraced = if args.no_trace { None } else { untraceable() };
     let mut report = Report::done(String::new(), json!({}));
     let mut results = Vec::new();
     for workload in args.workload.iter().map(|arg| Workload::from(*arg)) {
@@ -141,7 +143,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         let found = args.only.is_empty() || rows.iter().any(matches);
         anyhow::ensure!(found, "no row's name contains {}", args.only.join(" or "));
         let mut tables: Vec<_> = args.size.iter().map(|size| Table::new(*size as usize)).collect();
-        let ended = measure_all(&args, &mut stage, workload, &rows, &mut tables);
+        let trace = !args.no_trace && untraced.is_none();
+        let ended = measure_all(&args, &mut stage, (workload, trace), &rows, &mut tables);
         for table in &mut tables {
             table.sum_up();
             report.text += &text::table(workload, table, text::layout(stage.places()));
@@ -165,7 +168,11 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     report.results = json!({
         "places": stage.places(), "layout": text::layout(stage.places()),
         "duration_s": args.duration, "offered_pps": args.rate, "workloads": results,
+        "untraced": untraced,
     });
+    if let Some(why) = untraced {
+        report.text += &text::untraced(&why);
+    }
     Ok(report)
 }
 
@@ -173,13 +180,13 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
 fn measure_all(
     args: &Args,
     stage: &mut Stage,
-    workload: Workload,
+    (workload, traces): (Workload, bool),
     rows: &[Row],
     tables: &mut [Table],
 ) -> Result<(), StageError> {
     let mut live = Live::on_terminal_only();
     // The last one is traced and does not count.
-    let turns = args.repeat as usize + usize::from(!args.no_trace);
+    let turns = args.repeat as usize + usize::from(traces);
     for turn in 0..turns {
         let trace = turn == args.repeat as usize;
         for table in &mut *tables {
@@ -195,7 +202,7 @@ fn measure_all(
                     Ok(measured) if trace => line.traced = Some(measured),
                     Ok(measured) => line.runs.push((turn, measured)),
                     // A trace needs rights that the measurement does not.
-                    Err(StageError::Refused(_)) if trace => {}
+                    Err(StageError::Refused(reason)) if trace => line.untraced = Some(reason),
                     Err(StageError::Refused(reason)) => line.refused = Some(reason),
                     Err(error) => return Err(error),
                 }

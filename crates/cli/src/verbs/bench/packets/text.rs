@@ -3,6 +3,7 @@
 use millstream_lab::packets::measure::Measured;
 use millstream_lab::packets::stage::Place;
 use millstream_lab::packets::{BASE, Line, Table, Workload};
+use millstream_lab::picture::short_ratio;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -38,12 +39,25 @@ pub fn table(workload: Workload, table: &Table, layout: &str) -> String {
         text += &warning(table);
     }
     text += &refusals(table.lines.iter().map(|line| (&*line.name, line.refused.as_deref())));
+    for line in &table.lines {
+        text += &line.untraced.as_deref().map_or(String::new(), |why| {
+            format!("  {}: system calls were not counted: {why}\n", line.name)
+        });
+    }
     let lost: Vec<_> = table.lines.iter().filter_map(losses).collect();
     if !lost.is_empty() {
         text += "  lost or refused, all repetitions:\n";
         lost.iter().for_each(|line| text += line);
     }
     text
+}
+
+/// Why a link that does not count its own system calls has none in the tables.
+pub fn untraced(why: &str) -> String {
+    format!(
+        "\ncalls/packet is - where the link does not count its own: the kernel cannot be asked \
+         ({why})\n"
+    )
 }
 
 /// A base that others kept from its CPU makes ratios that compare luck, not links.
@@ -75,7 +89,7 @@ pub fn refusals<'a>(lines: impl Iterator<Item = (&'a str, Option<&'a str>)>) -> 
 fn write_line(text: &mut String, line: &Line, frame_bytes: usize) {
     let (Some(rate), Some(ratio)) = (line.rate_pps, line.ratio) else { return };
     let kilo = [rate.min, rate.median, rate.max].map(|pps| format!("{:.0}", pps / 1e3));
-    let spread = format!("({:.2}-{:.2})", ratio.min, ratio.max);
+    let spread = format!("({}-{})", short_ratio(ratio.min), short_ratio(ratio.max));
     let cpu = [
         line.median(|run| cost(run.sender.cpu_ns_per_packet(), run.sender.packets)),
         line.median(|run| cost(run.receiver.cpu_ns_per_packet(), run.receiver.packets)),
@@ -96,13 +110,13 @@ fn write_line(text: &mut String, line: &Line, frame_bytes: usize) {
     let limit = line.typical().map_or("", |run| run.limit.name());
     let _ = writeln!(
         text,
-        "{:<25} {:>6} {:>7} {:>6}   {:>6.2} {:<13}  {:>6.1} {:>6} {:>6}  {:>4} {:>4}  {:>5}  \
+        "{:<25} {:>6} {:>7} {:>6}   {:>6} {:<13}  {:>6.1} {:>6} {:>6}  {:>4} {:>4}  {:>5}  \
          {:>5}   {limit}",
         line.name,
         kilo[0],
         kilo[1],
         kilo[2],
-        ratio.median,
+        short_ratio(ratio.median),
         spread,
         line.gbit_s(frame_bytes).unwrap_or(0.0),
         cpu[0],

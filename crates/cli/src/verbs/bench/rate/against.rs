@@ -3,7 +3,7 @@
 use super::Args;
 use super::contender::{Flow, Found, Ours, Uhd, highest};
 use super::place::{Place, RadioUnderTest};
-use crate::output::{Report, note};
+use crate::output::{Report, count, note};
 use millstream_lab::{Direction, Summary};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -35,7 +35,8 @@ pub fn run(
     }
     let counters = radio.stop()?;
     let mut text = place.describe(args.args.is_none());
-    let _ = writeln!(text, "\n{} channels; {}\n", args.channels.len(), args.criterion());
+    let channels = count(args.channels.len() as u64, "channel");
+    let _ = writeln!(text, "\n{}; {}\n", channels, args.criterion());
     text += "            MS/s per channel, min/median/max   CPU s per gigasample\n";
     rows.iter().for_each(|row| row.write(&mut text));
     let results = json!({

@@ -7,7 +7,7 @@ mod text;
 
 use super::way::Way;
 use crate::interrupt;
-use crate::numbers::positive;
+use crate::numbers::{rate, seconds};
 use crate::output::{Report, note};
 use contender::{Attempt, Flow, Ours, Uhd};
 use millstream_lab::Grid;
@@ -37,7 +37,7 @@ pub struct Args {
     args: Option<DeviceArgs>,
 
     /// Samples per second of each channel.
-    #[arg(long, value_name = "HZ", value_parser = positive, allow_negative_numbers = true)]
+    #[arg(long, value_name = "HZ", value_parser = rate)]
     rate: Option<f64>,
 
     /// Which way: from the radio, to the radio, or one after the other.
@@ -53,8 +53,7 @@ pub struct Args {
     channels: Vec<usize>,
 
     /// How long each measurement lasts, seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = positive,
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = seconds)]
     duration: f64,
 
     /// Find the highest rate without a loss, by bisection on a grid.
@@ -62,13 +61,11 @@ pub struct Args {
     search: bool,
 
     /// Step of the grid, and its lowest rate, Hz.
-    #[arg(long, value_name = "HZ", default_value_t = 5e6, value_parser = positive,
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "HZ", default_value_t = 5e6, value_parser = rate)]
     step: f64,
 
     /// Highest rate of the grid, Hz.
-    #[arg(long, value_name = "HZ", default_value_t = 250e6, value_parser = positive,
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "HZ", default_value_t = 250e6, value_parser = rate)]
     max: f64,
 
     /// A rate holds when so many measurements, all of them, lose nothing.

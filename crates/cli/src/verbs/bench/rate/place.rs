@@ -59,7 +59,7 @@ impl RadioUnderTest {
             return Ok(Self::Given(given.clone()));
         }
         let (rx, tx) = (args.rx_buffer_samples.to_string(), args.tx_buffer_samples.to_string());
-        let options = ["--serial", "BENCH", "--rx-antenna", "ramp"];
+        let options = ["--rx-antenna", "ramp"];
         let buffers = ["--rx-buffer-samples", &rx, "--tx-buffer-samples", &tx];
         let mtu = ["--mtu".to_owned(), args.mtu.to_string()];
         let options = options.into_iter().chain(buffers).map(str::to_owned).chain(mtu).collect();

@@ -108,18 +108,33 @@ fn of_source(channel: &TxChannelOutcome, text: &mut String) {
     );
 }
 
+/// What was lost, by cause, and apart from it what nobody waited for any more.
 fn losses(lost: &BTreeMap<&'static str, u64>, balances: bool) -> String {
-    // What was on its way when the measurement stopped is in the books too.
-    let each = lost.iter().map(|(cause, samples)| match *cause {
-        "discarded" => format!("{samples} behind the end"),
-        cause => format!("{samples} {cause}"),
-    });
-    let each: Vec<_> = each.collect();
+    const AFTER_THE_END: &str = "discarded";
+    let causes = lost.iter().filter(|(cause, _)| **cause != AFTER_THE_END);
+    let each: Vec<_> = causes.map(|(cause, samples)| format!("{samples} {cause}")).collect();
     let each = if each.is_empty() { "nothing".to_owned() } else { each.join(", ") };
-    format!("{each}: {}", if balances { "balances" } else { "DOES NOT BALANCE" })
+    let after = lost
+        .get(AFTER_THE_END)
+        .map_or(String::new(), |samples| format!("; {samples} arrived after the end, not counted"));
+    format!("{each}{after}: {}", if balances { "balances" } else { "DOES NOT BALANCE" })
 }
 
 fn window(bytes: u64, median: f64, p99: f64) -> String {
     let (kb, median, p99) = (bytes as f64 / 1e3, median * 100.0, p99 * 100.0);
     format!("{kb:.0} kB, in flight {median:.0} % (p99 {p99:.0} %)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_came_after_the_end_is_not_called_lost() {
+        let ended = losses(&[("discarded", 1718)].into(), true);
+        assert_eq!(ended, "nothing; 1718 arrived after the end, not counted: balances");
+        let both = losses(&[("discarded", 1), ("overrun", 7)].into(), false);
+        assert_eq!(both, "7 overrun; 1 arrived after the end, not counted: DOES NOT BALANCE");
+        assert_eq!(losses(&BTreeMap::new(), true), "nothing: balances");
+    }
 }

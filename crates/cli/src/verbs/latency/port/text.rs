@@ -2,7 +2,7 @@
 
 use super::Args;
 use millstream_lab::packets::port::{Against, Limit, Line, Table, Topology, came_ns};
-use millstream_lab::picture::short_time;
+use millstream_lab::picture::{short_spread, short_time};
 use std::fmt::Write;
 
 /// All rows, and what limits each.
@@ -41,8 +41,7 @@ fn write_line(text: &mut String, line: &Line, width: usize) {
     for (quantile, against) in [(0.5, line.median), (0.99, line.tail)] {
         let [by, over] =
             against.map_or_else(Default::default, |Against { predicted_ns, ratio }| {
-                let over = format!("{:.2} ({:.2}-{:.2})", ratio.median, ratio.min, ratio.max);
-                [short_time(predicted_ns as u64), over]
+                [short_time(predicted_ns as u64), short_spread(&ratio)]
             });
         let _ = write!(text, " {:>8} {by:>8} {over:>16}", came(quantile));
     }

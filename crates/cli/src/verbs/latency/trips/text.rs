@@ -4,7 +4,7 @@ use super::TripArgs;
 use crate::verbs::bench::refusals;
 use millstream_lab::packets::TripTable;
 use millstream_lab::packets::trips::{QUANTILES, TripLine};
-use millstream_lab::picture::{draw, short_time};
+use millstream_lab::picture::{draw, short_spread, short_time};
 use std::fmt::Write;
 
 /// All rows, the repetitions of each together.
@@ -43,9 +43,7 @@ fn write_line(text: &mut String, line: &TripLine) {
     for share in QUANTILES {
         let _ = write!(text, " {:>9}", short_time(line.histogram.quantile_ns(share)));
     }
-    let ratio = line.ratio.map_or(String::new(), |ratio| {
-        format!("{:.2} ({:.2}-{:.2})", ratio.median, ratio.min, ratio.max)
-    });
+    let ratio = line.ratio.map_or(String::new(), |ratio| short_spread(&ratio));
     let cpu = line.cpu_share.unwrap_or(0.0) * 100.0;
     let _ = write!(text, "  {ratio:>16} {cpu:>4.0} % {:>5}", line.lost);
     if line.load_pps > 0.0 {

@@ -1,0 +1,172 @@
+//! The `millstream` command: a thin layer over the rooms. Each verb is one file under `verbs/`.
+//! It is a library so that tests can ask for [`command`]: all verbs, options and help texts.
+
+mod child_radio;
+mod graph_run;
+mod ground;
+mod interrupt;
+mod live;
+mod numbers;
+mod output;
+mod playback;
+mod program;
+mod sigmf;
+mod signal;
+mod start;
+mod stdout;
+mod stored;
+mod verbs;
+mod wait;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// The environment variable that names a configuration where `--config` does not.
+const CONFIG_VARIABLE: &str = "MILLSTREAM_CONFIG";
+
+/// Radio samples from the network to a decoded result, with every lost sample accounted for.
+#[derive(Parser)]
+#[command(name = "millstream", version, propagate_version = true)]
+struct Cli {
+    /// Print one JSON document {command, environment, results, error if it failed}.
+    #[arg(long, global = true, display_order = 900)]
+    json: bool,
+
+    /// Network configuration (TOML) for the links that are opened: see `millstream net`.
+    #[arg(long, global = true, value_name = "FILE", display_order = 901)]
+    config: Option<PathBuf>,
+
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// Each verb describes itself where its arguments are.
+#[derive(Subcommand)]
+enum Verb {
+    Atsc(verbs::atsc::Args),
+    Bench(verbs::bench::Args),
+    Blocks(verbs::blocks::Args),
+    Demo(verbs::demo::Args),
+    Doctor(verbs::doctor::Args),
+    Fault(verbs::fault::Args),
+    Find(verbs::find::Args),
+    Generate(verbs::generate::Args),
+    Grant(verbs::grant::Args),
+    Guest(verbs::guest::Args),
+    Lab(verbs::lab::Args),
+    Latency(verbs::latency::Args),
+    Net(verbs::net::Args),
+    Plan(verbs::plan::Args),
+    Radio(verbs::radio::Args),
+    Rx(verbs::rx::Args),
+    Run(verbs::run::Args),
+    Shield(verbs::shield::Args),
+    Tune(verbs::tune::Args),
+    Tx(verbs::tx::Args),
+}
+
+impl Verb {
+    /// Whether it may open links, which the configuration is about.
+    fn opens_links(&self) -> bool {
+        match self {
+            Self::Blocks(_) | Self::Fault(_) | Self::Find(_) | Self::Grant(_) => false,
+            Self::Atsc(_) | Self::Doctor(_) | Self::Generate(_) => false,
+            Self::Guest(_) | Self::Lab(_) | Self::Shield(_) => false,
+            Self::Net(args) => args.opens_links(),
+            _ => true,
+        }
+    }
+}
+
+/// Every verb with its options and help.
+#[must_use]
+pub fn command() -> clap::Command {
+    with_negative_values(Cli::command())
+}
+
+/// A value such as -5 belongs to the option before it, which then says what it wants; it is never
+/// taken for an option of its own.
+fn with_negative_values(command: clap::Command) -> clap::Command {
+    let takes = |arg: &clap::Arg| !arg.is_positional() && arg.get_action().takes_values();
+    let command =
+        command.mut_args(|arg| if takes(&arg) { arg.allow_negative_numbers(true) } else { arg });
+    let names: Vec<_> = command.get_subcommands().map(|verb| verb.get_name().to_owned()).collect();
+    names
+        .into_iter()
+        .fold(command, |command, name| command.mut_subcommand(name, with_negative_values))
+}
+
+/// Runs what the command line asks for.
+#[must_use]
+pub fn main() -> ExitCode {
+    if millstream_guest::init::is_first_process() {
+        millstream_guest::init::run();
+    }
+    let read = |mut matches| Cli::from_arg_matches_mut(&mut matches);
+    let cli = match command().try_get_matches().and_then(read) {
+        Ok(cli) => cli,
+        Err(error) => return output::refuse(&error),
+    };
+    put_back();
+    let configured = if cli.verb.opens_links() { configure(cli.config) } else { Ok(None) };
+    // In force as long as the verb runs.
+    let outcome = configured.and_then(|_configured| run(cli.verb, cli.json));
+    for advice in millstream_net::engine::take_advice() {
+        output::note(format_args!("millstream: {advice}"));
+    }
+    output::finish(outcome, cli.json)
+}
+
+fn run(verb: Verb, json: bool) -> anyhow::Result<output::Report> {
+    match verb {
+        Verb::Atsc(args) => verbs::atsc::run(args),
+        Verb::Bench(args) => verbs::bench::run(args),
+        Verb::Blocks(args) => verbs::blocks::run(args),
+        Verb::Demo(args) => verbs::demo::run(args),
+        Verb::Doctor(args) => verbs::doctor::run(&args),
+        Verb::Fault(args) => verbs::fault::run(args),
+        Verb::Find(args) => verbs::find::run(args),
+        Verb::Generate(args) => verbs::generate::run(args),
+        Verb::Grant(args) => verbs::grant::run(args),
+        Verb::Guest(args) => verbs::guest::run(args),
+        Verb::Lab(args) => verbs::lab::run(args),
+        Verb::Latency(args) => verbs::latency::run(args),
+        Verb::Net(args) => verbs::net::run(args),
+        Verb::Plan(args) => verbs::plan::run(args),
+        Verb::Radio(args) => verbs::radio::run(args),
+        Verb::Rx(args) => verbs::rx::run(args),
+        Verb::Run(args) => verbs::run::run(args),
+        Verb::Shield(args) => verbs::shield::run(&args, json),
+        Verb::Tune(args) => verbs::tune::run(args),
+        Verb::Tx(args) => verbs::tx::run(args),
+    }
+}
+
+/// Makes the configuration of `--config`, or of the environment, the process's.
+fn configure(said: Option<PathBuf>) -> anyhow::Result<Option<millstream_net::config::Configured>> {
+    let path = said.or_else(|| std::env::var_os(CONFIG_VARIABLE).map(PathBuf::from));
+    let Some(path) = path else { return Ok(None) };
+    let config = millstream_net::config::Config::read(&path)?;
+    Ok(Some(millstream_net::configure(&config)?))
+}
+
+/// Puts settings of the machine back that a process changed and then was killed. Nothing is there
+/// to be found as a rule, and nothing is said then.
+fn put_back() {
+    let found = millstream_sys::journal::recover().unwrap_or_else(|error| {
+        let failed = vec![format!("the journals cannot be read: {error}")];
+        millstream_sys::journal::Recovered { failed, ..Default::default() }
+    });
+    let told = [
+        ("put back", found.undone),
+        ("left what others have changed or rely on", found.left),
+        ("could not put back", found.failed),
+    ];
+    for (what, list) in told {
+        if !list.is_empty() {
+            let list = list.join(", ");
+            output::note(format_args!("millstream: {what} after a process that died: {list}"));
+        }
+    }
+}

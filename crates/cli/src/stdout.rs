@@ -1,0 +1,104 @@
+//! Samples on standard output, for pipes: nothing else may be written there then.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::thread::JoinHandle;
+
+/// The names of what standard output is.
+const NAMES: [&str; 3] = ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
+
+/// How samples get there, once somebody wants that.
+static WAY: Mutex<Option<Way>> = Mutex::new(None);
+
+enum Way {
+    /// Who writes them opens it by its name.
+    Straight,
+    /// It is a file, which the shell has opened, perhaps to append: only its own descriptor writes
+    /// at the right place. A thread copies from a pipe.
+    Pipe(OwnedFd, JoinHandle<io::Result<u64>>),
+}
+
+/// What to open for samples that are to be written to `out`: `-` is standard output, and where that
+/// is the place, under whatever name, the text at the end goes to standard error.
+///
+/// # Errors
+/// When the document of `--json` would come between the samples.
+pub fn for_samples(out: &Path) -> anyhow::Result<PathBuf> {
+    let out = if out == Path::new("-") { Path::new(NAMES[0]) } else { out };
+    if !is_standard_output(out) {
+        return Ok(out.to_owned());
+    }
+    let json = std::env::args_os().any(|argument| argument == "--json");
+    anyhow::ensure!(
+        !json,
+        "samples and the document of --json cannot both go to standard output: give --out a file, \
+         or leave --json out"
+    );
+    let is_file = Path::new(NAMES[0]).metadata().is_ok_and(|data| data.is_file());
+    let (way, path) = if is_file { pipe()? } else { (Way::Straight, NAMES[0].into()) };
+    *WAY.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(way);
+    Ok(path)
+}
+
+/// The same for parameters of a graph: a value that is `-` or a name of standard output is where its
+/// samples go.
+///
+/// # Errors
+/// As [`for_samples`].
+pub fn for_parameters(set: &[String]) -> anyhow::Result<Vec<String>> {
+    let one = |text: &String| match text.split_once('=') {
+        Some((name, value)) if value == "-" || NAMES.contains(&value) => {
+            Ok(format!("{name}={}", for_samples(Path::new(value))?.display()))
+        }
+        _ => Ok(text.clone()),
+    };
+    set.iter().map(one).collect()
+}
+
+/// What a path that [`for_samples`] gave is called in texts, where it is standard output.
+pub fn name(path: &Path) -> Option<&'static str> {
+    let is_it = NAMES.iter().any(|name| path == Path::new(name)) || path.starts_with(FOLDER);
+    is_it.then_some("standard output")
+}
+
+/// Waits until all samples are there; whether there were any to come.
+pub fn end_samples() -> bool {
+    let way = WAY.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+    let Some(way) = way else { return false };
+    if let Way::Pipe(end, thread) = way {
+        // The last writer: the thread finds the end.
+        drop(end);
+        if let Ok(Err(error)) = thread.join() {
+            crate::output::note(format_args!(
+                "millstream: cannot write to standard output: {error}"
+            ));
+        }
+    }
+    true
+}
+
+const FOLDER: &str = "/proc/self/fd";
+
+fn pipe() -> anyhow::Result<(Way, PathBuf)> {
+    let (mut reader, writer) = io::pipe()?;
+    let mut out = File::from(rustix::io::dup(io::stdout())?);
+    let copy = move || io::copy(&mut reader, &mut out);
+    let thread = std::thread::Builder::new().name("ms-stdout".to_owned()).spawn(copy)?;
+    let writer = OwnedFd::from(writer);
+    let path = PathBuf::from(format!("{FOLDER}/{}", writer.as_raw_fd()));
+    Ok((Way::Pipe(writer, thread), path))
+}
+
+/// Whether a path leads to what standard output is. Nobody reads from `/dev/null`.
+fn is_standard_output(path: &Path) -> bool {
+    let same = || {
+        let [a, b] = [path, Path::new(NAMES[0])].map(|path| path.metadata().ok());
+        let (a, b) = (a?, b?);
+        Some((a.dev(), a.ino()) == (b.dev(), b.ino()) && path != Path::new("/dev/null"))
+    };
+    NAMES.iter().any(|name| path == Path::new(name)) || same() == Some(true)
+}

@@ -1,0 +1,96 @@
+//! Commands as documents show them, split into words as a shell would: quotes, a backslash at the
+//! end of a line, remarks behind them. No variables and no globs: no document has any.
+
+/// A command, up to the first operator of the shell.
+#[derive(Debug, PartialEq)]
+pub struct Line {
+    words: Vec<String>,
+}
+
+impl Line {
+    /// The words from `millstream` on, if it is that command: `sudo` and what it runs in are gone.
+    pub fn millstream(&self) -> Option<&[String]> {
+        let at = self.words.iter().position(|word| word == "millstream")?;
+        let before = &self.words[..at];
+        let known = before.iter().all(|word| ["sudo", "$"].contains(&word.as_str()));
+        (known && self.words.len() > at + 1).then_some(&self.words[at..])
+    }
+}
+
+/// The commands in these lines of text, several of one line included.
+pub fn lines<'a>(text: impl Iterator<Item = &'a str>) -> Vec<Line> {
+    let (mut all, mut begun) = (Vec::new(), String::new());
+    for line in text {
+        let part = without_remark(line.trim());
+        match part.strip_suffix('\\') {
+            Some(part) => begun = begun + part + " ",
+            None => {
+                begun += part;
+                all.extend(split(&begun).into_iter().filter(|words| !words.is_empty()));
+                begun.clear();
+            }
+        }
+    }
+    all.into_iter().map(|words| Line { words }).collect()
+}
+
+/// A remark stands behind two spaces, or behind a space and `#`.
+fn without_remark(line: &str) -> &str {
+    let mut quote = None;
+    for (at, c) in line.char_indices() {
+        match quote {
+            Some(end) if c == end => quote = None,
+            Some(_) => {}
+            None if c == '\'' || c == '"' => quote = Some(c),
+            None if line[at..].starts_with("  ") || line[at..].starts_with(" #") => {
+                return &line[..at];
+            }
+            None => {}
+        }
+    }
+    line
+}
+
+/// Commands between operators, each as its words. A redirection and what follows it are left out.
+fn split(line: &str) -> Vec<Vec<String>> {
+    let (mut all, mut words, mut word) = (Vec::new(), Vec::new(), None::<String>);
+    let mut quote = None;
+    let mut redirected = false;
+    for c in line.chars() {
+        match quote {
+            Some(end) if c == end => quote = None,
+            Some(_) => word.get_or_insert_default().push(c),
+            None if c == '\'' || c == '"' => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            None if c.is_whitespace() || "&|;>".contains(c) => {
+                words.extend(word.take().filter(|_| !redirected));
+                redirected |= c == '>';
+                if "&|;".contains(c) {
+                    all.push(std::mem::take(&mut words));
+                    redirected = false;
+                }
+            }
+            None => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word.filter(|_| !redirected));
+    all.push(words);
+    all
+}
+
+#[test]
+fn a_document_is_read_as_a_shell_would() {
+    let words = |text: &str| -> Vec<Vec<String>> {
+        lines(text.lines()).into_iter().map(|line| line.words).collect()
+    };
+    let of = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    assert_eq!(words("$ a 'b c' --d=\"e f\"   remark"), [of(&["$", "a", "b c", "--d=e f"])]);
+    assert_eq!(words("a b \\\n  -- c d     # remark"), [of(&["a", "b", "--", "c", "d"])]);
+    assert_eq!(words("a '#' &\nb > c && d"), [of(&["a", "#"]), of(&["b"]), of(&["d"])]);
+    assert_eq!(words("a '>' x:20dB>y"), [of(&["a", ">", "x:20dB"])]);
+    let line = lines("sudo millstream find".lines()).remove(0);
+    assert_eq!(line.millstream(), Some(&of(&["millstream", "find"])[..]));
+    assert_eq!(lines("taskset 1 millstream find".lines())[0].millstream(), None);
+}

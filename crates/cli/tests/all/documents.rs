@@ -1,0 +1,212 @@
+//! What documents and help texts tell people to type: every command is accepted, and what a
+//! stranger's machine can do in seconds is done, in the order of the README.
+
+use crate::common::shell::{self, Line};
+use crate::common::{Running, address, command, graph, millstream};
+use clap::Command;
+use clap::error::ErrorKind;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+
+/// A help text with the command that it belongs to.
+fn help_texts(command: &Command, path: &str, found: &mut Vec<(String, String)>) {
+    let path = format!("{path} {}", command.get_name());
+    let texts = [command.get_after_help(), command.get_after_long_help()];
+    found.extend(texts.into_iter().flatten().map(|text| (path.clone(), text.to_string())));
+    command.get_subcommands().for_each(|verb| help_texts(verb, &path, found));
+}
+
+/// Whether the command line is accepted, and that of a command behind `--`, too.
+fn check(place: &str, words: &[String]) {
+    let cut = words.iter().any(|word| word == "…");
+    let whole = words.iter().filter(|word| *word != "…");
+    if let Err(error) = millstream_cli::command().try_get_matches_from(whole) {
+        let shown = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+        // What an ellipsis stands for is missing.
+        let left_out = cut && error.kind() == ErrorKind::MissingRequiredArgument;
+        assert!(shown || left_out, "{place}: {}\n{error}", words.join(" "));
+    }
+    let Some(at) = words.iter().position(|word| word == "--") else { return };
+    let inner = &words[at + 1..];
+    let is_placeholder = |word: &String| word.chars().all(|c| c.is_uppercase() || c == '…');
+    match inner {
+        [first, ..] if first == "millstream" => check(place, inner),
+        // A guest runs this program: its name is left out.
+        [first, ..] if words[1] == "guest" && !is_placeholder(first) => {
+            check(place, &[&["millstream".to_owned()], inner].concat());
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn every_example_of_a_help_text_is_accepted() {
+    let mut texts = Vec::new();
+    help_texts(&millstream_cli::command(), "", &mut texts);
+    let mut count = 0;
+    for (path, text) in texts {
+        for line in shell::lines(text.lines().filter_map(|line| line.strip_prefix("  "))) {
+            let Some(words) = line.millstream() else { continue };
+            check(&format!("the help of{path}"), words);
+            count += 1;
+        }
+    }
+    assert!(count >= 40, "{count} examples are left: are they still read?");
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Commands in the blocks of code of a document.
+fn blocks_of_code(text: &str) -> Vec<Line> {
+    let mut fenced = false;
+    let mut code = Vec::new();
+    for line in text.lines() {
+        if line.starts_with("```") {
+            fenced = !fenced;
+        } else if fenced {
+            code.push(line);
+        } else if let Some(line) = line.strip_prefix("    ") {
+            code.push(line);
+        }
+    }
+    shell::lines(code.into_iter())
+}
+
+/// Commands between backquotes.
+fn quoted(text: &str) -> Vec<Line> {
+    let quoted = text.lines().filter(|line| !line.starts_with("    "));
+    let spans = quoted.flat_map(|line| line.split('`').skip(1).step_by(2));
+    // A span that goes on in the next line is cut, and no command.
+    let spans = spans.filter(|span| span.starts_with("millstream ") && !span.contains("PLAN.toml"));
+    shell::lines(spans)
+}
+
+/// Whether the words are no more than the name of a verb, or of one of a verb.
+fn names_a_command(words: &[String]) -> bool {
+    let mut command = millstream_cli::command();
+    for word in &words[1..] {
+        let Some(verb) = command.find_subcommand(word) else { return false };
+        command = verb.clone();
+    }
+    true
+}
+
+#[test]
+fn every_command_of_a_document_is_accepted() {
+    let mut documents = vec![root().join("README.md"), root().join("CONTRIBUTING.md")];
+    for entry in std::fs::read_dir(root().join("docs")).unwrap() {
+        let path = entry.unwrap().path();
+        documents.extend((path.extension().is_some_and(|end| end == "md")).then_some(path));
+    }
+    let mut count = 0;
+    for document in documents {
+        let text = std::fs::read_to_string(&document).unwrap();
+        let place = document.file_name().unwrap().to_string_lossy();
+        let quoted = quoted(&text);
+        let quoted = quoted.iter().filter_map(Line::millstream);
+        let quoted = quoted.filter(|words| !names_a_command(words));
+        for words in blocks_of_code(&text).iter().filter_map(Line::millstream).chain(quoted) {
+            check(&place, words);
+            count += 1;
+        }
+    }
+    assert!(count >= 80, "{count} commands are left: are they still read?");
+}
+
+/// Follows the README on a machine without hardware and rights.
+struct Reader {
+    folder: tempfile::TempDir,
+    addr: Ipv4Addr,
+    control: String,
+    radio: Option<Running>,
+    done: Vec<String>,
+}
+
+/// What is not done here: it needs a card, rights, minutes, or a core for itself.
+fn is_for_others(words: &[String]) -> bool {
+    const HARDWARE: [&str; 6] = ["link=", "--link", "eth1", "--config", "--dpdk", "--user"];
+    const MINUTES: [&str; 7] = ["bench", "demo", "doctor", "guest", "lab", "latency", "tune"];
+    const SYSTEM: [&str; 3] = ["grant", "net", "shield"];
+    let verb = words.get(1).map_or("", String::as_str);
+    MINUTES.contains(&verb)
+        || SYSTEM.contains(&verb)
+        || words.iter().any(|word| HARDWARE.iter().any(|part| word.contains(part)) || word == "…")
+}
+
+impl Reader {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let graphs = PathBuf::from(graph("")).canonicalize().unwrap();
+        std::os::unix::fs::symlink(graphs, folder.path().join("graphs")).unwrap();
+        // Some port that nobody has; the README's may be somebody's.
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let control = free.to_string();
+        Self { folder, addr: address(), control, radio: None, done: Vec::new() }
+    }
+
+    /// The same on this machine: another address, a free port, less time.
+    fn here(&self, words: &[String]) -> Vec<String> {
+        let addr = self.addr.to_string();
+        let mut here: Vec<_> = words[1..]
+            .iter()
+            .map(|word| word.replace("192.168.10.2", &addr).replace("127.0.0.2", &addr))
+            .map(|word| if word == "5555" { self.control.clone() } else { word })
+            // A start at an edge must be reached in time, which a busy machine may not do.
+            .filter(|word| word != "--at-pps")
+            .collect();
+        for at in 1..here.len() {
+            if here[at - 1] == "--duration" && here[0] == "rx" {
+                here[at] = "0.2".to_owned();
+            }
+        }
+        here
+    }
+
+    fn follow(&mut self, line: &Line) {
+        let Some(words) = line.millstream().filter(|words| !is_for_others(words)) else { return };
+        let here = self.here(words);
+        let here: Vec<&str> = here.iter().map(String::as_str).collect();
+        if here[0] == "radio" {
+            self.serve(&here[1..]);
+        } else {
+            if here[0] == "rx" && self.radio.is_none() {
+                let addr = self.addr.to_string();
+                self.serve(&["--addr", &addr, "--rx-antenna", "noise"]);
+            }
+            let outcome = millstream(self.folder.path(), &here);
+            assert_eq!(outcome.status, Some(0), "{}: {outcome:?}", words.join(" "));
+        }
+        self.done.push(here[0].to_owned());
+    }
+
+    /// The radio before it ends: the address is one.
+    fn serve(&mut self, options: &[&str]) {
+        self.end();
+        let args = [&["radio"][..], options].concat();
+        let running = Running::start(command(self.folder.path(), &args));
+        running.line("ready: E320");
+        self.radio = Some(running);
+    }
+
+    fn end(&mut self) {
+        if let Some(radio) = self.radio.take() {
+            radio.signal(libc::SIGTERM);
+            radio.wait().succeeds();
+        }
+    }
+}
+
+#[test]
+fn the_readme_can_be_followed_without_hardware() {
+    let mut reader = Reader::new();
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    for line in blocks_of_code(&readme) {
+        reader.follow(&line);
+    }
+    reader.end();
+    for verb in ["generate", "run", "plan", "rx", "radio", "fault", "blocks", "find"] {
+        assert!(reader.done.iter().any(|done| done == verb), "no {verb}: {:?}", reader.done);
+    }
+}

@@ -1,0 +1,265 @@
+//! A scheduler for tests: it decides by a seed which thread goes on, one at a time, so that a run
+//! goes the same way for the same seed, on a machine however busy.
+//!
+//! Threads are real ones that hand a baton on. The one that has it runs to its next [`point`], the
+//! others sleep. Time is virtual: it goes on a microsecond with each step, and to the next timeout
+//! when every thread waits. If every thread waits without a timeout, none would ever go on: that is
+//! a deadlock or a lost wake-up, and the test fails with the seed and with what each waits for.
+
+mod shims;
+mod tests;
+
+pub(super) use shims::{Condvar, Thread, Waiter, now, point, spawn};
+
+use std::cell::RefCell;
+use std::fmt::Write;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A run that takes more steps goes round in circles.
+const STEPS_MAX: u64 = 2_000_000;
+const STEP_NS: u64 = 1000;
+
+thread_local! {
+    /// The scheduler that decides about this thread, and the thread's number there.
+    static ME: RefCell<Option<(Arc<Sim>, usize)>> = const { RefCell::new(None) };
+}
+
+/// xorshift64* (Vigna 2016).
+pub(super) struct Random(u64);
+
+impl Random {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub(super) fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % limit
+    }
+}
+
+/// What a thread can wait for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Key {
+    /// Something at this address.
+    At(usize),
+    /// The end of this thread.
+    End(usize),
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Status {
+    Ready,
+    Waits { key: Key, until_ns: Option<u64> },
+    Ended,
+}
+
+struct Virtual {
+    name: String,
+    thread: Option<thread::Thread>,
+    status: Status,
+}
+
+struct State {
+    random: Random,
+    /// Of a hundred steps, those that the same thread goes on with if it can.
+    stays: u64,
+    threads: Vec<Virtual>,
+    now_ns: u64,
+    steps: u64,
+}
+
+pub(super) struct Sim {
+    seed: u64,
+    start: Instant,
+    state: Mutex<State>,
+    /// Who has the baton.
+    turn: AtomicUsize,
+    /// From here on threads are on their own, so that they can end.
+    failed: AtomicBool,
+    failure: Mutex<String>,
+}
+
+/// Runs `test` and every thread that it starts by the seed.
+///
+/// # Panics
+/// With the seed, if nobody can go on or the steps have no end.
+pub(super) fn simulate<T>(seed: u64, test: impl FnOnce() -> T) -> T {
+    struct Leave;
+    impl Drop for Leave {
+        fn drop(&mut self) {
+            ME.with(|me| me.take());
+        }
+    }
+
+    let mut random = Random::new(seed);
+    let stays = [0, 50, 90, 99][random.below(4) as usize];
+    let root =
+        Virtual { name: "test".into(), thread: Some(thread::current()), status: Status::Ready };
+    let state = State { random, stays, threads: vec![root], now_ns: 0, steps: 0 };
+    let sim = Arc::new(Sim {
+        seed,
+        start: Instant::now(),
+        state: Mutex::new(state),
+        turn: AtomicUsize::new(0),
+        failed: AtomicBool::new(false),
+        failure: Mutex::new(String::new()),
+    });
+    ME.with(|me| me.replace(Some((sim, 0))));
+    let _leave = Leave;
+    test()
+}
+
+/// The scheduler of this thread.
+fn me() -> Option<(Arc<Sim>, usize)> {
+    ME.with(|me| me.borrow().clone())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Sim {
+    /// The thread is now as `status` says; comes back when it has the baton.
+    fn step(&self, me: usize, status: Status) {
+        if !self.has_failed() {
+            let mut state = lock(&self.state);
+            state.threads[me].status = status;
+            match state.next(me) {
+                Some(next) => {
+                    let thread = state.threads[next].thread.clone();
+                    drop(state);
+                    self.hand_on(next, thread);
+                    self.await_turn(me);
+                }
+                None => {
+                    let failure = state.failure(self.seed);
+                    drop(state);
+                    self.fail(failure);
+                }
+            }
+        }
+        if self.has_failed() {
+            // Whoever started it all tells, the others go to their ends.
+            assert!(me > 0 || thread::panicking(), "{}", lock(&self.failure));
+            thread::yield_now();
+        }
+    }
+
+    fn hand_on(&self, next: usize, thread: Option<thread::Thread>) {
+        if self.turn.swap(next, Ordering::AcqRel) != next {
+            thread.iter().for_each(thread::Thread::unpark);
+        }
+    }
+
+    fn await_turn(&self, me: usize) {
+        while self.turn.load(Ordering::Acquire) != me && !self.has_failed() {
+            thread::park();
+        }
+    }
+
+    fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Acquire)
+    }
+
+    fn fail(&self, failure: String) {
+        *lock(&self.failure) = failure;
+        self.failed.store(true, Ordering::Release);
+        for thread in lock(&self.state).threads.iter().filter_map(|thread| thread.thread.as_ref()) {
+            thread.unpark();
+        }
+    }
+
+    /// Waits for the key, at most so long.
+    fn wait(&self, me: usize, key: Key, limit: Option<Duration>) {
+        let now_ns = lock(&self.state).now_ns;
+        let until_ns = limit.map(|limit| now_ns.saturating_add(limit.as_nanos() as u64));
+        self.step(me, Status::Waits { key, until_ns });
+    }
+
+    /// Whoever waits for the key can go on.
+    fn wake(&self, key: Key) {
+        for thread in &mut lock(&self.state).threads {
+            if matches!(thread.status, Status::Waits { key: other, .. } if other == key) {
+                thread.status = Status::Ready;
+            }
+        }
+    }
+
+    /// A new thread's number.
+    fn enter(&self, name: String) -> usize {
+        let mut state = lock(&self.state);
+        state.threads.push(Virtual { name, thread: None, status: Status::Ready });
+        state.threads.len() - 1
+    }
+
+    fn has_ended(&self, thread: usize) -> bool {
+        lock(&self.state).threads[thread].status == Status::Ended
+    }
+
+    /// The thread ends, and hands the baton on.
+    fn end(&self, me: usize) {
+        self.wake(Key::End(me));
+        let mut state = lock(&self.state);
+        state.threads[me].status = Status::Ended;
+        let next = state.next(me);
+        let thread = next.and_then(|next| state.threads[next].thread.clone());
+        let failure = state.failure(self.seed);
+        drop(state);
+        match next {
+            Some(next) => self.hand_on(next, thread),
+            None => self.fail(failure),
+        }
+    }
+}
+
+impl State {
+    /// Who goes on after a step of `me`; none if nobody can, or they have taken too many.
+    fn next(&mut self, me: usize) -> Option<usize> {
+        self.steps += 1;
+        self.now_ns += STEP_NS;
+        if self.steps > STEPS_MAX {
+            return None;
+        }
+        loop {
+            let mut earliest = u64::MAX;
+            let mut ready = 0;
+            for thread in &mut self.threads {
+                if let Status::Waits { until_ns: Some(until), .. } = thread.status {
+                    earliest = earliest.min(until);
+                    if until <= self.now_ns {
+                        thread.status = Status::Ready;
+                    }
+                }
+                ready += u64::from(thread.status == Status::Ready);
+            }
+            if ready > 0 {
+                if self.threads[me].status == Status::Ready && self.random.below(100) < self.stays {
+                    return Some(me);
+                }
+                let nth = self.random.below(ready) as usize;
+                let all = self.threads.iter().enumerate();
+                let mut all = all.filter(|(_, thread)| thread.status == Status::Ready);
+                return all.nth(nth).map(|(index, _)| index);
+            }
+            if earliest == u64::MAX {
+                return None;
+            }
+            self.now_ns = earliest;
+        }
+    }
+
+    fn failure(&self, seed: u64) -> String {
+        let mut text =
+            format!("seed {seed}: after {} steps nobody can go on, or no end:", self.steps);
+        for thread in &self.threads {
+            let _ = write!(text, " {} {:?};", thread.name, thread.status);
+        }
+        text
+    }
+}

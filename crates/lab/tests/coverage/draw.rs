@@ -1,0 +1,53 @@
+//! Latencies as machines have them: starts that differ, values of a start that depend on each
+//! other, and a heavy tail that comes in bursts.
+
+use millstream_dsp::noise::Noise;
+use millstream_lab::Histogram;
+
+/// Values of a start.
+const VALUES: u32 = 500;
+
+/// How starts differ.
+#[derive(Debug, Clone, Copy)]
+pub enum Levels {
+    /// By factors that are normal on the logarithm.
+    Normal(f64),
+    /// The same, and one start in seven is half as late again.
+    Wild(f64),
+    /// Two kinds of starts, as two placements of memory make them.
+    TwoKinds(f64),
+}
+
+impl Levels {
+    fn draw(self, noise: &mut Noise) -> f64 {
+        let unit = f64::from(noise.unit());
+        let (spread, moved) = match self {
+            Self::Normal(spread) => (spread, 0.0),
+            Self::Wild(spread) => (spread, if unit < 1.0 / 7.0 { 0.4 } else { 0.0 }),
+            Self::TwoKinds(spread) => (spread, if unit < 0.4 { 0.25 } else { 0.0 }),
+        };
+        (spread * f64::from(noise.gaussian()) + moved).exp()
+    }
+}
+
+/// The quantile of all values of one start.
+pub fn start_ns(base_ns: f64, levels: Levels, quantile: f64, noise: &mut Noise) -> f64 {
+    let level = base_ns * levels.draw(noise);
+    let mut histogram = Histogram::default();
+    let (mut drift, mut late) = (0.0, 0.0);
+    for _ in 0..VALUES {
+        // What the last wake-up met is still half there.
+        drift = 0.7 * drift + 0.12 * f64::from(noise.gaussian());
+        late *= 0.5;
+        if noise.unit() < 0.01 {
+            late = 3.0 * share(noise).powf(-0.3);
+        }
+        histogram.record((level * (f64::exp(drift) + late)) as u64);
+    }
+    histogram.quantile_ns(quantile) as f64
+}
+
+/// Above 0 and below 1.
+pub fn share(noise: &mut Noise) -> f64 {
+    ((noise.bits() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+}

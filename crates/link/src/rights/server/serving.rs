@@ -1,0 +1,79 @@
+//! A connection and the thread that serves it.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use rustix::net::{Shutdown, shutdown};
+
+use super::peer::Client;
+use super::session::Session;
+use super::{Event, Open};
+use crate::rights::policy::{Peer, Policy};
+
+/// What every connection's thread needs.
+pub struct Shared {
+    pub policy: Policy,
+    pub open: Open,
+    /// The interfaces of the policy; who changes one keeps its lock, and no other.
+    interfaces: Vec<(String, Mutex<()>)>,
+}
+
+impl Shared {
+    pub fn new(policy: Policy, open: Open) -> Self {
+        let names = policy.interfaces.iter().cloned();
+        let interfaces = names.map(|name| (name, Mutex::default())).collect();
+        Self { policy, open, interfaces }
+    }
+
+    /// Does `job` while nobody else changes the interface.
+    pub fn alone<T>(&self, interface: &str, job: impl FnOnce() -> T) -> T {
+        let found = self.interfaces.iter().find(|(name, _)| name == interface);
+        let _alone = found.map(|(_, lock)| lock.lock().unwrap_or_else(PoisonError::into_inner));
+        job()
+    }
+}
+
+/// A connection that is served.
+pub struct Serving {
+    pub peer: Peer,
+    /// Shared with the thread: shut down here, it ends there.
+    socket: Arc<OwnedFd>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Serving {
+    /// Starts a thread that answers one request after the other until the client has gone.
+    pub fn start(
+        socket: Arc<OwnedFd>,
+        client: Client,
+        shared: Arc<Shared>,
+        tell: Sender<Event>,
+    ) -> io::Result<Self> {
+        let peer = client.peer.clone();
+        let mut session = Session::new(Arc::clone(&socket), client, shared);
+        let name = std::thread::Builder::new().name("ms-grant".to_owned());
+        let thread = name.spawn(move || {
+            // Nobody listens any more when the broker ends.
+            let mut tell = |event| drop(tell.send(event));
+            while session.turn(&mut tell) {}
+            session.end(&mut tell);
+        })?;
+        Ok(Self { peer, socket, thread: Some(thread) })
+    }
+
+    /// Whether the client has gone, and what was done for it is undone.
+    pub fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = shutdown(&self.socket, Shutdown::Both);
+        // One that panicked has undone what it did all the same.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}

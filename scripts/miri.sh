@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Runs tests under Miri, which finds undefined behaviour in unsafe code: aliasing, bounds, data races.
+#
+# A step takes about a thousand times as long there, so tests with many steps are made shorter or left out: each says
+# why where it stands (`cfg!(miri)`, `cfg_attr(miri, ignore = "…")`). Miri cannot map memory twice, so a ring copies
+# what is written to its other half there (crates/ring/src/map/miri.rs). Of `flow` it runs the tests that need
+# neither processes nor the kernel's files, named below.
+#
+# scripts/miri.sh [ROOM…]   ring, wire or flow; all without
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+fail() {
+    echo "miri: $1" >&2
+    exit 1
+}
+command -v rustup >/dev/null || fail "rustup is missing: install it from https://rustup.rs"
+rustup +nightly --version >/dev/null 2>&1 ||
+    fail "there is no nightly compiler: rustup toolchain install nightly --profile minimal -c miri -c rust-src"
+for part in miri rust-src; do
+    rustup +nightly component list --installed 2>/dev/null | grep -q "^$part" ||
+        fail "nightly has no $part: rustup +nightly component add miri rust-src"
+done
+
+# The clock and /proc are the machine's. Places of rings are addresses that were made integers and back by nobody.
+export MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-strict-provenance ${MIRIFLAGS-}"
+# Miri's own build of everything, apart from the compiler's.
+export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/miri"
+export PROPTEST_CASES="${PROPTEST_CASES:-8}"
+
+miri() {
+    echo "== miri: $*"
+    cargo +nightly miri test "$@"
+}
+
+# Deterministic and small: what needs most of its time in safe code is left out.
+flow_tests=(
+    graph:: mock:: tags:: trains::
+    run::items_pass run::a_chain
+)
+
+for room in "${@:-ring wire flow}"; do
+    for one in $room; do
+        case $one in
+        # The governor counts, without unsafe code.
+        ring) miri -p millstream-ring --lib --test ring -- --skip governor:: ;;
+        wire) miri -p millstream-wire --lib --test wire ;;
+        flow) miri -p millstream-flow --test flow -- "${flow_tests[@]}" ;;
+        *) fail "unknown room \`$one\`; expected ring, wire or flow" ;;
+        esac
+    done
+done
