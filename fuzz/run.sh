@@ -32,7 +32,8 @@ seconds="${1:-${FUZZ_SECONDS:-10}}"
 [ $# -eq 0 ] || shift
 [ $# -gt 0 ] || set -- $(cd src/bin && ls ./*.rs | sed 's|^\./||; s|\.rs$||')
 
-work=$(mktemp -d)
+# Some targets write files for each input: in memory, where that can be had.
+work=$(mktemp -d -p /dev/shm 2>/dev/null || mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 for target; do

@@ -222,7 +222,10 @@ impl Kept {
             flock(&file, FlockOperation::LockExclusive)?;
             let inside = file.metadata()?;
             if !(inside.is_file() && inside.nlink() <= 1 && is_ours_alone(&inside)) {
-                let text = format!("others can write {}: remove it", path.display());
+                let text = format!(
+                    "{} must be a file that you own and nobody else can write to: remove it",
+                    path.display()
+                );
                 return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
             }
             // Whoever had it may have removed it.

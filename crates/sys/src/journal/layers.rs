@@ -2,8 +2,8 @@
 //! last one to end puts back what was there before the first.
 //!
 //! ```text
-//!   doctor.kept      0-3 -> 0-1                the doctor is undone first: it sees that its value is
-//!   4711-0.journal   0-1 -> 0, over 0-3        not there any more; the shield then puts back 0-3
+//!   doctor.kept      0-3 -> 0-1            undone first: finds another value, and stays noted
+//!   4711-0.journal   0-1 -> 0, over 0-3    ended: puts back 0-1, or 0-3 if nobody notes 0-1
 //! ```
 
 use super::entry::{Entry, What};

@@ -2,7 +2,7 @@
 
 use crate::cpu_set::CpuSet;
 use crate::doctor::{Finding, Rule, Topic, View};
-use crate::topology::Topology;
+use crate::topology::{Core, Topology};
 
 /// See the file's head.
 pub const RULE: Rule = Rule {
@@ -17,8 +17,9 @@ fn check(view: &View) -> Vec<Finding> {
         return vec![Finding::unknown("/sys tells no topology")];
     };
     let stream = view.stream_cpus();
-    let cores = topology.cores.iter().filter(|core| stream.contains(core.cpu));
+    let cores: Vec<_> = topology.cores.iter().filter(|core| stream.contains(core.cpu)).collect();
     let rivals: CpuSet = cores
+        .iter()
         .flat_map(|core| core.smt_siblings.iter())
         .filter(|sibling| !stream.contains(*sibling))
         .collect();
@@ -27,8 +28,15 @@ fn check(view: &View) -> Vec<Finding> {
         return vec![Finding::good("no other CPU shares a core with the stream's").seen(seen)];
     }
     let own: CpuSet = stream.iter().chain(rivals.iter()).collect();
-    let file = format!("sys/devices/system/cpu/cpu{}/topology", rivals.iter().next().unwrap_or(0));
-    let seen = seen.into_iter().chain(view.read(&format!("{file}/core_cpus_list")));
+    let is_shared = |core: &&Core| core.smt_siblings.iter().any(|cpu| rivals.contains(cpu));
+    let shared = cores.into_iter().filter(is_shared);
+    // Older kernels have the second name only.
+    let siblings = shared.filter_map(|core| {
+        let file = |name| format!("sys/devices/system/cpu/cpu{}/topology/{name}", core.cpu);
+        let names = ["core_cpus_list", "thread_siblings_list"];
+        names.into_iter().find_map(|name| view.read(&file(name)))
+    });
+    let seen = seen.into_iter().chain(siblings);
     vec![
         Finding::minor(format!(
             "{} on a core with the stream's {}",
@@ -51,6 +59,7 @@ mod tests {
         let siblings = "sys/devices/system/cpu/cpu1/topology/core_cpus_list";
         let found = Machine::with_two_cpus().with(siblings, "0-1\n").one(&RULE);
         assert_eq!(found.verdict, Minor);
+        assert_eq!(found.evidence[0].path, format!("/{siblings}"), "where it stands");
         assert_eq!(found.mend.unwrap().command, "millstream shield 0-1 -- COMMAND");
         assert_eq!(Machine::with_two_cpus().with(siblings, "1\n").verdict(&RULE), Good);
     }
