@@ -104,6 +104,11 @@ fn a_run_is_kept_compared_and_reported() {
         let median = &found["results"]["figures"][0];
         assert_eq!((&median["figure"], &median["changes"][0]["at"]), (&"p50".into(), &1.into()));
     }
+    // Six starts of each set are too few to be so sure.
+    let sure =
+        [&["compare", "night", "--fail-on-change", "--error-rate", "0.1"][..], &store].concat();
+    let text = lab(&sure).succeeds().stdout.clone();
+    assert!(text.contains("no change found, but with so few starts none could be"), "{text}");
     let args = ["report", "night", "--out", "p.html", "--title", "Two < three"];
     lab(&[&args[..], &store].concat()).succeeds();
     let page = std::fs::read_to_string(folder.path().join("p.html")).unwrap();
@@ -112,6 +117,19 @@ fn a_run_is_kept_compared_and_reported() {
         "{page}"
     );
     assert!(std::fs::read(folder.path().join("p.png")).unwrap().starts_with(b"\x89PNG"));
+}
+
+#[test]
+fn two_starts_know_nothing_and_say_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let lab = |args: &[&str]| millstream(folder.path(), &[&["lab"], args].concat());
+    let plan = PLAN.replace("restarts = 6", "restarts = 2");
+    std::fs::write(folder.path().join("plan.toml"), plan).unwrap();
+    let text = lab(&["run", "plan.toml", "--store", "s"]).succeeds().stdout.clone();
+    let advice = "more starts: the figure is not known well enough; 6 starts give an interval";
+    assert!(text.contains(advice) && !text.contains('±'), "{text}");
+    let text = lab(&["compare", "last", "--store", "s"]).succeeds().stdout.clone();
+    assert!(text.contains("(more starts)  too few starts to tell"), "{text}");
 }
 
 #[test]

@@ -30,6 +30,7 @@ use millstream_dsp::noise::Noise;
 use serde::{Deserialize, Serialize};
 
 use crate::observed::BlockMaxima;
+use crate::picture::short_time;
 use crate::statistics::{ranks, shuffle};
 
 /// Fewer blocks say nothing about a tail.
@@ -109,6 +110,16 @@ pub enum Untold {
 }
 
 impl Estimate {
+    /// The interval in words, `61.3 µs and 1.2 ms`; a bound beyond reason is called so.
+    #[must_use]
+    pub fn between(&self) -> String {
+        const HOUR_NS: f64 = 3.6e12;
+        let (low, high) = self.interval_ns;
+        let high =
+            if high < HOUR_NS { short_time(high as u64) } else { "more than an hour".to_owned() };
+        format!("{} and {high}", short_time(low as u64))
+    }
+
     /// Of the largest of `values` values to come, from several samples.
     ///
     /// # Errors
@@ -267,6 +278,19 @@ mod tests {
         };
         assert!(of([10e3, 10e3, 10e3]).is_ok());
         assert_eq!(of([10e3, 30e3, 10e3]), Err(Untold::Unlike));
+    }
+
+    #[test]
+    fn a_bound_beyond_reason_is_called_so() {
+        let with = |high: f64| Estimate {
+            values: 1,
+            largest_ns: 2e5,
+            interval_ns: (61_300.0, high),
+            shape: 0.2,
+            blocks: 20,
+        };
+        assert_eq!(with(1.2e6).between(), "61.3 µs and 1.2 ms");
+        assert_eq!(with(1e30).between(), "61.3 µs and more than an hour");
     }
 
     #[test]

@@ -105,11 +105,7 @@ fn expected(records: &[&Record]) -> String {
     let values: u64 = observed().map(|one| one.histogram.count()).sum();
     match Estimate::of_samples(&blocks, values * 10, 1) {
         Ok(found) if found.shape > 0.5 => "no bound: the tail is too heavy".to_owned(),
-        Ok(found) => format!(
-            "{} and {}",
-            short_time(found.interval_ns.0 as u64),
-            short_time(found.interval_ns.1 as u64)
-        ),
+        Ok(found) => found.between(),
         Err(why) => format!("no estimate: {why}"),
     }
 }

@@ -96,11 +96,10 @@ fn maximum(name: &str, samples: &[&Measured]) -> String {
     let _ = match estimate(samples) {
         Ok(estimate) => writeln!(
             text,
-            "{indent}the largest of {} to come lies between {} and {} with 95 %, as likely above \
-             as below {}\n{indent}({}, shape {:+.2})",
+            "{indent}the largest of {} to come lies between {} with 95 %, as likely above as below \
+             {}\n{indent}({}, shape {:+.2})",
             estimate.values,
-            short_time(estimate.interval_ns.0 as u64),
-            short_time(estimate.interval_ns.1 as u64),
+            estimate.between(),
             short_time(estimate.largest_ns as u64),
             tail(estimate.shape),
             estimate.shape
