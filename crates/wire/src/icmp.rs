@@ -173,6 +173,8 @@ fn finish(message: &mut [u8]) {
 
 #[cfg(test)]
 mod tests {
+    use core::net::Ipv4Addr;
+
     use super::*;
 
     #[test]
