@@ -1,4 +1,6 @@
-//! The receiver and the transmitter, from outside. One program holds all of these tests: linking is what costs.
+//! The receiver and the transmitter, from outside.
+//!
+//! One program holds all of these tests: linking is what costs.
 
 mod captures;
 mod common;

@@ -1,4 +1,6 @@
-//! The block library, from outside. One program holds all of these tests: linking is what costs.
+//! The block library, from outside.
+//!
+//! One program holds all of these tests: linking is what costs.
 
 mod fm;
 mod registry;

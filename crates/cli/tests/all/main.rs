@@ -1,4 +1,6 @@
-//! The `millstream` command, run as a user would. One program holds all of these tests: linking is what costs.
+//! The `millstream` command, run as a user would.
+//!
+//! One program holds all of these tests: linking is what costs.
 
 mod atsc_live;
 mod bench_buffer;

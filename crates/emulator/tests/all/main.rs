@@ -1,4 +1,6 @@
-//! The emulated radio, from outside. One program holds all of these tests: linking is what costs.
+//! The emulated radio, from outside.
+//!
+//! One program holds all of these tests: linking is what costs.
 
 mod faults;
 mod host;

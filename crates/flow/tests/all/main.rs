@@ -1,4 +1,6 @@
-//! The runtime, from outside. One program holds all of these tests: linking is what costs.
+//! The runtime, from outside.
+//!
+//! One program holds all of these tests: linking is what costs.
 
 mod adapt;
 #[path = "../common/mod.rs"]

@@ -1,4 +1,6 @@
-//! Links, from outside. One program holds all of these tests: linking is what costs.
+//! Links, from outside.
+//!
+//! One program holds all of these tests: linking is what costs.
 
 mod capture;
 mod fault;

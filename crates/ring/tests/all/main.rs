@@ -1,4 +1,6 @@
-//! Rings and channels, from outside. One program holds all of these tests: linking is what costs.
+//! Rings and channels, from outside.
+//!
+//! One program holds all of these tests: linking is what costs.
 
 #![cfg(not(loom))]
 

@@ -1,4 +1,6 @@
-//! The machine, from outside. One program holds all of these tests: linking is what costs.
+//! The machine, from outside.
+//!
+//! One program holds all of these tests: linking is what costs.
 
 mod doctor_cards;
 mod ethtool;

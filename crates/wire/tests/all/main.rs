@@ -1,4 +1,6 @@
-//! Packet formats, from outside. One program holds all of these tests: linking is what costs.
+//! Packet formats, from outside.
+//!
+//! One program holds all of these tests: linking is what costs.
 
 mod exercise;
 mod golden;

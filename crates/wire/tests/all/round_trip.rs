@@ -1,5 +1,6 @@
 //! What is emitted is read back, for every format at every width.
 
+use crate::exercise;
 use millstream_wire::chdr::{DataRepr, Header, Packet, PacketType, round_to_word};
 use millstream_wire::ctrl::{self, CtrlRepr, DataWords};
 use millstream_wire::mgmt::{MgmtRepr, Node, NodeInfo, Op};
@@ -138,22 +139,22 @@ proptest! {
 
     #[test]
     fn stream_status_is_read_back(repr in status(), width in width(), damage in damage()) {
-        check!(repr, StatusRepr, width, StatusRepr::packet_len(width), crate::exercise::stream, damage);
+        check!(repr, StatusRepr, width, StatusRepr::packet_len(width), exercise::stream, damage);
     }
 
     #[test]
     fn stream_command_is_read_back(repr in command(), width in width(), damage in damage()) {
-        check!(repr, CommandRepr, width, CommandRepr::packet_len(width), crate::exercise::stream, damage);
+        check!(repr, CommandRepr, width, CommandRepr::packet_len(width), exercise::stream, damage);
     }
 
     #[test]
     fn control_is_read_back(repr in control(), width in width(), damage in damage()) {
-        check!(repr, CtrlRepr, width, repr.packet_len(width), crate::exercise::ctrl, damage);
+        check!(repr, CtrlRepr, width, repr.packet_len(width), exercise::ctrl, damage);
     }
 
     #[test]
     fn management_is_read_back(repr in management(), width in width(), damage in damage()) {
-        check!(repr.clone(), MgmtRepr, width, repr.packet_len(width), crate::exercise::mgmt, damage);
+        check!(repr.clone(), MgmtRepr, width, repr.packet_len(width), exercise::mgmt, damage);
     }
 
     #[test]
@@ -175,7 +176,7 @@ proptest! {
         prop_assert_eq!(packet.payload(), &payload[..]);
         prop_assert_eq!(packet.flow_len(), round_to_word(len, width));
         prop_assert_eq!(packet.flow_len() % width.bytes(), 0);
-        crate::exercise::chdr(&buf);
+        exercise::chdr(&buf);
     }
 
     #[test]
