@@ -62,7 +62,9 @@ impl Rig {
     fn run(&self, mix: Mix) -> Outcome {
         let mut stream = self.device.rx_stream(args().with_recv_queue_bytes(512 << 10)).unwrap();
         let before = self.radio.counters();
-        (self.sent.take(), self.arrived.take());
+        for witness in [&self.sent, &self.arrived] {
+            witness.take();
+        }
         let mut taken = Taken::default();
         let Mix { received, given, mut device, finite, .. } = mix;
         let add = |switch: &Switch, rules: Vec<Rule>| -> Vec<RuleId> {

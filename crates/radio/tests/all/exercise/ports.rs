@@ -1,0 +1,105 @@
+//! Ports without a network: what is sent goes to a device in this process, at once.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use millstream_link::port::{Capabilities, Datagram, Loan, Port, PortRx, PortTx};
+
+pub const DEVICE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 4900);
+
+/// What is on its way to the host.
+#[derive(Clone, Default)]
+pub struct Air(Arc<(Mutex<VecDeque<Vec<u8>>>, Condvar)>);
+
+impl Air {
+    pub fn put(&self, datagram: Vec<u8>) {
+        self.0.0.lock().unwrap().push_back(datagram);
+        self.0.1.notify_all();
+    }
+
+    /// Waits for something where that is asked for, and takes all there is.
+    fn take(&self, wait: Option<Duration>, into: &mut Vec<Vec<u8>>) {
+        let mut queue = self.0.0.lock().unwrap();
+        if let Some(wait) = wait.filter(|_| queue.is_empty()) {
+            queue = self.0.1.wait_timeout(queue, wait).unwrap().0;
+        }
+        into.extend(queue.drain(..));
+    }
+}
+
+/// What hears the host.
+pub trait Device: Send {
+    fn hear(&mut self, datagram: &[u8]);
+
+    /// The host listens, and nothing is on its way to it.
+    fn is_listened_to(&mut self) {}
+}
+
+struct Rx<D> {
+    air: Air,
+    device: Arc<Mutex<D>>,
+    waits: bool,
+    lent: Vec<Vec<u8>>,
+}
+
+struct Tx<D>(Arc<Mutex<D>>, Loan);
+
+/// A port to `device`, which answers over `air`. It waits only where that is asked for.
+pub fn port<D: Device + 'static>(device: &Arc<Mutex<D>>, air: &Air, waits: bool) -> Port {
+    let device = Arc::clone(device);
+    let rx = Rx { air: air.clone(), device: Arc::clone(&device), waits, lent: Vec::new() };
+    let local = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 4000);
+    Port { local, rx: Box::new(rx), tx: Box::new(Tx(device, Loan::default())) }
+}
+
+fn capabilities() -> Capabilities {
+    let mut capabilities = Capabilities::new(9000, 64);
+    capabilities.recv_queue_datagrams = Some(64);
+    capabilities
+}
+
+impl<D: Device> PortRx for Rx<D> {
+    fn capabilities(&self) -> Capabilities {
+        capabilities()
+    }
+
+    fn recv_batch(&mut self, timeout: Duration) -> io::Result<usize> {
+        self.lent.clear();
+        self.air.take(self.waits.then_some(timeout), &mut self.lent);
+        if self.lent.is_empty() && !self.waits {
+            self.device.lock().unwrap().is_listened_to();
+            self.air.take(None, &mut self.lent);
+        }
+        Ok(self.lent.len())
+    }
+
+    fn datagram(&self, index: usize) -> Datagram<'_> {
+        Datagram { payload: &self.lent[index], source: DEVICE }
+    }
+
+    fn queue_drops(&self) -> u64 {
+        0
+    }
+}
+
+impl<D: Device> PortTx for Tx<D> {
+    fn loan(&mut self) -> &mut Loan {
+        &mut self.1
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        capabilities()
+    }
+
+    fn send(&mut self, payload: &[u8], _: SocketAddrV4) -> io::Result<()> {
+        self.0.lock().unwrap().hear(payload);
+        Ok(())
+    }
+
+    fn send_train(&mut self, train: &[u8], segment: usize, to: SocketAddrV4) -> io::Result<()> {
+        train.chunks(segment).try_for_each(|datagram| self.send(datagram, to))
+    }
+}

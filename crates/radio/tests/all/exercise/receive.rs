@@ -1,0 +1,351 @@
+//! Histories of a receive stream: what the device sends, what becomes of it on the way, and what
+//! the caller does.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use millstream_radio::channel::RxChannel;
+use millstream_radio::control::Control;
+use millstream_radio::stream::StreamPath;
+use millstream_radio::topology::Endpoint;
+use millstream_radio::{RxArgs, RxError, RxEvent, RxStreamer};
+use millstream_wire::chdr::{DataRepr, Packet};
+use millstream_wire::ctrl::{CtrlRepr, DataWords, Op, Status};
+use millstream_wire::mgmt::{MgmtRepr, Node, NodeInfo, Op as Hop};
+use millstream_wire::regs::radio::{SAMPLE_WIDTH, TIME_HI, TIME_LO, async_msg::Event};
+use millstream_wire::regs::sep::{OSTRM_CTRL_STATUS, STATUS_FC_ENABLED};
+use millstream_wire::stream::{CommandOp, CommandRepr};
+use millstream_wire::{Epid, Width};
+
+use super::ports::{Air, DEVICE, Device, port};
+
+const SPP: u64 = 10;
+const HOST: Epid = Epid(1);
+const STREAM: Epid = Epid(9);
+const SEP: Epid = Epid(2);
+const PORT: u16 = 2;
+const RATE_HZ: f64 = 1e9;
+
+/// The device's time.
+static TIME: AtomicU64 = AtomicU64::new(0);
+/// Messages of the device that the host acknowledged.
+static TOLD: AtomicU64 = AtomicU64::new(0);
+
+/// Registers that answer as a radio's do.
+struct Block(Air);
+
+impl Device for Block {
+    fn hear(&mut self, datagram: &[u8]) {
+        let packet = Packet::parse(datagram, Width::W64).expect("the host writes packets");
+        let request = CtrlRepr::parse(&packet).expect("the host writes requests");
+        if request.is_ack {
+            TOLD.fetch_add(1, Ordering::Release);
+            return;
+        }
+        let time = TIME.load(Ordering::Relaxed);
+        let word = match request.address {
+            SAMPLE_WIDTH => 32 << 16 | 1,
+            TIME_HI => (time >> 32) as u32,
+            TIME_LO => time as u32,
+            _ => 0,
+        };
+        let data = if request.op == Op::Read { DataWords::one(word) } else { request.data };
+        let mut bytes = vec![0; 64];
+        let answer = request.ack(0, Status::Ok, data);
+        let length = answer.emit(Width::W64, &mut bytes).expect("it is that long");
+        bytes.truncate(length);
+        self.0.put(bytes);
+    }
+}
+
+/// The one channel of all histories, and where its device's messages go.
+struct Shared {
+    channel: RxChannel,
+    air: Air,
+}
+
+fn shared() -> MutexGuard<'static, Shared> {
+    static SHARED: OnceLock<Mutex<Shared>> = OnceLock::new();
+    let shared = SHARED.get_or_init(|| {
+        let air = Air::default();
+        let block = Arc::new(Mutex::new(Block(air.clone())));
+        let port = port(&block, &air, true);
+        let control = Control::new(port, DEVICE, Width::W64, HOST, SEP).expect("a thread starts");
+        let channel = RxChannel::new(&Arc::new(control), PORT, 0).expect("it answers");
+        Mutex::new(Shared { channel, air })
+    });
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The device's end of the stream.
+#[derive(Default)]
+struct Sender {
+    air: Air,
+    seq: u16,
+    ticks: u64,
+    /// The host only waits for the end.
+    ending: bool,
+}
+
+impl Sender {
+    fn data(&self, seq: u16, ticks: u64, samples: u64, eob: bool) -> Vec<u8> {
+        let repr = DataRepr {
+            dst_epid: STREAM,
+            seq,
+            timestamp: Some(ticks),
+            eob,
+            eov: false,
+            payload_len: samples as usize * 4,
+        };
+        let mut bytes = vec![0; repr.packet_len(Width::W64)];
+        let header = repr.emit(Width::W64, &mut bytes).expect("it is that long");
+        for (index, sample) in (0..).zip(bytes[header..].chunks_exact_mut(4)) {
+            sample.copy_from_slice(&(ticks.wrapping_add(index) as u32).to_le_bytes());
+        }
+        bytes
+    }
+
+    fn next(&mut self, samples: u64, eob: bool) -> Vec<u8> {
+        let bytes = self.data(self.seq, self.ticks, samples, eob);
+        self.skip(1, samples);
+        bytes
+    }
+
+    fn skip(&mut self, packets: u16, samples: u64) {
+        self.seq = self.seq.wrapping_add(packets);
+        self.jump(samples);
+    }
+
+    fn jump(&mut self, ticks: u64) {
+        self.ticks = self.ticks.wrapping_add(ticks);
+        TIME.store(self.ticks, Ordering::Relaxed);
+    }
+
+    fn command(&self, op: CommandOp, packets: u64, bytes: u64) {
+        let (dst_epid, src_epid) = (STREAM, SEP);
+        let packets = packets % (1 << 40);
+        let repr = CommandRepr { dst_epid, seq: 0, src_epid, op, op_data: 0, packets, bytes };
+        let mut buffer = vec![0; 64];
+        let length = repr.emit(Width::W64, &mut buffer).expect("it is that long");
+        buffer.truncate(length);
+        self.air.put(buffer);
+    }
+}
+
+impl Device for Sender {
+    fn hear(&mut self, datagram: &[u8]) {
+        let packet = Packet::parse(datagram, Width::W64).expect("the host writes packets");
+        let Ok(mut request) = MgmtRepr::parse(&packet) else { return };
+        let mut started = false;
+        while request.hops().count() > 1 {
+            let answer = |op| match op {
+                Hop::InfoReq => Some(Hop::InfoResp(NodeInfo {
+                    device_id: 1,
+                    instance: 0,
+                    node: Node::StreamEndpoint {
+                        control: true,
+                        data: true,
+                        inputs: 1,
+                        outputs: 1,
+                        reports_errors: false,
+                    },
+                })),
+                Hop::CfgRead { address } => {
+                    Some(Hop::CfgReadResp { address, value: STATUS_FC_ENABLED })
+                }
+                Hop::CfgWrite { address: OSTRM_CTRL_STATUS, .. } => {
+                    started = true;
+                    None
+                }
+                _ => None,
+            };
+            request.execute(answer).expect("the host asks what can be answered");
+        }
+        let mut bytes = vec![0; 4096];
+        let length = request.emit(Width::W64, &mut bytes).expect("it fits");
+        bytes.truncate(length);
+        self.air.put(bytes);
+        if started {
+            self.seq = 0;
+            self.command(CommandOp::Init, 0, 0);
+        }
+    }
+
+    fn is_listened_to(&mut self) {
+        if self.ending {
+            let last = self.next(1, true);
+            self.air.put(last);
+        }
+    }
+}
+
+struct History {
+    stream: RxStreamer,
+    sender: Arc<Mutex<Sender>>,
+    air: Air,
+    /// Packets that are on a longer way.
+    held: Vec<Vec<u8>>,
+    /// Samples still hold their time.
+    intact: bool,
+}
+
+/// Takes a whole history from `bytes`: a byte that says what and one that says how much.
+pub fn receive(bytes: &[u8]) {
+    let Some((&first, steps)) = bytes.split_first() else { return };
+    let shared = shared();
+    let air = Air::default();
+    let mut sender = Sender { air: air.clone(), ..Sender::default() };
+    sender.jump(1 << 40);
+    let sender = Arc::new(Mutex::new(sender));
+    let path = StreamPath {
+        device: DEVICE,
+        width: Width::W64,
+        frame_bytes: 16 + 4 * SPP as usize,
+        entry_port: 0,
+        endpoint: Endpoint { port: 1, instance: 0, epid: SEP, control: true, data: true },
+        epid: STREAM,
+        rate_hz: RATE_HZ,
+    };
+    let silence = if first & 1 == 0 { Duration::from_secs(3600) } else { Duration::ZERO };
+    let channel = shared.channel.lease().expect("one history at a time");
+    let port = port(&sender, &air, false);
+    let stream = RxStreamer::open(port, path, channel, &RxArgs::new(0), silence);
+    let stream = stream.expect("the device does as it should");
+    let mut history = History { stream, sender, air, held: Vec::new(), intact: true };
+    for step in steps.chunks_exact(2) {
+        if history.step(step[0], step[1], &shared.air).is_err() {
+            break;
+        }
+        history.stream.ledger().balance().expect("it balances at any time");
+    }
+    history.sender.lock().unwrap().ending = true;
+    let ledger = history.stream.finish();
+    ledger.balance().expect("it balances at the end");
+    assert_eq!(ledger.held, 0);
+}
+
+impl History {
+    fn step(&mut self, what: u8, amount: u8, messages: &Air) -> Result<(), RxError> {
+        let (more, count) = (what >> 4, u64::from(amount));
+        let sender = Arc::clone(&self.sender);
+        let mut sender = sender.lock().unwrap();
+        match what % 16 {
+            0..=2 => (0..1 + amount % 8).for_each(|_| self.air.put(sender.next(SPP, false))),
+            3 => sender.skip(u16::from(amount) << more, SPP * (count << more)),
+            4 => self.held.push(sender.next(SPP, false)),
+            5 => {
+                let all = self.held.len();
+                self.held.rotate_left(if all == 0 { 0 } else { usize::from(amount) % all });
+                self.held.pop().into_iter().for_each(|packet| self.air.put(packet));
+            }
+            6 => {
+                let (seq, ticks) = (sender.seq, sender.ticks);
+                let old = (seq.wrapping_sub(amount.into()), ticks.wrapping_sub(SPP * count));
+                self.air.put(sender.data(old.0, old.1, SPP, more == 0));
+            }
+            7 => sender.jump((i64::from(amount as i8) << (4 * more)) as u64),
+            8 => {
+                let last = sender.next(1 + count % SPP, true);
+                self.air.put(last);
+            }
+            9 => {
+                let mut cut = sender.next(SPP, false);
+                cut.truncate(amount.into());
+                self.air.put(cut);
+            }
+            10 => {
+                let mut flipped = sender.next(SPP, false);
+                flipped[usize::from(amount) % 16] ^= 1 << (more % 8);
+                self.air.put(flipped);
+                self.intact = false;
+            }
+            11 => {
+                let op =
+                    [CommandOp::Resync, CommandOp::Ping, CommandOp::Init][usize::from(more) % 3];
+                sender.command(op, count << (3 * more), count << (4 * more));
+            }
+            12 => {
+                let event = if more & 1 == 0 { Event::RxOverrun } else { Event::RxLateCommand };
+                tell(messages, event, sender.ticks.wrapping_sub(count));
+            }
+            13 => {
+                drop(sender);
+                return self.command(more, count);
+            }
+            _ => {
+                drop(sender);
+                return self.take(1 + usize::from(amount), 1 + usize::from(more));
+            }
+        }
+        Ok(())
+    }
+
+    /// The caller's orders. That one is refused is nothing.
+    fn command(&mut self, what: u8, count: u64) -> Result<(), RxError> {
+        let at = self.sender.lock().unwrap().ticks;
+        let samples = 1 + count;
+        let outcome = match what % 8 {
+            0 => self.stream.start_continuous(None),
+            1 => self.stream.start_continuous(Some(at.wrapping_add(SPP * (count % 4)))),
+            2 => self.stream.start_finite(samples, None),
+            3 => self.stream.start_finite(samples, Some(at)),
+            4 => self.stream.queue_finite(samples, None),
+            5 => self.stream.queue_finite(samples, Some(at.wrapping_add(SPP * count))),
+            6 => self.stream.stop(),
+            _ => {
+                let delivered = self.stream.ledger().delivered;
+                self.stream.refuse(delivered.min(count));
+                Ok(())
+            }
+        };
+        match outcome {
+            Err(RxError::Radio(error)) => panic!("the device answers: {error}"),
+            _ => Ok(()),
+        }
+    }
+
+    /// Receives so often into so much room, and looks at every sample.
+    fn take(&mut self, room: usize, turns: usize) -> Result<(), RxError> {
+        let mut block = vec![[0i16; 2]; room];
+        for _ in 0..turns {
+            let before = self.stream.ledger().delivered;
+            let meta = self.stream.recv_sc16(&mut block, Duration::ZERO)?;
+            assert_eq!(self.stream.ledger().delivered - before, meta.samples as u64);
+            assert!(meta.samples == 0 || meta.event == RxEvent::None);
+            let Some(ticks) = meta.time_ticks.filter(|_| self.intact) else { continue };
+            for (index, [low, high]) in (0..).zip(&block[..meta.samples]) {
+                let ramp = u32::from(*high as u16) << 16 | u32::from(*low as u16);
+                assert_eq!(ramp, ticks.wrapping_add(index) as u32);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The device says by itself what happened, and is heard.
+fn tell(air: &Air, event: Event, ticks: u64) {
+    static SEQ: AtomicU64 = AtomicU64::new(0);
+    let seq = SEQ.fetch_add(1, Ordering::Relaxed);
+    let message = CtrlRepr {
+        dst_epid: HOST,
+        src_epid: SEP,
+        dst_port: PORT,
+        src_port: PORT,
+        seq: seq as u16,
+        ctrl_seq: (seq % 64) as u8,
+        timestamp: Some(ticks),
+        address: Event::RxOverrun.address(0),
+        op: Op::Write,
+        data: DataWords::one(event.code()),
+        ..CtrlRepr::default()
+    };
+    let mut bytes = vec![0; 64];
+    let length = message.emit(Width::W64, &mut bytes).expect("it is that long");
+    bytes.truncate(length);
+    let told = TOLD.load(Ordering::Acquire);
+    air.put(bytes);
+    while TOLD.load(Ordering::Acquire) == told {
+        std::thread::yield_now();
+    }
+}

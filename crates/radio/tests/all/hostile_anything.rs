@@ -1,0 +1,36 @@
+//! The harness of the fuzz targets on drawn bytes.
+
+use crate::exercise;
+
+/// So many lists of bytes, every one from a seed of its own that is named when it fails.
+fn drawn(count: u64, length: usize, exercise: impl Fn(&[u8])) {
+    let first =
+        std::env::var("SEED").map_or(u64::from(std::process::id()) << 20, |s| s.parse().unwrap());
+    for seed in first..first + count {
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut byte = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888);
+            (state >> 40) as u8
+        };
+        let bytes: Vec<u8> = (0..1 + usize::from(byte()) * length / 256).map(|_| byte()).collect();
+        // Shown when it fails.
+        println!("seed {seed}: {bytes:02x?}");
+        exercise(&bytes);
+    }
+}
+
+#[test]
+fn any_history_of_a_receive_stream_balances() {
+    drawn(400, 400, exercise::receive);
+}
+
+#[test]
+fn any_answer_to_a_management_packet_ends_the_walk() {
+    drawn(300, 400, exercise::topology);
+}
+
+#[test]
+fn any_registers_and_answers_are_taken_apart() {
+    drawn(200, 3000, exercise::registers);
+    drawn(2000, 200, exercise::answers);
+}

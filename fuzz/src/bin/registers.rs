@@ -1,0 +1,7 @@
+//! Fuzzes a device's registers: its list of blocks, and how its samples lie.
+#![no_main]
+
+#[path = "../../../crates/radio/tests/all/exercise/mod.rs"]
+mod exercise;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| exercise::registers(bytes));
