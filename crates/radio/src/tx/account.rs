@@ -50,6 +50,8 @@ pub(super) struct Account {
     /// Samples of a full packet, and of the smallest one sent.
     pub(super) full: u64,
     pub(super) smallest: u64,
+    /// Samples that all packets together lack to be full ones.
+    pub(super) shortage: u64,
     /// Packets with time were sent: only they can be late.
     pub(super) timed: bool,
     pub(super) late_packets: u64,
@@ -74,6 +76,7 @@ impl Account {
             order: Order::new(status_seq),
             full: full_samples,
             smallest: full_samples,
+            shortage: 0,
             timed: false,
             late_packets: 0,
             told_samples: 0,
@@ -137,6 +140,7 @@ impl Account {
         self.course.record.push(flow_bytes, samples, ticks);
         self.lates.packet(samples, ticks, eob);
         self.smallest = self.smallest.min(samples);
+        self.shortage += self.full - samples;
         self.timed |= ticks.is_some();
     }
 
@@ -178,7 +182,7 @@ impl Account {
                 self.audits.interrupt();
                 self.course.miss_reports(missing.into());
             }
-            certain = self.examine(&report).or(certain);
+            certain = self.examine(&report, missing).or(certain);
             let surplus = self.course.take_surplus();
             self.window.note_surplus(surplus.packets, surplus.bytes);
         }
@@ -190,13 +194,19 @@ impl Account {
         }
     }
 
-    /// A report in its order. Whether an audit was answered, and all is known.
-    fn examine(&mut self, report: &Report) -> Option<bool> {
+    /// A report in its order, with so many missing before it. Whether an audit was answered, and all
+    /// is known.
+    fn examine(&mut self, report: &Report, missed: u16) -> Option<bool> {
         let counted = report.counted;
         let commands = self.window.sent().packets - self.course.record.sent();
         let turned = match self.audits.turn(counted, report.tag) {
             Some(Answer::Resync(audit, missing)) => {
-                Some(self.resynchronised(&audit, missing, counted, commands))
+                let known = self.resynchronised(&audit, missing, counted, commands);
+                if missed > 0 {
+                    // Some of the missing reports may have come behind it.
+                    self.course.miss_reports(missed.into());
+                }
+                Some(known)
             }
             _ => None,
         };

@@ -294,19 +294,28 @@ fn flow(samples: u64) -> u64 {
     (8 + 4 * samples).next_multiple_of(8)
 }
 
-fn fates(faults: &[Fate]) -> impl Strategy<Value = Fate> + use<> {
+fn fates(faults: &[Fate], good: u32) -> impl Strategy<Value = Fate> + use<> {
     let faults = if faults.is_empty() { vec![Fate::Pass] } else { faults.to_vec() };
-    prop_oneof![10 => Just(Fate::Pass), 1 => prop::sample::select(faults)]
+    prop_oneof![good => Just(Fate::Pass), 1 => prop::sample::select(faults)]
 }
 
 /// Steps with these faults of data, and of reports.
 fn steps(data: &[Fate], reports: &[Fate]) -> impl Strategy<Value = Vec<Step>> + use<> {
+    steps_of(data, reports, 10)
+}
+
+/// The same, with so many that pass for each that does not.
+fn steps_of(
+    data: &[Fate],
+    reports: &[Fate],
+    good: u32,
+) -> impl Strategy<Value = Vec<Step>> + use<> {
     let step = prop_oneof![
         3 => (1u64..8, 0u64..FULL).prop_map(|(packets, short)| Step::Send { packets, short }),
         1 => Just(Step::Audit),
-        8 => fates(data).prop_map(Step::Deliver),
+        8 => fates(data, good).prop_map(Step::Deliver),
         4 => (1u8..6).prop_map(Step::Consume),
-        6 => fates(reports).prop_map(Step::Answer),
+        6 => fates(reports, good).prop_map(Step::Answer),
     ];
     prop::collection::vec(step, 1..400)
 }
@@ -340,6 +349,13 @@ proptest! {
         let mut world = run(steps);
         world.compare();
         prop_assert!(world.account.room_packets(flow(FULL)) >= 8);
+    }
+
+    #[test]
+    fn the_bounds_hold_where_much_goes_wrong(
+        steps in steps_of(&[Fate::Lose, Fate::Behind(1)], &[Fate::Lose], 4),
+    ) {
+        run(steps).compare();
     }
 
     #[test]

@@ -56,6 +56,8 @@ impl Course {
         let net = missing.map(|missing| (missing as i64).wrapping_sub(blind.shift));
         let net = net.map(|net| net.saturating_sub(commands_since));
         let lost = net.map_or(0, |net| net.clamp(0, packets as i64)) as u64;
+        // What an earlier audit missed may have come since.
+        self.ledger.unknown.lost_min = 0;
         self.ledger.doubt(samples, if lost > 0 { lost * least } else { 0 });
         self.record.pass(range.end);
         for (cause, skipped) in

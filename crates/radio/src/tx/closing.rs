@@ -39,11 +39,10 @@ impl Account {
         }
         let ledger = &mut self.course.ledger;
         let late = ledger.lost(TxCause::Late);
-        if self.course.troubled {
-            let varied = self.late_packets.saturating_mul(self.full - self.smallest);
-            ledger.doubt_lost(TxCause::Late, varied);
-            ledger.doubt_transmitted(varied);
-        }
+        let packets = if self.course.troubled { self.late_packets } else { self.lates.ambiguous() };
+        let varied = packets.saturating_mul(self.full - self.smallest).min(self.shortage);
+        ledger.doubt_lost(TxCause::Late, varied);
+        ledger.doubt_transmitted(varied);
         if ledger.repeated.max > 0 {
             ledger.doubt_lost(TxCause::Late, ledger.repeated.max);
             ledger.repeated.min = ledger.repeated.min.saturating_sub(late);

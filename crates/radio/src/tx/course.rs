@@ -176,6 +176,10 @@ impl Course {
         let sent = self.record.sent() as i64;
         let due = near(gap.expected, self.record.passed());
         let came = due + step;
+        if self.loose.is_some() && self.blind.is_some() {
+            // The missing report may have said what the device waited for.
+            self.miss_reports(LOST);
+        }
         let base = self.loose.take().filter(|&base| due < base as i64);
         let due = if base.is_some() { due.max(self.start as i64) } else { due };
         if !(0..=sent).contains(&due) || !(0..sent).contains(&came) || sent - came.min(due) > REACH
@@ -200,8 +204,9 @@ impl Course {
     pub fn settle(&mut self, place: u64, sent: u64, commands: u64, counted_bytes: u64) -> bool {
         // Where the count was set right and nothing has come since, the run is where it was.
         let place = if self.loose.is_some_and(|base| place <= base) { self.start } else { place };
-        let uncertain =
-            self.reports_missing >= LOST || self.blind.is_some() && self.loose.is_some();
+        // What two missing reports said may agree where each alone would not.
+        let doubtful = self.loose.is_some() || self.suspect.is_some();
+        let uncertain = self.reports_missing >= LOST || self.blind.is_some() && doubtful;
         if uncertain || self.start > place {
             return false;
         }
@@ -209,10 +214,6 @@ impl Course {
         let confirmed = |suspect: &Suspect| place > suspect.end;
         if let Some(before) = self.blind.take() {
             let quiet = before.gaps == self.gaps;
-            // An older one stays: what is behind it is suspect too.
-            let suspect = self.suspect.take();
-            let quiet = quiet && suspect.as_ref().is_none_or(|suspect| suspect.quiet);
-            let before = suspect.map_or(before, |suspect| suspect.before);
             self.suspect = Some(Suspect { before, end: place, quiet });
         } else if self.suspect.as_ref().is_some_and(confirmed) {
             self.suspect = None;
@@ -300,6 +301,8 @@ impl Course {
     fn stray(&mut self, packets: u64) {
         let mut samples = packets * self.full;
         self.ledger.repeat(0, samples);
+        let unknown = &mut self.ledger.unknown;
+        unknown.lost_min = unknown.lost_min.saturating_sub(samples);
         for cause in [TxCause::NetworkLoss, TxCause::LossOrOverflow] {
             let lost = self.ledger.lost(cause).min(samples);
             self.ledger.doubt_lost(cause, lost);

@@ -6,9 +6,8 @@
 //! or left a gap; there it is cut into stretches, of which the same is true. The last packet was
 //! late where every one was, or where the acknowledgement that it brings does not come.
 //!
-//! So numbers are exact but for bursts with short packets in the middle of which some were late
-//! and others not: there a report counts for the oldest stretch, which may have been of another
-//! length.
+//! So numbers are exact but where a burst has been reported late, and not acknowledged, while others
+//! are behind it: a further report may be about one of those, or about a stretch of another length.
 
 use std::collections::VecDeque;
 
@@ -46,17 +45,31 @@ pub(super) struct Lates {
     bursts: VecDeque<Sent>,
     /// Nothing was sent yet.
     fresh: bool,
+    /// Reports that may have been about another burst than the oldest.
+    ambiguous: u64,
 }
 
 impl Lates {
     /// `full` is the samples of a full packet.
     pub fn new(full: u64) -> Self {
-        Self { full, bursts: VecDeque::with_capacity(BURSTS), fresh: true }
+        Self { full, bursts: VecDeque::with_capacity(BURSTS), fresh: true, ambiguous: 0 }
     }
 
-    /// Whether an end of a burst has not been acknowledged.
+    /// Whether a report is missing: of the end of each burst there is one, be it that it was
+    /// transmitted or that it was late.
     pub fn is_waiting(&self) -> bool {
+        let ended = self.bursts.iter().filter(|burst| burst.ended).count() as u64;
+        ended > self.bursts.iter().map(|burst| burst.lates).sum()
+    }
+
+    /// Whether the end of a burst has not been acknowledged.
+    pub fn is_unacknowledged(&self) -> bool {
         self.bursts.iter().any(|burst| burst.ended)
+    }
+
+    /// Reports that may have been about another burst than the one they were booked for.
+    pub fn ambiguous(&self) -> u64 {
+        self.ambiguous
     }
 
     /// Samples of bursts whose end has not been acknowledged.
@@ -89,9 +102,12 @@ impl Lates {
 
     /// A packet was late: the samples in it.
     pub fn late(&mut self) -> u64 {
+        let behind = self.bursts.len() > 1;
         let Some(burst) = self.bursts.front_mut() else {
             return if self.fresh { 0 } else { self.full };
         };
+        // The end of it may have been late already.
+        self.ambiguous += u64::from(behind && burst.lates > 0);
         burst.lates += 1;
         if burst.is_whole(self.full) && burst.lates >= burst.packets {
             let samples = burst.last_samples;
@@ -182,6 +198,17 @@ mod tests {
         let third = send(&mut lates, 9000, &[100, 9]);
         assert_eq!((lates.late(), lates.late()), (50, 60));
         assert_eq!(lates.acknowledge(third), 0);
+    }
+
+    #[test]
+    fn a_report_that_may_be_about_the_next_burst_is_counted() {
+        let mut lates = Lates::new(100);
+        send(&mut lates, 1000, &[100, 100, 7]);
+        send(&mut lates, 5000, &[100, 9]);
+        assert!(lates.is_waiting());
+        assert_eq!((lates.late(), lates.ambiguous()), (100, 0));
+        assert_eq!((lates.late(), lates.ambiguous()), (100, 1));
+        assert!(lates.is_unacknowledged() && !lates.is_waiting(), "both ends may have been late");
     }
 
     #[test]

@@ -27,8 +27,10 @@ const EVENTS_MAX: usize = 1024;
 /// that it needs to play it.
 pub(super) const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long it waits for reports about packets that the device has taken.
+/// How long it waits for reports about packets that the device has taken; and where packets were
+/// late, so that there may be no acknowledgement.
 const REPORTS_TIMEOUT: Duration = Duration::from_millis(500);
+const LATE_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Ticks per sample of the E3xx family.
 pub(super) const TICKS_PER_SAMPLE: u64 = 1;
@@ -202,11 +204,22 @@ impl TxStreamer {
         if alive.is_ok() {
             // A device that is silent leaves its mark in the ledger.
             let _ = self.settle(left());
-            let _ =
-                self.wait(left().min(REPORTS_TIMEOUT), |stream| !stream.account.lates.is_waiting());
+            let _ = self.hear_all(left());
         }
         self.account.close(self.counters.reports_missed);
         self.burst = Burst::Idle;
+    }
+
+    /// Waits for what the device has to say about the ends of bursts. Whatever it has said when it
+    /// answers the read of a register is here with the answer.
+    fn hear_all(&mut self, timeout: Duration) -> Result<(), TxError> {
+        let late = !self.account.lates.is_waiting();
+        let most = if late { LATE_TIMEOUT } else { REPORTS_TIMEOUT };
+        self.wait(timeout.min(most), |stream| !stream.account.lates.is_unacknowledged())?;
+        if self.account.lates.is_unacknowledged() {
+            self.channel.time_ticks()?;
+        }
+        self.poll()
     }
 
     /// Waits until the device has taken everything that was sent, and the ledger knows what of it
