@@ -17,25 +17,31 @@ impl Line {
     }
 }
 
-/// The commands in these lines of text, several of one line included.
+/// The commands in these lines of text, several of one line included. A backslash or an open quote
+/// at the end of a line goes on in the next.
 pub fn lines<'a>(text: impl Iterator<Item = &'a str>) -> Vec<Line> {
     let (mut all, mut begun) = (Vec::new(), String::new());
     for line in text {
-        let part = without_remark(line.trim());
-        match part.strip_suffix('\\') {
-            Some(part) => begun = begun + part + " ",
-            None => {
-                begun += part;
-                all.extend(split(&begun).into_iter().filter(|words| !words.is_empty()));
-                begun.clear();
-            }
+        let line = line.trim();
+        let joined = if begun.is_empty() { line.to_owned() } else { format!("{begun} {line}") };
+        let (command, open) = without_remark(&joined);
+        // An apostrophe in what a command prints opens nothing.
+        let open = open && ["sudo ", "millstream ", "$ "].iter().any(|c| command.starts_with(c));
+        if let Some(command) = command.strip_suffix('\\') {
+            begun = command.trim_end().to_owned();
+        } else if open {
+            begun = command.to_owned();
+        } else {
+            all.extend(split(command).into_iter().filter(|words| !words.is_empty()));
+            begun.clear();
         }
     }
     all.into_iter().map(|words| Line { words }).collect()
 }
 
-/// A remark stands behind two spaces, or behind a space and `#`.
-fn without_remark(line: &str) -> &str {
+/// The line without a remark, which stands behind two spaces, or behind a space and `#`; and
+/// whether a quote is open at its end.
+fn without_remark(line: &str) -> (&str, bool) {
     let mut quote = None;
     for (at, c) in line.char_indices() {
         match quote {
@@ -43,12 +49,12 @@ fn without_remark(line: &str) -> &str {
             Some(_) => {}
             None if c == '\'' || c == '"' => quote = Some(c),
             None if line[at..].starts_with("  ") || line[at..].starts_with(" #") => {
-                return &line[..at];
+                return (&line[..at], false);
             }
             None => {}
         }
     }
-    line
+    (line, quote.is_some())
 }
 
 /// Commands between operators, each as its words. A redirection and what follows it are left out.
@@ -88,6 +94,8 @@ fn a_document_is_read_as_a_shell_would() {
     let of = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     assert_eq!(words("$ a 'b c' --d=\"e f\"   remark"), [of(&["$", "a", "b c", "--d=e f"])]);
     assert_eq!(words("a b \\\n  -- c d     # remark"), [of(&["a", "b", "--", "c", "d"])]);
+    let shell = words("sudo sh -c 'a &&\n  b'   remark\nc the machine's");
+    assert_eq!(shell, [of(&["sudo", "sh", "-c", "a && b"]), of(&["c", "the", "machines"])]);
     assert_eq!(words("a '#' &\nb > c && d"), [of(&["a", "#"]), of(&["b"]), of(&["d"])]);
     assert_eq!(words("a '>' x:20dB>y"), [of(&["a", ">", "x:20dB"])]);
     let line = lines("sudo millstream find".lines()).remove(0);
