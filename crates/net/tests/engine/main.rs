@@ -3,6 +3,7 @@
 
 mod carry;
 mod dpdk;
+mod granted;
 mod lifetime;
 mod network;
 mod steady;
