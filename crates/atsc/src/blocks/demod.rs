@@ -31,6 +31,8 @@ pub struct AtscDemod {
     pending: VecDeque<Segment>,
     /// Samples in front of which gaps have been taken.
     gaps_taken: u64,
+    /// The last samples have been taken.
+    finished: bool,
 }
 
 impl AtscDemod {
@@ -45,6 +47,7 @@ impl AtscDemod {
             front_end: FrontEnd::new(config, monitor)?,
             pending: VecDeque::with_capacity(PENDING_SEGMENTS),
             gaps_taken: 0,
+            finished: false,
         })
     }
 
@@ -83,7 +86,7 @@ impl Block for AtscDemod {
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         while self.flush() {
             let samples = self.input.slice();
-            if samples.is_empty() {
+            if samples.is_empty() && (self.finished || !self.input.is_ended()) {
                 break;
             }
             let (missing, until_gap) = self.next_gap();
@@ -97,7 +100,10 @@ impl Block for AtscDemod {
                 }
                 None => pending.push_back(*segment),
             };
-            if missing > 0 {
+            if samples.is_empty() {
+                front_end.finish(&mut on_segment);
+                self.finished = true;
+            } else if missing > 0 {
                 front_end.gap(missing, &mut on_segment);
                 self.gaps_taken = self.input.position() + 1;
             } else {

@@ -1,4 +1,5 @@
-//! The receiver and the transmitter, from outside. One program holds all of these tests: linking is what costs.
+//! The receiver and the transmitter, from outside. One program holds all of these tests: linking is
+//! what costs.
 
 mod captures;
 mod common;
@@ -9,6 +10,7 @@ mod in_step;
 mod loopback;
 mod moves;
 mod no_signal;
+mod silence;
 mod spoilt;
 mod steady_state;
 mod transmitter;
