@@ -1,6 +1,6 @@
 //! CPU seconds per signal second of the transmitter and of every stage of the receiver:
-//! `atsc_bench [RATE_HZ] [SECONDS]`. Each stage runs alone over the stored output of the one
-//! before.
+//! `atsc_bench [RATE_HZ] [SECONDS] [CN_DB] [DELAY_US:LEVEL_DB…]`. Each stage runs alone over the
+//! stored output of the one before; the signal has noise and echoes as asked for.
 
 use millstream_atsc::Sample;
 use millstream_atsc::monitor::Monitor;
@@ -11,7 +11,7 @@ use millstream_atsc::rx::outer::{BlockDeinterleaver, correct, packet};
 use millstream_atsc::rx::symbol_block::{BlockOrder, SymbolBlock};
 use millstream_atsc::rx::trellis_decoder::TrellisDecoder;
 use millstream_atsc::rx::{FrontEnd, Receiver, RxConfig};
-use millstream_atsc::tx::{FrameBuilder, Transmitter, TxConfig};
+use millstream_atsc::tx::{Echo, FrameBuilder, Impairments, TestSignal, Transmitter, TxConfig};
 use std::error::Error;
 use std::hint::black_box;
 use std::sync::Arc;
@@ -46,7 +46,19 @@ fn main() -> Result<(), Box<dyn Error>> {
             transmitter.generate(&mut next_packet(), &mut samples);
         }),
     );
+    let cn_db = args.next().map(|a| a.parse()).transpose()?;
+    let echoes = args.map(|a| echo(&a)).collect::<Result<_, _>>()?;
+    let impairments = Impairments { cn_db, echoes, ..Impairments::default() };
+    let mut signal = TestSignal::new(tx_config, &impairments, 1)?;
+    signal.generate(&mut next_packet(), &mut samples);
     receiver(sample_rate_hz, &samples, &report)
+}
+
+/// `DELAY_US:LEVEL_DB`, neither in phase nor against it.
+fn echo(text: &str) -> Result<Echo, Box<dyn Error>> {
+    let (delay_us, level_db) = text.split_once(':').ok_or("an echo is DELAY_US:LEVEL_DB")?;
+    let delay_s = delay_us.parse::<f64>()? * 1e-6;
+    Ok(Echo { delay_s, level_db: level_db.parse()?, phase_deg: 72.0, doppler_hz: 0.0 })
 }
 
 fn receiver(

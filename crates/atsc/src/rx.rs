@@ -13,6 +13,7 @@ pub mod front_end;
 pub mod level;
 pub mod outer;
 pub mod packer;
+pub mod patience;
 pub mod pilot;
 pub mod receiver;
 pub mod segment_sync;

@@ -69,12 +69,6 @@ impl Segment {
         Self { symbols: *symbols, header }
     }
 
-    /// The same segment, marked as one of a break.
-    #[must_use]
-    pub fn with_held(self, held: bool) -> Self {
-        Self { header: Header { held, ..self.header }, ..self }
-    }
-
     pub(crate) fn set_held(&mut self, held: bool) {
         self.header.held = held;
     }

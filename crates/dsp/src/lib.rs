@@ -23,6 +23,7 @@ pub mod pulse;
 pub mod resample;
 pub mod rotator;
 mod rounding;
+pub mod rows;
 pub mod sampler;
 pub mod scale;
 pub mod simd;

@@ -1,41 +1,60 @@
 //! A filter with real taps in 16-bit integers, two taps at a time.
 //!
-//! Every number of a row is kept with the one behind it, so that one instruction multiplies two
-//! numbers by two taps and adds both to a 32-bit sum: half the loads of a filter in floats. Sums
-//! are exact, so every copy gives the same bits.
+//! One instruction multiplies two neighbouring numbers by two taps and adds both to a 32-bit sum:
+//! half the loads of a filter in floats. It makes every other output; the ones between come from
+//! the same numbers, read one place later. Sums are exact, so every copy gives the same bits.
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod x86;
 
 use crate::multiversion;
 use crate::rounding::{MOST, whole};
 use crate::sampler::Pair;
 
-/// Outputs computed together.
-const BLOCK: usize = 64;
+/// Outputs of a filter come in multiples of this.
+pub const BLOCK: usize = 32;
+
+/// Outputs of [`add_products`].
+pub const LANES: usize = 16;
 
 /// The sum of taps in magnitude: with it no sum of products leaves 32 bits.
 const TAPS_SUM: f32 = 65_000.0;
 
-/// Rounds numbers, of which 1.0 becomes `one`: `out[n]` is `x[n]` and `x[n + 1]`, cut to ±32767.
-///
-/// # Panics
-/// If `x` is not longer than `out`.
-pub fn pair_up(x: &[f32], one: f32, out: &mut [Pair]) {
-    assert!(x.len() > out.len(), "one number more than pairs");
-    round(&x[..=out.len()], one, bytemuck::cast_slice_mut(out));
-}
-
 multiversion! {
-    fn round(x: &[f32], one: f32, out: &mut [u32]) = round_body, avx512;
+    /// Rounds numbers, of which 1.0 becomes `one`, and cuts them to ±32767.
+    ///
+    /// # Panics
+    /// If there is less room than there are numbers.
+    pub fn round(x: &[f32], one: f32, out: &mut [i16]) = round_body, avx512;
 }
 
 #[inline(always)]
-fn round_body<const FMA: bool>(x: &[f32], one: f32, out: &mut [u32]) {
+fn round_body<const FMA: bool>(x: &[f32], one: f32, out: &mut [i16]) {
     // Never fused: the copies are to give the same bits.
-    for ((x, behind), out) in x.iter().zip(&x[1..]).zip(out) {
-        *out = (whole(x * one) & 0xFFFF | whole(behind * one) << 16).to_le();
+    let out = &mut out[..x.len()];
+    for (x, out) in x.iter().zip(out) {
+        *out = whole(x * one) as i16;
     }
 }
 
-/// `N` pairs of taps, rounded to 15 bits below the largest or what the sums have room for.
+/// The largest magnitude, and the sum of the magnitudes.
+fn magnitudes(taps: &[f32]) -> [f32; 2] {
+    let (sixteens, rest) = taps.as_chunks::<16>();
+    let (mut peaks, mut sums) = ([f32::MIN_POSITIVE; 16], [0.0; 16]);
+    let mut add = |lane: usize, tap: f32| {
+        let tap = tap.abs();
+        peaks[lane] = if tap > peaks[lane] { tap } else { peaks[lane] };
+        sums[lane] += tap;
+    };
+    for taps in sixteens {
+        (0..16).for_each(|lane| add(lane, taps[lane]));
+    }
+    rest.iter().for_each(|tap| add(0, *tap));
+    [peaks.into_iter().fold(0.0, f32::max), sums.iter().sum()]
+}
+
+/// `N` pairs of taps, a multiple of sixteen, rounded to 15 bits below the largest or what the sums
+/// have room for.
 #[derive(Clone, Copy, Debug)]
 pub struct Taps<const N: usize> {
     pairs: [Pair; N],
@@ -47,35 +66,35 @@ impl<const N: usize> Taps<N> {
     /// Rounds taps: `taps[j]` is for the number `j` places behind.
     #[must_use]
     pub fn new(taps: &[[f32; 2]; N]) -> Self {
+        const { assert!(N.is_multiple_of(16), "taps in whole rows") };
         let taps = taps.as_flattened();
-        let peak = taps.iter().fold(f32::MIN_POSITIVE, |most, tap| tap.abs().max(most));
-        let sum = taps.iter().map(|tap| tap.abs()).sum::<f32>();
+        let [peak, sum] = magnitudes(taps);
         // Rounding may add half to every tap.
         let scale = ((TAPS_SUM - N as f32) / sum.max(peak)).min(MOST / peak);
-        let pairs = std::array::from_fn(|j| {
-            [taps[2 * j], taps[2 * j + 1]].map(|tap| (tap * scale).round() as i16)
-        });
+        let mut pairs = [[0; 2]; N];
+        round(taps, scale, pairs.as_flattened_mut());
         Self { pairs, scale }
     }
 
-    /// `out[n]` is the sum over `j` of `taps[j] * x[n + j]`, of numbers that [`pair_up`] rounded
+    /// `out[n]` is the sum over `j` of `taps[j] * x[n + j]`, of numbers that [`round()`] rounded
     /// with this `one`.
     ///
     /// # Panics
-    /// If the outputs are no multiple of 64, or there are fewer than `out.len() + 2 N - 2` pairs.
-    pub fn correlate(&self, x: &[Pair], one: f32, out: &mut [f32]) {
+    /// If the outputs are no multiple of [`BLOCK`], or there are fewer than `out.len() + 2 N - 1`
+    /// numbers.
+    pub fn correlate(&self, x: &[i16], one: f32, out: &mut [f32]) {
         let (blocks, rest) = out.as_chunks_mut::<BLOCK>();
         assert!(rest.is_empty(), "whole blocks");
-        assert!(x.len() + 2 >= blocks.len() * BLOCK + 2 * N, "a filter needs its history");
+        assert!(x.len() + 1 >= blocks.len() * BLOCK + 2 * N, "a filter needs its history");
         let scale = 1.0 / (self.scale * one);
         #[cfg(target_arch = "x86_64")]
         {
             if crate::simd::has_vnni() {
-                // SAFETY: the processor has the features, and the pairs are there.
+                // SAFETY: the processor has the features, and the numbers are there.
                 return unsafe { x86::correlate_512(&self.pairs, x, scale, blocks) };
             }
             if crate::simd::has_avx2_fma() {
-                // SAFETY: the processor has the features, and the pairs are there.
+                // SAFETY: the processor has the features, and the numbers are there.
                 return unsafe { x86::correlate_256(&self.pairs, x, scale, blocks) };
             }
         }
@@ -84,91 +103,63 @@ impl<const N: usize> Taps<N> {
 }
 
 /// The reference.
-fn correlate_plain(taps: &[Pair], x: &[Pair], scale: f32, out: &mut [[f32; BLOCK]]) {
+fn correlate_plain(taps: &[Pair], x: &[i16], scale: f32, out: &mut [[f32; BLOCK]]) {
     for (n, out) in out.as_flattened_mut().iter_mut().enumerate() {
-        let products = taps.iter().zip(x[n..].iter().step_by(2)).map(|(tap, x)| {
-            i32::from(tap[0]) * i32::from(x[0]) + i32::from(tap[1]) * i32::from(x[1])
-        });
-        *out = products.sum::<i32>() as f32 * scale;
+        *out = product(taps, &x[n..]) as f32 * scale;
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-mod x86 {
-    use super::{BLOCK, Pair};
-    use std::arch::x86_64::*;
+fn product(taps: &[Pair], x: &[i16]) -> i32 {
+    let products = taps
+        .iter()
+        .zip(x.as_chunks::<2>().0)
+        .map(|(tap, x)| i32::from(tap[0]) * i32::from(x[0]) + i32::from(tap[1]) * i32::from(x[1]));
+    products.fold(0, i32::wrapping_add)
+}
 
-    /// As [`super::correlate_plain`], bit for bit.
-    ///
-    /// # Safety
-    /// There are pairs for all outputs and taps.
-    #[target_feature(enable = "avx512f,avx512vnni")]
-    pub(super) unsafe fn correlate_512(
-        taps: &[Pair],
-        x: &[Pair],
-        scale: f32,
-        out: &mut [[f32; BLOCK]],
-    ) {
-        const WIDE: usize = 16;
-        let scale = _mm512_set1_ps(scale);
-        for (b, out) in out.iter_mut().enumerate() {
-            let mut sums = [_mm512_setzero_si512(); BLOCK / WIDE];
-            for (j, tap) in taps.iter().enumerate() {
-                let tap = _mm512_set1_epi32(bytemuck::cast(*tap));
-                for (v, sum) in sums.iter_mut().enumerate() {
-                    // SAFETY: as the caller says.
-                    let x = unsafe {
-                        _mm512_loadu_si512(x.as_ptr().add(b * BLOCK + v * WIDE + 2 * j).cast())
-                    };
-                    *sum = _mm512_dpwssd_epi32(*sum, x, tap);
-                }
-            }
-            for (out, sum) in out.as_chunks_mut::<WIDE>().0.iter_mut().zip(sums) {
-                // SAFETY: sixteen values have room.
-                unsafe {
-                    _mm512_storeu_ps(
-                        out.as_mut_ptr(),
-                        _mm512_mul_ps(_mm512_cvtepi32_ps(sum), scale),
-                    )
-                };
-            }
+/// Taps on `2 N` numbers in a row, from one of them on; `N` is a multiple of sixteen.
+#[derive(Clone, Copy, Debug)]
+pub struct Group<const N: usize> {
+    /// The place of the first number.
+    pub start: usize,
+    /// The taps, two by two.
+    pub taps: [Pair; N],
+}
+
+/// Adds `taps[j] * x[start + n + j]` of all groups and their taps to `sums[n]`: a filter for few
+/// outputs with taps here and there.
+///
+/// # Panics
+/// If a group reaches beyond the numbers: `start + 2 N + LANES - 1` have to be there.
+pub fn add_products<const N: usize>(groups: &[Group<N>], x: &[i16], sums: &mut [i32; LANES]) {
+    check(groups, x);
+    #[cfg(target_arch = "x86_64")]
+    {
+        if crate::simd::has_vnni() {
+            // SAFETY: the processor has the features, and the numbers are there.
+            return unsafe { x86::add_products_512(groups, x, sums) };
+        }
+        if crate::simd::has_avx2_fma() {
+            // SAFETY: the processor has the features, and the numbers are there.
+            return unsafe { x86::add_products_256(groups, x, sums) };
         }
     }
+    add_products_plain(groups, x, sums);
+}
 
-    /// As [`super::correlate_plain`], bit for bit.
-    ///
-    /// # Safety
-    /// There are pairs for all outputs and taps.
-    #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn correlate_256(
-        taps: &[Pair],
-        x: &[Pair],
-        scale: f32,
-        out: &mut [[f32; BLOCK]],
-    ) {
-        const WIDE: usize = 8;
-        let scale = _mm256_set1_ps(scale);
-        for (b, out) in out.iter_mut().enumerate() {
-            let mut sums = [_mm256_setzero_si256(); BLOCK / WIDE];
-            for (j, tap) in taps.iter().enumerate() {
-                let tap = _mm256_set1_epi32(bytemuck::cast(*tap));
-                for (v, sum) in sums.iter_mut().enumerate() {
-                    // SAFETY: as the caller says.
-                    let x = unsafe {
-                        _mm256_loadu_si256(x.as_ptr().add(b * BLOCK + v * WIDE + 2 * j).cast())
-                    };
-                    *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(x, tap));
-                }
-            }
-            for (out, sum) in out.as_chunks_mut::<WIDE>().0.iter_mut().zip(sums) {
-                // SAFETY: eight values have room.
-                unsafe {
-                    _mm256_storeu_ps(
-                        out.as_mut_ptr(),
-                        _mm256_mul_ps(_mm256_cvtepi32_ps(sum), scale),
-                    )
-                };
-            }
+/// Panics unless there are numbers for all taps and [`LANES`] sums.
+#[inline(always)]
+pub(crate) fn check<const N: usize>(groups: &[Group<N>], x: &[i16]) {
+    const { assert!(N.is_multiple_of(16), "taps in whole rows") };
+    let fits = |group: &Group<N>| group.start + 2 * N + LANES - 1 <= x.len();
+    assert!(groups.iter().all(fits), "numbers under every tap");
+}
+
+/// The reference.
+fn add_products_plain<const N: usize>(groups: &[Group<N>], x: &[i16], sums: &mut [i32; LANES]) {
+    for group in groups {
+        for (n, sum) in sums.iter_mut().enumerate() {
+            *sum = sum.wrapping_add(product(&group.taps, &x[group.start + n..]));
         }
     }
 }
@@ -184,60 +175,102 @@ mod tests {
         (0..n as u32).map(|i| hash(i) as f32 / 1e6 - 8.4).collect()
     }
 
-    fn paired(x: &[f32]) -> Vec<Pair> {
-        let mut pairs = vec![[0; 2]; x.len() - 1];
-        pair_up(x, ONE, &mut pairs);
-        pairs
+    fn rounded(x: &[f32]) -> Vec<i16> {
+        let mut out = vec![0; x.len()];
+        round(x, ONE, &mut out);
+        out
     }
 
     #[test]
-    fn numbers_are_rounded_cut_and_paired() {
-        let pairs = paired(&[0.5, -0.25, 1e9, -1e9, 0.000_6, -7.0]);
-        let exact = [[512, -256], [-256, 32767], [32767, -32767], [-32767, 1], [1, -7168]];
-        assert_eq!(pairs, exact);
+    fn numbers_are_rounded_and_cut() {
+        let exact = [512, -256, 32767, -32767, 1, -7168];
+        assert_eq!(rounded(&[0.5, -0.25, 1e9, -1e9, 0.000_6, -7.0]), exact);
         let x = noise(100, 3);
-        let mut plain = vec![0u32; 99];
+        let mut plain = vec![0; 100];
         round_body::<false>(&x, ONE, &mut plain);
-        assert_eq!(bytemuck::cast_slice::<_, Pair>(&plain), paired(&x));
+        assert_eq!(plain, rounded(&x));
     }
 
     #[test]
     fn it_is_the_filter_in_floats_but_for_rounding() {
-        let (taps, x) = (noise(32, 1), noise(192 + 32, 2));
-        let taps: Vec<f32> = taps.iter().map(|tap| tap / 40.0).collect();
-        let [mut out, mut exact] = [[0.0; 192]; 2];
-        let pairs: [[f32; 2]; 16] = std::array::from_fn(|j| [taps[2 * j], taps[2 * j + 1]]);
-        Taps::new(&pairs).correlate(&paired(&x), ONE, &mut out);
-        crate::fir::correlate(&taps, &x, &mut exact);
-        // Sixteen bits on either side.
-        let worst = out.iter().zip(exact).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-        assert!(worst < 0.01, "{worst}");
+        for count in [32, 64, 96, 192] {
+            let (taps, x) = (noise(32, 1), noise(count + 31, 2));
+            let taps: Vec<f32> = taps.iter().map(|tap| tap / 40.0).collect();
+            let [mut out, mut exact] = [0, 1].map(|_| vec![0.0; count]);
+            let pairs: [[f32; 2]; 16] = std::array::from_fn(|j| [taps[2 * j], taps[2 * j + 1]]);
+            Taps::new(&pairs).correlate(&rounded(&x), ONE, &mut out);
+            crate::fir::correlate(&taps, &x, &mut exact);
+            // Sixteen bits on either side.
+            let worst = out.iter().zip(exact).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+            assert!(worst < 0.01, "{count}: {worst}");
+        }
+    }
+
+    /// Numbers as loud as can be.
+    fn loud(n: usize) -> Vec<i16> {
+        (0..n).map(|i| [i16::MAX, -i16::MAX, 12_345][(i * i + i / 7) % 3]).collect()
+    }
+
+    /// Checks the copies against the reference, for as many taps and outputs.
+    fn check_filter<const N: usize>(taps: &[[f32; 2]; N], blocks: usize) {
+        let x = loud(blocks * BLOCK + 2 * N - 1);
+        let taps = Taps::new(taps).pairs;
+        let mut plain = vec![[0.0; BLOCK]; blocks];
+        correlate_plain(&taps, &x, 1e-3, &mut plain);
+        assert!(plain[blocks - 1][5] != 0.0);
+        #[cfg(target_arch = "x86_64")]
+        {
+            let mut fast = vec![[0.0; BLOCK]; blocks];
+            if crate::simd::has_avx2_fma() {
+                // SAFETY: the processor has the features, and the numbers are there.
+                unsafe { x86::correlate_256(&taps, &x, 1e-3, &mut fast) };
+                assert_eq!(fast, plain);
+            }
+            fast.fill([0.0; BLOCK]);
+            if crate::simd::has_vnni() {
+                // SAFETY: the processor has the features, and the numbers are there.
+                unsafe { x86::correlate_512(&taps, &x, 1e-3, &mut fast) };
+                assert_eq!(fast, plain);
+            }
+        }
     }
 
     #[test]
-    fn the_fast_copies_give_the_same_bits_at_the_loudest() {
-        let loud = |i: usize| [i16::MAX, -i16::MAX, 12_345][i % 3];
-        let x: Vec<Pair> = (0..200).map(|i| [loud(i), loud(i * i + 1)]).collect();
-        for taps in [[[1.0, 1.0]; 16], std::array::from_fn(|j| [j as f32 - 7.3, -0.2])] {
-            let taps = Taps::new(&taps).pairs;
-            let mut plain = [[0.0; BLOCK]; 2];
-            correlate_plain(&taps, &x, 1e-3, &mut plain);
-            assert!(plain[1][5] != 0.0);
+    fn the_fast_filters_give_the_same_bits_at_the_loudest() {
+        for blocks in [1, 2, 3] {
+            check_filter(&[[1.0, 1.0]; 16], blocks);
+            check_filter::<16>(&std::array::from_fn(|j| [j as f32 - 7.3, -0.2]), blocks);
+            check_filter::<416>(&std::array::from_fn(|j| [j as f32 - 7.3, -0.2]), blocks);
+            check_filter::<32>(&std::array::from_fn(|j| [-0.3, j as f32 - 20.1]), blocks);
+        }
+    }
+
+    #[test]
+    fn the_fast_sums_give_the_same_bits() {
+        let x = loud(200);
+        for count in 0..5 {
+            let taps = |g: usize| std::array::from_fn(|j| [(j * 997 + g) as i16, -(j as i16)]);
+            let group = |g: usize| Group::<16> { start: [3, 60, 153, 0][g], taps: taps(g) };
+            let groups: Vec<_> = (0..count).map(|g| group(g % 4)).collect();
+            let start: [i32; LANES] = std::array::from_fn(|n| n as i32 * 100 - 700);
+            let mut plain = start;
+            add_products_plain(&groups, &x, &mut plain);
+            let mut best = start;
+            add_products(&groups, &x, &mut best);
+            assert_eq!(best, plain);
             #[cfg(target_arch = "x86_64")]
-            {
-                let mut fast = [[0.0; BLOCK]; 2];
-                if crate::simd::has_avx2_fma() {
-                    // SAFETY: the processor has the features, and the pairs are there.
-                    unsafe { x86::correlate_256(&taps, &x, 1e-3, &mut fast) };
-                    assert_eq!(fast, plain);
-                }
-                fast = [[0.0; BLOCK]; 2];
-                if crate::simd::has_vnni() {
-                    // SAFETY: the processor has the features, and the pairs are there.
-                    unsafe { x86::correlate_512(&taps, &x, 1e-3, &mut fast) };
-                    assert_eq!(fast, plain);
-                }
+            if crate::simd::has_avx2_fma() {
+                let mut fast = start;
+                // SAFETY: the processor has the features, and the numbers are there.
+                unsafe { x86::add_products_256(&groups, &x, &mut fast) };
+                assert_eq!(fast, plain);
             }
         }
+    }
+
+    #[test]
+    #[should_panic(expected = "numbers under every tap")]
+    fn a_group_beyond_the_numbers_is_refused() {
+        add_products(&[Group { start: 154, taps: [[1; 2]; 16] }], &loud(200), &mut [0; LANES]);
     }
 }

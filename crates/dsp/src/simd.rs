@@ -34,6 +34,7 @@ pub fn has_avx512() -> bool {
 pub(crate) fn has_vnni() -> bool {
     is_x86_feature_detected!("avx512vnni")
         && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512vl")
         && is_x86_feature_detected!("avx512f")
 }
 

@@ -13,6 +13,13 @@ const LANES: usize = 16;
 /// The largest part that counts: what is larger is no sample.
 const LARGEST: f32 = 1e9;
 
+/// Whether a sample is one: its parts are finite numbers, and not absurdly large.
+#[inline(always)]
+#[must_use]
+pub fn counts(sample: Sample) -> bool {
+    sample.re.abs() < LARGEST && sample.im.abs() < LARGEST
+}
+
 /// Of turned samples, before they are rounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sums {
@@ -137,7 +144,7 @@ fn turn_body<const FMA: bool>(
         let mut bits = [0u32; LANES];
         for lane in 0..LANES {
             let sample = samples[lane];
-            let good = sample.re.abs() < LARGEST && sample.im.abs() < LARGEST;
+            let good = counts(sample);
             bad[lane] += u32::from(!good);
             let [x, y] = [sample.re - trim.offset.re, sample.im - trim.offset.im];
             let y = madd::<FMA>(y, trim.gain, -(x * trim.cross));

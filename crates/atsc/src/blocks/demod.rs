@@ -33,6 +33,8 @@ pub struct AtscDemod {
     gaps_taken: u64,
     /// Between start and end it alone reports to its monitor.
     reports: bool,
+    /// The last samples have been taken.
+    finished: bool,
 }
 
 impl AtscDemod {
@@ -48,6 +50,7 @@ impl AtscDemod {
             pending: VecDeque::with_capacity(PENDING_SEGMENTS),
             gaps_taken: 0,
             reports: false,
+            finished: false,
         })
     }
 
@@ -96,7 +99,7 @@ impl Block for AtscDemod {
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         while self.flush() {
             let samples = self.input.slice();
-            if samples.is_empty() {
+            if samples.is_empty() && (self.finished || !self.input.is_ended()) {
                 break;
             }
             let (missing, until_gap) = self.next_gap();
@@ -110,7 +113,10 @@ impl Block for AtscDemod {
                 }
                 None => pending.push_back(*segment),
             };
-            if missing > 0 {
+            if samples.is_empty() {
+                front_end.finish(&mut on_segment);
+                self.finished = true;
+            } else if missing > 0 {
                 front_end.gap(missing, &mut on_segment);
                 self.gaps_taken = self.input.position() + 1;
             } else {

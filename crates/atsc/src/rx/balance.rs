@@ -4,6 +4,7 @@
 //! Both are seen in the signal itself: a VSB signal in noise has no mean, and its parts are equally
 //! strong and uncorrelated. The second part is made so again (Gram and Schmidt).
 
+use super::patience::{Beside, Patience};
 use crate::Sample;
 use millstream_dsp::trim::{Moments, Trim, moments};
 
@@ -16,15 +17,13 @@ const EVERY: u32 = 8;
 const CROSS_MAX: f64 = 0.3;
 const GAIN_MAX: f64 = 1.4;
 
-/// Power over the average that makes a chunk an accident.
-const LOUD: f64 = 16.0;
-
 /// Measures and corrects.
 #[derive(Clone, Debug, Default)]
 pub struct Balance {
     mean: Moments,
     measured: u32,
     seen: u32,
+    patience: Patience,
 }
 
 impl Balance {
@@ -38,16 +37,27 @@ impl Balance {
     pub fn measure(&mut self, chunk: &[Sample]) -> Trim {
         self.seen = self.seen.wrapping_add(1);
         if self.measured < SPAN || self.seen.is_multiple_of(EVERY) {
-            let now = moments(chunk);
-            let power = |m: &Moments| m.power_re + m.power_im;
-            // Neither silence, nor what is no number.
-            let sound = power(&now) > 0.0 && power(&now).is_finite();
-            if sound && (self.measured == 0 || power(&now) < LOUD * power(&self.mean)) {
-                self.measured = (self.measured + 1).min(SPAN);
-                self.mean.approach(&now, 1.0 / f64::from(self.measured));
-            }
+            self.take(&moments(chunk), chunk.len());
         }
         self.trim()
+    }
+
+    fn take(&mut self, now: &Moments, samples: usize) {
+        let power = |m: &Moments| m.power_re + m.power_im;
+        // Neither silence, nor what is no number.
+        if !(power(now) > 0.0 && power(now).is_finite()) {
+            return;
+        }
+        if self.measured > 0 {
+            let ratio = (power(now) / power(&self.mean)).sqrt();
+            match self.patience.judge(ratio, samples) {
+                Beside::Near | Beside::Below => {}
+                Beside::Above => return,
+                Beside::Moved => self.measured = 0,
+            }
+        }
+        self.measured = (self.measured + 1).min(SPAN);
+        self.mean.approach(now, 1.0 / f64::from(self.measured));
     }
 
     fn trim(&self) -> Trim {
@@ -96,6 +106,29 @@ mod tests {
         }
         assert!(left.norm() < 0.001, "{left}");
         assert!(image.norm() / power < 0.012, "an image of {}", image.norm() / power);
+    }
+
+    #[test]
+    fn a_signal_that_comes_on_later_is_corrected_as_well_as_one_from_the_start() {
+        // Before it there is so little that its parts are one bit, now and then.
+        let (mut noise, mut balance) = (Noise::new(3), Balance::new());
+        let mut faint = || Sample::new((noise.gaussian() / 2.0).round() / 32_768.0, 0.0);
+        for chunks in [1, 70] {
+            for _ in 0..chunks {
+                let chunk: Vec<Sample> = (0..2048).map(|_| faint()).collect();
+                balance.measure(&chunk);
+            }
+            let mut noise = Noise::new(4);
+            let mut trims = (0..200).map(|_| {
+                let chunk: Vec<Sample> = (0..2048).map(|_| spoilt(&mut noise)).collect();
+                balance.measure(&chunk)
+            });
+            let Trim { offset, gain, cross } = trims.nth(199).unwrap();
+            // What `spoilt` does.
+            let near = |x: f32, exact: f32| (x - exact).abs() < 0.01;
+            assert!(near(offset.re, 0.02) && near(offset.im, -0.03), "{chunks}: {offset}");
+            assert!(near(gain, 1.13) && near(cross, 0.088), "{chunks}: {gain} {cross}");
+        }
     }
 
     #[test]

@@ -77,7 +77,7 @@ impl Demodulator {
     /// Takes samples, with a signal to follow unless `held`; returns how many were not finite
     /// numbers and became zero.
     pub fn push(&mut self, samples: &[Sample], held: bool) -> usize {
-        let kept = self.packer.row().0.len();
+        let kept = self.packer.kept();
         let spent = (self.at as usize).saturating_sub(self.filter.before()).min(kept);
         self.packer.drop_first(spent);
         self.at -= spent as f64;
@@ -88,11 +88,10 @@ impl Demodulator {
     /// a signal to follow (`held`) the level stays as it is.
     pub fn next_block(&mut self, block: &mut SymbolBlock, order: BlockOrder) -> bool {
         let end = self.at + self.step * BLOCK_SYMBOLS as f64;
-        let (row, one) = self.packer.row();
-        if end as usize + self.filter.after() > row.len() {
+        let Some(row) = self.packer.row() else { return false };
+        if end as usize + self.filter.after() > row.0.len() {
             return false;
         }
-        let row = (row, one.max(f64::MIN_POSITIVE));
         let times =
             |first: usize| Times { start: self.at + self.step * first as f64, step: self.step };
         let levelling = self.level.process(order.held, &mut |levelling| {
@@ -124,12 +123,6 @@ impl Demodulator {
     #[must_use]
     pub fn pilot_offset_hz(&self) -> f64 {
         self.offset_hz + self.packer.carrier().offset_hz()
-    }
-
-    /// Pilot amplitude over the data's root mean square; nominally 1.25 / 4.58 = 0.27.
-    #[must_use]
-    pub fn pilot_ratio(&self) -> f32 {
-        self.level.pilot() / self.level.data_rms().max(f32::MIN_POSITIVE)
     }
 }
 

@@ -8,8 +8,11 @@
 
 mod channel;
 mod design;
+mod errors;
 mod feedback;
 mod forward;
+mod quick_trellis;
+mod turns;
 
 use crate::field::{KNOWN_SYMBOLS, PRECODE_SYMBOLS, Parity, SEGMENT_SYNC, field_sync};
 use crate::monitor::Monitor;
@@ -18,14 +21,17 @@ use crate::segment::{Header, Segment, SegmentKind};
 use channel::NEAR;
 pub use channel::{Channel, EARLY, Estimator, LATE};
 use design::{Designer, FEEDBACK, feedback_taps};
+use errors::{Window, differences, mean_square};
 use feedback::Feedback;
-use forward::Forward;
+use forward::{Errors, Forward};
 
 /// Where the only group of forward taps starts if there are no echoes.
 const STRAIGHT: isize = -(NEAR as isize);
 
-/// Field syncs that the estimate of a straight channel remembers.
+/// Field syncs that the estimate of a straight channel remembers, while it changes by no more than
+/// this share of its power.
 const MEMORY: u32 = 4;
+const CHANGED: f64 = 0.1;
 
 /// Echoes matter if they do more harm than this share of the noise, or than this mean square.
 const ECHO_OVER_NOISE: f64 = 0.03;
@@ -40,6 +46,12 @@ const DOUBT: f64 = 0.02;
 
 /// Step of the least-mean-square rule: share of the error that a segment takes away.
 const STEP: f32 = 0.1;
+
+/// Taps rest for so many segments when they have settled and the slopes of the error are no larger
+/// than those that noise makes, by this factor: the channel has not moved by more than a tenth of
+/// the error.
+const REST: u32 = 7;
+const MOVING: f64 = 1.25;
 
 /// Error on known symbols, over that on decided ones, that shows that decisions are wrong.
 const LOST: f64 = 1.4;
@@ -72,6 +84,9 @@ pub struct Equalizer {
     /// Mean square error of decided symbols, and of segment syncs, lately.
     decided_error: f64,
     sync_error: f64,
+    /// Segments for which the taps still rest.
+    rest: u32,
+    window: Window,
     /// Whether symbols before the segment in hand have been decided.
     has_history: bool,
     /// Whether a field sync has been learnt from since the last report.
@@ -97,6 +112,8 @@ impl Equalizer {
             error_power: f64::NAN,
             decided_error: f64::NAN,
             sync_error: f64::NAN,
+            rest: 0,
+            window: Window::default(),
             has_history: false,
             has_news: false,
         }
@@ -186,16 +203,16 @@ impl Equalizer {
     /// A field sync ends with symbols of two levels, and the last ones of the segment before.
     fn feedback_on_sync(&mut self, parity: Parity, symbols: &mut [f32; SEGMENT_SYMBOLS]) {
         let known = field_sync(parity);
-        let before: [f32; PRECODE_SYMBOLS] =
-            *self.feedback.decided()[..FEEDBACK].last_chunk().expect("a longer row");
+        let before: [i16; PRECODE_SYMBOLS] =
+            *self.feedback.before().last_chunk().expect("a longer row");
         let precode = SEGMENT_SYMBOLS - PRECODE_SYMBOLS;
         let trusted = self.has_history && self.trusts_decisions();
-        self.feedback.plain(symbols, &|n, y| match n {
-            n if n < KNOWN_SYMBOLS => known[n],
+        self.feedback.known(symbols, &known[..KNOWN_SYMBOLS]);
+        self.feedback.one_by_one(symbols, KNOWN_SYMBOLS, |n, y| match n {
             n if n < precode => SYNC_LEVEL.copysign(y),
             n => {
                 if trusted {
-                    before[n - precode]
+                    f32::from(before[n - precode])
                 } else {
                     nearest_level(y)
                 }
@@ -205,22 +222,30 @@ impl Equalizer {
 
     /// One step of the least-mean-square rule.
     fn adapt(&mut self, symbols: &[f32; SEGMENT_SYMBOLS]) {
-        let decided = self.feedback.decided();
         let mut errors = [0.0; SEGMENT_SYMBOLS];
-        for (error, (y, d)) in errors.iter_mut().zip(symbols.iter().zip(&decided[FEEDBACK..])) {
-            *error = y - d;
-        }
-        let power = errors.iter().map(|e| e * e).sum::<f32>() / SEGMENT_SYMBOLS as f32;
-        let power = f64::from(power);
+        let power = f64::from(differences(symbols, self.feedback.decided(), &mut errors));
+        self.window.take(power);
         self.decided_error += DECIDED_WEIGHT * (power - self.decided_error);
         let sync = errors[..SYNC_SYMBOLS].iter().map(|e| f64::from(e * e)).sum::<f64>();
         self.sync_error += SYNC_WEIGHT * (sync / SYNC_SYMBOLS as f64 - self.sync_error);
         if !self.trusts_decisions() {
             return;
         }
+        if self.rest > 0 {
+            self.rest -= 1;
+            return;
+        }
         let step = STEP / (DATA_POWER * SEGMENT_SYMBOLS as f32);
-        self.forward.adapt(&errors, &self.symbols, step);
-        self.feedback.adapt(&errors, step);
+        let errors = Errors::new(errors.as_chunks().0.as_array().expect("whole pairs"));
+        let forward = self.forward.adapt(&errors, step);
+        let feedback = self.feedback.adapt(&errors, step);
+        // Without a part of the error that belongs to a tap, its slope has the mean square of a sum
+        // of independent products.
+        let received = mean_square(&self.symbols[EARLY..EARLY + SEGMENT_SYMBOLS]);
+        let slopes = forward.power / received + feedback.power / DATA_POWER;
+        let by_noise = power * ((forward.taps + feedback.taps) * SEGMENT_SYMBOLS) as f64;
+        let moving = f64::from(slopes) > MOVING * by_noise;
+        self.rest = if moving || !self.window.is_settled() { 0 } else { REST };
     }
 
     /// Whether decisions are as good as they look: wrong ones hide errors, but not those of the
@@ -241,6 +266,9 @@ impl Equalizer {
         self.estimator.far(received, parity, &mut self.fresh);
         let least = (ECHO_OVER_NOISE * self.fresh.noise_power).max(LEAST_ECHO);
         if self.fresh.far_power() * f64::from(DATA_POWER) < least {
+            if self.channel.change_to(&self.fresh) > CHANGED {
+                self.fields = 0;
+            }
             self.fields = (self.fields + 1).min(MEMORY);
             self.channel.follow(&self.fresh, 1.0 / self.fields as f32);
             self.fresh.follow(&self.channel, 1.0);
@@ -262,9 +290,9 @@ impl Equalizer {
     fn is_lost(&mut self, parity: Parity) -> bool {
         let mut symbols = [0.0; SEGMENT_SYMBOLS];
         self.forward.filter(&self.symbols, &mut symbols);
-        let known = field_sync(parity);
-        self.feedback.plain(&mut symbols, &|n, y| if n < KNOWN_SYMBOLS { known[n] } else { y });
-        let errors = symbols[..KNOWN_SYMBOLS].iter().zip(known);
+        let known = &field_sync(parity)[..KNOWN_SYMBOLS];
+        self.feedback.known(&mut symbols, known);
+        let errors = symbols.iter().zip(known);
         let power = errors.map(|(y, s)| f64::from((y - s) * (y - s))).sum::<f64>();
         power / KNOWN_SYMBOLS as f64 > (LOST * self.decided_error).max(SMALL_ERROR)
             || self.feedback.power() * f64::from(DATA_POWER) < LEAST_ECHO
@@ -281,6 +309,7 @@ impl Equalizer {
             self.feedback.restart();
         }
         (self.decided_error, self.sync_error) = (error, error);
+        (self.rest, self.window) = (0, Window::default());
         self.has_history = false;
     }
 

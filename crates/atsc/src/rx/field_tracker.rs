@@ -126,11 +126,12 @@ fn detect(whole: &WholeSegment) -> Option<Parity> {
     let long = PN511_START..PN511_START + PN511;
     let power = correlate(whole, long.clone(), &*PN511_LEVELS).norm_sqr();
     let least = |level: f32| (THRESHOLD * SYNC_LEVEL * level * PN511 as f32).powi(2);
-    if power < least(SYNC_LEVEL) {
-        return None;
-    }
-    let received = &whole.segment.symbols[long.clone()];
-    if power < least((dot(received, received) / PN511 as f32).sqrt()) {
+    // What is no number is no field sync either: a comparison with it is false.
+    let stands_out = power >= least(SYNC_LEVEL) && {
+        let received = &whole.segment.symbols[long.clone()];
+        power >= least((dot(received, received) / PN511 as f32).sqrt())
+    };
+    if !stands_out {
         return None;
     }
     let sum = correlate(whole, long, &*PN511_LEVELS);
@@ -260,6 +261,15 @@ mod tests {
         let mut held = sync(Parity::First);
         held.segment.set_held(true);
         assert_eq!(tracker.step(&held), FieldStep::Unlocked);
+    }
+
+    #[test]
+    fn what_is_no_number_is_no_field_sync() {
+        for (place, found) in [(0, Some(Parity::First)), (PN511_START + 9, None)] {
+            let mut whole = sync(Parity::First);
+            whole.segment.symbols[place] = f32::NAN;
+            assert_eq!(detect(&whole), found, "place {place}");
+        }
     }
 
     #[test]

@@ -135,7 +135,9 @@ impl FrontEnd {
         self.flush(on_segment);
         self.monitor.add_gap(missing);
         let receiving = match &mut self.stage {
-            Stage::Searching(finder) => return finder.restart(),
+            Stage::Searching(finder) => {
+                return self.monitor.add_bad_samples(finder.restart() as u64);
+            }
             Stage::Receiving(receiving) => receiving,
         };
         if missing as f64 > MAX_BRIDGED_S * self.sample_rate_hz {
@@ -151,6 +153,14 @@ impl FrontEnd {
             left -= count;
         }
         self.conclude(outcome);
+    }
+
+    /// At the end of a stream: processes the samples that are still waiting for a whole chunk.
+    pub fn finish(&mut self, on_segment: &mut dyn FnMut(&Segment)) {
+        self.flush(on_segment);
+        if let Stage::Searching(finder) = &mut self.stage {
+            self.monitor.add_bad_samples(finder.restart() as u64);
+        }
     }
 
     /// Processes the samples that wait for a whole chunk.
@@ -170,7 +180,10 @@ impl FrontEnd {
         match &mut self.stage {
             Stage::Searching(finder) => match finder.push(chunk) {
                 PilotSearch::Unfinished => {}
-                PilotSearch::Absent => self.monitor.enter(LockState::NoPilot),
+                PilotSearch::Absent { bad } => {
+                    self.monitor.add_bad_samples(bad as u64);
+                    self.monitor.enter(LockState::NoPilot);
+                }
                 PilotSearch::Found { offset_hz } => {
                     // What was searched is received too.
                     let piece = finder.take_piece();

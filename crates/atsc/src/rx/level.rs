@@ -43,24 +43,11 @@ impl Level {
         self.blocks = self.blocks.min(1);
     }
 
-    /// Mean of the input: the pilot.
-    #[must_use]
-    pub fn pilot(&self) -> f32 {
-        self.mean
-    }
-
-    /// Root mean square of the input without the pilot.
-    #[must_use]
-    pub fn data_rms(&self) -> f32 {
-        self.power.sqrt()
-    }
-
     /// Makes a block with `make`, which levels what it makes; without a signal (`held`) the gain
     /// stays. Gives how the block was levelled; the very first is made more than once.
     pub fn process(&mut self, held: bool, make: &mut dyn FnMut(Levelling) -> Means) -> Levelling {
-        if self.blocks == 0 && !held {
-            self.begin(make);
-        }
+        // Silence before the signal is no beginning of it.
+        let held = held || self.blocks == 0 && !self.begin(make);
         let [mean_weight, power_weight] = if held { [0.0; 2] } else { self.weights() };
         let limit = self.limit();
         self.mean += mean_weight * (self.seen - self.mean).clamp(-limit, limit);
@@ -74,12 +61,13 @@ impl Level {
         levelling
     }
 
-    /// The first block has to set its own mean and gain.
-    fn begin(&mut self, make: &mut dyn FnMut(Levelling) -> Means) {
+    /// The first block has to set its own mean and gain; false if it is silent.
+    fn begin(&mut self, make: &mut dyn FnMut(Levelling) -> Means) -> bool {
         self.mean = make(Levelling::default()).plain;
         let Means { plain, square } = make(Levelling { offset: self.mean, ..Levelling::default() });
         self.seen = self.mean + plain;
         self.power = square;
+        square > 0.0
     }
 
     fn gain(&self) -> f32 {
@@ -146,9 +134,9 @@ mod tests {
     fn the_gain_stays_while_there_is_no_signal() {
         let mut level = Level::new();
         (0..400).for_each(|_| drop(process(&mut level, false, &[3.0, 1.0])));
-        let before = (level.pilot(), level.data_rms());
+        let before = (level.mean, level.power);
         (0..400).for_each(|_| drop(process(&mut level, true, &[0.0; 104])));
-        assert_eq!((level.pilot(), level.data_rms()), before);
+        assert_eq!((level.mean, level.power), before);
     }
 
     #[test]
@@ -156,5 +144,16 @@ mod tests {
         for held in [true, false] {
             assert_eq!(process(&mut Level::new(), held, &[0.0; 104]), [0.0; 104]);
         }
+    }
+
+    #[test]
+    fn silence_before_the_signal_leaves_no_trace() {
+        let signal: [f32; 104] = std::array::from_fn(|k| (k % 8) as f32 - 2.0);
+        let run = |silent: usize| -> Vec<Vec<f32>> {
+            let mut level = Level::new();
+            (0..silent).for_each(|_| drop(process(&mut level, false, &[0.0; 104])));
+            (0..400).map(|_| process(&mut level, false, &signal)).collect()
+        };
+        assert!(run(40) == run(0));
     }
 }

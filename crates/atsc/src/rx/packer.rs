@@ -2,19 +2,13 @@
 
 use super::balance::Balance;
 use super::carrier::{Carrier, Packing, Seen};
+use super::patience::{Beside, Patience};
 use crate::Sample;
 use millstream_dsp::sampler::Pair;
-use millstream_dsp::trim::moments;
+use millstream_dsp::turn::counts;
 
 /// Root mean square of packed samples: 24 dB below the largest, and rounding is 76 dB below.
 const RMS: f64 = 2048.0;
-
-/// How far it may be off, and for how many samples it may be further off on either side: what is
-/// louder for longer would be cut, while a fade passes.
-const LOUD: f64 = 4.0;
-const LOUD_SAMPLES: usize = 1 << 13;
-const QUIET: f64 = 0.25;
-const QUIET_SAMPLES: usize = 1 << 16;
 
 /// Packs samples, and keeps those that are not done with.
 #[derive(Clone, Debug)]
@@ -22,17 +16,22 @@ pub struct Packer {
     carrier: Carrier,
     balance: Balance,
     row: Vec<Pair>,
-    /// What 1.0 becomes; zero before the first sample.
-    one: f64,
-    /// Samples for which the level has been off.
-    off: usize,
+    /// What 1.0 becomes; `None` before the first samples that are not all silent.
+    one: Option<f64>,
+    patience: Patience,
 }
 
 impl Packer {
     /// Before the first sample.
     #[must_use]
     pub fn new(carrier: Carrier) -> Self {
-        Self { carrier, balance: Balance::new(), row: Vec::new(), one: 0.0, off: 0 }
+        Self {
+            carrier,
+            balance: Balance::new(),
+            row: Vec::new(),
+            one: None,
+            patience: Patience::default(),
+        }
     }
 
     /// The loop that turns samples.
@@ -46,10 +45,17 @@ impl Packer {
         self.carrier.reacquire();
     }
 
-    /// The samples kept, and what 1.0 is among them.
+    /// How many samples are kept.
     #[must_use]
-    pub fn row(&self) -> (&[Pair], f64) {
-        (&self.row, self.one)
+    pub fn kept(&self) -> usize {
+        self.row.len()
+    }
+
+    /// The samples kept, and what 1.0 is among them; `None` while all samples have been silent:
+    /// silence has no level.
+    #[must_use]
+    pub fn row(&self) -> Option<(&[Pair], f64)> {
+        self.one.map(|one| (self.row.as_slice(), one))
     }
 
     /// Drops the first samples kept.
@@ -61,50 +67,51 @@ impl Packer {
     /// numbers and became zero.
     pub fn push(&mut self, samples: &[Sample], held: bool) -> usize {
         let trim = self.balance.measure(samples);
-        if self.one == 0.0 {
-            let seen = moments(samples);
-            self.set_level(seen.power_re + seen.power_im);
-        }
+        let Some(one) = self.one.or_else(|| one_for(mean_power(samples))) else {
+            // Nothing has begun that silence would be a part of.
+            return samples.iter().filter(|x| !counts(**x)).count();
+        };
+        self.one = Some(one);
         let start = self.row.len();
         self.row.resize(start + samples.len(), [0; 2]);
-        // Before anything was heard the level does not matter.
-        let one = if self.one == 0.0 { 1.0 } else { self.one } as f32;
-        let packing = Packing { trim, one, held };
+        let packing = Packing { trim, one: one as f32, held };
         let Seen { bad, power } = self.carrier.turn(samples, packing, &mut self.row[start..]);
         if !held {
-            self.watch(f64::from(power), samples.len());
+            self.watch(f64::from(power), samples.len(), one);
         }
         bad
     }
 
     /// Changes the level when it has been off for long enough.
-    fn watch(&mut self, power: f64, samples: usize) {
+    fn watch(&mut self, power: f64, samples: usize, one: f64) {
         let power = power / samples.max(1) as f64;
-        let ratio = power.sqrt() * self.one / RMS;
-        let patience = match ratio {
-            _ if ratio > LOUD => LOUD_SAMPLES,
-            _ if ratio < QUIET => QUIET_SAMPLES,
-            _ => return self.off = 0,
-        };
-        self.off += samples;
-        if self.off >= patience {
-            self.set_level(power);
+        if self.patience.judge(power.sqrt() * one / RMS, samples) == Beside::Moved
+            && let Some(new) = one_for(power)
+        {
+            self.set_level(new / one);
+            self.one = Some(new);
         }
     }
 
-    /// Gives samples of this power their level, those kept too.
-    fn set_level(&mut self, power: f64) {
-        self.off = 0;
-        let one = RMS / power.sqrt();
-        if !(one.is_finite() && one > 0.0) {
-            return;
-        }
-        let ratio = one / self.one;
+    /// Makes the samples kept so many times as large.
+    fn set_level(&mut self, ratio: f64) {
         for part in self.row.as_flattened_mut() {
             *part = (f64::from(*part) * ratio).round() as i16;
         }
-        self.one = one;
     }
+}
+
+/// What 1.0 becomes if samples of this mean square get their level; `None` for silence.
+fn one_for(power: f64) -> Option<f64> {
+    let one = RMS / power.sqrt();
+    (one as f32).is_normal().then_some(one)
+}
+
+/// The mean square of the samples that are numbers.
+fn mean_power(samples: &[Sample]) -> f64 {
+    let square = |x: &Sample| f64::from(x.re).powi(2) + f64::from(x.im).powi(2);
+    let sum: f64 = samples.iter().filter(|x| counts(**x)).map(square).sum();
+    sum / samples.len().max(1) as f64
 }
 
 #[cfg(test)]
@@ -128,10 +135,10 @@ mod tests {
             for _ in 0..chunks {
                 let samples: Vec<Sample> =
                     (0..2048).map(|_| noise.gaussian_pair() * level).collect();
-                packer.drop_first(packer.row().0.len());
+                packer.drop_first(packer.kept());
                 packer.push(&samples, false);
             }
-            let (row, one) = packer.row();
+            let (row, one) = packer.row().unwrap();
             (rms(row), one)
         };
         let (level, one) = run(1e-3, 10);
@@ -151,19 +158,29 @@ mod tests {
     fn samples_kept_change_their_level_too() {
         let mut packer = packer();
         packer.push(&[Sample::new(0.01, 0.0); 64], true);
-        packer.set_level(0.04);
-        let (row, one) = packer.row();
+        let before = packer.row().unwrap().0[10][0];
+        // It begins to last with the fourth.
+        for _ in 0..4 {
+            packer.push(&[Sample::new(0.1, 0.0); 2048], false);
+        }
+        let (row, one) = packer.row().unwrap();
         let [re, _] = row[10];
+        assert!(before > 9 * re, "{before} became {re}");
         assert!((f64::from(re) / one - 0.01).abs() < 1e-4, "{re} of {one}");
     }
 
     #[test]
     fn silence_is_no_level() {
         let mut packer = packer();
-        packer.push(&[Sample::ZERO; 2048], false);
-        assert_eq!(packer.row().1, 0.0);
-        packer.push(&[Sample::new(f32::NAN, 0.0); 2048], false);
-        packer.push(&[Sample::new(0.5, 0.0); 2048], false);
-        assert!(packer.row().1 > 1000.0);
+        for (silence, bad) in [(0.0, 0), (1e-42, 0), (f32::NAN, 2048), (f32::INFINITY, 2048)] {
+            assert_eq!(packer.push(&[Sample::new(silence, 0.0); 2048], false), bad, "{silence}");
+            assert!(packer.row().is_none() && packer.kept() == 0, "{silence}");
+        }
+        // What is no number does not hide the samples beside it.
+        let mut samples = [Sample::new(0.5, 0.0); 2048];
+        samples[7].im = f32::NAN;
+        assert_eq!(packer.push(&samples, false), 1);
+        let (row, one) = packer.row().unwrap();
+        assert!(row.len() == 2048 && one > 1000.0, "{one}");
     }
 }

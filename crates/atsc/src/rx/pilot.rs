@@ -3,6 +3,7 @@
 use crate::Sample;
 use crate::params::PILOT_OFFSET_HZ;
 use millstream_dsp::spectrum::LineFinder;
+use millstream_dsp::turn::counts;
 
 /// How far from its place the pilot may be.
 pub const SEARCH_REACH_HZ: f64 = 60e3;
@@ -24,7 +25,10 @@ pub enum PilotSearch {
     /// More samples are needed.
     Unfinished,
     /// There is no line within reach.
-    Absent,
+    Absent {
+        /// Samples of the piece that were no numbers.
+        bad: usize,
+    },
     /// The pilot, this far from its place.
     Found {
         /// Offset from the nominal pilot frequency.
@@ -58,27 +62,24 @@ impl PilotFinder {
         if self.piece.len() < self.finder.len() {
             return PilotSearch::Unfinished;
         }
-        let finite = |x: f32| if x.abs() < 1e9 { x } else { 0.0 };
+        let or_zero = |x: &Sample| if counts(*x) { *x } else { Sample::ZERO };
         self.re.clear();
         self.im.clear();
-        self.re.extend(self.piece.iter().map(|s| finite(s.re)));
-        self.im.extend(self.piece.iter().map(|s| finite(s.im)));
+        self.re.extend(self.piece.iter().map(|x| or_zero(x).re));
+        self.im.extend(self.piece.iter().map(|x| or_zero(x).im));
         let [centre, reach] = [PILOT_OFFSET_HZ, SEARCH_REACH_HZ].map(|f| f / self.sample_rate_hz);
         match self.finder.find(&self.re, &self.im, centre, reach) {
             Some(line) if line.over_median > LINE_OVER_MEDIAN && line.share > LEAST_SHARE => {
                 let offset_hz = line.frequency * self.sample_rate_hz - PILOT_OFFSET_HZ;
                 PilotSearch::Found { offset_hz }
             }
-            _ => {
-                self.piece.clear();
-                PilotSearch::Absent
-            }
+            _ => PilotSearch::Absent { bad: self.restart() },
         }
     }
 
-    /// Begins a search anew.
-    pub fn restart(&mut self) {
-        self.piece.clear();
+    /// Begins a search anew; gives how many of the samples that it drops are no numbers.
+    pub fn restart(&mut self) -> usize {
+        self.piece.drain(..).filter(|x| !counts(*x)).count()
     }
 
     /// The samples of the last successful search, to be received from their start; the next search
@@ -136,9 +137,11 @@ mod tests {
 
     #[test]
     fn noise_silence_and_lines_out_of_reach_have_no_pilot() {
-        assert_eq!(search(noise), PilotSearch::Absent);
-        assert_eq!(search(|_| Sample::default()), PilotSearch::Absent);
-        assert_eq!(search(|n| tone(-2.5e6, n) + noise(n)), PilotSearch::Absent);
-        assert_eq!(search(|_| Sample::new(f32::NAN, 1.0)), PilotSearch::Absent);
+        let absent = PilotSearch::Absent { bad: 0 };
+        assert_eq!(search(noise), absent);
+        assert_eq!(search(|_| Sample::default()), absent);
+        assert_eq!(search(|n| tone(-2.5e6, n) + noise(n)), absent);
+        let bad = |n: usize| Sample::new(if n < 3 { f32::NAN } else { 0.0 }, 1.0);
+        assert_eq!(search(bad), PilotSearch::Absent { bad: 3 });
     }
 }

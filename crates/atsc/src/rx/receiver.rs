@@ -67,10 +67,12 @@ impl Receiver {
         front_end.gap(missing, &mut |segment| decoder.process(segment, on_packet));
     }
 
-    /// At the end of a stream: hands on the packets that are still on their way, as far as their
-    /// bytes have come. (The interleaver spreads a packet over 4 ms, so that most of what is on its
-    /// way never becomes whole.)
+    /// At the end of a stream: takes the last samples, and hands on the packets that are still on
+    /// their way, as far as their bytes have come. (The interleaver spreads a packet over 4 ms, so
+    /// that most of what is on its way never becomes whole.)
     pub fn finish(&mut self, on_packet: &mut dyn FnMut(&[u8; PACKET_BYTES])) {
+        let Self { front_end, decoder } = self;
+        front_end.finish(&mut |segment| decoder.process(segment, on_packet));
         let Decoder { equalizer, equalized, trellis, deinterleaver, monitor } = &mut self.decoder;
         let mut on_codeword = |codeword: &CodeBlock| {
             let mut codeword = *codeword;

@@ -214,10 +214,12 @@ impl Track {
         if !gap {
             self.quality += (correlate(whole) - self.quality) * QUALITY_WEIGHT;
             let quality = self.quality.norm();
+            // What is no number is no signal.
+            let there = quality >= QUALITY_LOST;
             self.settling = self.settling.saturating_sub(1);
             if self.search.is_some() && quality > QUALITY_BACK {
                 self.release();
-            } else if self.search.is_none() && self.settling == 0 && quality < QUALITY_LOST {
+            } else if self.search.is_none() && self.settling == 0 && !there {
                 self.search = Some(SyncSearch::new());
             }
         }

@@ -1,6 +1,7 @@
 //! Signals of an independent transmitter, with the transport stream that was sent beside them.
 
 use crate::common::{Packet, Random, capture, read_sc16, receive, receiver};
+use millstream_atsc::Sample;
 use millstream_atsc::monitor::LockState;
 use std::collections::HashMap;
 
@@ -74,4 +75,15 @@ fn the_output_does_not_depend_on_how_samples_arrive() {
         }
         assert!(parts == whole, "seed {seed}: other packets than in one go");
     }
+}
+
+#[test]
+fn zeros_in_front_of_a_capture_cost_nothing() {
+    let Some(path) = capture("8vsb-clean-6.25MSps.sc16") else { return };
+    let samples = &read_sc16(&path)[..800_000];
+    let bare = receive(&mut receiver(6.25e6), samples);
+    let mut receiver = receiver(6.25e6);
+    let mut packets = receive(&mut receiver, &[Sample::ZERO; 2048]);
+    packets.extend(receive(&mut receiver, samples));
+    assert!(packets == bare, "{} packets instead of {}", packets.len(), bare.len());
 }

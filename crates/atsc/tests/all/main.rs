@@ -11,6 +11,7 @@ mod in_step;
 mod loopback;
 mod moves;
 mod no_signal;
+mod silence;
 mod spoilt;
 mod steady_state;
 mod transmitter;

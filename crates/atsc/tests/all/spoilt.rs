@@ -60,3 +60,20 @@ fn rates_just_above_the_symbols_carry_the_signal_at_any_offset() {
         assert!(status.mer_db.unwrap() > least_db, "{status:?}");
     }
 }
+
+#[test]
+fn a_signal_that_comes_on_30_db_stronger_is_corrected_anew() {
+    let mut samples = signal(48, 0.25, Channel::default());
+    let (weak, strong) = samples.split_at_mut(200_000);
+    weak.iter_mut().for_each(|x| *x *= 0.03);
+    // From here on 1 dB and 5 degrees, and an offset.
+    for x in strong {
+        *x = Sample::new(x.re + 0.02, 0.89 * (x.im * 0.996 + x.re * 0.087) - 0.02);
+    }
+    let mut receiver = receiver(6.25e6);
+    receive(&mut receiver, &samples);
+    let status = receiver.monitor().status();
+    assert_eq!(status.state, LockState::Locked, "{status:?}");
+    // The image alone would leave 24 dB.
+    assert!(status.snr_db.unwrap() > 30.0, "{status:?}");
+}

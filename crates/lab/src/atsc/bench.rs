@@ -1,13 +1,16 @@
-//! What the receiver costs, in turns with GNU Radio's.
+//! What the receiver costs, in turns with GNU Radio's, and what echoes add to it.
 
 use super::gnuradio::{Peer, Took};
-use super::ours::Receiver;
-use super::{AtscError, Recording, SETTLE_S, SPARE_S, Score};
+use super::ours::{Receiver, Run};
+use super::{AtscError, Ensemble, Point, Recording, SETTLE_S, SPARE_S, Score};
 use crate::Summary;
 use millstream_flow::{Plan, Profile};
 use millstream_sys::CpuSet;
 use serde::Serialize;
 use std::path::Path;
+
+/// The equaliser's name in the graph.
+const EQUALIZER: &str = "equalizer";
 
 /// What is measured, and how often.
 #[derive(Clone, Debug)]
@@ -22,6 +25,37 @@ pub struct Bench {
     pub tuned: Option<Plan>,
     /// Settings of GNU Radio's receiver.
     pub samples_per_symbol: Vec<f64>,
+    /// Signals with echoes that our single thread decodes, too.
+    pub echoes: Vec<Point>,
+}
+
+/// Echoes from harmless to the hardest that the receiver bears: what they cost differs by what the
+/// equaliser has to do.
+pub const ECHOES: [Point; 7] = [
+    Point::Echo { delay_us: 1.0, level_db: -15.0 },
+    Point::Echo { delay_us: 5.6, level_db: -20.0 },
+    Point::Echo { delay_us: 5.6, level_db: -10.0 },
+    Point::Echo { delay_us: 30.0, level_db: -1.0 },
+    Point::Echo { delay_us: -11.5, level_db: -1.0 },
+    Point::Ensemble { name: Ensemble::BrazilD },
+    Point::Ensemble { name: Ensemble::BrazilE },
+];
+
+/// What our single thread needs for a signal with echoes.
+#[derive(Clone, Debug, Serialize)]
+pub struct Echoed {
+    /// The signal.
+    pub signal: Point,
+    /// Signal time over time by the clock.
+    pub real_time: Summary,
+    /// CPU seconds for a second of signal.
+    pub cpu_s_per_signal_s: Summary,
+    /// Its CPU time over that of the same thread without echoes, in the same turn.
+    pub of_clean: Summary,
+    /// The equaliser's share of all blocks' time.
+    pub equalizer_share: f64,
+    /// What came out, in the last turn.
+    pub score: Score,
 }
 
 /// Who decodes.
@@ -89,6 +123,8 @@ pub struct Outcome {
     pub entries: Vec<Entry>,
     /// The blocks of our single thread, in the order of the graph.
     pub stages: Vec<Stage>,
+    /// Signals with echoes.
+    pub echoes: Vec<Echoed>,
     /// The partitioner's plan.
     pub placed: Plan,
 }
@@ -108,6 +144,15 @@ pub fn bench(
     let recording = &bench.recording;
     progress(format!("writing {} s of signal", recording.seconds));
     recording.write(&input)?;
+    let mut echoes = Vec::new();
+    for (n, point) in bench.echoes.iter().enumerate() {
+        progress(format!("writing {} s of signal: {point}", recording.seconds));
+        let recording = Recording { impairments: point.impairments(), ..recording.clone() };
+        let input = folder.join(format!("echoes-{n}.sc16"));
+        recording.write(&input)?;
+        let receiver = Receiver::new(&input, recording.rate_hz, &output)?;
+        echoes.push((*point, recording, receiver, Vec::new()));
+    }
     let ours = Receiver::new(&input, recording.rate_hz, &output)?;
     let cpus: Vec<usize> = bench.cpus.iter().collect();
     let single = ours.single(cpus.first().copied().unwrap_or(0))?;
@@ -148,10 +193,21 @@ pub fn bench(
             };
             runs.push((took, Score::of_file(&output, recording, SETTLE_S, SPARE_S)?));
         }
+        for (point, recording, receiver, runs) in &mut echoes {
+            progress(format!("turn {turn} of {}: {point}", bench.repeats));
+            let _ = std::fs::remove_file(&output);
+            let run = receiver.run(&single)?;
+            runs.push((run, Score::of_file(&output, recording, SETTLE_S, SPARE_S)?));
+        }
     }
+    let echoes = echoes.iter();
+    let echoes = echoes
+        .filter_map(|(point, recording, _, own)| echoed(*point, own, &runs[0], recording.seconds));
+    let echoes = echoes.collect();
     let all = contenders.iter().zip(&runs);
     let entries = all.filter_map(|(contender, own)| entry(*contender, own, &runs[0], recording));
-    Ok(Outcome { entries: entries.collect(), stages: stages(&profiles, recording.seconds), placed })
+    let stages = stages(&profiles, recording.seconds);
+    Ok(Outcome { entries: entries.collect(), stages, echoes, placed })
 }
 
 fn entry(
@@ -171,6 +227,28 @@ fn entry(
         real_time: of(&|took| seconds / took.wall_s)?,
         cpu_s_per_signal_s: of(&|took| took.cpu_s / seconds)?,
         of_single: Summary::of(&ratios.collect::<Vec<_>>())?,
+        score: runs.last()?.1,
+    })
+}
+
+fn echoed(
+    signal: Point,
+    runs: &[(Run, Score)],
+    clean: &[(Took, Score)],
+    seconds: f64,
+) -> Option<Echoed> {
+    let of = |figure: &dyn Fn(&Run) -> f64| {
+        Summary::of(&runs.iter().map(|(run, _)| figure(run)).collect::<Vec<_>>())
+    };
+    let ratios = runs.iter().zip(clean).map(|(own, clean)| own.0.cpu_s / clean.0.cpu_s);
+    let profiles: Vec<Profile> = runs.iter().map(|(run, _)| run.profile.clone()).collect();
+    let stages = stages(&profiles, seconds);
+    Some(Echoed {
+        signal,
+        real_time: of(&|run| seconds / run.wall_s)?,
+        cpu_s_per_signal_s: of(&|run| run.cpu_s / seconds)?,
+        of_clean: Summary::of(&ratios.collect::<Vec<_>>())?,
+        equalizer_share: stages.iter().find(|stage| stage.block == EQUALIZER)?.share,
         score: runs.last()?.1,
     })
 }
@@ -207,7 +285,8 @@ mod tests {
         };
         let cpus = millstream_sys::thread::allowed_cpus().unwrap();
         let samples_per_symbol = vec![1.5];
-        let plan = Bench { recording, repeats: 2, cpus, tuned: None, samples_per_symbol };
+        let echoes = vec![Point::Echo { delay_us: 5.6, level_db: -10.0 }];
+        let plan = Bench { recording, repeats: 2, cpus, tuned: None, samples_per_symbol, echoes };
         let folder = tempfile::tempdir().unwrap();
         let outcome = bench(&plan, folder.path(), None, |_| ()).unwrap();
         assert_eq!(outcome.entries.len(), 2);
@@ -218,5 +297,10 @@ mod tests {
         assert_eq!(outcome.entries[0].of_single.median, 1.0);
         let shares: f64 = outcome.stages.iter().map(|stage| stage.share).sum();
         assert!((shares - 1.0).abs() < 1e-9, "{:?}", outcome.stages);
+        let [echoed] = &outcome.echoes[..] else { panic!("{:?}", outcome.echoes) };
+        assert_eq!((echoed.score.error_rate(), echoed.of_clean.count), (0.0, 2), "{echoed:?}");
+        // An echo can only cost: its equaliser has more to do, and the rest as much.
+        let equalizer = outcome.stages.iter().find(|stage| stage.block == EQUALIZER).unwrap();
+        assert!(echoed.equalizer_share > equalizer.share, "{echoed:?} {equalizer:?}");
     }
 }

@@ -18,7 +18,7 @@ mod sweep;
 mod table;
 mod tableau;
 
-pub use bench::{Bench, Contender, Entry, Outcome, Stage, bench};
+pub use bench::{Bench, Contender, ECHOES, Echoed, Entry, Outcome, Stage, bench};
 pub use emission::Emission;
 pub use ensemble::Ensemble;
 pub use gnuradio::Peer;

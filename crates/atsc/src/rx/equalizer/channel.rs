@@ -93,6 +93,13 @@ impl Channel {
         self.taps.iter_mut().filter(|tap| tap.abs() < least).for_each(|tap| *tap = 0.0);
     }
 
+    /// The power of the difference from another response, over this one's.
+    pub fn change_to(&self, other: &Self) -> f64 {
+        let square = |x: f32| f64::from(x * x);
+        let change: f64 = self.taps.iter().zip(&other.taps).map(|(a, b)| square(b - a)).sum();
+        change / self.taps.iter().map(|tap| square(*tap)).sum::<f64>().max(f64::MIN_POSITIVE)
+    }
+
     /// Moves the near taps and the noise of this response towards another one's.
     pub fn follow(&mut self, other: &Self, weight: f32) {
         for i in 0..SPAN {

@@ -1,17 +1,21 @@
 //! Decision feedback with decisions that know the trellis code.
 //!
-//! The sum over old decisions is made for twelve symbols at a time. Within these twelve, one of
-//! each coder, every symbol is decided by its own coder's decoder before the next is looked at: the
-//! coder's state leaves four of the eight levels, twice as far apart. Decisions are corrected for
-//! four turns as the decoders learn more.
+//! The sum over old decisions is made for twelve symbols at a time. Of these twelve, one of each
+//! coder, every symbol is decided by its own coder's decoder, without the echoes of the ones before
+//! it: the coder's state leaves four of the eight levels, twice as far apart. Decisions are
+//! corrected for four turns as the decoders learn more.
+//!
+//! Taps are applied as whole numbers, and so are decisions: sums of their products are exact, and
+//! every copy gives the same bits.
 
 use super::design::FEEDBACK;
-use crate::params::{DATA_SYMBOLS, SEGMENT_SYMBOLS, SYNC_SYMBOLS, TRELLIS_CODERS};
-use millstream_dsp::fir::correlate;
-use millstream_dsp::{multiversion, simd::madd};
-
-/// Lanes: twelve coders, filled up to whole vectors.
-const LANES: usize = 16;
+use super::forward::{Errors, Slopes};
+use super::quick_trellis::{Row, Trellis};
+use super::turns::{CORRECTED_TURNS, run};
+use crate::field::SEGMENT_SYNC;
+use crate::params::{DATA_POWER, SEGMENT_SYMBOLS, TRELLIS_CODERS};
+use millstream_dsp::pairs::{self, add_products, round};
+use millstream_dsp::rows::LANES;
 
 /// Coders by which the turn order moves on with every segment.
 const MOVE: usize = 4;
@@ -21,12 +25,14 @@ pub const GROUP: usize = 32;
 
 const GROUPS: usize = FEEDBACK / GROUP;
 
-/// Turns for which decisions are corrected.
-const CORRECTED_TURNS: usize = 4;
+/// Groups whose sums take decisions that may still change in the turn before.
+const NEAR_GROUPS: usize = (CORRECTED_TURNS * TRELLIS_CODERS + LANES).div_ceil(GROUP);
 
-const STATES: usize = 4;
+/// What the largest tap becomes.
+const LARGEST: f32 = 32_767.0;
 
-type Row = [f32; LANES];
+/// A group of taps in use.
+pub type Taps = pairs::Group<{ GROUP / 2 }>;
 
 /// The decision-feedback part of the equaliser.
 #[derive(Clone, Debug)]
@@ -34,17 +40,25 @@ pub struct Feedback {
     /// Taps in the order of time: `taps[i]` is for the decision `FEEDBACK - i` symbols ago.
     pub taps: [f32; FEEDBACK],
     active: [bool; GROUPS],
+    applied: Applied,
     /// `FEEDBACK` decisions before the segment, those of the segment, and room for a turn.
-    decided: Vec<f32>,
+    decided: Vec<i16>,
     trellis: Trellis,
 }
 
-/// Decoders in the turn order of the segment at hand.
-#[derive(Clone, Copy, Debug)]
-struct Trellis {
-    metrics: [Row; STATES],
-    /// The survivors' last eight symbols as bits, newest in the low nibble.
-    survivors: [[u32; LANES]; STATES],
+/// The taps in use, as whole numbers.
+#[derive(Clone, Debug)]
+pub struct Applied {
+    /// Those furthest back first.
+    pub groups: Vec<Taps>,
+    /// How many of the groups reach only decisions that do not change any more.
+    pub far: usize,
+    /// What a decision does to the symbols of the same turn after it: row by its place.
+    pub near: [Row; TRELLIS_CODERS],
+    /// Whether it does anything to them.
+    pub has_near: bool,
+    /// What one of these whole numbers is.
+    pub unit: f32,
 }
 
 impl Feedback {
@@ -53,14 +67,21 @@ impl Feedback {
         Self {
             taps: [0.0; FEEDBACK],
             active: [false; GROUPS],
-            decided: vec![0.0; FEEDBACK + SEGMENT_SYMBOLS + LANES],
+            applied: Applied {
+                groups: Vec::with_capacity(GROUPS),
+                far: 0,
+                near: [[0.0; LANES]; TRELLIS_CODERS],
+                has_near: false,
+                unit: 0.0,
+            },
+            decided: vec![0; FEEDBACK + SEGMENT_SYMBOLS + GROUP],
             trellis: Trellis::new(),
         }
     }
 
     /// Forgets decisions and decoders.
     pub fn restart(&mut self) {
-        self.decided.fill(0.0);
+        self.decided.fill(0);
         self.trellis = Trellis::new();
     }
 
@@ -69,16 +90,12 @@ impl Feedback {
         for (group, active) in self.taps.as_chunks_mut::<GROUP>().0.iter_mut().zip(&mut self.active)
         {
             let power = group.iter().map(|tap| tap * tap).sum::<f32>();
-            *active = power * crate::params::DATA_POWER > least;
+            *active = power * DATA_POWER > least;
             if !*active {
                 group.fill(0.0);
             }
         }
-    }
-
-    /// The groups of taps in use, by their first tap.
-    pub fn active(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..GROUPS).filter(|g| self.active[*g]).map(|g| g * GROUP)
+        self.applied.take(&self.taps, &self.active);
     }
 
     /// The sum of the squared taps.
@@ -86,236 +103,170 @@ impl Feedback {
         self.taps.iter().map(|tap| f64::from(tap * tap)).sum()
     }
 
-    /// Moves the taps in use against the errors that the last segment has shown.
-    pub fn adapt(&mut self, errors: &[f32; SEGMENT_SYMBOLS], step: f32) {
+    /// Moves the taps in use against the errors that the last segment has shown; gives the slopes.
+    pub fn adapt(&mut self, errors: &Errors, step: f32) -> Slopes {
+        let mut slopes = Slopes::default();
         let mut slope = [0.0; GROUP];
         for (g, taps) in self.taps.as_chunks_mut::<GROUP>().0.iter_mut().enumerate() {
             if self.active[g] {
-                correlate(errors, &self.decided[g * GROUP..], &mut slope);
+                errors.correlate(&self.decided[g * GROUP..], 1.0, &mut slope);
                 taps.iter_mut().zip(&slope).for_each(|(tap, slope)| *tap += step * slope);
+                slopes.add(&slope);
+            }
+        }
+        self.applied.take(&self.taps, &self.active);
+        slopes
+    }
+
+    /// The decisions that feedback taps reach back to before the last segment.
+    pub fn before(&self) -> &[i16; FEEDBACK] {
+        self.decided.first_chunk().expect("a longer row")
+    }
+
+    /// Decisions of the last segment.
+    pub fn decided(&self) -> &[i16; SEGMENT_SYMBOLS] {
+        self.decided[FEEDBACK..].first_chunk().expect("a longer row")
+    }
+
+    /// Takes the echoes of earlier symbols out of the first ones of a segment, which are known.
+    pub fn known(&mut self, symbols: &mut [f32], levels: &[f32]) {
+        round(levels, 1.0, &mut self.decided[FEEDBACK..]);
+        for (k, symbols) in symbols[..levels.len()].chunks_mut(LANES).enumerate() {
+            let sums = self.applied.sums(&self.applied.groups, &self.decided[k * LANES..]);
+            for (symbol, sum) in symbols.iter_mut().zip(sums) {
+                *symbol -= sum as f32 * self.applied.unit;
             }
         }
     }
 
-    /// Decisions of the last segment, with those that its feedback taps reach back to.
-    pub fn decided(&self) -> &[f32] {
-        &self.decided[..FEEDBACK + SEGMENT_SYMBOLS]
-    }
-
-    /// Takes the echoes of earlier symbols out of a segment's symbols, one known or decided by
-    /// `decide` (place and value to level) after the other.
-    pub fn plain(
+    /// The same for symbols from `first` on, each decided by `decide` (place and value to level)
+    /// before the next.
+    pub fn one_by_one(
         &mut self,
         symbols: &mut [f32; SEGMENT_SYMBOLS],
-        decide: &dyn Fn(usize, f32) -> f32,
+        first: usize,
+        decide: impl Fn(usize, f32) -> f32,
     ) {
-        self.one_by_one(symbols, 0..SEGMENT_SYMBOLS, decide);
+        for n in first..SEGMENT_SYMBOLS {
+            let sums = self.applied.sums(&self.applied.groups, &self.decided[n..]);
+            symbols[n] -= sums[0] as f32 * self.applied.unit;
+            self.decided[FEEDBACK + n] = decide(n, symbols[n]) as i16;
+        }
     }
 
     /// Takes the echoes of earlier symbols out of a data segment's symbols.
     pub fn data(&mut self, symbols: &mut [f32; SEGMENT_SYMBOLS]) {
-        self.one_by_one(symbols, 0..SYNC_SYMBOLS, &|n, _| crate::field::SEGMENT_SYNC[n]);
+        self.known(symbols, &SEGMENT_SYNC);
         let data = symbols.last_chunk_mut().expect("a segment is longer than its data");
-        run(self, data);
-        self.trellis.turn(MOVE);
+        let Self { applied, decided, trellis, .. } = self;
+        run(applied, decided, trellis, data);
+        trellis.turn(MOVE);
     }
 
     /// Makes the last segment's decisions those before the next one.
     pub fn next_segment(&mut self) {
         self.decided.copy_within(SEGMENT_SYMBOLS..SEGMENT_SYMBOLS + FEEDBACK, 0);
-        self.decided[FEEDBACK..].fill(0.0);
+        self.decided[FEEDBACK..].fill(0);
     }
+}
 
-    fn one_by_one(
-        &mut self,
-        symbols: &mut [f32],
-        places: std::ops::Range<usize>,
-        decide: &dyn Fn(usize, f32) -> f32,
-    ) {
-        for n in places {
-            let mut sum = 0.0;
-            for group in self.active() {
-                let taps = &self.taps[group..group + GROUP];
-                let decided = &self.decided[n + group..];
-                sum += taps.iter().zip(decided).map(|(tap, d)| tap * d).sum::<f32>();
+impl Applied {
+    /// Rounds taps.
+    fn take(&mut self, taps: &[f32; FEEDBACK], active: &[bool; GROUPS]) {
+        let mut peaks = [1e-6; LANES];
+        for taps in taps.as_chunks::<LANES>().0 {
+            for (peak, tap) in peaks.iter_mut().zip(taps) {
+                *peak = if tap.abs() > *peak { tap.abs() } else { *peak };
             }
-            symbols[n] -= sum;
-            self.decided[FEEDBACK + n] = decide(n, symbols[n]);
+        }
+        let scale = LARGEST / peaks.into_iter().fold(0.0, f32::max);
+        self.unit = 1.0 / scale;
+        self.groups.clear();
+        for (g, taps) in taps.as_chunks::<GROUP>().0.iter().enumerate() {
+            if active[g] {
+                let mut group = Taps { start: g * GROUP, taps: [[0; 2]; GROUP / 2] };
+                round(taps, scale, group.taps.as_flattened_mut());
+                self.groups.push(group);
+            }
+        }
+        let is_far = |group: &Taps| group.start + NEAR_GROUPS * GROUP < FEEDBACK;
+        self.far = self.groups.iter().filter(|group| is_far(group)).count();
+        let last = self.groups.last().filter(|group| group.start + GROUP == FEEDBACK);
+        self.has_near = last.is_some();
+        self.near = [[0.0; LANES]; TRELLIS_CODERS];
+        if let Some(last) = last {
+            let taps = last.taps.as_flattened();
+            for (i, row) in self.near.iter_mut().enumerate() {
+                for (lane, tap) in row.iter_mut().enumerate().take(TRELLIS_CODERS).skip(i + 1) {
+                    *tap = f32::from(taps[GROUP + i - lane]);
+                }
+            }
         }
     }
 
-    /// What a decision does to the symbols of the same turn after it: row by its place.
-    fn near(&self) -> [Row; TRELLIS_CODERS] {
-        let tap = |ago: usize| self.taps[FEEDBACK - ago];
-        std::array::from_fn(|i| {
-            std::array::from_fn(
-                |lane| {
-                    if lane > i && lane < TRELLIS_CODERS { tap(lane - i) } else { 0.0 }
-                },
-            )
-        })
+    /// What the decisions from here on do to the symbols `FEEDBACK` places further on.
+    #[inline(always)]
+    fn sums(&self, groups: &[Taps], decided: &[i16]) -> [i32; LANES] {
+        let mut sums = [0; LANES];
+        add_products(groups, decided, &mut sums);
+        sums
     }
 }
 
-impl Trellis {
-    /// Decoders that know nothing.
-    fn new() -> Self {
-        Self { metrics: [[0.0; LANES]; STATES], survivors: [[0; LANES]; STATES] }
-    }
+#[cfg(test)]
+mod tests {
+    use super::super::turns::{decide, run_plain, settle};
+    use super::*;
+    use millstream_dsp::noise::Noise;
+    use millstream_dsp::rows::Plain;
 
-    /// Moves every coder's decoder forward to its place in the next segment's turn order.
-    fn turn(&mut self, by: usize) {
-        for (metrics, survivors) in self.metrics.iter_mut().zip(&mut self.survivors) {
-            metrics[..TRELLIS_CODERS].rotate_left(by);
-            survivors[..TRELLIS_CODERS].rotate_left(by);
-        }
-    }
-}
-
-multiversion! {
-    fn run(feedback: &mut Feedback, data: &mut [f32; DATA_SYMBOLS]) = run_body;
-}
-
-#[inline(always)]
-fn run_body<const FMA: bool>(feedback: &mut Feedback, data: &mut [f32; DATA_SYMBOLS]) {
-    let near = feedback.near();
-    let mut trellis = feedback.trellis;
-    let mut groups = [0; GROUPS];
-    let mut count = 0;
-    for group in feedback.active() {
-        groups[count] = group;
-        count += 1;
-    }
-    let Feedback { taps, decided, .. } = feedback;
-    for (turn, symbols) in data.as_chunks_mut::<TRELLIS_CODERS>().0.iter_mut().enumerate() {
-        let start = SYNC_SYMBOLS + turn * TRELLIS_CODERS;
+    /// What [`settle`] is to be: one after the other.
+    fn settle_one_by_one(applied: &Applied, x: &Row, sums: &Row, ahead: &Row) -> Row {
+        let mut near = *sums;
         let mut y = [0.0; LANES];
-        y[..TRELLIS_CODERS].copy_from_slice(symbols);
-        for group in &groups[..count] {
-            subtract_group::<FMA>(&taps[*group..], &decided[start + group..], &mut y);
+        for i in 0..TRELLIS_CODERS {
+            y[i] = x[i] - near[i] * applied.unit;
+            let level = decide(Plain, [y[i]; LANES], [ahead[i]; LANES])[0];
+            (i + 1..TRELLIS_CODERS).for_each(|lane| near[lane] += applied.near[i][lane] * level);
         }
-        let levels = decide_turn::<FMA>(&mut y, &trellis.ahead(), &near);
-        symbols.copy_from_slice(&y[..TRELLIS_CODERS]);
-        let now = FEEDBACK + start;
-        decided[now..now + TRELLIS_CODERS].copy_from_slice(&levels[..TRELLIS_CODERS]);
-        trellis.step(&y);
-        let best = trellis.best();
-        for ago in 0..CORRECTED_TURNS.min(turn + 1) {
-            let at = now - ago * TRELLIS_CODERS;
-            for (lane, out) in decided[at..at + TRELLIS_CODERS].iter_mut().enumerate() {
-                *out = (best[lane] >> (4 * ago) & 7) as f32 * 2.0 - 7.0;
-            }
-        }
-    }
-    trellis.keep_small();
-    feedback.trellis = trellis;
-}
-
-#[inline(always)]
-fn subtract_group<const FMA: bool>(taps: &[f32], decided: &[f32], y: &mut Row) {
-    let taps: &[f32; GROUP] = taps.first_chunk().expect("a whole group");
-    let decided: &[f32; GROUP + LANES] = decided.first_chunk().expect("room for a turn");
-    for (i, tap) in taps.iter().enumerate() {
-        for lane in 0..LANES {
-            y[lane] = madd::<FMA>(-*tap, decided[i + lane], y[lane]);
-        }
-    }
-}
-
-/// Decides the symbols of a turn one after the other, each without the ones before it.
-#[inline(always)]
-fn decide_turn<const FMA: bool>(y: &mut Row, ahead: &Row, near: &[Row; TRELLIS_CODERS]) -> Row {
-    let mut levels = [0.0; LANES];
-    for i in 0..TRELLIS_CODERS {
-        let level = decide(y[i], ahead[i]);
-        levels[i] = level;
-        for lane in i + 1..TRELLIS_CODERS {
-            y[lane] = madd::<FMA>(-near[i][lane], level, y[lane]);
-        }
-    }
-    levels
-}
-
-/// The likelier of the nearest level with Z0 = 0 and the nearest with Z0 = 1, when the states
-/// before that lead to the second are worse by `ahead`.
-#[inline(always)]
-fn decide(y: f32, ahead: f32) -> f32 {
-    let [low, high] = [nearest(y, -7.0), nearest(y, -5.0)];
-    let [off_low, off_high] = [y - low, y - high];
-    if off_high * off_high + ahead < off_low * off_low { high } else { low }
-}
-
-/// The nearest of four levels, four apart, the first of which is `first`.
-#[inline(always)]
-fn nearest(y: f32, first: f32) -> f32 {
-    /// Adding this rounds small numbers to whole ones.
-    const ROUND: f32 = 12_582_912.0;
-    let step = ((y - first) * 0.25).clamp(0.0, 3.0);
-    (step + ROUND - ROUND) * 4.0 + first
-}
-
-impl Trellis {
-    /// By how much the best state with D1 = 1 is worse than the best with D1 = 0, for each coder.
-    #[inline(always)]
-    fn ahead(&self) -> Row {
-        let m = &self.metrics;
-        std::array::from_fn(|lane| m[2][lane].min(m[3][lane]) - m[0][lane].min(m[1][lane]))
+        y
     }
 
-    /// One symbol for every coder; see [`crate::code::viterbi`] for the states.
-    #[inline(always)]
-    fn step(&mut self, y: &Row) {
-        let mut distance = [[0.0; LANES]; STATES];
-        let mut bits = [[0; LANES]; STATES];
-        for pair in 0..STATES {
-            let middle = 2.0 * pair as f32 - 3.0;
-            for lane in 0..LANES {
-                let from_middle = y[lane] - middle;
-                let off = from_middle.abs() - 4.0;
-                distance[pair][lane] = off * off;
-                bits[pair][lane] = pair as u32 | u32::from(from_middle > 0.0) << 2;
-            }
-        }
-        let (old_m, old_s) = (self.metrics, self.survivors);
-        for next in 0..STATES {
-            let (from_0, from_1) = ((next & 1) << 1, (next & 1) << 1 | 1);
-            let (pair_0, pair_1) = (next, next ^ 2);
-            for lane in 0..LANES {
-                let metric_0 = old_m[from_0][lane] + distance[pair_0][lane];
-                let metric_1 = old_m[from_1][lane] + distance[pair_1][lane];
-                let take_1 = metric_1 < metric_0;
-                self.metrics[next][lane] = if take_1 { metric_1 } else { metric_0 };
-                let a = old_s[from_0][lane] << 4 | bits[pair_0][lane];
-                let b = old_s[from_1][lane] << 4 | bits[pair_1][lane];
-                self.survivors[next][lane] = if take_1 { b } else { a };
+    #[test]
+    fn deciding_all_at_once_ends_where_deciding_one_by_one_does() {
+        let (mut noise, mut feedback) = (Noise::new(8), Feedback::new());
+        for echo in [0.01, 0.1, 0.5, 0.9] {
+            let taps = feedback.taps.last_chunk_mut::<GROUP>().unwrap();
+            taps.fill_with(|| echo * noise.gaussian());
+            feedback.prune(0.0);
+            for _ in 0..2000 {
+                let mut row =
+                    |scale: f32| -> Row { std::array::from_fn(|_| scale * noise.gaussian()) };
+                let (x, sums, ahead) = (row(5.0), row(1e5).map(f32::round), row(3.0));
+                let y = settle(Plain, &feedback.applied, x, sums, ahead);
+                let exact = settle_one_by_one(&feedback.applied, &x, &sums, &ahead);
+                assert_eq!(y[..TRELLIS_CODERS], exact[..TRELLIS_CODERS], "echo of {echo}");
             }
         }
     }
 
-    /// The best state's survivor of every coder.
-    #[inline(always)]
-    fn best(&self) -> [u32; LANES] {
-        let (mut metric, mut best) = (self.metrics[0], self.survivors[0]);
-        for state in 1..STATES {
-            for lane in 0..LANES {
-                let better = self.metrics[state][lane] < metric[lane];
-                metric[lane] = if better { self.metrics[state][lane] } else { metric[lane] };
-                best[lane] = if better { self.survivors[state][lane] } else { best[lane] };
-            }
-        }
-        best
-    }
-
-    /// Metrics only grow: takes the least off.
-    #[inline(always)]
-    fn keep_small(&mut self) {
-        let m = &self.metrics;
-        let least: Row =
-            std::array::from_fn(|lane| m[0][lane].min(m[1][lane]).min(m[2][lane]).min(m[3][lane]));
-        for state in &mut self.metrics {
-            for lane in 0..LANES {
-                state[lane] -= least[lane];
-            }
+    #[test]
+    fn the_fast_copies_give_the_same_bits() {
+        let (mut noise, mut plain) = (Noise::new(9), Feedback::new());
+        plain.taps.fill_with(|| 0.05 * noise.gaussian());
+        plain.prune(0.0);
+        let mut fast = plain.clone();
+        for _ in 0..3 {
+            let symbols: [f32; SEGMENT_SYMBOLS] = std::array::from_fn(|_| 5.0 * noise.gaussian());
+            let (mut by_plain, mut by_fast) = (symbols, symbols);
+            plain.known(&mut by_plain, &SEGMENT_SYNC);
+            let data = by_plain.last_chunk_mut().unwrap();
+            run_plain::<false>(&plain.applied, &mut plain.decided, &mut plain.trellis, data);
+            plain.trellis.turn(MOVE);
+            fast.data(&mut by_fast);
+            assert!(by_fast == by_plain && fast.decided == plain.decided);
+            plain.next_segment();
+            fast.next_segment();
         }
     }
 }

@@ -3,9 +3,7 @@
 use super::channel::EARLY;
 use super::feedback::GROUP;
 use crate::params::SEGMENT_SYMBOLS;
-use millstream_dsp::fir::correlate;
-use millstream_dsp::pairs::{Taps, pair_up};
-use millstream_dsp::sampler::Pair;
+use millstream_dsp::pairs::{Taps, round};
 
 /// Most groups in use.
 pub const GROUPS_MAX: usize = 14;
@@ -17,6 +15,30 @@ pub const FORWARD_MAX: usize = GROUPS_MAX * GROUP;
 /// symbols.
 const ONE: f32 = 1024.0;
 
+/// The errors of a segment, as taps: a filter with them gives the slopes of the mean square error.
+pub type Errors = Taps<{ SEGMENT_SYMBOLS / 2 }>;
+
+/// What slopes have come to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Slopes {
+    /// How many there are.
+    pub taps: usize,
+    /// The sum of their squares.
+    pub power: f32,
+}
+
+impl Slopes {
+    /// Takes a group's.
+    pub fn add(&mut self, slope: &[f32; GROUP]) {
+        self.taps += GROUP;
+        let mut lanes = [0.0; 8];
+        for slope in slope.as_chunks::<8>().0 {
+            lanes.iter_mut().zip(slope).for_each(|(sum, slope)| *sum += slope * slope);
+        }
+        self.power += lanes.iter().sum::<f32>();
+    }
+}
+
 /// Taps on received symbols around the one wanted.
 #[derive(Clone, Debug)]
 pub struct Forward {
@@ -26,8 +48,8 @@ pub struct Forward {
     groups: usize,
     /// The taps as they are applied.
     rounded: [Taps<{ GROUP / 2 }>; GROUPS_MAX],
-    /// Room for symbols as they are filtered.
-    pairs: Vec<Pair>,
+    /// The symbols under the taps, as they are filtered.
+    row: Vec<i16>,
 }
 
 impl Forward {
@@ -43,7 +65,7 @@ impl Forward {
             starts: [start; GROUPS_MAX],
             groups: 1,
             rounded: [Taps::new(&[[0.0; 2]; GROUP / 2]); GROUPS_MAX],
-            pairs: vec![[0; 2]; EARLY + 2 * SEGMENT_SYMBOLS],
+            row: vec![0; EARLY + 2 * SEGMENT_SYMBOLS],
         };
         forward.round();
         forward
@@ -72,35 +94,38 @@ impl Forward {
 
     /// Filters a segment, which is preceded by [`EARLY`] symbols and followed by the next one.
     pub fn filter(&mut self, symbols: &[f32], out: &mut [f32; SEGMENT_SYMBOLS]) {
-        let Self { starts, groups, rounded, pairs, .. } = self;
+        let Self { starts, groups, rounded, row, .. } = self;
         let starts = &starts[..*groups];
         let (Some(first), Some(last)) = (starts.first(), starts.last()) else {
             return out.fill(0.0);
         };
-        // As far as taps reach; a last group reaches one symbol less far than pairs do.
-        let pairs = &mut pairs[..place(*last) - place(*first) + SEGMENT_SYMBOLS + GROUP - 2];
-        pair_up(&symbols[place(*first)..], ONE, pairs);
+        // As far as taps reach.
+        let range = place(*first)..place(*last) + SEGMENT_SYMBOLS + GROUP - 1;
+        round(&symbols[range.clone()], ONE, &mut row[range]);
         let mut part = [0.0; SEGMENT_SYMBOLS];
         for (g, (start, taps)) in starts.iter().zip(rounded).enumerate() {
-            let pairs = &pairs[place(*start) - place(*first)..];
+            let row = &row[place(*start)..];
             if g == 0 {
-                taps.correlate(pairs, ONE, out);
+                taps.correlate(row, ONE, out);
             } else {
-                taps.correlate(pairs, ONE, &mut part);
+                taps.correlate(row, ONE, &mut part);
                 out.iter_mut().zip(&part).for_each(|(out, part)| *out += part);
             }
         }
     }
 
-    /// Moves the taps against the errors of the segment.
-    pub fn adapt(&mut self, errors: &[f32; SEGMENT_SYMBOLS], symbols: &[f32], step: f32) {
+    /// Moves the taps against the errors of the segment that was filtered last; gives the slopes.
+    pub fn adapt(&mut self, errors: &Errors, step: f32) -> Slopes {
+        let mut slopes = Slopes::default();
         let mut slope = [0.0; GROUP];
         for g in 0..self.groups {
-            correlate(errors, &symbols[place(self.starts[g])..], &mut slope);
+            errors.correlate(&self.row[place(self.starts[g])..], ONE, &mut slope);
             let taps = self.taps[g * GROUP..].iter_mut();
             taps.zip(&slope).for_each(|(tap, slope)| *tap -= step * slope);
+            slopes.add(&slope);
         }
         self.round();
+        slopes
     }
 }
 

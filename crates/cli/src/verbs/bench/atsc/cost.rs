@@ -9,7 +9,9 @@ use crate::stored;
 use millstream_atsc::tx::Impairments;
 use millstream_flow::{GraphFile, Plan};
 use millstream_lab::Summary;
-use millstream_lab::atsc::{Bench, Contender, Entry, Outcome, Peer, Recording, bench};
+use millstream_lab::atsc::{
+    BACKGROUND_CN_DB, Bench, Contender, ECHOES, Entry, Outcome, Peer, Recording, bench,
+};
 use serde_json::json;
 use std::fmt::Write;
 use std::time::Instant;
@@ -44,6 +46,10 @@ pub struct Args {
           value_parser = super::samples_per_symbol)]
     samples_per_symbol: Vec<f64>,
 
+    /// Leave the signals with echoes out.
+    #[arg(long)]
+    no_echoes: bool,
+
     #[command(flatten)]
     peer: PeerArgs,
 }
@@ -64,6 +70,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         cpus: millstream_sys::thread::allowed_cpus()?,
         tuned: tuned(rate_hz),
         samples_per_symbol: args.samples_per_symbol,
+        echoes: if args.no_echoes { Vec::new() } else { ECHOES.to_vec() },
     };
     let mut peer = args.peer.start(Peer::start)?;
     let folder = tempfile::tempdir()?;
@@ -73,12 +80,16 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     })?;
     live.end();
     let version = peer.as_ref().map(|peer| peer.version().to_owned());
-    let text = table(&outcome) + &stages(&outcome) + &verdict(&outcome, version.as_deref());
+    let text = table(&outcome)
+        + &stages(&outcome)
+        + &echoes(&outcome)
+        + &verdict(&outcome, version.as_deref());
     let results = json!({
         "rate_hz": rate_hz,
         "signal_s": seconds,
         "seed": seed,
         "cn_db": CN_DB,
+        "echoes_cn_db": BACKGROUND_CN_DB,
         "repeats": plan.repeats,
         "cpus": plan.cpus.iter().collect::<Vec<_>>(),
         "gnuradio": version,
@@ -139,6 +150,38 @@ fn stages(outcome: &Outcome) -> String {
             text,
             "  {:<15}{:>15.4}{share:>7.1} %  {bar}",
             stage.block, stage.cpu_s_per_signal_s
+        );
+    }
+    text
+}
+
+fn echoes(outcome: &Outcome) -> String {
+    if outcome.echoes.is_empty() {
+        return String::new();
+    }
+    let mut text = format!(
+        "\n{:<24}{:>20}{:>20}{:>18}{:>12}{:>15}\n{:<24}{:>20}{:>20}{:>18}\n",
+        format!("echoes, C/N {BACKGROUND_CN_DB} dB"),
+        "× real time",
+        "CPU s/signal s",
+        "× without",
+        "equalizer",
+        "packet errors",
+        "on one thread",
+        "min/median/max",
+        "min/median/max",
+        "min/median/max",
+    );
+    for row in &outcome.echoes {
+        let _ = writeln!(
+            text,
+            "{:<24}{:>20}{:>20}{:>18}{:>10.1} %{:>15.1e}",
+            row.signal,
+            three(row.real_time, 2),
+            three(row.cpu_s_per_signal_s, 3),
+            three(row.of_clean, 2),
+            100.0 * row.equalizer_share,
+            row.score.error_rate(),
         );
     }
     text

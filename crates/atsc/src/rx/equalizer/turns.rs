@@ -1,0 +1,174 @@
+//! A data segment in turns of twelve symbols, one of each coder.
+//!
+//! Every symbol of a turn is decided by its own coder's decoder, without the echoes of the ones
+//! before it.
+
+use super::design::FEEDBACK;
+use super::feedback::Applied;
+use super::quick_trellis::{Decoders, Trellis};
+use crate::params::{DATA_SYMBOLS, SYNC_SYMBOLS, TRELLIS_CODERS};
+use millstream_dsp::multiversion;
+#[cfg(target_arch = "x86_64")]
+use millstream_dsp::rows::Avx512;
+use millstream_dsp::rows::{LANES, Plain, Rows};
+
+/// Turns for which decisions are corrected: that of the decision and three more.
+pub const CORRECTED_TURNS: usize = 4;
+
+/// All lanes of a row, and those of the coders.
+const ALL: u16 = u16::MAX;
+const CODERS: u16 = (1 << TRELLIS_CODERS) - 1;
+
+/// Takes the echoes of earlier symbols out of a segment's data, and decides it: the best copy for
+/// this processor.
+pub fn run(
+    applied: &Applied,
+    decided: &mut [i16],
+    trellis: &mut Trellis,
+    data: &mut [f32; DATA_SYMBOLS],
+) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(rows) = Avx512::new() {
+        #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
+        fn widest(
+            rows: Avx512,
+            applied: &Applied,
+            decided: &mut [i16],
+            trellis: &mut Trellis,
+            data: &mut [f32; DATA_SYMBOLS],
+        ) {
+            run_body(rows, applied, decided, trellis, data);
+        }
+        // SAFETY: that there are such rows says that the processor has the features.
+        return unsafe { widest(rows, applied, decided, trellis, data) };
+    }
+    run_narrower(applied, decided, trellis, data);
+}
+
+multiversion! {
+    fn run_narrower(
+        applied: &Applied,
+        decided: &mut [i16],
+        trellis: &mut Trellis,
+        data: &mut [f32; DATA_SYMBOLS],
+    ) = run_plain;
+}
+
+/// The reference.
+#[inline(always)]
+pub fn run_plain<const FMA: bool>(
+    applied: &Applied,
+    decided: &mut [i16],
+    trellis: &mut Trellis,
+    data: &mut [f32; DATA_SYMBOLS],
+) {
+    run_body(Plain, applied, decided, trellis, data);
+}
+
+#[inline(always)]
+fn run_body<R: Rows>(
+    r: R,
+    applied: &Applied,
+    decided: &mut [i16],
+    trellis: &mut Trellis,
+    data: &mut [f32; DATA_SYMBOLS],
+) {
+    let mut decoders = Decoders::load(r, trellis);
+    let (far, near) = applied.groups.split_at(applied.far);
+    let none = r.wholes(0);
+    let mut ahead = r.add_products(far, &decided[SYNC_SYMBOLS..], none);
+    for (turn, symbols) in data.as_chunks_mut::<TRELLIS_CODERS>().0.iter_mut().enumerate() {
+        let start = SYNC_SYMBOLS + turn * TRELLIS_CODERS;
+        let sums = r.add_products(near, &decided[start..], ahead);
+        // The next turn's, which nothing that is decided now will change: the processor makes them
+        // while it waits for the decisions.
+        ahead = r.add_products(far, &decided[start + TRELLIS_CODERS..], none);
+        let mut x = [0.0; LANES];
+        x[..TRELLIS_CODERS].copy_from_slice(symbols);
+        let y = settle(r, applied, r.load(&x), r.from_wholes(sums), decoders.ahead(r));
+        symbols.copy_from_slice(&r.store(y)[..TRELLIS_CODERS]);
+        decoders.step(r, y);
+        let best = decoders.best(r);
+        // The newest last: a row ends with lanes that belong to the next.
+        let turns = &mut decided[FEEDBACK + SYNC_SYMBOLS..];
+        if turn >= 3 {
+            place(r, r.shift_right::<12>(best), ALL, turns, turn - 3);
+        }
+        if turn >= 2 {
+            place(r, r.shift_right::<8>(best), ALL, turns, turn - 2);
+        }
+        if turn >= 1 {
+            place(r, r.shift_right::<4>(best), ALL, turns, turn - 1);
+        }
+        place(r, best, CODERS, turns, turn);
+    }
+    decoders.keep_small(r);
+    *trellis = decoders.store(r);
+}
+
+/// Writes the newest decisions of survivors as those of a turn.
+#[inline(always)]
+fn place<R: Rows>(r: R, survivors: R::Whole, lanes: u16, turns: &mut [i16], turn: usize) {
+    let bits = r.and(survivors, r.wholes(7));
+    let levels = r.whole_add(r.shift_left::<1>(bits), r.wholes(-7));
+    let row = turns[turn * TRELLIS_CODERS..].first_chunk_mut().expect("room for a turn");
+    r.store_16(levels, lanes, row);
+}
+
+/// The symbols `x` of a turn without the echoes of those before it, of which `sums` are known, and
+/// of one another.
+///
+/// All are decided at once, and again without the echoes of what was decided, until nothing
+/// changes: that is as if each were decided after the ones before it, but mostly takes two rounds.
+#[inline(always)]
+pub fn settle<R: Rows>(
+    r: R,
+    applied: &Applied,
+    x: R::Float,
+    sums: R::Float,
+    ahead: R::Float,
+) -> R::Float {
+    let unit = r.floats(applied.unit);
+    let mut y = r.sub(x, r.mul(sums, unit));
+    if !applied.has_near {
+        return y;
+    }
+    let mut levels = decide(r, y, ahead);
+    for _ in 0..TRELLIS_CODERS {
+        // Whole numbers that floats hold exactly, in whatever order.
+        let each = r.store(levels);
+        let (mut near, mut other) = (sums, r.floats(0.0));
+        for (i, rows) in applied.near.as_chunks::<2>().0.iter().enumerate() {
+            near = r.madd(r.load(&rows[0]), r.floats(each[2 * i]), near);
+            other = r.madd(r.load(&rows[1]), r.floats(each[2 * i + 1]), other);
+        }
+        y = r.sub(x, r.mul(r.add(near, other), unit));
+        let again = decide(r, y, ahead);
+        if r.bits(r.differ(again, levels)) & CODERS == 0 {
+            break;
+        }
+        levels = again;
+    }
+    y
+}
+
+/// Of every coder the likelier of the nearest level with Z0 = 0 and the nearest with Z0 = 1, when
+/// the states before that lead to the second are worse by `ahead`.
+#[inline(always)]
+pub fn decide<R: Rows>(r: R, y: R::Float, ahead: R::Float) -> R::Float {
+    let [low, high] = [nearest(r, y, -7.0), nearest(r, y, -5.0)];
+    let [off_low, off_high] = [r.sub(y, low), r.sub(y, high)];
+    let if_high = r.add(r.mul(off_high, off_high), ahead);
+    r.choose(r.less(if_high, r.mul(off_low, off_low)), high, low)
+}
+
+/// The nearest of four levels, four apart, the first of which is `first`.
+#[inline(always)]
+fn nearest<R: Rows>(r: R, y: R::Float, first: f32) -> R::Float {
+    // Adding this rounds small numbers to whole ones.
+    let round = r.floats(12_582_912.0);
+    let step = r.mul(r.sub(y, r.floats(first)), r.floats(0.25));
+    let step = r.min(r.max(step, r.floats(0.0)), r.floats(3.0));
+    let step = r.sub(r.add(step, round), round);
+    r.add(r.mul(step, r.floats(4.0)), r.floats(first))
+}

@@ -1,0 +1,226 @@
+//! The fast copies. Even outputs are made of the numbers from an even place on, odd ones of those
+//! from the place behind it.
+
+use super::{BLOCK, Group, LANES, Pair};
+use std::arch::x86_64::*;
+
+/// As [`super::correlate_plain`], bit for bit.
+///
+/// # Safety
+/// There are numbers for all outputs and taps.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
+pub(super) unsafe fn correlate_512(taps: &[Pair], x: &[i16], scale: f32, out: &mut [[f32; BLOCK]]) {
+    // Eight sums hide the latency of the instruction.
+    let (twos, rest) = out.as_chunks_mut::<2>();
+    for (b, two) in twos.iter_mut().enumerate() {
+        // SAFETY: as the caller says.
+        unsafe { blocks_512::<2, 2>(taps, &x[2 * b * BLOCK..], scale, two) };
+    }
+    if let [last] = rest {
+        // SAFETY: as the caller says.
+        unsafe {
+            let x = &x[2 * twos.len() * BLOCK..];
+            blocks_512::<1, 4>(taps, x, scale, std::array::from_mut(last));
+        }
+    }
+}
+
+/// `V` blocks, in sums of every `PHASES`th pair of taps.
+///
+/// # Safety
+/// There are numbers for all outputs and taps, of which there are sixteen pairs or a multiple.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
+unsafe fn blocks_512<const V: usize, const PHASES: usize>(
+    taps: &[Pair],
+    x: &[i16],
+    scale: f32,
+    out: &mut [[f32; BLOCK]; V],
+) {
+    let mut sums = [[[_mm512_setzero_si512(); 2]; V]; PHASES];
+    for (k, taps) in taps.as_chunks::<16>().0.iter().enumerate() {
+        for v in 0..V {
+            for odd in 0..2 {
+                let at = (k + v) * BLOCK + odd;
+                // SAFETY: as the caller says; the sixteenth pair's window ends one pair before the
+                // end of the second row.
+                let [now, next] = unsafe {
+                    let x = x.as_ptr().add(at);
+                    [_mm512_loadu_si512(x.cast()), load_but_last(x.add(BLOCK))]
+                };
+                // What lies under a pair of taps is cut out of two rows: reading it again across
+                // cache lines is dearer.
+                macro_rules! add {
+                    ($($j:literal)*) => {$(
+                        let tap = _mm512_set1_epi32(bytemuck::cast(taps[$j]));
+                        let under = _mm512_alignr_epi32::<$j>(next, now);
+                        let sum = &mut sums[$j % PHASES][v][odd];
+                        *sum = _mm512_dpwssd_epi32(*sum, under, tap);
+                    )*};
+                }
+                add!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+            }
+        }
+    }
+    let scale = _mm512_set1_ps(scale);
+    let low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    let high = _mm512_add_epi32(low, _mm512_set1_epi32(8));
+    for (v, out) in out.iter_mut().enumerate() {
+        let [even, odd] = [0, 1].map(|odd| {
+            let sum = sums
+                .iter()
+                .skip(1)
+                .fold(sums[0][v][odd], |sum, phase| _mm512_add_epi32(sum, phase[v][odd]));
+            _mm512_mul_ps(_mm512_cvtepi32_ps(sum), scale)
+        });
+        let to = out.as_mut_ptr();
+        // SAFETY: a block has room for both.
+        unsafe {
+            _mm512_storeu_ps(to, _mm512_permutex2var_ps(even, low, odd));
+            _mm512_storeu_ps(to.add(BLOCK / 2), _mm512_permutex2var_ps(even, high, odd));
+        }
+    }
+}
+
+/// Thirty numbers, and zeros for the last two, which may not be there.
+///
+/// # Safety
+/// There are thirty numbers.
+#[inline]
+#[target_feature(enable = "avx512f")]
+unsafe fn load_but_last(x: *const i16) -> __m512i {
+    // SAFETY: as the caller says.
+    unsafe { _mm512_maskz_loadu_epi32(0x7FFF, x.cast()) }
+}
+
+/// As [`super::correlate_plain`], bit for bit.
+///
+/// # Safety
+/// There are numbers for all outputs and taps.
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn correlate_256(taps: &[Pair], x: &[i16], scale: f32, out: &mut [[f32; BLOCK]]) {
+    const WIDE: usize = BLOCK / 2;
+    let scale = _mm256_set1_ps(scale);
+    for (b, out) in out.iter_mut().enumerate() {
+        let mut sums = [[_mm256_setzero_si256(); 2]; 2];
+        for (j, tap) in taps.iter().enumerate() {
+            let tap = _mm256_set1_epi32(bytemuck::cast(*tap));
+            for (half, sums) in sums.iter_mut().enumerate() {
+                for (odd, sum) in sums.iter_mut().enumerate() {
+                    let at = b * BLOCK + half * WIDE + 2 * j + odd;
+                    // SAFETY: as the caller says.
+                    let x = unsafe { _mm256_loadu_si256(x.as_ptr().add(at).cast()) };
+                    *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(x, tap));
+                }
+            }
+        }
+        for (out, sums) in out.as_chunks_mut::<WIDE>().0.iter_mut().zip(sums) {
+            for (out, sum) in out.as_chunks_mut::<8>().0.iter_mut().zip(interleave(sums)) {
+                let y = _mm256_mul_ps(_mm256_cvtepi32_ps(sum), scale);
+                // SAFETY: eight values have room.
+                unsafe { _mm256_storeu_ps(out.as_mut_ptr(), y) };
+            }
+        }
+    }
+}
+
+/// Even and odd outputs in turns.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn interleave([even, odd]: [__m256i; 2]) -> [__m256i; 2] {
+    let [a, b] = [_mm256_unpacklo_epi32(even, odd), _mm256_unpackhi_epi32(even, odd)];
+    [_mm256_permute2x128_si256(a, b, 0x20), _mm256_permute2x128_si256(a, b, 0x31)]
+}
+
+/// As [`super::add_products_plain`], bit for bit.
+///
+/// # Safety
+/// There are numbers for all sums and taps.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
+pub(super) unsafe fn add_products_512<const N: usize>(
+    groups: &[Group<N>],
+    x: &[i16],
+    sums: &mut [i32; LANES],
+) {
+    // SAFETY: as the caller says; sixteen sums have room.
+    unsafe {
+        let to = sums.as_mut_ptr().cast();
+        _mm512_storeu_si512(to, _mm512_add_epi32(_mm512_loadu_si512(to), products(groups, x)));
+    }
+}
+
+/// What [`super::add_products_plain`] adds.
+///
+/// # Safety
+/// There are numbers for all sums and taps, of which there are sixteen pairs or a multiple.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
+pub(crate) unsafe fn products<const N: usize>(groups: &[Group<N>], x: &[i16]) -> __m512i {
+    let mut parts = [[_mm256_setzero_si256(); 2]; 4];
+    for group in groups {
+        for (k, taps) in group.taps.as_chunks::<16>().0.iter().enumerate() {
+            for odd in 0..2 {
+                // SAFETY: as the caller says; the sixteenth pair's window ends one pair before the
+                // end of the third row.
+                let rows = unsafe {
+                    let x = x.as_ptr().add(group.start + 32 * k + odd);
+                    [
+                        _mm256_loadu_si256(x.cast()),
+                        _mm256_loadu_si256(x.add(LANES).cast()),
+                        _mm256_maskz_loadu_epi32(0x7F, x.add(2 * LANES).cast()),
+                    ]
+                };
+                macro_rules! add {
+                    ($($j:literal)*) => {$(
+                        let tap = _mm256_set1_epi32(bytemuck::cast(taps[$j]));
+                        let (now, next) = (rows[$j / 8], rows[$j / 8 + 1]);
+                        let under = _mm256_alignr_epi32::<{ $j % 8 }>(next, now);
+                        let part = &mut parts[$j % 4][odd];
+                        *part = _mm256_dpwssd_epi32(*part, under, tap);
+                    )*};
+                }
+                add!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+            }
+        }
+    }
+    let [low, high] = interleave(add_up(parts));
+    _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)
+}
+
+/// As [`super::add_products_plain`], bit for bit.
+///
+/// # Safety
+/// There are numbers for all sums and taps.
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn add_products_256<const N: usize>(
+    groups: &[Group<N>],
+    x: &[i16],
+    sums: &mut [i32; LANES],
+) {
+    let mut parts = [[_mm256_setzero_si256(); 2]; 4];
+    for group in groups {
+        for (j, tap) in group.taps.iter().enumerate() {
+            let tap = _mm256_set1_epi32(bytemuck::cast(*tap));
+            for (odd, part) in parts[j % 4].iter_mut().enumerate() {
+                // SAFETY: as the caller says.
+                let x =
+                    unsafe { _mm256_loadu_si256(x.as_ptr().add(group.start + 2 * j + odd).cast()) };
+                *part = _mm256_add_epi32(*part, _mm256_madd_epi16(x, tap));
+            }
+        }
+    }
+    for (to, sum) in sums.as_chunks_mut::<8>().0.iter_mut().zip(interleave(add_up(parts))) {
+        let to = to.as_mut_ptr().cast::<__m256i>();
+        // SAFETY: eight sums have room.
+        unsafe { _mm256_storeu_si256(to, _mm256_add_epi32(_mm256_loadu_si256(to), sum)) };
+    }
+}
+
+/// The even and the odd sums, of four parts of each.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn add_up([a, b, c, d]: [[__m256i; 2]; 4]) -> [__m256i; 2] {
+    [0, 1].map(|odd| {
+        _mm256_add_epi32(_mm256_add_epi32(a[odd], b[odd]), _mm256_add_epi32(c[odd], d[odd]))
+    })
+}

@@ -1,0 +1,281 @@
+//! Sixteen numbers at a time, for kernels that compilers do not make vectors of by themselves.
+//!
+//! A kernel is written once over [`Rows`] and compiled for [`Plain`] and for [`Avx512`]. Every
+//! operation is one of IEEE 754 or of whole numbers, so that both give the same bits;
+//! [`Rows::madd`] alone may be fused.
+
+use crate::pairs::{self, Group};
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+#[cfg(target_arch = "x86_64")]
+pub use x86::Avx512;
+
+/// Numbers of a row.
+pub const LANES: usize = pairs::LANES;
+
+/// How rows are worked on.
+#[allow(missing_docs, reason = "each operation is what its name says, lane by lane")]
+pub trait Rows: Copy {
+    /// Sixteen floats.
+    type Float: Copy;
+    /// Sixteen whole numbers of 32 bits.
+    type Whole: Copy;
+    /// Sixteen answers.
+    type Mask: Copy;
+
+    fn load(self, x: &[f32; LANES]) -> Self::Float;
+    fn store(self, x: Self::Float) -> [f32; LANES];
+    fn load_wholes(self, x: &[i32; LANES]) -> Self::Whole;
+    fn store_wholes(self, x: Self::Whole) -> [i32; LANES];
+    /// Stores the low 16 bits of the numbers in these `lanes`, and zero in the others.
+    fn store_16(self, x: Self::Whole, lanes: u16, to: &mut [i16; LANES]);
+    /// The same number in every lane.
+    fn floats(self, x: f32) -> Self::Float;
+    /// The same number in every lane.
+    fn wholes(self, x: i32) -> Self::Whole;
+    fn add(self, a: Self::Float, b: Self::Float) -> Self::Float;
+    fn sub(self, a: Self::Float, b: Self::Float) -> Self::Float;
+    fn mul(self, a: Self::Float, b: Self::Float) -> Self::Float;
+    /// `a * b + c`, fused or not.
+    fn madd(self, a: Self::Float, b: Self::Float, c: Self::Float) -> Self::Float;
+    /// `a` where it is less, else `b`.
+    fn min(self, a: Self::Float, b: Self::Float) -> Self::Float;
+    /// `a` where it is more, else `b`.
+    fn max(self, a: Self::Float, b: Self::Float) -> Self::Float;
+    fn abs(self, x: Self::Float) -> Self::Float;
+    fn less(self, a: Self::Float, b: Self::Float) -> Self::Mask;
+    fn differ(self, a: Self::Float, b: Self::Float) -> Self::Mask;
+    /// A bit for each lane, the first in the lowest.
+    fn bits(self, mask: Self::Mask) -> u16;
+    /// `a` where the mask says so, else `b`.
+    fn choose(self, mask: Self::Mask, a: Self::Float, b: Self::Float) -> Self::Float;
+    /// `a` where the mask says so, else `b`.
+    fn choose_whole(self, mask: Self::Mask, a: Self::Whole, b: Self::Whole) -> Self::Whole;
+    fn from_wholes(self, x: Self::Whole) -> Self::Float;
+    fn whole_add(self, a: Self::Whole, b: Self::Whole) -> Self::Whole;
+    fn or(self, a: Self::Whole, b: Self::Whole) -> Self::Whole;
+    fn and(self, a: Self::Whole, b: Self::Whole) -> Self::Whole;
+    fn shift_left<const N: u32>(self, x: Self::Whole) -> Self::Whole;
+    /// Zeros come in.
+    fn shift_right<const N: u32>(self, x: Self::Whole) -> Self::Whole;
+    /// [`pairs::add_products`].
+    ///
+    /// # Panics
+    /// As that does.
+    fn add_products<const N: usize>(
+        self,
+        groups: &[Group<N>],
+        x: &[i16],
+        sums: Self::Whole,
+    ) -> Self::Whole;
+}
+
+/// Rows as arrays: the reference.
+#[derive(Clone, Copy, Debug)]
+pub struct Plain;
+
+#[inline(always)]
+fn each<A: Copy, B: Copy, T: Copy + Default>(
+    a: [A; LANES],
+    b: [B; LANES],
+    of: impl Fn(A, B) -> T,
+) -> [T; LANES] {
+    let mut out = [T::default(); LANES];
+    for lane in 0..LANES {
+        out[lane] = of(a[lane], b[lane]);
+    }
+    out
+}
+
+#[inline(always)]
+fn pick<T: Copy + Default>(mask: u16, a: [T; LANES], b: [T; LANES]) -> [T; LANES] {
+    let mut out = b;
+    for lane in 0..LANES {
+        out[lane] = if mask >> lane & 1 != 0 { a[lane] } else { b[lane] };
+    }
+    out
+}
+
+#[inline(always)]
+fn mask(answers: [bool; LANES]) -> u16 {
+    answers.iter().rev().fold(0, |bits, answer| bits << 1 | u16::from(*answer))
+}
+
+impl Rows for Plain {
+    type Float = [f32; LANES];
+    type Whole = [i32; LANES];
+    type Mask = u16;
+
+    #[inline(always)]
+    fn load(self, x: &[f32; LANES]) -> Self::Float {
+        *x
+    }
+    #[inline(always)]
+    fn store(self, x: Self::Float) -> [f32; LANES] {
+        x
+    }
+    #[inline(always)]
+    fn load_wholes(self, x: &[i32; LANES]) -> Self::Whole {
+        *x
+    }
+    #[inline(always)]
+    fn store_wholes(self, x: Self::Whole) -> [i32; LANES] {
+        x
+    }
+    #[inline(always)]
+    fn store_16(self, x: Self::Whole, lanes: u16, to: &mut [i16; LANES]) {
+        for lane in 0..LANES {
+            to[lane] = if lanes >> lane & 1 != 0 { x[lane] as i16 } else { 0 };
+        }
+    }
+    #[inline(always)]
+    fn floats(self, x: f32) -> Self::Float {
+        [x; LANES]
+    }
+    #[inline(always)]
+    fn wholes(self, x: i32) -> Self::Whole {
+        [x; LANES]
+    }
+    #[inline(always)]
+    fn add(self, a: Self::Float, b: Self::Float) -> Self::Float {
+        each(a, b, |a, b| a + b)
+    }
+    #[inline(always)]
+    fn sub(self, a: Self::Float, b: Self::Float) -> Self::Float {
+        each(a, b, |a, b| a - b)
+    }
+    #[inline(always)]
+    fn mul(self, a: Self::Float, b: Self::Float) -> Self::Float {
+        each(a, b, |a, b| a * b)
+    }
+    #[inline(always)]
+    fn madd(self, a: Self::Float, b: Self::Float, c: Self::Float) -> Self::Float {
+        self.add(self.mul(a, b), c)
+    }
+    #[inline(always)]
+    fn min(self, a: Self::Float, b: Self::Float) -> Self::Float {
+        each(a, b, |a, b| if a < b { a } else { b })
+    }
+    #[inline(always)]
+    fn max(self, a: Self::Float, b: Self::Float) -> Self::Float {
+        each(a, b, |a, b| if a > b { a } else { b })
+    }
+    #[inline(always)]
+    fn abs(self, x: Self::Float) -> Self::Float {
+        each(x, x, |x, _| x.abs())
+    }
+    #[inline(always)]
+    fn less(self, a: Self::Float, b: Self::Float) -> Self::Mask {
+        mask(each(a, b, |a, b| a < b))
+    }
+    #[inline(always)]
+    fn differ(self, a: Self::Float, b: Self::Float) -> Self::Mask {
+        mask(each(a, b, |a, b| a != b))
+    }
+    #[inline(always)]
+    fn bits(self, mask: Self::Mask) -> u16 {
+        mask
+    }
+    #[inline(always)]
+    fn choose(self, mask: Self::Mask, a: Self::Float, b: Self::Float) -> Self::Float {
+        pick(mask, a, b)
+    }
+    #[inline(always)]
+    fn choose_whole(self, mask: Self::Mask, a: Self::Whole, b: Self::Whole) -> Self::Whole {
+        pick(mask, a, b)
+    }
+    #[inline(always)]
+    fn from_wholes(self, x: Self::Whole) -> Self::Float {
+        each(x, x, |x, _| x as f32)
+    }
+    #[inline(always)]
+    fn whole_add(self, a: Self::Whole, b: Self::Whole) -> Self::Whole {
+        each(a, b, i32::wrapping_add)
+    }
+    #[inline(always)]
+    fn or(self, a: Self::Whole, b: Self::Whole) -> Self::Whole {
+        each(a, b, |a, b| a | b)
+    }
+    #[inline(always)]
+    fn and(self, a: Self::Whole, b: Self::Whole) -> Self::Whole {
+        each(a, b, |a, b| a & b)
+    }
+    #[inline(always)]
+    fn shift_left<const N: u32>(self, x: Self::Whole) -> Self::Whole {
+        each(x, x, |x, _| x << N)
+    }
+    #[inline(always)]
+    fn shift_right<const N: u32>(self, x: Self::Whole) -> Self::Whole {
+        each(x, x, |x, _| (x.cast_unsigned() >> N).cast_signed())
+    }
+    #[inline(always)]
+    fn add_products<const N: usize>(
+        self,
+        groups: &[Group<N>],
+        x: &[i16],
+        mut sums: Self::Whole,
+    ) -> Self::Whole {
+        pairs::add_products(groups, x, &mut sums);
+        sums
+    }
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+
+    /// Every operation on these rows, as plain numbers.
+    fn all<R: Rows>(r: R, a: &[f32; LANES], b: &[f32; LANES]) -> (Vec<[f32; LANES]>, Vec<i32>) {
+        let (x, y) = (r.load(a), r.load(b));
+        let less = r.less(x, y);
+        let floats = [
+            r.add(x, y),
+            r.sub(x, y),
+            r.mul(x, y),
+            r.min(x, y),
+            r.max(x, y),
+            r.abs(x),
+            r.choose(less, x, r.floats(3.5)),
+            // Exact, fused or not.
+            r.madd(r.floats(3.0), r.floats(5.0), r.floats(7.0)),
+        ];
+        let [n, m] = [a, b].map(|x| r.load_wholes(&x.map(|x| x.to_bits().cast_signed() >> 3)));
+        let mut short = [[1; LANES]; 2];
+        r.store_16(n, 0xFFFF, &mut short[0]);
+        r.store_16(n, 0x0FF1, &mut short[1]);
+        let taps = std::array::from_fn(|j| [j as i16 * 900 - 7000, 31_000 - j as i16]);
+        let groups = [Group::<16> { start: 0, taps }, Group { start: 3, taps }];
+        let row: Vec<i16> = (0..60).map(|k| (k * k * 37 - 20_000) as i16).collect();
+        let wholes = [
+            r.whole_add(n, m),
+            r.or(n, m),
+            r.and(n, m),
+            r.shift_left::<4>(n),
+            r.shift_right::<12>(n),
+            r.choose_whole(r.differ(x, y), n, r.wholes(-7)),
+            r.add_products(&groups, &row, m),
+        ];
+        let mut numbers: Vec<i32> =
+            wholes.iter().flat_map(|whole| r.store_wholes(*whole)).collect();
+        numbers.extend(short.as_flattened().iter().map(|x| i32::from(*x)));
+        numbers.extend([r.bits(less), r.bits(r.differ(x, y))].map(i32::from));
+        let mut floats: Vec<_> = floats.iter().map(|x| r.store(*x)).collect();
+        floats.push(r.store(r.from_wholes(n)));
+        (floats, numbers)
+    }
+
+    #[test]
+    fn both_kinds_of_rows_give_the_same_bits() {
+        let Some(fast) = Avx512::new() else { return };
+        for seed in 0..50u32 {
+            let row = |k: u32| -> [f32; LANES] {
+                std::array::from_fn(|lane| {
+                    let hash = (seed * 64 + k * 16 + lane as u32).wrapping_mul(2_654_435_761);
+                    if hash.is_multiple_of(5) { 2.0 } else { (hash >> 9) as f32 / 1e5 - 40.0 }
+                })
+            };
+            assert_eq!(all(fast, &row(0), &row(1)), all(Plain, &row(0), &row(1)), "seed {seed}");
+        }
+    }
+}
