@@ -13,7 +13,6 @@ help:
 	@echo "make test-vfio   the link dpdk on a card behind vfio-pci and an IOMMU, in a guest"
 	@echo "make test-peers  against programs that nobody here wrote: UHD, GNU Radio, ffprobe"
 	@echo "make sanitize    rings and runtime under the address and the thread sanitizer"
-	@echo "make miri        rings, parsers and part of the runtime under Miri (needs nightly)"
 	@echo "make fuzz        every fuzz target for FUZZ_SECONDS (10)"
 	@echo "make miri        rings, packet formats and parts of the runtime under Miri (nightly Rust)"
 	@echo "make lint        rustfmt, clippy, rustdoc, tidy, declared programs, licences; warnings are errors"
@@ -52,10 +51,6 @@ sanitize: rust
 
 miri: rust
 	@scripts/need.sh miri
-	scripts/miri.sh
-
-miri: rust
-	@scripts/need.sh gcc libc6-dev
 	scripts/miri.sh
 
 fuzz: rust

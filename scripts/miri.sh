@@ -22,7 +22,7 @@ for part in miri rust-src; do
         fail "nightly has no $part: rustup +nightly component add miri rust-src"
 done
 
-# The clock and /proc are the machine's. Places of rings are addresses that were made integers and back by nobody.
+# The clock and /proc are the machine's. No number may become a pointer again.
 export MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-strict-provenance ${MIRIFLAGS-}"
 # Miri's own build of everything, apart from the compiler's.
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/miri"
