@@ -35,11 +35,8 @@ miri() {
     cargo +nightly miri test "$@"
 }
 
-# The simulation of the runtime (threads, rings, pools, trains, the exchange), and blocks alone.
-flow_tests=(
-    runtime::sim::tests::nothing runtime::sim::tests::a_message
-    tag:: blocks::head blocks::copy blocks::vector
-)
+# The simulation of the runtime: threads, rings, pools, trains and the exchange; and the tags.
+flow_tests=(runtime::sim::tests::nothing tag::)
 
 for room in "${@:-ring wire flow}"; do
     for one in $room; do
