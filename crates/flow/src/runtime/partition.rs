@@ -125,8 +125,8 @@ impl PartitionThread {
     /// Becomes another partition.
     fn change(&self, before: &Role) {
         let Role { name, cpu, .. } = &self.role;
-        if *name != before.name {
-            // Only for people who look with `top`.
+        if *name != before.name && !cfg!(miri) {
+            // Only for people who look with `top`. Miri has no prctl(2).
             let _ = millstream_sys::thread::name_current_thread(name);
         }
         if cpu.is_none() && before.cpu.is_some() {
