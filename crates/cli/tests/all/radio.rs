@@ -57,7 +57,7 @@ fn several_radios_have_addresses_serials_files_and_counters_of_their_own() {
     let radio = Radio::start(folder.path(), &["--count", "2", "--tx-out", "sent.sc16"]);
     let second = std::net::Ipv4Addr::from(u32::from(radio.addr) + 1).to_string();
     let found = millstream(folder.path(), &["find", "--addr", &second]);
-    let serial = u32::from(radio.addr) + 1 & 0x7fff_ffff;
+    let serial = (u32::from(radio.addr) + 1) & 0x7fff_ffff;
     assert!(found.succeeds().stdout.contains(&format!("serial {serial:08X},")), "{found:?}");
     radio.running.signal(libc::SIGTERM);
     let document = radio.running.wait().succeeds().json();
