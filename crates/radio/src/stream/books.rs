@@ -68,7 +68,12 @@ impl RxStreamer {
         // A device goes on elsewhere behind an end, which may be among what is missing.
         let restart = recovered.or(self.recovery);
         let stopped = before.ended || (restart.is_some() && (gap.packets > 0 || before.restarted));
-        let (gap, unknown) = if restart.is_some() { self.split(gap, before) } else { (gap, 0) };
+        let since = recovered.zip(arrival.ticks).map_or(0, |(new, at)| at.wrapping_sub(new.start));
+        let since = since / TICKS_PER_SAMPLE;
+        let (gap, unknown) = match restart {
+            Some(_) => self.split(gap, before, if since <= gap.samples() { since } else { 0 }),
+            None => (gap, 0),
+        };
         let unsent = match restart {
             Some(restart) if stopped => restart.cause,
             None if stopped => Cause::DeviceOverrun,
@@ -123,15 +128,20 @@ impl RxStreamer {
         Some(pending)
     }
 
-    /// Divides the gap in front of a run that was started anew into what the device had sent and
-    /// what it never did, and returns besides how many samples may be either.
-    fn split(&self, gap: Gap, before: &Before) -> (Gap, u64) {
+    /// Divides the gap in front of a run that was started anew, so many samples `since` its start,
+    /// into what the device had sent and what it never did, and returns besides how many samples may
+    /// be either.
+    fn split(&self, gap: Gap, before: &Before, since: u64) -> (Gap, u64) {
         let samples = gap.samples();
         if gap.jump != 0 {
             return (gap, 0);
         }
-        if let Some(sent) = self.sent_before_overrun(before.due, samples) {
-            let in_packets = sent.min(gap.in_packets);
+        let sent = match before.run_ended {
+            true => Some(0),
+            false => self.sent_before_overrun(before.due, samples),
+        };
+        if let Some(sent) = sent {
+            let in_packets = sent.saturating_add(since).min(gap.in_packets);
             let packets = in_packets.div_ceil(self.samples_per_packet.into());
             return (Gap { packets, in_packets, unsent: samples - in_packets, ..gap }, 0);
         }
@@ -142,7 +152,7 @@ impl RxStreamer {
         if !before.restarted || stored {
             return (gap, 0);
         }
-        let in_packets = self.losses.passed_over().min(samples);
+        let in_packets = self.losses.passed_over().max(since).min(samples);
         let unknown = (samples - in_packets).min(self.window_samples());
         let packets = in_packets.div_ceil(self.samples_per_packet.into());
         (Gap { packets, in_packets, unsent: samples - in_packets - unknown, ..gap }, unknown)

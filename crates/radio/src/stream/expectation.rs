@@ -39,8 +39,9 @@ impl Expectation {
             self.add(missing);
             self.start = Some(ticks);
         }
-        let start =
-            *self.start.get_or_insert(ticks.wrapping_sub(missing.wrapping_mul(ticks_per_sample)));
+        // What came without time before it is part of the span, too.
+        let before = self.span.wrapping_add(missing).wrapping_mul(ticks_per_sample);
+        let start = *self.start.get_or_insert(ticks.wrapping_sub(before));
         self.span = (ticks.wrapping_sub(start) / ticks_per_sample).wrapping_add(arrival.samples);
     }
 
@@ -90,6 +91,15 @@ mod tests {
         // Two packets were lost there.
         expectation.arrive(&at(Some(3)), set(gap(2)).as_ref(), 1);
         assert_eq!(expectation.total(), 60);
+    }
+
+    #[test]
+    fn a_packet_without_time_before_those_with_time_counts() {
+        let mut expectation = Expectation::default();
+        expectation.arrive(&at(None), None, 1);
+        expectation.arrive(&at(Some(500)), Some(&gap(1)), 1);
+        expectation.arrive(&at(Some(510)), None, 1);
+        assert_eq!(expectation.total(), 40);
     }
 
     #[test]

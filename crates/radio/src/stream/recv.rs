@@ -172,7 +172,7 @@ impl RxStreamer {
         }
         if self.heard {
             self.last_heard = self.last_look;
-        } else {
+        } else if !found {
             // Whatever else there is at the port, the device is silent.
             self.idle()?;
         }

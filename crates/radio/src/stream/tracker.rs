@@ -86,6 +86,8 @@ pub(super) struct Tracker {
     booked: u16,
     /// The sequence numbers began anew, so they say nothing about what is missing.
     restarted: bool,
+    /// Packets that came damaged before that, and belong to the gap around it.
+    damaged_before: u64,
     /// Number and time of the packet that would confirm one whose time made no sense.
     suspect: Option<(u16, u64)>,
 }
@@ -102,6 +104,7 @@ impl Tracker {
             fates: Fates::default(),
             booked: 0,
             restarted: false,
+            damaged_before: 0,
             suspect: None,
         }
     }
@@ -109,6 +112,7 @@ impl Tracker {
     /// A burst begins: at a known time, or whenever its first packet comes.
     pub fn begin(&mut self, ticks: Option<u64>) {
         (self.next_ticks, self.anchored, self.interrupted) = (ticks, false, false);
+        self.damaged_before = 0;
     }
 
     /// What was missing before is no concern of the bursts that come.
@@ -123,6 +127,10 @@ impl Tracker {
 
     /// The device counts packets from 0 again.
     pub fn restart(&mut self) {
+        self.damaged_before += (0..HISTORY)
+            .map(|ahead| self.fates.get(self.next_seq.wrapping_add(ahead), self.next_seq))
+            .filter(|fate| *fate == Fate::Damaged)
+            .count() as u64;
         (self.next_seq, self.booked, self.restarted) = (0, 0, true);
         (self.anchored, self.suspect) = (false, None);
         self.fates.clear();
@@ -218,6 +226,7 @@ impl Tracker {
             Verdict::Next => drop(self.advance(arrival, missing, 0)),
             Verdict::After(gap) => {
                 let damaged = self.advance(arrival, missing, gap.samples());
+                let damaged = damaged + std::mem::take(&mut self.damaged_before);
                 gap.damaged = (damaged * self.samples_per_packet).min(gap.in_packets);
             }
             // Remembered, so that a second copy is told from a first late arrival.

@@ -268,7 +268,8 @@ impl Outcome {
             // not known again. While nothing came, a clock that was set back hides as much.
             let slack = counters.stalls * SPP;
             assert!(late <= truth.late, "late");
-            assert!(network + late <= truth.lost + truth.late + slack, "network_loss");
+            let missing = truth.lost + truth.late + truth.damaged;
+            assert!(network + late <= missing + slack, "network_loss");
             // Until a stopped device goes on, nobody sees its clock jump.
             assert!(overrun <= truth.overrun + truth.jumped + slack, "device_overrun");
             assert!(jumped <= truth.jumped + slack, "clock_jump");
