@@ -68,7 +68,7 @@ def find_by_serial():
         done = subprocess.run([uhd_example("gpio"), "--args", f"addr={radio.addr}"], text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60,
                               check=False)
-        for part in ("* FP0", "Done!"):
+        for part in ("Using GPIO bank: FP0", "Done!"):
             if done.returncode < 0 or part not in done.stdout:
                 sys.exit(f"gpio ended with {done.returncode}, without {part}:\n{done.stdout}")
         print("gpio finds the bank FP0 and comes to its end")
