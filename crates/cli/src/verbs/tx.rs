@@ -97,6 +97,11 @@ pub struct Args {
     /// Fail when the device reports more late packets.
     #[arg(long, value_name = "N")]
     max_lates: Option<u64>,
+
+    /// Fail if more samples were lost, those included of which it is not known. Without it samples
+    /// that are known to be lost are no failure, and unknown ones are.
+    #[arg(long, value_name = "N")]
+    max_lost: Option<u64>,
 }
 
 fn format(name: &str) -> Result<SampleFormat, String> {
@@ -150,7 +155,11 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         events,
         counters,
         ledger: if interrupted { stream.finish_within(patience) } else { stream.finish() },
-        limits: report::Limits { underflows: args.max_underflows, lates: args.max_lates },
+        limits: report::Limits {
+            underflows: args.max_underflows,
+            lates: args.max_lates,
+            lost: args.max_lost,
+        },
     }))
 }
 

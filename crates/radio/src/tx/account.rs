@@ -194,8 +194,8 @@ impl Account {
         }
     }
 
-    /// A report in its order, with so many missing before it. Whether an audit was answered, and all
-    /// is known.
+    /// Takes a report in its order, with so many missing before it. Whether an audit was answered,
+    /// and all is known.
     fn examine(&mut self, report: &Report, missed: u16) -> Option<bool> {
         let counted = report.counted;
         let commands = self.window.sent().packets - self.course.record.sent();
@@ -290,29 +290,26 @@ impl Account {
         let lag = self.course.lag(missing.packets);
         let behind = u64::try_from(lag).ok().filter(|&behind| behind <= audit.sent);
         match behind {
+            // A report right before the answers looks like one of them. While everything else is
+            // known its count cannot agree; otherwise only a RESYNC is certain.
+            _ if self.course.is_blind() => self.audits.distrust(),
             Some(0) => {
                 self.audits.accept();
                 self.unsure = false;
                 let known = self.course.settle(audit.sent, audit.sent, commands, counted.bytes);
                 if !known {
-                    let missing = Some(missing.packets);
-                    self.course.resolve(missing, audit.sent, commands, counted.bytes);
+                    self.course.resolve(Some(missing.packets), audit.sent, commands, counted.bytes);
                 }
                 // The window knows it by the count.
                 self.course.take_surplus();
-                Some(known)
+                return Some(known);
             }
-            Some(_) if !self.course.is_blind() => {
-                // They are late or lost, or this was a report right before the answers. Nothing
-                // depends on it before nothing else is on its way.
-                self.audits.answered(Some(audit.sent));
-                None
-            }
-            _ => {
-                self.audits.distrust();
-                None
-            }
+            // They are late or lost, or this is the report before. Nothing depends on it before
+            // nothing else is on its way.
+            Some(_) => self.audits.answered(Some(audit.sent)),
+            None => self.audits.distrust(),
         }
+        None
     }
 
     /// What was lost since the last answer to an audit.

@@ -76,7 +76,7 @@ impl Course {
         self.crowd(counted_bytes);
     }
 
-    /// No report comes any more: what is in flight is unknown, and so is what was taken for granted.
+    /// No report comes any more: what is in flight is unknown, and what was taken for granted.
     /// `acknowledged`: the end of the last burst has been transmitted. The samples concerned.
     pub fn close(&mut self, acknowledged: bool) -> u64 {
         let before = self.ledger.unknown.samples;

@@ -234,8 +234,8 @@ impl Course {
         self.missing.rename(TxCause::LossOrOverflow);
     }
 
-    /// The device's count has been set right at packet `sent`, which may not be the one that it waits
-    /// for if `loose` is set.
+    /// The device's count has been set right at packet `sent`, which may not be the one that it
+    /// waits for if `loose` is set.
     pub fn set_right(&mut self, sent: u64, loose: bool, counted_bytes: u64) {
         (self.shift, self.loose) = (0, (loose || self.loose.is_some()).then_some(sent));
         if self.crowded.is_some() {

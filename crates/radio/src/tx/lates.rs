@@ -6,8 +6,9 @@
 //! or left a gap; there it is cut into stretches, of which the same is true. The last packet was
 //! late where every one was, or where the acknowledgement that it brings does not come.
 //!
-//! So numbers are exact but where a burst has been reported late, and not acknowledged, while others
-//! are behind it: a further report may be about one of those, or about a stretch of another length.
+//! So numbers are exact but where a burst has been reported late, and not acknowledged, while
+//! others are behind it: a further report may be about one of those, or about a stretch of another
+//! length.
 
 use std::collections::VecDeque;
 

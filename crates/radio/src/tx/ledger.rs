@@ -1,12 +1,13 @@
 //! The ledger of a transmit stream: where every sample given to it went.
 //!
-//! Samples accepted = transmitted + in flight + the sum of losses by cause + those of which it is not
-//! known whether they were transmitted. What was accepted is counted at the caller's slices; the
-//! rest follows from the record of packets sent, from what the device says it has consumed, and
-//! from the sequence errors that it reports.
+//! Samples accepted = transmitted + in flight + the sum of losses by cause + those of which it is
+//! not known whether they were transmitted. What was accepted is counted at the caller's slices;
+//! the rest follows from the record of packets sent, from what the device says it has consumed,
+//! and from the sequence errors that it reports.
 //!
-//! What the device says is complete as long as none of its reports is lost: their numbers show that.
-//! Where some are, the samples concerned are [`TxUnknown`], with bounds for how many were lost.
+//! What the device says is complete as long as none of its reports is lost: their numbers show
+//! that. Where some are, the samples concerned are [`TxUnknown`], with bounds for how many of them
+//! were lost.
 
 use std::fmt;
 

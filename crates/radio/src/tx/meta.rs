@@ -113,8 +113,8 @@ pub enum TxEvent {
         /// The device's time, ticks.
         time_ticks: u64,
     },
-    /// A packet came to the device whose number was not due: others are missing, or it came twice or
-    /// late.
+    /// A packet came to the device whose number was not due: others are missing, or it came twice
+    /// or late.
     SequenceError,
     /// So many samples are not among those that the device took. Some may come late.
     Lost {

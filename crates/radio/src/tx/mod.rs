@@ -30,7 +30,7 @@
 //! | `send`, `train` | packets filled across calls, in the buffer that one system call sends |
 //! | `account` | the books, without port or clock: credit, what is on its way, what was lost |
 //! | `window`, `audits` | the credit; how much the device has counted |
-//! | `order`, `course`, `blind`, `record`, `missing` | which packets it took, skipped and took twice |
+//! | `order`, `course`, `blind`, `record`, `missing` | which packets it took, and how often |
 //! | `lates`, `ledger` | what was late; what became of every sample |
 //! | `intake`, `recover` | what the device says; what to do when it says nothing |
 //! | `handshake`, `channel` | the set-up: the stream's and the radio's |

@@ -51,8 +51,8 @@ pub(super) struct Window {
     command_bytes: u64,
     sent: Totals,
     consumed: Totals,
-    /// What the device has counted less than it has passed, modulo 2⁶⁴: packets that were lost, less
-    /// those that came twice.
+    /// What the device has counted less than it has passed, modulo 2⁶⁴: packets that were lost,
+    /// less those that came twice.
     missing: Totals,
     /// Kept free of samples for packets that may come late or twice.
     spare_bytes: u64,

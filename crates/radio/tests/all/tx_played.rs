@@ -180,7 +180,7 @@ impl Mix {
     }
 }
 
-/// Seeded mixes of faults; `MILLSTREAM_FAULT_MIXES` says how many, `MILLSTREAM_FAULT_SEED` the first.
+/// Mixes of faults; `MILLSTREAM_FAULT_MIXES` says how many, `MILLSTREAM_FAULT_SEED` the first seed.
 #[test]
 fn the_ledger_tells_what_was_played_whatever_the_network_does() {
     let number = |name: &str, default| {

@@ -52,6 +52,8 @@ pub struct Limits {
     pub underflows: Option<u64>,
     /// Late packets.
     pub lates: Option<u64>,
+    /// Samples lost, those included that may be.
+    pub lost: Option<u64>,
 }
 
 /// A transmission that has ended.
@@ -87,11 +89,12 @@ pub fn status(ledger: &TxLedger, events: &Events, wanted: Option<u64>, elapsed_s
     });
     let rate = ledger.transmitted as f64 / elapsed_s.max(1e-3) / 1e6;
     format!(
-        "{share}{rate:.2} MS/s  {} samples  {} underflows  {} late  {} lost",
+        "{share}{rate:.2} MS/s  {} samples  {} underflows  {} late  {} lost  {} unknown",
         ledger.transmitted,
         events.underflows,
         events.lates,
-        ledger.lost_total()
+        ledger.lost_total(),
+        ledger.unknown.samples
     )
 }
 
@@ -107,9 +110,24 @@ pub fn report(played: Played) -> Report {
         .collect();
     let causes = if causes.is_empty() { "no loss".to_owned() } else { causes.join(", ") };
     let verdict = if ledger.balance().is_ok() { "balances" } else { "DOES NOT BALANCE" };
+    let (unknown, repeated) = (ledger.unknown, ledger.repeated);
+    let most = if repeated.max == u64::MAX { Value::Null } else { json!(repeated.max) };
+    // Said only where there is something to say: the common line stays short.
+    let doubt = match unknown.samples {
+        0 => String::new(),
+        samples => format!(
+            " + {samples} unknown ({} to {} of them lost)",
+            unknown.lost_min, unknown.lost_max
+        ),
+    };
+    let again = match (repeated.min, repeated.max) {
+        (_, 0) => String::new(),
+        (min, max) if min == max => format!("; {min} transmitted again"),
+        (min, _) => format!("; {min} or more transmitted again"),
+    };
     let text = format!(
-        "{}: {} samples accepted = {} transmitted + {} lost ({causes}): {verdict}; {}, {} \
-         acknowledged, {}, {} late\n",
+        "{}: {} samples accepted = {} transmitted + {} lost ({causes}){doubt}: {verdict}{again}; \
+         {}, {} acknowledged, {}, {} late\n",
         played.input.display(),
         ledger.accepted,
         ledger.transmitted,
@@ -125,6 +143,11 @@ pub fn report(played: Played) -> Report {
         "interrupted": played.interrupted,
         "ledger": {
             "accepted": ledger.accepted, "transmitted": ledger.transmitted, "lost": lost,
+            "unknown": {
+                "samples": unknown.samples,
+                "lost_min": unknown.lost_min, "lost_max": unknown.lost_max,
+            },
+            "repeated": { "min": repeated.min, "max": most },
             "balances": ledger.balance().is_ok(),
         },
         "bursts": counters.bursts, "events": events, "packets": counters.packets,
@@ -144,6 +167,17 @@ fn failure(played: &Played) -> Option<String> {
     };
     over(limits.underflows, events.underflows, "underflows")
         .or_else(|| over(limits.lates, events.lates, "late packets"))
+        .or_else(|| {
+            let most = ledger.lost_total() + ledger.unknown.lost_max;
+            over(limits.lost, most, "samples were or may have been lost")
+        })
+        .or_else(|| {
+            let unknown = ledger.unknown.samples;
+            let message = "of {} samples it is not known whether they were transmitted: reports of \
+                           the device are missing; give --max-lost to allow it";
+            (unknown > 0 && limits.lost.is_none())
+                .then(|| message.replace("{}", &unknown.to_string()))
+        })
         .or_else(|| {
             let wanted = played.wanted.filter(|wanted| ledger.accepted < *wanted)?;
             let accepted = ledger.accepted;
@@ -177,7 +211,7 @@ mod tests {
     fn only_what_exceeds_a_limit_fails() {
         let two = Events { underflows: 2, lates: 1, ..Events::default() };
         assert_eq!(played(Limits::default(), two.clone(), None), None);
-        let limits = Limits { underflows: Some(2), lates: Some(0) };
+        let limits = Limits { underflows: Some(2), lates: Some(0), lost: None };
         let text = played(limits, two, None).unwrap();
         assert_eq!(text, "1 late packets, and 0 were allowed");
     }

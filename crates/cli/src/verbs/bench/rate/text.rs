@@ -90,10 +90,11 @@ fn of_channel(channel: &RxChannelOutcome, text: &mut String) {
 fn of_source(channel: &TxChannelOutcome, text: &mut String) {
     let _ = writeln!(
         text,
-        "  ledger {}  {} accepted = {} transmitted; lost: {}",
+        "  ledger {}  {} accepted = {} transmitted + {} unknown; lost: {}",
         channel.channel,
         channel.accepted,
         channel.transmitted,
+        channel.unknown,
         losses(&channel.lost, channel.balances)
     );
     let _ = writeln!(

@@ -1,0 +1,293 @@
+//! A simulated device behind a network that loses, repeats and reorders.
+
+use std::collections::VecDeque;
+
+use millstream_wire::stream::PACKETS_UNLIMITED;
+
+use super::super::*;
+use crate::tx::ledger::TxUnknown;
+
+pub const FULL: u64 = 100;
+pub const COMMAND: u64 = 24;
+pub const CAPACITY: u64 = 8192;
+pub const PERIOD: u64 = CAPACITY / 8;
+
+#[derive(Debug, Clone, Copy)]
+pub enum Packet {
+    Data { number: usize, flow_bytes: u64 },
+    Command { seq: u16, resync: Option<Totals> },
+}
+
+/// What the network does to the packet at its head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    Pass,
+    Lose,
+    Twice,
+    /// Behind so many that follow.
+    Behind(u8),
+}
+
+#[derive(Debug, Clone, Copy)]
+pub enum Step {
+    /// So many packets of samples, the last one shorter by so much.
+    Send {
+        packets: u64,
+        short: u64,
+    },
+    Audit,
+    Deliver(Fate),
+    Consume(u8),
+    Answer(Fate),
+}
+
+/// A device that counts and reports as section 8 of the facts page says, and its network.
+pub struct World {
+    pub account: Account,
+    pub on_way: VecDeque<Packet>,
+    pub buffer: VecDeque<Packet>,
+    pub answers: VecDeque<StatusRepr>,
+    pub command_seq: u16,
+    pub counted: Totals,
+    pub reported: u64,
+    pub status_seq: u16,
+    pub due: u16,
+    pub command_due: Option<u16>,
+    /// Samples of each packet, and how often the device has taken it.
+    pub sizes: Vec<u64>,
+    pub taken: Vec<u64>,
+    pub accepted: u64,
+    /// Packets of samples that the network lost, and that the device had no room for.
+    pub lost: u64,
+    pub overflows: u64,
+}
+
+impl World {
+    pub fn new() -> Self {
+        let window = Window::new(CAPACITY, PACKETS_UNLIMITED, COMMAND);
+        let mut world = Self {
+            account: Account::new(Opened { window, status_seq: u16::MAX }, FULL),
+            on_way: VecDeque::new(),
+            buffer: VecDeque::new(),
+            answers: VecDeque::new(),
+            command_seq: 0,
+            counted: Totals::default(),
+            reported: 0,
+            status_seq: 0,
+            due: 0,
+            command_due: None,
+            sizes: Vec::new(),
+            taken: Vec::new(),
+            accepted: 0,
+            lost: 0,
+            overflows: 0,
+        };
+        world.audit(false);
+        (0..2).for_each(|_| world.deliver(Fate::Pass));
+        (0..2).for_each(|_| world.consume());
+        (0..2).for_each(|_| world.answer(Fate::Pass));
+        world
+    }
+
+    pub fn send(&mut self, packets: u64, short: u64) {
+        for index in 0..packets {
+            let samples = if index + 1 == packets { FULL - short } else { FULL };
+            if self.account.room_packets(flow(FULL)) == 0 {
+                return;
+            }
+            self.account.accept(samples);
+            self.accepted += samples;
+            self.account.send(flow(samples), samples, None, index + 1 == packets);
+            let (number, flow_bytes) = (self.sizes.len(), flow(samples));
+            self.on_way.push_back(Packet::Data { number, flow_bytes });
+            self.sizes.push(samples);
+            self.taken.push(0);
+        }
+    }
+
+    pub fn audit(&mut self, again: bool) {
+        if self.account.window.has_room_for_commands(3, 0) {
+            let resync = self.account.wants_resync(again);
+            for index in 0..2 + u8::from(resync) {
+                let totals = self.account.send_command();
+                let resync = (index == 2).then_some(totals);
+                self.on_way.push_back(Packet::Command { seq: self.command_seq, resync });
+                self.command_seq = self.command_seq.wrapping_add(1);
+            }
+            self.account.send_audit(resync);
+        }
+    }
+
+    pub fn deliver(&mut self, fate: Fate) {
+        let Some(packet) = self.on_way.pop_front() else { return };
+        match fate {
+            Fate::Pass => self.arrive(packet),
+            Fate::Lose => self.lost += u64::from(matches!(packet, Packet::Data { .. })),
+            Fate::Twice => {
+                self.arrive(packet);
+                self.arrive(packet);
+            }
+            Fate::Behind(packets) => {
+                for _ in 0..packets {
+                    let next = self.on_way.pop_front();
+                    next.into_iter().for_each(|next| self.arrive(next));
+                }
+                self.arrive(packet);
+            }
+        }
+    }
+
+    pub fn arrive(&mut self, packet: Packet) {
+        let held: u64 = self.buffer.iter().map(Packet::flow_bytes).sum();
+        if held + packet.flow_bytes() > CAPACITY {
+            self.overflows += 1;
+        } else {
+            self.buffer.push_back(packet);
+        }
+    }
+
+    pub fn consume(&mut self) {
+        let Some(packet) = self.buffer.pop_front() else { return };
+        let gap = |kind, expected, actual| SequenceGap { kind, expected, actual };
+        match packet {
+            Packet::Data { number, flow_bytes } => {
+                let due = std::mem::replace(&mut self.due, (number as u16).wrapping_add(1));
+                if due != number as u16 {
+                    self.status(Some(gap(PacketType::Data, due, number as u16)));
+                }
+                self.taken[number] += 1;
+                self.counted = self.counted.plus(1, flow_bytes);
+                if self.counted.bytes.wrapping_sub(self.reported) >= PERIOD {
+                    self.status(None);
+                }
+            }
+            Packet::Command { seq, resync } => {
+                let due = self.command_due.replace(seq.wrapping_add(1));
+                if let Some(due) = due.filter(|&due| due != seq) {
+                    self.status(Some(gap(PacketType::StreamCommand, due, seq)));
+                }
+                self.counted = resync.unwrap_or(self.counted).plus(1, COMMAND);
+                self.status(None);
+            }
+        }
+    }
+
+    pub fn status(&mut self, gap: Option<SequenceGap>) {
+        self.reported = self.counted.bytes;
+        self.answers.push_back(StatusRepr {
+            seq: self.status_seq,
+            status: if gap.is_some() { Status::SequenceError } else { Status::Ok },
+            error_info: gap.map_or(0, SequenceGap::to_info),
+            count_packets: self.counted.packets & PACKETS_MASK,
+            count_bytes: self.counted.bytes,
+            ..StatusRepr::default()
+        });
+        self.status_seq = self.status_seq.wrapping_add(1);
+    }
+
+    pub fn answer(&mut self, fate: Fate) {
+        let Some(status) = self.answers.pop_front() else { return };
+        match fate {
+            Fate::Pass => self.hear(&status),
+            Fate::Lose => {}
+            Fate::Twice => {
+                self.hear(&status);
+                self.hear(&status);
+            }
+            Fate::Behind(reports) => {
+                for _ in 0..reports {
+                    let next = self.answers.pop_front();
+                    next.into_iter().for_each(|next| self.hear(&next));
+                }
+                self.hear(&status);
+            }
+        }
+    }
+
+    pub fn hear(&mut self, status: &StatusRepr) {
+        self.account.take(status);
+    }
+
+    pub fn step(&mut self, step: Step) {
+        match step {
+            Step::Send { packets, short } => self.send(packets, short),
+            Step::Audit if self.account.audits.is_open() => {}
+            Step::Audit => self.audit(false),
+            Step::Deliver(fate) => self.deliver(fate),
+            Step::Consume(packets) => (0..packets).for_each(|_| self.consume()),
+            Step::Answer(fate) => self.answer(fate),
+        }
+        self.check();
+    }
+
+    pub fn check(&self) {
+        let Account { window, .. } = &self.account;
+        let ledger = self.account.ledger();
+        assert!(window.in_flight().bytes <= CAPACITY);
+        assert_eq!((ledger.accepted, ledger.balance()), (self.accepted, Ok(())));
+        assert_eq!(self.account.samples_in_flight(), ledger.in_flight);
+        let TxUnknown { samples, lost_min, lost_max } = ledger.unknown;
+        assert!(lost_min <= lost_max && lost_max <= samples, "{ledger:?}");
+        assert!(ledger.repeated.min <= ledger.repeated.max, "{ledger:?}");
+    }
+
+    /// From here on nothing is lost: everything must be settled, after so many audits.
+    pub fn settle(&mut self) {
+        for turn in 0..10 {
+            while !self.on_way.is_empty() {
+                self.deliver(Fate::Pass);
+            }
+            while !self.buffer.is_empty() {
+                self.consume();
+            }
+            while !self.answers.is_empty() {
+                self.answer(Fate::Pass);
+            }
+            self.check();
+            if self.account.is_settled() {
+                break;
+            }
+            self.audit(turn > 3);
+        }
+        assert!(self.account.is_settled(), "{:?}", self.account);
+    }
+
+    /// Compares the ledger with what the device has taken.
+    pub fn compare(&mut self) {
+        self.account.close(0);
+        let ledger = self.account.ledger();
+        let sum = |times: fn(u64) -> u64| -> u64 {
+            self.sizes.iter().zip(&self.taken).map(|(size, &taken)| size * times(taken)).sum()
+        };
+        let lost = self.accepted - sum(|taken| taken.min(1));
+        let (known, unknown) = (ledger.lost_total(), ledger.unknown);
+        let bounds = known + unknown.lost_min..=known + unknown.lost_max;
+        assert!(bounds.contains(&lost), "{lost} of {bounds:?} were lost\n{ledger}");
+        let again = sum(|taken| taken.saturating_sub(1));
+        let bounds = ledger.repeated.min..=ledger.repeated.max;
+        assert!(bounds.contains(&again), "{again} of {bounds:?} came again\n{ledger}");
+        if self.lost == 0 {
+            assert_eq!(ledger.lost(TxCause::NetworkLoss), 0, "{} overflows", self.overflows);
+        }
+    }
+
+    /// Compares the ledger with what the device has taken, to the sample.
+    pub fn compare_exactly(&mut self) {
+        self.compare();
+        let ledger = self.account.ledger();
+        assert_eq!((ledger.unknown.samples, ledger.repeated.min), (0, ledger.repeated.max));
+    }
+}
+
+impl Packet {
+    pub fn flow_bytes(&self) -> u64 {
+        match self {
+            Self::Data { flow_bytes, .. } => *flow_bytes,
+            Self::Command { .. } => COMMAND,
+        }
+    }
+}
+
+pub fn flow(samples: u64) -> u64 {
+    (8 + 4 * samples).next_multiple_of(8)
+}
