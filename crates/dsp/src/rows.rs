@@ -52,7 +52,7 @@ pub trait Rows: Copy {
     fn choose(self, mask: Self::Mask, a: Self::Float, b: Self::Float) -> Self::Float;
     /// `a` where the mask says so, else `b`.
     fn choose_whole(self, mask: Self::Mask, a: Self::Whole, b: Self::Whole) -> Self::Whole;
-    fn from_wholes(self, x: Self::Whole) -> Self::Float;
+    fn floats_of(self, x: Self::Whole) -> Self::Float;
     fn whole_add(self, a: Self::Whole, b: Self::Whole) -> Self::Whole;
     fn or(self, a: Self::Whole, b: Self::Whole) -> Self::Whole;
     fn and(self, a: Self::Whole, b: Self::Whole) -> Self::Whole;
@@ -186,7 +186,7 @@ impl Rows for Plain {
         pick(mask, a, b)
     }
     #[inline(always)]
-    fn from_wholes(self, x: Self::Whole) -> Self::Float {
+    fn floats_of(self, x: Self::Whole) -> Self::Float {
         each(x, x, |x, _| x as f32)
     }
     #[inline(always)]
@@ -261,7 +261,7 @@ mod tests {
         numbers.extend(short.as_flattened().iter().map(|x| i32::from(*x)));
         numbers.extend([r.bits(less), r.bits(r.differ(x, y))].map(i32::from));
         let mut floats: Vec<_> = floats.iter().map(|x| r.store(*x)).collect();
-        floats.push(r.store(r.from_wholes(n)));
+        floats.push(r.store(r.floats_of(n)));
         (floats, numbers)
     }
 

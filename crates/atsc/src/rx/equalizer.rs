@@ -236,7 +236,7 @@ impl Equalizer {
             return;
         }
         let step = STEP / (DATA_POWER * SEGMENT_SYMBOLS as f32);
-        let errors = Errors::new(errors.as_chunks().0.as_array().expect("whole pairs"));
+        let errors = Errors::new(errors.as_chunks().0.try_into().expect("whole pairs"));
         let forward = self.forward.adapt(&errors, step);
         let feedback = self.feedback.adapt(&errors, step);
         // Without a part of the error that belongs to a tap, its slope has the mean square of a sum

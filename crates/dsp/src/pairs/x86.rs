@@ -29,6 +29,7 @@ pub(super) unsafe fn correlate_512(taps: &[Pair], x: &[i16], scale: f32, out: &m
 ///
 /// # Safety
 /// There are numbers for all outputs and taps, of which there are sixteen pairs or a multiple.
+#[allow(clippy::needless_range_loop, reason = "sums lie by phase, and their number is a constant")]
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 unsafe fn blocks_512<const V: usize, const PHASES: usize>(
@@ -153,6 +154,7 @@ pub(super) unsafe fn add_products_512<const N: usize>(
 ///
 /// # Safety
 /// There are numbers for all sums and taps, of which there are sixteen pairs or a multiple.
+#[allow(clippy::needless_range_loop, reason = "sums lie by phase, and their number is a constant")]
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 pub(crate) unsafe fn products<const N: usize>(groups: &[Group<N>], x: &[i16]) -> __m512i {

@@ -125,7 +125,7 @@ impl Rows for Avx512 {
         unsafe { _mm512_mask_blend_epi32(mask, b, a) }
     }
     #[inline(always)]
-    fn from_wholes(self, x: Self::Whole) -> Self::Float {
+    fn floats_of(self, x: Self::Whole) -> Self::Float {
         // SAFETY: that there is a value says that the processor has the features.
         unsafe { _mm512_cvtepi32_ps(x) }
     }

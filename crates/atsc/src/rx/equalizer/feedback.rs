@@ -147,10 +147,10 @@ impl Feedback {
         first: usize,
         decide: impl Fn(usize, f32) -> f32,
     ) {
-        for n in first..SEGMENT_SYMBOLS {
+        for (n, symbol) in symbols.iter_mut().enumerate().skip(first) {
             let sums = self.applied.sums(&self.applied.groups, &self.decided[n..]);
-            symbols[n] -= sums[0] as f32 * self.applied.unit;
-            self.decided[FEEDBACK + n] = decide(n, symbols[n]) as i16;
+            *symbol -= sums[0] as f32 * self.applied.unit;
+            self.decided[FEEDBACK + n] = decide(n, *symbol) as i16;
         }
     }
 

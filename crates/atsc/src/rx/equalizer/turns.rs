@@ -85,7 +85,7 @@ fn run_body<R: Rows>(
         ahead = r.add_products(far, &decided[start + TRELLIS_CODERS..], none);
         let mut x = [0.0; LANES];
         x[..TRELLIS_CODERS].copy_from_slice(symbols);
-        let y = settle(r, applied, r.load(&x), r.from_wholes(sums), decoders.ahead(r));
+        let y = settle(r, applied, r.load(&x), r.floats_of(sums), decoders.ahead(r));
         symbols.copy_from_slice(&r.store(y)[..TRELLIS_CODERS]);
         decoders.step(r, y);
         let best = decoders.best(r);
