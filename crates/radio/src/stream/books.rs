@@ -132,8 +132,8 @@ impl RxStreamer {
     }
 
     /// Divides the gap in front of a run that was started anew, so many samples `since` its start,
-    /// into what the device had sent and what it never did, and returns besides how many samples may
-    /// be either.
+    /// into what the device had sent and what it never did. Returns besides how many samples may be
+    /// either.
     fn split(&self, gap: Gap, before: &Before, since: u64, overrun: Option<u64>) -> (Gap, u64) {
         let samples = gap.samples();
         if gap.jump != 0 {
