@@ -47,7 +47,7 @@ pub struct DeviceArgs {
 
 /// The arguments that [`DeviceArgs::from_str`] knows.
 const KNOWN: &str = "addr=IPV4, discovery_port=N, rpc_port=N, recv_queue_bytes=N, \
-     claim_wait_s=N, link=LINK (must come last)";
+     claim_wait_s=N, open_max_s=N, link=LINK (must come last)";
 
 impl DeviceArgs {
     /// The device at `addr` with the usual ports, over the link that was measured to be right for
@@ -133,9 +133,11 @@ impl DeviceArgs {
             }
             "discovery_port" => self.discovery_port = port()?,
             "rpc_port" => self.rpc_port = port()?,
-            "claim_wait_s" => {
+            "claim_wait_s" | "open_max_s" => {
                 let wait = value.parse().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
-                self.claim_wait = wait.ok_or_else(|| bad(argument, "wants seconds"))?;
+                let wait = wait.ok_or_else(|| bad(argument, "wants seconds"))?;
+                let claim = name == "claim_wait_s";
+                *if claim { &mut self.claim_wait } else { &mut self.open_max } = wait;
             }
             "recv_queue_bytes" => {
                 self.recv_queue_bytes =
@@ -149,8 +151,8 @@ impl DeviceArgs {
 
 /// Whether it is about the device: no link has an option of such a name.
 fn is_ours(option: &str) -> bool {
-    const OURS: [&str; 5] =
-        ["addr", "discovery_port", "rpc_port", "claim_wait_s", "recv_queue_bytes"];
+    const OURS: [&str; 6] =
+        ["addr", "discovery_port", "rpc_port", "claim_wait_s", "open_max_s", "recv_queue_bytes"];
     option.split_once('=').is_some_and(|(name, _)| OURS.contains(&name.trim()))
 }
 
@@ -180,6 +182,7 @@ mod tests {
             ("addr=1.2.3.4,rpc_port=99999", "wants a port number"),
             ("addr=1.2.3.4,recv_queue_bytes=8M", "wants a number of bytes"),
             ("addr=1.2.3.4,claim_wait_s=-1", "wants seconds"),
+            ("addr=1.2.3.4,open_max_s=soon", "wants seconds"),
             ("addr=1.2.3.4,link=xdp:eth1,claim_wait_s=9", "must stand before link="),
             ("addr=1.2.3.4,speed=9", "\"speed=9\": is not known; known: addr="),
         ] {

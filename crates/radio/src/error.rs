@@ -58,7 +58,7 @@ pub enum RadioError {
     /// The steps of opening a device took too long, though each of them was answered.
     #[error(
         "the device at {address} answers, but opening it took longer than {allowed_s} s in all: \
-         restart it and check the way to it for losses (ping), or allow more (`open_max`)"
+         restart it and check the way to it for losses (ping), or allow more (open_max_s=N)"
     )]
     OpenTooSlow {
         /// The device's address.

@@ -71,7 +71,10 @@ impl RxStreamer {
         let since = recovered.zip(arrival.ticks).map_or(0, |(new, at)| at.wrapping_sub(new.start));
         let since = since / TICKS_PER_SAMPLE;
         let (gap, unknown) = match restart {
-            Some(_) => self.split(gap, before, if since <= gap.samples() { since } else { 0 }),
+            Some(restart) => {
+                let since = if since <= gap.samples() { since } else { 0 };
+                self.split(gap, before, since, restart.overrun)
+            }
             None => (gap, 0),
         };
         let unsent = match restart {
@@ -129,16 +132,16 @@ impl RxStreamer {
     }
 
     /// Divides the gap in front of a run that was started anew, so many samples `since` its start,
-    /// into what the device had sent and what it never did, and returns besides how many samples may
-    /// be either.
-    fn split(&self, gap: Gap, before: &Before, since: u64) -> (Gap, u64) {
+    /// into what the device had sent and what it never did. Returns besides how many samples may be
+    /// either.
+    fn split(&self, gap: Gap, before: &Before, since: u64, overrun: Option<u64>) -> (Gap, u64) {
         let samples = gap.samples();
         if gap.jump != 0 {
             return (gap, 0);
         }
         let sent = match before.run_ended {
             true => Some(0),
-            false => self.sent_before_overrun(before.due, samples),
+            false => sent_before(overrun, before.due, samples),
         };
         if let Some(sent) = sent {
             let in_packets = sent.saturating_add(since).min(gap.in_packets);
@@ -156,14 +159,6 @@ impl RxStreamer {
         let unknown = (samples - in_packets).min(self.window_samples());
         let packets = in_packets.div_ceil(self.samples_per_packet.into());
         (Gap { packets, in_packets, unsent: samples - in_packets - unknown, ..gap }, unknown)
-    }
-
-    /// Of so many samples that are missing from `due` on, those that the device sent before it
-    /// reported an overrun, if it did.
-    fn sent_before_overrun(&self, due: Option<u64>, missing: u64) -> Option<u64> {
-        let events = self.channel.events();
-        let sent = events.overrun_ticks().wrapping_sub(due?) / TICKS_PER_SAMPLE;
-        (events.overruns() > 0 && sent <= missing).then_some(sent)
     }
 
     /// Samples that the device can have sent at most since the newest packet that came: a window of
@@ -187,7 +182,7 @@ impl RxStreamer {
         let damaged = self.tracker.damaged_in_end(samples);
         let mut gap = Gap { packets, damaged, in_packets: samples, ..Gap::default() };
         let mut unknown = 0;
-        if let Some(sent) = self.sent_before_overrun(self.tracker.next_ticks(), samples) {
+        if let Some(sent) = sent_before(self.new_overrun(), self.tracker.next_ticks(), samples) {
             gap = Gap {
                 packets: sent.div_ceil(spp),
                 in_packets: sent,
@@ -214,4 +209,11 @@ impl RxStreamer {
         };
         self.end_burst(event);
     }
+}
+
+/// Of so many samples that are missing from `due` on, those before the device overran, if it told
+/// when that was.
+fn sent_before(overrun: Option<u64>, due: Option<u64>, missing: u64) -> Option<u64> {
+    let sent = overrun?.wrapping_sub(due?) / TICKS_PER_SAMPLE;
+    (sent <= missing).then_some(sent)
 }

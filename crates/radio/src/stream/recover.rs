@@ -60,6 +60,12 @@ impl RxStreamer {
         if silent > self.silence_limit() { self.silence(silent) } else { Ok(()) }
     }
 
+    /// When the current run overran, ticks, if the device told.
+    pub(super) fn new_overrun(&self) -> Option<u64> {
+        let events = self.channel.events();
+        (events.overruns() != self.overruns_seen).then(|| events.overrun_ticks())
+    }
+
     /// An overrun was reported, but the packet that ended its burst has not come.
     fn lost_the_end_of_an_overrun(&self) -> bool {
         let events = self.channel.events();
@@ -210,8 +216,9 @@ impl RxStreamer {
         attempts: u32,
         cause: Cause,
     ) -> Result<(), RxError> {
+        let overrun = self.new_overrun().or(self.recovery.and_then(|before| before.overrun));
         self.command(None, Some(start))?;
-        self.recovery = Some(Recovery { attempts, start, cause });
+        self.recovery = Some(Recovery { attempts, start, cause, overrun });
         self.awaited = Some(start);
         self.tracker.set_interrupted(true);
         self.run_ticks = start;

@@ -162,6 +162,8 @@ pub(super) struct Recovery {
     pub start: u64,
     /// What is missing until then is booked under this.
     pub cause: Cause,
+    /// When the run before it overran, ticks, if the device told.
+    pub overrun: Option<u64>,
 }
 
 impl Recovery {
