@@ -93,6 +93,9 @@ impl From<TagTime> for TagValue {
     }
 }
 
+/// 2^52: floats above it have whole numbers only, and not all of them.
+const RATE_MAX_HZ: f64 = 4_503_599_627_370_496.0;
+
 /// A moment: seconds since the epoch of whoever says it, and a binary fraction.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct TagTime {
@@ -124,7 +127,7 @@ impl TagTime {
     /// beyond 64 bits.
     #[must_use]
     pub fn to_ticks(self, rate_hz: f64) -> Option<u64> {
-        if !(1.0..=2f64.powi(52)).contains(&rate_hz) {
+        if !(1.0..=RATE_MAX_HZ).contains(&rate_hz) {
             return None;
         }
         // A float is a whole number of 53 bits and a power of two.
@@ -249,7 +252,7 @@ mod tests {
     #[test]
     fn a_moment_is_the_tick_that_it_came_from() {
         // Unix time at a radio's rate: more than the 53 bits of a float.
-        for rate_hz in [1.0, 48e3, 6.25e6, 61.44e6, 100e6, 2f64.powi(52)] {
+        for rate_hz in [1.0, 48e3, 6.25e6, 61.44e6, 100e6, RATE_MAX_HZ] {
             for seconds in [0u64, 1, 1_793_000_000] {
                 for rest in [0, 1, 7, rate_hz as u64 - 1] {
                     let ticks = u128::from(seconds) * rate_hz as u128 + u128::from(rest);
