@@ -9,6 +9,8 @@ shift
 command -v dpkg-query >/dev/null || { echo "declared: no Debian: the PATH stays as it is" >&2; exec "$@"; }
 
 folder=$(mktemp -d)
+# Tests drop their rights, and go on calling programs.
+chmod 755 "$folder"
 trap 'rm -rf "$folder"' EXIT
 link() { [ -z "$2" ] || ln -sf "$2" "$folder/$1"; }
 

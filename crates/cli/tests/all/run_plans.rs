@@ -50,7 +50,7 @@ fn what_is_neither_a_word_nor_a_file_is_told() {
     run("fast").fails(1, "cannot read the plan fast: No such file or directory");
     run("fast").fails(1, "plans by a word are single, per-block, auto, measured");
     let stall = ["run", "graph.toml", "--stall-limit", "0"];
-    millstream(folder.path(), &stall).fails(2, "give a number above 0");
+    millstream(folder.path(), &stall).fails(2, "give a number of seconds above 0");
 }
 
 #[test]
