@@ -146,7 +146,7 @@ impl Row {
         let packets = self.hits * u64::from(PACKET_SAMPLES);
         let misleads = case.misleads || (case.passes_audits && self.direction == Direction::Tx);
         let slack = if misleads { packets } else { 0 };
-        let agrees = (least.saturating_sub(slack)..=most + slack).contains(&device);
+        let agrees = (least.saturating_sub(slack)..=most.saturating_add(slack)).contains(&device);
         complain(!agrees, format!("the device counts {device}, the ledger {least} to {most}"));
         complain(self.hits == 0, "the fault has not struck".to_owned());
         let wrong = self.wrong_samples > 0 && !(case.damages_samples || case.misleads);
