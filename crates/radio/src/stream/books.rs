@@ -167,7 +167,9 @@ impl RxStreamer {
             return (gap, 0);
         }
         let in_packets = self.losses.passed_over().max(since).min(samples);
-        let unknown = (samples - in_packets).min(self.window_samples());
+        // While one run after the other is lost, the device's own totals may open the window anew.
+        let most = if lost_run { u64::MAX } else { self.window_samples() };
+        let unknown = (samples - in_packets).min(most);
         let packets = in_packets.div_ceil(self.samples_per_packet.into());
         (Gap { packets, in_packets, unsent: samples - in_packets - unknown, ..gap }, unknown)
     }
