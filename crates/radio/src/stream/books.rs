@@ -56,6 +56,8 @@ impl RxStreamer {
         if recovered.is_some() {
             self.ends_due = 0;
         }
+        let lost_run = self.lost_run;
+        self.lost_run &= recovered.is_none();
         let Some(gap) = gap else {
             self.losses.clear_malformed();
             if recovered.is_some() {
@@ -73,7 +75,8 @@ impl RxStreamer {
         let (gap, unknown) = match restart {
             Some(restart) => {
                 let since = if since <= gap.samples() { since } else { 0 };
-                self.split(gap, before, since, restart.overrun)
+                let overrun = restart.overrun.filter(|_| !lost_run);
+                self.split(gap, before, since, overrun, lost_run)
             }
             None => (gap, 0),
         };
@@ -133,8 +136,15 @@ impl RxStreamer {
 
     /// Divides the gap in front of a run that was started anew, so many samples `since` its start,
     /// into what the device had sent and what it never did. Returns besides how many samples may be
-    /// either.
-    fn split(&self, gap: Gap, before: &Before, since: u64, overrun: Option<u64>) -> (Gap, u64) {
+    /// either. Of a `lost_run` in between, nobody knows how much was sent.
+    fn split(
+        &self,
+        gap: Gap,
+        before: &Before,
+        since: u64,
+        overrun: Option<u64>,
+        lost_run: bool,
+    ) -> (Gap, u64) {
         let samples = gap.samples();
         if gap.jump != 0 {
             return (gap, 0);
@@ -151,12 +161,15 @@ impl RxStreamer {
         // What comes from the device's store goes on where the lost packets ended, unless these
         // were no whole packets: then the clock jumped, or the device did not send all.
         let whole = samples.is_multiple_of(self.samples_per_packet.into());
-        let stored = self.recovery.is_some() && whole && samples <= self.window_samples();
+        let is_old = self.recovery.is_some() && !lost_run;
+        let stored = is_old && whole && samples <= self.window_samples();
         if !before.restarted || stored {
             return (gap, 0);
         }
         let in_packets = self.losses.passed_over().max(since).min(samples);
-        let unknown = (samples - in_packets).min(self.window_samples());
+        // While one run after the other is lost, the device's own totals may open the window anew.
+        let most = if lost_run { u64::MAX } else { self.window_samples() };
+        let unknown = (samples - in_packets).min(most);
         let packets = in_packets.div_ceil(self.samples_per_packet.into());
         (Gap { packets, in_packets, unsent: samples - in_packets - unknown, ..gap }, unknown)
     }

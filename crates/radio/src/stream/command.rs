@@ -73,6 +73,7 @@ impl RxStreamer {
         self.tracker.begin(at);
         self.expectation.begin(at);
         (self.awaited, self.ended, self.ends_due) = (at, false, 0);
+        self.lost_run = false;
         (self.silence_ticks, self.first_silence) = (None, None);
         self.recovery = None;
         self.restart_wanted = None;

@@ -175,6 +175,7 @@ impl RxStreamer {
             // What follows next is that run, and then its end.
             self.ends_due += u32::from(has_begun && !self.run_ended);
             self.run_ended &= !has_begun;
+            self.lost_run |= has_begun;
         }
         self.channel.stop()?;
         let samples = handshake::open(&mut self.port, &self.path, &mut self.credit)?;

@@ -69,6 +69,9 @@ pub struct RxStreamer {
     /// Runs that began, and were stopped before anything of them came: each has an end of its own,
     /// behind the one of the run before them.
     pub(super) ends_due: u32,
+    /// A run began and was stopped before anything of it came: the time of an overrun does not say
+    /// how much the device had sent before the newest start.
+    pub(super) lost_run: bool,
     /// How often the stream was set up anew since that came.
     pub(super) setups: u64,
     /// The time of a start that has not brought its first packet.
@@ -221,6 +224,7 @@ impl RxStreamer {
             ended: false,
             run_ended: false,
             ends_due: 0,
+            lost_run: false,
             setups: 0,
             awaited: None,
             recovery: None,
