@@ -60,7 +60,7 @@ impl Stage {
     /// nothing left to play and the file is complete.
     pub fn played(&mut self, count: usize) -> Played {
         let until = Instant::now() + PATIENCE;
-        let file = std::fs::File::open(self.folder.path().join("out.sc16")).expect("the file");
+        let file = std::fs::File::open(self.folder.path().join("out.sc16.part")).expect("the file");
         let mut before = None;
         loop {
             let counters = self.radio.counters();
