@@ -202,8 +202,8 @@ impl RxStreamer {
                 unsent: samples - sent,
                 ..gap
             };
-        } else if !self.tracker.has_begun() {
-            // The start may not have been heard, or too late.
+        } else if !self.tracker.has_begun() && self.awaited.is_some() {
+            // The start may have been too late, and that not have been heard.
             (gap.in_packets, unknown) = (0, samples);
         } else if samples > self.window_samples() {
             unknown = self.window_samples();

@@ -155,11 +155,7 @@ impl RxStreamer {
     ) -> Result<(), RxError> {
         let arrival = arrival_of(repr);
         if self.run == Run::Idle {
-            // Followed all the same, so that the next burst begins with the right number.
-            self.tracker.begin(None);
-            self.tracker.judge(&arrival);
-            self.aside.clear();
-            self.counters.stray += 1;
+            self.stray(&arrival);
             return self.consumed(place, flow_bytes);
         }
         if self.waits(place, &arrival, repr.eob, flow_bytes)? {
@@ -194,6 +190,33 @@ impl RxStreamer {
         // While a new start is awaited, this is the end of what ran before it.
         if repr.eob && self.run == Run::Continuous && self.recovery.is_none() {
             return self.overran();
+        }
+        Ok(())
+    }
+
+    /// A packet while nothing runs. It is followed all the same, so that the next burst begins with
+    /// the right number, and may be one that the burst before it gave up.
+    fn stray(&mut self, arrival: &Arrival) {
+        self.tracker.begin(None);
+        self.aside.clear();
+        match self.tracker.judge(arrival) {
+            Verdict::Late { damaged } => {
+                self.counters.late += 1;
+                self.losses.found(arrival.samples, damaged, &mut self.ledger);
+                return;
+            }
+            // What is missing before it has not been booked.
+            Verdict::Next | Verdict::After(_) => self.tracker.forget(),
+            Verdict::Duplicate | Verdict::Nonsense => {}
+        }
+        self.counters.stray += 1;
+    }
+
+    /// Goes through what came along with the end of the last burst.
+    pub(super) fn inspect_rest(&mut self) -> Result<(), RxError> {
+        while self.run == Run::Idle && self.batch.0 < self.batch.1 {
+            self.batch.0 += 1;
+            self.inspect(Place::Lent(self.batch.0 - 1))?;
         }
         Ok(())
     }

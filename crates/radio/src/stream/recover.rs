@@ -66,6 +66,12 @@ impl RxStreamer {
         (events.overruns() != self.overruns_seen).then(|| events.overrun_ticks())
     }
 
+    /// Whether a run that was started again has begun by `now`: by the clock, or because it overran
+    /// already, whatever the clock did since.
+    pub(super) fn has_begun(&self, run: &Recovery, now: u64) -> bool {
+        self.new_overrun().is_some() || now.wrapping_sub(run.start) < 1 << 63
+    }
+
     /// An overrun was reported, but the packet that ended its burst has not come.
     fn lost_the_end_of_an_overrun(&self) -> bool {
         let events = self.channel.events();
@@ -170,8 +176,8 @@ impl RxStreamer {
     /// brings it back: set the stream up anew.
     fn restart_after_stall(&mut self) -> Result<(), RxError> {
         self.counters.stalls += 1;
-        if let Some(Recovery { start, .. }) = self.recovery {
-            let has_begun = self.channel.time_ticks()?.wrapping_sub(start) < 1 << 63;
+        if let Some(recovery) = self.recovery {
+            let has_begun = self.has_begun(&recovery, self.channel.time_ticks()?);
             // What follows next is that run, and then its end.
             self.ends_due += u32::from(has_begun && !self.run_ended);
             self.run_ended &= !has_begun;
@@ -219,7 +225,8 @@ impl RxStreamer {
     ) -> Result<(), RxError> {
         let overrun = self.new_overrun().or(self.recovery.and_then(|before| before.overrun));
         self.command(None, Some(start))?;
-        self.recovery = Some(Recovery { attempts, start, cause, overrun });
+        let due = self.tracker.next_ticks();
+        self.recovery = Some(Recovery { attempts, start, cause, overrun, due });
         self.awaited = Some(start);
         self.tracker.set_interrupted(true);
         self.run_ticks = start;

@@ -167,12 +167,17 @@ pub(super) struct Recovery {
     pub cause: Cause,
     /// When the run before it overran, ticks, if the device told.
     pub overrun: Option<u64>,
+    /// What was due of the run before it, ticks.
+    pub due: Option<u64>,
 }
 
 impl Recovery {
     /// Whether a packet of this time is of the new run and not of the one before.
     pub fn is_over(&self, ticks: Option<u64>) -> bool {
-        ticks.is_none_or(|ticks| ticks.wrapping_sub(self.start) < 1 << 63)
+        let since_start = |ticks: u64| ticks.wrapping_sub(self.start);
+        // Where the clock was set back, what the device has in store lies ahead of the new start.
+        let store = self.due.map(since_start).filter(|due| (1..1 << 63).contains(due));
+        ticks.is_none_or(|ticks| since_start(ticks) < store.unwrap_or(1 << 63))
     }
 }
 
