@@ -223,10 +223,13 @@ impl RxStreamer {
         attempts: u32,
         cause: Cause,
     ) -> Result<(), RxError> {
-        let overrun = self.new_overrun().or(self.recovery.and_then(|before| before.overrun));
+        let (told, before) = (self.new_overrun(), self.recovery);
+        let overrun = told.or(before.and_then(|before| before.overrun));
+        // Of several starts, the first one came behind what the device has in store.
+        let until = before.map_or(told, |before| before.until);
         self.command(None, Some(start))?;
         let due = self.tracker.next_ticks();
-        self.recovery = Some(Recovery { attempts, start, cause, overrun, due });
+        self.recovery = Some(Recovery { attempts, start, cause, overrun, due, until });
         self.awaited = Some(start);
         self.tracker.set_interrupted(true);
         self.run_ticks = start;
@@ -237,4 +240,36 @@ impl RxStreamer {
 /// Whether another attempt to start again is left.
 pub(super) fn check_attempts(attempts: u32) -> Result<(), RxError> {
     if attempts < RESTART_TRIES { Ok(()) } else { Err(RxError::NotRestarted { attempts }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn over(start: u64, until: Option<u64>, ticks: u64) -> bool {
+        let (attempts, cause) = (1, Cause::DeviceOverrun);
+        let due = Some(1000);
+        Recovery { attempts, start, cause, overrun: until, due, until }.is_over(Some(ticks))
+    }
+
+    #[test]
+    fn a_new_run_begins_at_its_start() {
+        for until in [None, Some(1500)] {
+            assert!(!over(2000, until, 1000) && !over(2000, until, 1999));
+            assert!(over(2000, until, 2000) && over(2000, until, 9999));
+        }
+    }
+
+    #[test]
+    fn what_is_in_store_is_not_of_the_new_run_though_the_clock_was_set_back() {
+        // Before what is due, or into what is in store.
+        for until in [None, Some(1500)] {
+            assert!(over(700, until, 700) && over(700, until, 999));
+            assert!(!over(700, until, 1000) && !over(700, until, 1400) && !over(700, until, 600));
+        }
+        assert!(!over(1200, Some(1500), 1200) && !over(1200, Some(1500), 1499));
+        assert!(over(1200, Some(1500), 1500) && !over(1200, Some(1500), 1100));
+        // An end of before the clock was set says nothing.
+        assert!(over(1200, Some(900), 1200));
+    }
 }

@@ -167,17 +167,26 @@ pub(super) struct Recovery {
     pub cause: Cause,
     /// When the run before it overran, ticks, if the device told.
     pub overrun: Option<u64>,
-    /// What was due of the run before it, ticks.
+    /// What was due of the run before it, and its end, ticks, if the device told.
     pub due: Option<u64>,
+    pub until: Option<u64>,
 }
 
 impl Recovery {
     /// Whether a packet of this time is of the new run and not of the one before.
     pub fn is_over(&self, ticks: Option<u64>) -> bool {
-        let since_start = |ticks: u64| ticks.wrapping_sub(self.start);
-        // Where the clock was set back, what the device has in store lies ahead of the new start.
-        let store = self.due.map(since_start).filter(|due| (1..1 << 63).contains(due));
-        ticks.is_none_or(|ticks| since_start(ticks) < store.unwrap_or(1 << 63))
+        let Some(ticks) = ticks else { return true };
+        let is_before = |time: u64, other: u64| (1..1 << 63).contains(&other.wrapping_sub(time));
+        let is_in_store = self.due.is_some_and(|due| {
+            // Where the clock was set back, the new start lies before the end of what the device
+            // has in store.
+            let until = self.until.filter(|until| is_before(due, *until));
+            let is_stored = until.is_some_and(|until| is_before(ticks, until));
+            let set_back = is_before(self.start, due);
+            let may = set_back || until.is_some_and(|until| is_before(self.start, until));
+            may && !is_before(ticks, due) && (set_back || is_stored)
+        });
+        !is_before(ticks, self.start) && !is_in_store
     }
 }
 
