@@ -37,6 +37,9 @@ impl RxStreamer {
             gap.packets = gap.in_packets.div_ceil(self.samples_per_packet.into());
             gap.jump = gap.jump.wrapping_sub((more * TICKS_PER_SAMPLE) as i64);
         }
+        if let Some(gap) = gap.as_mut().filter(|gap| gap.jump != 0 && !before.restarted) {
+            self.shorten(gap, arrival, before);
+        }
         self.expectation.arrive(arrival, gap.as_ref(), TICKS_PER_SAMPLE);
         self.ledger.expected = self.expectation.total();
         self.ledger.hold(arrival.samples);
@@ -132,6 +135,21 @@ impl RxStreamer {
             self.pending = Some(Pending::new(pending.then, ticks, pending.ends_burst));
         }
         Some(pending)
+    }
+
+    /// Where the clock was set back between two runs, packets are counted by their numbers. When the
+    /// first run overran tells how long its last one was.
+    fn shorten(&self, gap: &mut Gap, arrival: &Arrival, before: &Before) {
+        let run = self.recovery.filter(|run| !self.lost_run && run.is_over(arrival.ticks));
+        let Some((run, at)) = run.zip(arrival.ticks) else { return };
+        let since = at.wrapping_sub(run.start) / TICKS_PER_SAMPLE;
+        let Some(sent) = sent_before(run.overrun, before.due, gap.in_packets) else { return };
+        let spp = u64::from(self.samples_per_packet);
+        let samples = sent.saturating_add(since);
+        if sent.div_ceil(spp) + since.div_ceil(spp) == gap.packets && samples <= gap.in_packets {
+            let less = (gap.in_packets - samples) * TICKS_PER_SAMPLE;
+            (gap.in_packets, gap.jump) = (samples, gap.jump.wrapping_add(less as i64));
+        }
     }
 
     /// Divides the gap in front of a run that was started anew, so many samples `since` its start,
