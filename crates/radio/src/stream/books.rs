@@ -37,6 +37,9 @@ impl RxStreamer {
             gap.packets = gap.in_packets.div_ceil(self.samples_per_packet.into());
             gap.jump = gap.jump.wrapping_sub((more * TICKS_PER_SAMPLE) as i64);
         }
+        if let Some(gap) = gap.as_mut().filter(|gap| gap.jump != 0 && !before.restarted) {
+            self.shorten(gap, arrival, before);
+        }
         self.expectation.arrive(arrival, gap.as_ref(), TICKS_PER_SAMPLE);
         self.ledger.expected = self.expectation.total();
         self.ledger.hold(arrival.samples);
@@ -134,6 +137,21 @@ impl RxStreamer {
         Some(pending)
     }
 
+    /// Where the clock was set back between two runs, packets are counted by their numbers. When the
+    /// first run overran tells how long its last one was.
+    fn shorten(&self, gap: &mut Gap, arrival: &Arrival, before: &Before) {
+        let run = self.recovery.filter(|run| !self.lost_run && run.is_over(arrival.ticks));
+        let Some((run, at)) = run.zip(arrival.ticks) else { return };
+        let since = at.wrapping_sub(run.start) / TICKS_PER_SAMPLE;
+        let Some(sent) = sent_before(run.overrun, before.due, gap.in_packets) else { return };
+        let spp = u64::from(self.samples_per_packet);
+        let samples = sent.saturating_add(since);
+        if sent.div_ceil(spp) + since.div_ceil(spp) == gap.packets && samples <= gap.in_packets {
+            let less = (gap.in_packets - samples) * TICKS_PER_SAMPLE;
+            (gap.in_packets, gap.jump) = (samples, gap.jump.wrapping_add(less as i64));
+        }
+    }
+
     /// Divides the gap in front of a run that was started anew, so many samples `since` its start,
     /// into what the device had sent and what it never did. Returns besides how many samples may be
     /// either. Of a `lost_run` in between, nobody knows how much was sent.
@@ -202,8 +220,8 @@ impl RxStreamer {
                 unsent: samples - sent,
                 ..gap
             };
-        } else if !self.tracker.has_begun() {
-            // The start may not have been heard, or too late.
+        } else if !self.tracker.has_begun() && self.awaited.is_some() {
+            // The start may have been too late, and that not have been heard.
             (gap.in_packets, unknown) = (0, samples);
         } else if samples > self.window_samples() {
             unknown = self.window_samples();

@@ -83,7 +83,7 @@ impl RxStreamer {
         }
         let now = self.channel.time_ticks().inspect_err(|_| self.chain.clear())?;
         let has_begun = |at: u64| now.wrapping_sub(at) < 1 << 63;
-        self.recovery.take_if(|recovery| !has_begun(recovery.start));
+        self.recovery = self.recovery.filter(|recovery| self.may_have_begun(recovery, now));
         let left = if let Run::Finite(left) = self.run { left } else { 0 };
         let end = |at: u64, samples: u64| at.wrapping_add(samples * TICKS_PER_SAMPLE);
         let mut joint = self.tracker.next_ticks().map(|due| end(due, left));

@@ -8,7 +8,7 @@ use millstream_wire::{Error, Width};
 
 use super::meta::{RxError, RxEvent};
 use super::reorder::WINDOW;
-use super::streamer::{Held, Place, Run, RxStreamer, TICKS_PER_SAMPLE};
+use super::streamer::{Held, Place, Run, RxStreamer};
 use super::tracker::{Arrival, Damage, Gap, Verdict};
 use crate::error::io_error;
 use crate::{Cause, RadioError};
@@ -108,11 +108,16 @@ impl RxStreamer {
                 if (self.ahead_max..1 << 63).contains(&ahead) {
                     self.aside.give_up();
                 }
-                // The copy takes no room in the queue.
-                self.release(flow_bytes)?;
+            } else if self.is_misnumbered(arrival) {
+                // The packet itself, and not a copy of it: the other one's number is damaged.
+                self.aside.replace(arrival.seq, packet);
+                self.malformed(None)?;
             } else {
                 self.counters.duplicates += 1;
+                return Ok(true);
             }
+            // The copy takes no room in the queue.
+            self.release(flow_bytes)?;
             return Ok(true);
         }
         // Whoever has waited goes first, and this one is looked at again.
@@ -121,6 +126,13 @@ impl RxStreamer {
             self.batch.0 = index;
         }
         Ok(others)
+    }
+
+    /// Whether this packet fits where another one of its number waits that does not.
+    fn is_misnumbered(&self, arrival: &Arrival) -> bool {
+        let waiting = self.aside.place_of(arrival.seq).map(|place| self.aside.packet(place));
+        let other = waiting.and_then(|packet| arrival_in(packet, self.path.width));
+        self.tracker.fits(arrival) && other.is_some_and(|other| !self.tracker.fits(&other))
     }
 
     /// A packet could not be understood, but perhaps its number.
@@ -141,14 +153,9 @@ impl RxStreamer {
         at: usize,
         flow_bytes: usize,
     ) -> Result<(), RxError> {
-        let samples = (repr.payload_len / SC16_LEN) as u64;
-        let arrival = Arrival { seq: repr.seq, ticks: repr.timestamp, samples };
+        let arrival = arrival_of(repr);
         if self.run == Run::Idle {
-            // Followed all the same, so that the next burst begins with the right number.
-            self.tracker.begin(None);
-            self.tracker.judge(&arrival);
-            self.aside.clear();
-            self.counters.stray += 1;
+            self.stray(&arrival);
             return self.consumed(place, flow_bytes);
         }
         if self.waits(place, &arrival, repr.eob, flow_bytes)? {
@@ -187,21 +194,43 @@ impl RxStreamer {
         Ok(())
     }
 
-    /// Judges a packet, and the one behind it along with it where that waits already.
+    /// A packet while nothing runs. It is followed all the same, so that the next burst begins with
+    /// the right number, and may be one that the burst before it gave up.
+    fn stray(&mut self, arrival: &Arrival) {
+        self.tracker.begin(None);
+        self.aside.clear();
+        match self.tracker.judge(arrival) {
+            Verdict::Late { damaged } => {
+                self.counters.late += 1;
+                self.losses.found(arrival.samples, damaged, &mut self.ledger);
+                return;
+            }
+            // What is missing before it has not been booked.
+            Verdict::Next | Verdict::After(_) => self.tracker.forget(),
+            Verdict::Duplicate | Verdict::Nonsense => {}
+        }
+        self.counters.stray += 1;
+    }
+
+    /// Goes through what came along with the end of the last burst.
+    pub(super) fn inspect_rest(&mut self) -> Result<(), RxError> {
+        while self.run == Run::Idle && self.batch.0 < self.batch.1 {
+            self.batch.0 += 1;
+            self.inspect(Place::Lent(self.batch.0 - 1))?;
+        }
+        Ok(())
+    }
+
+    /// Judges a packet, and those that wait along with it.
     fn judge(&mut self, arrival: &Arrival) -> Verdict {
         let verdict = self.tracker.judge(arrival);
         if verdict != Verdict::Nonsense {
             return verdict;
         }
-        let next = self.aside.place_of(arrival.seq.wrapping_add(1));
-        let Some(next) = next.map(|place| self.aside.packet(place)) else { return verdict };
-        let packet = Packet::parse(next, self.path.width);
-        let Ok(next) = packet.and_then(|packet| DataRepr::parse(&packet)) else { return verdict };
-        let length = arrival.samples * TICKS_PER_SAMPLE;
-        if next.timestamp.is_none_or(|next| Some(next.wrapping_sub(length)) != arrival.ticks) {
-            return verdict;
-        }
-        self.tracker.believe(arrival);
+        let mut waiting = self.aside.packets().filter_map(|p| arrival_in(p, self.path.width));
+        let other = waiting.find(|other| self.tracker.confirms(other));
+        let Some(other) = other else { return verdict };
+        self.tracker.suspect(&other);
         self.tracker.judge(arrival)
     }
 
@@ -302,6 +331,16 @@ impl RxStreamer {
         let address = self.path.device;
         RadioError::Io { what: "receive from", address, source }.into()
     }
+}
+
+fn arrival_of(repr: &DataRepr) -> Arrival {
+    let samples = (repr.payload_len / SC16_LEN) as u64;
+    Arrival { seq: repr.seq, ticks: repr.timestamp, samples }
+}
+
+fn arrival_in(packet: &[u8], width: Width) -> Option<Arrival> {
+    let repr = DataRepr::parse(&Packet::parse(packet, width).ok()?).ok()?;
+    Some(arrival_of(&repr))
 }
 
 /// Takes a packet to this stream apart.

@@ -7,7 +7,7 @@ use millstream_wire::regs::client_zero::PROTO_VER;
 
 use super::handshake;
 use super::meta::{RxError, RxEvent};
-use super::streamer::{Pending, Recovery, Run, RxStreamer, TICKS_PER_SAMPLE};
+use super::streamer::{Pending, Run, RxStreamer, TICKS_PER_SAMPLE};
 use crate::{Cause, RadioError};
 
 /// How far ahead of the device's time a stream is started again, at least and at most, before the
@@ -25,6 +25,41 @@ const STOP_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// How often credit is reported again while nothing comes: the last report may be lost.
 const REPORT_AGAIN: Duration = Duration::from_millis(50);
+
+/// A continuous stream that has been started again and has not brought samples yet.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Recovery {
+    /// Start commands so far.
+    pub attempts: u32,
+    /// The device's time when it was told so, and the time it was to start at, ticks.
+    pub told: u64,
+    pub start: u64,
+    /// What is missing until then is booked under this.
+    pub cause: Cause,
+    /// When the run before it overran, ticks, if the device told.
+    pub overrun: Option<u64>,
+    /// What was due of the run before it, and its end, ticks, if the device told.
+    pub due: Option<u64>,
+    pub until: Option<u64>,
+}
+
+impl Recovery {
+    /// Whether a packet of this time is of the new run and not of the one before.
+    pub fn is_over(&self, ticks: Option<u64>) -> bool {
+        let Some(ticks) = ticks else { return true };
+        let is_before = |time: u64, other: u64| (1..1 << 63).contains(&other.wrapping_sub(time));
+        let is_in_store = self.due.is_some_and(|due| {
+            // Where the clock was set back, the new start lies before the end of what the device
+            // has in store.
+            let until = self.until.filter(|until| is_before(due, *until));
+            let is_stored = until.is_some_and(|until| is_before(ticks, until));
+            let set_back = is_before(self.start, due);
+            let may = set_back || until.is_some_and(|until| is_before(self.start, until));
+            may && !is_before(ticks, due) && (set_back || is_stored)
+        });
+        !is_before(ticks, self.start) && !is_in_store
+    }
+}
 
 impl RxStreamer {
     /// Looks around after a wait in which nothing came.
@@ -64,6 +99,17 @@ impl RxStreamer {
     pub(super) fn new_overrun(&self) -> Option<u64> {
         let events = self.channel.events();
         (events.overruns() != self.overruns_seen).then(|| events.overrun_ticks())
+    }
+
+    /// Whether a run that was started again has begun by `now`: by the clock, or because it overran
+    /// already, whatever the clock did since.
+    pub(super) fn has_begun(&self, run: &Recovery, now: u64) -> bool {
+        self.new_overrun().is_some() || now.wrapping_sub(run.start) < 1 << 63
+    }
+
+    /// The same in doubt: where the clock was set back since, it says nothing.
+    pub(super) fn may_have_begun(&self, run: &Recovery, now: u64) -> bool {
+        self.has_begun(run, now) || now.wrapping_sub(run.told) >= 1 << 63
     }
 
     /// An overrun was reported, but the packet that ended its burst has not come.
@@ -170,8 +216,8 @@ impl RxStreamer {
     /// brings it back: set the stream up anew.
     fn restart_after_stall(&mut self) -> Result<(), RxError> {
         self.counters.stalls += 1;
-        if let Some(Recovery { start, .. }) = self.recovery {
-            let has_begun = self.channel.time_ticks()?.wrapping_sub(start) < 1 << 63;
+        if let Some(recovery) = self.recovery {
+            let has_begun = self.has_begun(&recovery, self.channel.time_ticks()?);
             // What follows next is that run, and then its end.
             self.ends_due += u32::from(has_begun && !self.run_ended);
             self.run_ended &= !has_begun;
@@ -198,7 +244,7 @@ impl RxStreamer {
         self.channel.stop()?;
         let now = self.channel.time_ticks()?;
         let start = now.wrapping_add(self.restart_lead(now.wrapping_sub(before), attempts));
-        self.start_again(start, attempts + 1, Cause::DeviceOverrun)
+        self.start_again(now, start, attempts + 1, Cause::DeviceOverrun)
     }
 
     /// How far ahead of the device's time the next start lies, ticks, where stopping took
@@ -210,16 +256,21 @@ impl RxStreamer {
         lead << attempts
     }
 
-    /// Goes on at `start`; what is missing until then is booked under `cause`.
+    /// Goes on at `start`, told so at `told`; what is missing until then is booked under `cause`.
     pub(super) fn start_again(
         &mut self,
+        told: u64,
         start: u64,
         attempts: u32,
         cause: Cause,
     ) -> Result<(), RxError> {
-        let overrun = self.new_overrun().or(self.recovery.and_then(|before| before.overrun));
+        let (end, before) = (self.new_overrun(), self.recovery);
+        let overrun = end.or(before.and_then(|before| before.overrun));
+        // Of several starts, the first one came behind what the device has in store.
+        let until = before.map_or(end, |before| before.until);
         self.command(None, Some(start))?;
-        self.recovery = Some(Recovery { attempts, start, cause, overrun });
+        let due = self.tracker.next_ticks();
+        self.recovery = Some(Recovery { attempts, told, start, cause, overrun, due, until });
         self.awaited = Some(start);
         self.tracker.set_interrupted(true);
         self.run_ticks = start;
@@ -230,4 +281,37 @@ impl RxStreamer {
 /// Whether another attempt to start again is left.
 pub(super) fn check_attempts(attempts: u32) -> Result<(), RxError> {
     if attempts < RESTART_TRIES { Ok(()) } else { Err(RxError::NotRestarted { attempts }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn over(start: u64, until: Option<u64>, ticks: u64) -> bool {
+        let (attempts, told, cause) = (1, start - 10, Cause::DeviceOverrun);
+        let due = Some(1000);
+        let run = Recovery { attempts, told, start, cause, overrun: until, due, until };
+        run.is_over(Some(ticks))
+    }
+
+    #[test]
+    fn a_new_run_begins_at_its_start() {
+        for until in [None, Some(1500)] {
+            assert!(!over(2000, until, 1000) && !over(2000, until, 1999));
+            assert!(over(2000, until, 2000) && over(2000, until, 9999));
+        }
+    }
+
+    #[test]
+    fn what_is_in_store_is_not_of_the_new_run_though_the_clock_was_set_back() {
+        // Before what is due, or into what is in store.
+        for until in [None, Some(1500)] {
+            assert!(over(700, until, 700) && over(700, until, 999));
+            assert!(!over(700, until, 1000) && !over(700, until, 1400) && !over(700, until, 600));
+        }
+        assert!(!over(1200, Some(1500), 1200) && !over(1200, Some(1500), 1499));
+        assert!(over(1200, Some(1500), 1500) && !over(1200, Some(1500), 1100));
+        // An end of before the clock was set says nothing.
+        assert!(over(1200, Some(900), 1200));
+    }
 }

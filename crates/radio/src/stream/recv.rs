@@ -145,6 +145,9 @@ impl RxStreamer {
             self.burst_over();
         }
         self.consumed(held.place, held.flow_bytes)?;
+        if ends_burst {
+            self.inspect_rest()?;
+        }
         Ok(ends_burst && event == RxEvent::None)
     }
 

@@ -69,6 +69,17 @@ impl Aside {
         true
     }
 
+    /// Keeps this packet instead of the one of its number.
+    pub fn replace(&mut self, seq: u16, packet: &[u8]) {
+        let place = self.place_of(seq);
+        let Some((place, waiting)) = place.zip(place.and_then(|at| self.waiting[at].as_mut()))
+        else {
+            return;
+        };
+        waiting.length = packet.len();
+        self.bytes[place * self.frame_bytes..][..packet.len()].copy_from_slice(packet);
+    }
+
     /// How long they may still wait where nothing else comes, if any do.
     pub fn left(&self, now: Instant) -> Option<Duration> {
         let since = self.waiting.iter().flatten().map(|waiting| waiting.since).min()?;
@@ -102,6 +113,11 @@ impl Aside {
         &self.bytes[place * self.frame_bytes..][..length]
     }
 
+    /// All that wait, in no order.
+    pub fn packets(&self) -> impl Iterator<Item = &[u8]> {
+        (0..WINDOW).filter(|place| self.waiting[*place].is_some()).map(|place| self.packet(place))
+    }
+
     /// Lets the packet at a place go.
     pub fn free(&mut self, place: usize) {
         self.count -= usize::from(self.waiting[place].take().is_some());
@@ -126,6 +142,10 @@ mod tests {
             assert!(aside.put(seq, &seq.to_le_bytes(), now + Duration::from_millis(late_ms)));
         }
         assert!(!aside.put(0, &[], now), "it waits already");
+        aside.replace(0, &[7; 3]);
+        assert_eq!(aside.packet(aside.place_of(0).unwrap()), [7; 3]);
+        aside.replace(0, &[0; 2]);
+        aside.replace(9, &[1]);
         assert_eq!(aside.left(now + QUIET / 2), Some(QUIET / 2));
         assert_eq!(aside.left(now + 2 * QUIET), Some(Duration::ZERO));
         assert!(aside.takes(&[0; 8]) && !aside.takes(&[0; 9]));

@@ -15,11 +15,12 @@ use super::expectation::Expectation;
 use super::handshake::{self, StreamPath};
 use super::losses::Losses;
 use super::meta::{RxArgs, RxCounters, RxError, RxEvent};
+use super::recover::Recovery;
 use super::reorder::{Aside, ahead_max};
 use super::tracker::Tracker;
 use crate::channel::RxChannel;
 use crate::convert::{Converter, Wire};
-use crate::{Cause, Ledger, RadioError};
+use crate::{Ledger, RadioError};
 
 /// Longest train that one drop of a coalescing queue can take: bytes, and packets of the kernel's
 /// segmentation (`UDP_MAX_SEGMENTS`).
@@ -154,26 +155,6 @@ pub(super) enum Run {
     Finite(u64),
     /// Stopped, since when; the end of the burst, and of those in the chain, has not come yet.
     Stopping(Instant),
-}
-
-/// A continuous stream that has been started again and has not brought samples yet.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Recovery {
-    /// Start commands so far.
-    pub attempts: u32,
-    /// The time it was started at.
-    pub start: u64,
-    /// What is missing until then is booked under this.
-    pub cause: Cause,
-    /// When the run before it overran, ticks, if the device told.
-    pub overrun: Option<u64>,
-}
-
-impl Recovery {
-    /// Whether a packet of this time is of the new run and not of the one before.
-    pub fn is_over(&self, ticks: Option<u64>) -> bool {
-        ticks.is_none_or(|ticks| ticks.wrapping_sub(self.start) < 1 << 63)
-    }
 }
 
 impl RxStreamer {

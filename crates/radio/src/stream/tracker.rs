@@ -88,8 +88,10 @@ pub(super) struct Tracker {
     restarted: bool,
     /// Packets that came damaged before that, and belong to the gap around it.
     damaged_before: u64,
-    /// Number and time of the packet that would confirm one whose time made no sense.
-    suspect: Option<(u16, u64)>,
+    /// A packet whose time made no sense.
+    suspect: Option<Arrival>,
+    /// The newest packet, where its time was due and its number was not.
+    misnumbered: Option<Arrival>,
 }
 
 impl Tracker {
@@ -106,6 +108,7 @@ impl Tracker {
             restarted: false,
             damaged_before: 0,
             suspect: None,
+            misnumbered: None,
         }
     }
 
@@ -132,7 +135,7 @@ impl Tracker {
             .filter(|fate| *fate == Fate::Damaged)
             .count() as u64;
         (self.next_seq, self.booked, self.restarted) = (0, 0, true);
-        (self.anchored, self.suspect) = (false, None);
+        (self.anchored, self.suspect, self.misnumbered) = (false, None, None);
         self.fates.clear();
     }
 
@@ -153,8 +156,41 @@ impl Tracker {
 
     /// Packets that `arrival` shows to be missing before it; none for an older one.
     pub fn missing_before(&self, arrival: &Arrival) -> u64 {
+        if self.is_due(arrival) {
+            return 0;
+        }
         let missing = arrival.seq.wrapping_sub(self.next_seq);
         if missing < 0x8000 && !self.restarted { self.unbooked(missing).into() } else { 0 }
+    }
+
+    /// Whether it follows by its time, in the middle of a burst. Nothing can be missing then,
+    /// whatever its number says.
+    fn is_due(&self, arrival: &Arrival) -> bool {
+        let follows = self.anchored && !self.restarted && self.booked == 0;
+        follows && arrival.samples > 0 && arrival.ticks.is_some_and(|t| Some(t) == self.next_ticks)
+    }
+
+    /// Whether its time and its number are as far ahead of what is due.
+    pub fn fits(&self, arrival: &Arrival) -> bool {
+        let Some((ticks, due)) = arrival.ticks.zip(self.next_ticks) else { return false };
+        let packets = u64::from(arrival.seq.wrapping_sub(self.next_seq));
+        let full = self.samples_per_packet.wrapping_mul(self.ticks_per_sample);
+        ticks.wrapping_sub(due) == packets.wrapping_mul(full)
+    }
+
+    /// Gives a packet that is due the number that is due: its own is damaged. Where the next one's
+    /// number goes on from there, the device counts so.
+    fn numbered(&mut self, arrival: &Arrival) -> Arrival {
+        let before = self.misnumbered.take();
+        if !self.is_due(arrival) || arrival.seq == self.next_seq {
+            return *arrival;
+        }
+        if before.is_some_and(|before| before.seq.wrapping_add(1) == arrival.seq) {
+            self.suspect = before;
+            return *arrival;
+        }
+        self.misnumbered = Some(*arrival);
+        Arrival { seq: self.next_seq, ..*arrival }
     }
 
     /// Of packets missing by number, those that have not been booked.
@@ -210,13 +246,26 @@ impl Tracker {
         }
     }
 
-    /// The packet behind `arrival` confirms its time, however little sense it makes.
-    pub fn believe(&mut self, arrival: &Arrival) {
-        self.suspect = arrival.ticks.map(|ticks| (arrival.seq, ticks));
+    /// Keeps in mind a packet whose time makes no sense: another one may confirm it.
+    pub fn suspect(&mut self, arrival: &Arrival) {
+        self.suspect = Some(*arrival);
+    }
+
+    /// Whether the times of `arrival` and of the suspect are as far apart as their numbers.
+    pub fn confirms(&self, arrival: &Arrival) -> bool {
+        let Some(suspect) = &self.suspect else { return false };
+        let ahead = arrival.seq.wrapping_sub(suspect.seq) as i16;
+        let (first, second) = if ahead < 0 { (arrival, suspect) } else { (suspect, arrival) };
+        let packets = ahead.unsigned_abs();
+        let Some((begin, end)) = first.ticks.zip(second.ticks) else { return false };
+        let full = u64::from(packets.saturating_sub(1)) * self.samples_per_packet;
+        let apart = first.samples.wrapping_add(full).wrapping_mul(self.ticks_per_sample);
+        (1..HISTORY).contains(&packets) && end.wrapping_sub(begin) == apart
     }
 
     /// Judges a packet. One that is [`Verdict::Next`] or [`Verdict::After`] counts as arrived.
     pub fn judge(&mut self, arrival: &Arrival) -> Verdict {
+        let arrival = &self.numbered(arrival);
         let missing = arrival.seq.wrapping_sub(self.next_seq);
         let mut verdict = match (arrival.ticks, self.next_ticks) {
             (Some(ticks), Some(due)) => self.by_time(arrival, ticks.wrapping_sub(due), missing),
@@ -231,12 +280,7 @@ impl Tracker {
             }
             // Remembered, so that a second copy is told from a first late arrival.
             Verdict::Late { .. } => self.fates.set(arrival.seq, self.next_seq, Fate::Arrived),
-            Verdict::Nonsense => {
-                let length = arrival.samples.wrapping_mul(self.ticks_per_sample);
-                let follows =
-                    |ticks: u64| (arrival.seq.wrapping_add(1), ticks.wrapping_add(length));
-                self.suspect = arrival.ticks.map(follows);
-            }
+            Verdict::Nonsense => self.suspect(arrival),
             Verdict::Duplicate => {}
         }
         verdict
@@ -251,8 +295,7 @@ impl Tracker {
         let is_behind = ahead > JUMP_TICKS_MAX;
         if is_short || is_behind {
             // Anybody can write a time: such a jump is believed when a second packet confirms it.
-            let time = arrival.ticks.map(|ticks| (arrival.seq, ticks));
-            if missing < 0x8000 && time == self.suspect {
+            if missing < 0x8000 && self.confirms(arrival) {
                 return self.set_clock(ahead, lost);
             }
             let is_near = ahead.wrapping_neg() <= JUMP_TICKS_MAX;

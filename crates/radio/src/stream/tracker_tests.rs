@@ -132,8 +132,53 @@ fn a_clock_set_back_where_packets_are_lost_is_believed_at_the_second_packet() {
     assert_eq!(tracker.judge(&at(0, 1000)), Verdict::Duplicate);
     // Less time than the lost packets have.
     assert_eq!(tracker.judge(&at(9, 822)), Verdict::Nonsense);
-    tracker.believe(&at(9, 822));
+    tracker.suspect(&at(10, 832));
     assert_eq!(tracker.judge(&at(9, 822)), jump(2, 822 - 827));
+}
+
+#[test]
+fn two_packets_confirm_a_clock_set_back_though_they_are_no_neighbours() {
+    for (first, second) in [(9u16, 14u16), (14, 9)] {
+        let mut tracker = tracker();
+        let time = |seq: u16| 500 + u64::from(seq) * SPP;
+        assert_eq!(tracker.judge(&at(first, time(first))), Verdict::Nonsense);
+        assert_eq!(tracker.judge(&at(first, time(first))), Verdict::Nonsense, "a copy of it");
+        let lost = u64::from(second) - 1;
+        assert_eq!(tracker.judge(&at(second, time(second))), jump(lost, -500), "{first}");
+    }
+    // A short packet ends a burst.
+    let mut tracker = tracker();
+    assert_eq!(tracker.judge(&Arrival { samples: 3, ..at(9, 590) }), Verdict::Nonsense);
+    assert_eq!(tracker.judge(&at(11, 603)), jump(10, 603 - 1110));
+}
+
+#[test]
+fn a_packet_whose_time_is_due_is_next_whatever_its_number_says() {
+    let mut tracker = tracker();
+    let mut due = 1;
+    for bit in 0..16 {
+        for flip in [1u16 << bit, 0] {
+            let arrival = at(due ^ flip, 1000 + u64::from(due) * SPP);
+            assert_eq!(tracker.missing_before(&arrival), 0, "it does not wait");
+            assert_eq!(tracker.judge(&arrival), Verdict::Next, "bit {bit}");
+            due += 1;
+        }
+    }
+    // Behind a loss as before.
+    assert_eq!(tracker.judge(&at(due + 2, 1020 + u64::from(due) * SPP)), gap(2, 20, 0));
+}
+
+#[test]
+fn a_number_that_goes_on_from_one_that_was_not_due_is_the_devices_own() {
+    let mut tracker = tracker();
+    assert_eq!(tracker.judge(&at(4, 1010)), Verdict::Next);
+    // Three packets were lost, and the clock was set back by as much meanwhile.
+    assert_eq!(tracker.judge(&at(5, 1020)), jump(3, -30));
+    assert_eq!(tracker.judge(&at(6, 1030)), Verdict::Next);
+    // It counts anew.
+    assert_eq!(tracker.judge(&at(0, 1040)), Verdict::Next);
+    assert_eq!(tracker.judge(&at(1, 1050)), Verdict::Next);
+    assert_eq!(tracker.judge(&at(3, 1070)), gap(1, 10, 0));
 }
 
 #[test]

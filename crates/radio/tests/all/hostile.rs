@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::common::{Action, Meddler, SPP, args, device, is_data, meddled, receive};
-use millstream_radio::{Complex32, RxError};
+use millstream_radio::{Cause, Complex32, RxError, RxEvent};
 use millstream_wire::stream::{CommandOp, CommandRepr};
 use millstream_wire::{Epid, Width};
 
@@ -173,4 +173,49 @@ fn totals_that_make_no_sense_do_no_harm() {
     stream.start_finite(1000 * SPP, None).unwrap();
     let brought = receive(&mut stream, u64::MAX);
     assert_eq!((brought.samples, brought.events.len()), (1000 * SPP, 0), "{brought:?}");
+}
+
+/// A data packet with another number.
+fn numbered(packet: &[u8], flip: u16) -> Action {
+    let mut packet = packet.to_vec();
+    let seq = u16::from_le_bytes([packet[4], packet[5]]) ^ flip;
+    packet[4..6].copy_from_slice(&seq.to_le_bytes());
+    Action::Replace(packet)
+}
+
+#[test]
+fn a_packet_whose_number_is_damaged_is_told_by_its_time() {
+    let meddler = Meddler::data(|n, packet| match n % 10 {
+        5 => numbered(packet, 1 << (n / 10 % 16)),
+        _ => Action::Pass,
+    });
+    let (_radio, device) = meddled(meddler, 2e6);
+    let mut stream = device.rx_stream(args()).unwrap();
+    stream.start_finite(200 * SPP, None).unwrap();
+    let brought = receive(&mut stream, u64::MAX);
+    assert_eq!((brought.samples, &brought.events[..]), (200 * SPP, &[][..]));
+    let counters = *stream.counters();
+    assert_eq!((counters.reordered, counters.clock_jumps), (0, 0), "it does not wait");
+    assert_eq!((stream.finish().lost_total(), counters.malformed), (0, 0));
+}
+
+#[test]
+fn a_packet_that_waits_under_the_number_of_another_one_makes_room_for_it() {
+    // All of those wait for the one that is lost.
+    let meddler = Meddler::data(|n, packet| match n {
+        20 => Action::Drop,
+        25 => numbered(packet, 25 ^ 29),
+        _ => Action::Pass,
+    });
+    let (_radio, device) = meddled(meddler, 2e6);
+    let mut stream = device.rx_stream(args()).unwrap();
+    stream.start_finite(100 * SPP, None).unwrap();
+    let brought = receive(&mut stream, u64::MAX);
+    let gap = RxEvent::SequenceGap { packets: 1, samples: SPP };
+    assert_eq!(brought.events, [gap, gap]);
+    let counters = *stream.counters();
+    assert_eq!((counters.malformed, counters.duplicates, counters.clock_jumps), (1, 0, 0));
+    let ledger = stream.finish();
+    let lost = [Cause::Malformed, Cause::NetworkLoss].map(|cause| ledger.lost(cause));
+    assert_eq!((lost, ledger.lost_total(), ledger.balance()), ([SPP, SPP], 2 * SPP, Ok(())));
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::common::{SPP, args, patient, radio, receive};
+use crate::common::{Action, Meddler, SPP, args, meddled, patient, radio, receive};
 use millstream_link::fault::{Effect, Rule, Select, Switch};
 use millstream_link::open;
-use millstream_radio::{Cause, Device};
+use millstream_radio::{Cause, Device, RxEvent};
 
 /// A stream over a path with this fault on its data packets.
 fn through(effect: Effect, every: u64, count: u64) -> (millstream_emulator::RunningRadio, Device) {
@@ -71,4 +71,31 @@ fn packets_that_come_too_late_were_not_lost_on_the_way() {
     let ledger = stream.finish();
     assert_eq!((ledger.lost(Cause::Late), ledger.lost_total()), (brought.missing, brought.missing));
     assert!(counters.late >= 15 && counters.late * SPP >= brought.missing, "{counters:?}");
+}
+
+#[test]
+fn a_packet_behind_the_end_of_its_burst_was_not_lost_on_the_way() {
+    let meddler = Meddler::data(|n, _| if n == 30 { Action::Later(69) } else { Action::Pass });
+    let (_radio, device) = meddled(meddler, 2e6);
+    let mut stream = device.rx_stream(args()).unwrap();
+    stream.start_finite(100 * SPP, None).unwrap();
+    let brought = receive(&mut stream, u64::MAX);
+    assert_eq!(brought.events, [RxEvent::SequenceGap { packets: 1, samples: SPP }]);
+    assert_eq!((stream.counters().late, stream.counters().stray), (1, 0));
+    let ledger = stream.finish();
+    assert_eq!((ledger.lost(Cause::Late), ledger.lost_total()), (SPP, SPP));
+    assert_eq!((ledger.expected, ledger.balance()), (100 * SPP, Ok(())));
+}
+
+#[test]
+fn a_capture_of_one_packet_that_is_lost_was_lost_on_the_way() {
+    let meddler = Meddler::data(|n, _| if n == 0 { Action::Drop } else { Action::Pass });
+    let (_radio, device) = meddled(meddler, 2e6);
+    let mut stream = device.rx_stream(args()).unwrap();
+    // The device acknowledged that start, which could not be too late.
+    stream.start_finite(SPP / 2, None).unwrap();
+    let brought = receive(&mut stream, u64::MAX);
+    assert_eq!(brought.events, [RxEvent::SequenceGap { packets: 1, samples: SPP / 2 }]);
+    let ledger = stream.finish();
+    assert_eq!((ledger.lost(Cause::NetworkLoss), ledger.lost_total()), (SPP / 2, SPP / 2));
 }

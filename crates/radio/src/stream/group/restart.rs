@@ -43,7 +43,7 @@ impl RxGroup {
             let cause = if own { Cause::DeviceOverrun } else { Cause::Alignment };
             // One that has not come back since an earlier start keeps its reason.
             let cause = member.recovery.map_or(cause, |recovery| recovery.cause);
-            member.start_again(start, attempts + 1, cause)?;
+            member.start_again(now, start, attempts + 1, cause)?;
         }
         Ok(())
     }
