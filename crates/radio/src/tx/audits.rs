@@ -1,12 +1,13 @@
 //! Audits: questions to the device how much it has counted.
 //!
 //! Two PINGs leave in one train. Their answers are two reports in a row whose counts differ by one
-//! command at most; no other reports do, but for one right before them. Where an audit has no
-//! answer yet, or what it brought is no possible count, the next one ends with a RESYNC, and the
-//! device's count is right from there on. Until that is answered nobody knows whose the answers to
-//! PINGs are, and they say nothing: a late answer that were taken for one to the newer audit would
-//! say that too much is missing, and the device would be sent more than it has room for. The bytes of a RESYNC are our total and a *tag* in the
-//! lowest bits, which no count has otherwise: so every report says which RESYNC came before it.
+//! command at most; no other reports do, but for one right before them. An audit that leaves while
+//! another one has no answer, or behind one that brought an impossible count, ends with a RESYNC,
+//! and the device's count is right from there on. Until the RESYNC is answered, nobody knows which
+//! audit the answers to PINGs belong to, and they are not used: the late answer to the older one
+//! would say of the newer that too much is missing, and the host would send more than the device
+//! has room for. The bytes of a RESYNC are our total and a *tag* in the lowest bits, which no count
+//! has otherwise: so every report says which RESYNC came before it.
 
 use std::collections::VecDeque;
 
