@@ -52,7 +52,9 @@ impl RxStreamer {
             let over = recovery.is_over(arrival.ticks);
             (ended && (is_there || over)) || (over && (may || arrival.ticks.is_none()))
         });
-        if self.recovery.is_none() {
+        if let Some(recovery) = &mut self.recovery {
+            recovery.due = self.tracker.next_ticks();
+        } else {
             self.awaited = None;
             self.tracker.set_interrupted(false);
         }
