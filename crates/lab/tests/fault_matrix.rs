@@ -1,12 +1,14 @@
 //! Every fault, in both directions: the ledger balances, agrees with the device's own count, and
 //! the stream goes on or ends with one error. Wall-clock speed decides nothing.
+//!
+//! `MILLSTREAM_FAULT_CASE` names one case to run alone.
 
 use millstream_lab::Direction;
 use millstream_lab::faults::{CASES, run};
 
 fn all(direction: Direction) {
-    let only = std::env::var("MILLSTREAM_FAULT_CASE").ok();
     let mut complaints = Vec::new();
+    let only = std::env::var("MILLSTREAM_FAULT_CASE").ok();
     for case in CASES.iter().filter(|case| only.as_ref().is_none_or(|only| case.name == only)) {
         let row = run(case, direction).unwrap_or_else(|error| panic!("{}: {error}", case.name));
         println!("{row:?}");

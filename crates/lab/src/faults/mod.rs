@@ -154,6 +154,12 @@ impl Row {
         complain(self.ending == Ending::Hangs, "the stream hangs".to_owned());
         let lost = self.lost_total();
         complain(case.loses_hits && lost != packets, format!("{packets} were hit, {lost} lost"));
+        // What leaves the samples' packets alone costs none of them.
+        let hits_samples =
+            self.specs.iter().any(|spec| spec.contains(" data") || spec.contains(" any"));
+        let in_network = ["network_loss", "loss_or_overflow", "malformed"];
+        let cost: u64 = in_network.iter().filter_map(|cause| self.lost.get(cause)).sum();
+        complain(!hits_samples && cost > 0, format!("no packet of samples was hit, {cost} lost"));
         complain(case.ends_streams != matches!(self.ending, Ending::Failed(_)), {
             format!("it should {}", if case.ends_streams { "end with an error" } else { "go on" })
         });

@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 /// One wait for credit.
 const TURN: Duration = Duration::from_millis(20);
 
+/// How long the faults may take to strike.
+const STRIKE: Duration = Duration::from_secs(30);
+
 /// How long the device may take to play what it holds.
 const DRAIN: Duration = Duration::from_secs(5);
 
@@ -44,7 +47,12 @@ impl Run {
     }
 
     fn after_the_strike(&mut self, case: &Case) -> Result<(), TxError> {
-        self.send(|run| !run.rig.is_over())?;
+        let until = Instant::now() + STRIKE;
+        self.send(|run| !run.rig.is_over() && Instant::now() < until)?;
+        if !self.rig.is_over() {
+            self.row.ending = Ending::Hangs;
+            return Ok(());
+        }
         let goal = self.transmitted() + case.samples_after;
         self.send(|run| run.transmitted() < goal)?;
         self.row.recovery_ms = self.progress.longest_ms();

@@ -152,10 +152,9 @@ impl Account {
         totals
     }
 
-    /// Whether the next audit should end with a RESYNC; `again` when one was sent before for the
-    /// same reason.
-    pub fn wants_resync(&self, again: bool) -> bool {
-        self.audits.wants_resync(again, self.course.record.sent())
+    /// Whether the next audit should end with a RESYNC.
+    pub fn wants_resync(&self) -> bool {
+        self.audits.wants_resync(self.course.record.sent())
     }
 
     /// The commands of an audit have left, the last of them a RESYNC if `resync` is set.

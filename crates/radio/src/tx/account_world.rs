@@ -44,6 +44,8 @@ pub enum Step {
 /// A device that counts and reports as section 8 of the facts page says, and its network.
 pub struct World {
     pub account: Account,
+    /// An audit is not sent while one is open.
+    pub patient: bool,
     pub on_way: VecDeque<Packet>,
     pub buffer: VecDeque<Packet>,
     pub answers: VecDeque<StatusRepr>,
@@ -67,6 +69,7 @@ impl World {
         let window = Window::new(CAPACITY, PACKETS_UNLIMITED, COMMAND);
         let mut world = Self {
             account: Account::new(Opened { window, status_seq: u16::MAX }, FULL),
+            patient: false,
             on_way: VecDeque::new(),
             buffer: VecDeque::new(),
             answers: VecDeque::new(),
@@ -82,7 +85,7 @@ impl World {
             lost: 0,
             overflows: 0,
         };
-        world.audit(false);
+        world.audit();
         (0..2).for_each(|_| world.deliver(Fate::Pass));
         (0..2).for_each(|_| world.consume());
         (0..2).for_each(|_| world.answer(Fate::Pass));
@@ -105,9 +108,9 @@ impl World {
         }
     }
 
-    pub fn audit(&mut self, again: bool) {
+    pub fn audit(&mut self) {
         if self.account.window.has_room_for_commands(3, 0) {
-            let resync = self.account.wants_resync(again);
+            let resync = self.account.wants_resync();
             for index in 0..2 + u8::from(resync) {
                 let totals = self.account.send_command();
                 let resync = (index == 2).then_some(totals);
@@ -211,8 +214,8 @@ impl World {
     pub fn step(&mut self, step: Step) {
         match step {
             Step::Send { packets, short } => self.send(packets, short),
-            Step::Audit if self.account.audits.is_open() => {}
-            Step::Audit => self.audit(false),
+            Step::Audit if self.patient && self.account.audits.is_open() => {}
+            Step::Audit => self.audit(),
             Step::Deliver(fate) => self.deliver(fate),
             Step::Consume(packets) => (0..packets).for_each(|_| self.consume()),
             Step::Answer(fate) => self.answer(fate),
@@ -233,7 +236,7 @@ impl World {
 
     /// From here on nothing is lost: everything must be settled, after so many audits.
     pub fn settle(&mut self) {
-        for turn in 0..10 {
+        for _ in 0..10 {
             while !self.on_way.is_empty() {
                 self.deliver(Fate::Pass);
             }
@@ -247,7 +250,7 @@ impl World {
             if self.account.is_settled() {
                 break;
             }
-            self.audit(turn > 3);
+            self.audit();
         }
         assert!(self.account.is_settled(), "{:?}", self.account);
     }

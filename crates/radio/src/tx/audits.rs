@@ -1,9 +1,11 @@
 //! Audits: questions to the device how much it has counted.
 //!
 //! Two PINGs leave in one train. Their answers are two reports in a row whose counts differ by one
-//! command at most; no other reports do, but for one right before them. Where an audit was not
-//! answered, or what it brought is no possible count, the next one ends with a RESYNC, and the
-//! device's count is right from there on. The bytes of a RESYNC are our total and a *tag* in the
+//! command at most; no other reports do, but for one right before them. Where an audit has no
+//! answer yet, or what it brought is no possible count, the next one ends with a RESYNC, and the
+//! device's count is right from there on. Until that is answered nobody knows whose the answers to
+//! PINGs are, and they say nothing: a late answer that were taken for one to the newer audit would
+//! say that too much is missing, and the device would be sent more than it has room for. The bytes of a RESYNC are our total and a *tag* in the
 //! lowest bits, which no count has otherwise: so every report says which RESYNC came before it.
 
 use std::collections::VecDeque;
@@ -30,6 +32,8 @@ pub(super) struct Audit {
     /// Packets of samples sent before it.
     pub sent: u64,
     answered: bool,
+    /// Two reports came that may have been the answers to its PINGs.
+    seen: bool,
     /// Everything before it had been counted.
     pub accepted: bool,
 }
@@ -57,6 +61,11 @@ pub(super) struct Audits {
     pair: bool,
     /// An audit was sent since the last report.
     fresh: bool,
+    /// The next report may be the second answer to the PINGs of an audit that was given up.
+    tail: bool,
+    /// When this audit was sent, an older one had no answer: before a RESYNC no older than this
+    /// nobody knows whose answers come.
+    ambiguous: Option<u64>,
     /// The last answer was no certain one, when so many packets of samples had been sent.
     doubtful: Option<u64>,
     /// The next audit is to set the device's count right.
@@ -81,6 +90,8 @@ impl Audits {
             last: None,
             pair: false,
             fresh: false,
+            tail: false,
+            ambiguous: None,
             doubtful: None,
             broken: false,
             tag: 0,
@@ -93,10 +104,10 @@ impl Audits {
         self.open.iter().any(|audit| !audit.answered)
     }
 
-    /// Whether the next audit should set the device's count right; `again` when one was sent for
-    /// the same reason before. `sent`: packets of samples so far.
-    pub fn wants_resync(&self, again: bool, sent: u64) -> bool {
-        self.broken || self.doubtful == Some(sent) || again && self.is_open()
+    /// Whether the next audit should set the device's count right. `sent`: packets of samples so
+    /// far.
+    pub fn wants_resync(&self, sent: u64) -> bool {
+        self.broken || self.doubtful == Some(sent) || self.is_open()
     }
 
     /// The tag that the device's count has, by the reports taken.
@@ -117,11 +128,17 @@ impl Audits {
     /// An audit has left. Our totals behind it, and the packets of samples sent before it.
     pub fn push(&mut self, after: Totals, resync: bool, sent: u64) {
         // One without answer by now is given up, but a RESYNC has its effect whenever it comes.
+        let plain = |seen| move |audit: &Audit| audit.resync.is_none() && audit.seen == seen;
+        let ambiguous = self.open.iter().any(plain(false));
+        self.tail = self.pair && self.open.iter().any(plain(true));
         self.open.retain(|audit| audit.resync.is_some());
         if self.open.len() == OPEN_MAX {
             self.open.pop_front();
         }
         self.number += 1;
+        if ambiguous {
+            self.ambiguous = Some(self.number);
+        }
         self.sent = sent;
         let one = Totals::default().plus(1, self.command_bytes);
         let pings = if resync { after.since(one) } else { after };
@@ -138,6 +155,7 @@ impl Audits {
             resync,
             sent,
             answered: false,
+            seen: false,
             accepted: false,
         });
     }
@@ -152,7 +170,12 @@ impl Audits {
         // that of the PING or a later one.
         let last = self.last.take();
         self.pair = false;
-        let is_it = |audit: &Audit| audit.resync.is_some_and(|(_, its)| its == tag);
+        // Tags come again; what was sent behind it cannot have been counted yet.
+        let is_it = |audit: &Audit| {
+            audit.resync.is_some_and(|(after, its)| {
+                its == tag && after.packets.wrapping_sub(counted.packets) as i64 <= 0
+            })
+        };
         let Some(index) = self.open.iter().rposition(is_it) else {
             // It is no tag of ours, or we have forgotten it.
             self.broken = true;
@@ -160,6 +183,7 @@ impl Audits {
         };
         let audit = self.open[index];
         self.open.drain(..=index);
+        self.ambiguous = self.ambiguous.filter(|&number| number > audit.number);
         (self.broken, self.doubtful) = (false, None);
         let answers = audit.resync.is_some_and(|(after, _)| after == counted);
         let last = last.filter(|_| answers);
@@ -173,8 +197,11 @@ impl Audits {
         let step = last.map(|last| counted.since(last));
         let fresh = std::mem::take(&mut self.fresh);
         self.pair = step.is_some_and(|step| step.packets <= 1 && step.bytes <= self.command_bytes);
-        match self.open.front() {
-            Some(audit) if self.pair && !fresh && self.open.len() == 1 => {
+        self.tail &= self.pair;
+        let unclear = fresh || self.tail || self.ambiguous.is_some();
+        match self.open.make_contiguous() {
+            [audit] if self.pair && !unclear => {
+                audit.seen = true;
                 Answer::Pings(*audit, audit.pings.since(counted))
             }
             _ => Answer::Nothing,
@@ -224,9 +251,7 @@ mod tests {
         let mut audits = Audits::new(COMMAND);
         assert!(audits.is_due(10) && !audits.is_open());
         audits.push(totals(12), false, 10);
-        assert!(
-            !audits.is_due(10) && audits.wants_resync(true, 9) && !audits.wants_resync(false, 9)
-        );
+        assert!(!audits.is_due(10) && audits.wants_resync(9), "there is no answer yet");
         assert_eq!(audits.take(totals(8)), Answer::Nothing);
         assert!(
             matches!(audits.take(totals(9)), Answer::Pings(_, missing) if missing == totals(3))
@@ -235,12 +260,12 @@ mod tests {
         let Answer::Pings(audit, missing) = audits.take(totals(12)) else { panic!() };
         assert_eq!((audit.sent, missing), (10, totals(0)));
         audits.accept();
-        assert!(!audits.wants_resync(true, 9));
+        assert!(!audits.wants_resync(9));
         audits.push(totals(14), false, 10);
         assert_eq!(audits.take(totals(13)), Answer::Nothing, "the last two are the first one's");
         assert!(matches!(audits.take(totals(14)), Answer::Pings(..)));
         audits.distrust();
-        assert!(audits.wants_resync(false, 9));
+        assert!(audits.wants_resync(9));
     }
 
     #[test]
@@ -250,7 +275,7 @@ mod tests {
         assert_eq!(audits.next_tag(), 1);
         audits.push(totals(15), true, 11);
         audits.take(totals(9));
-        assert!(matches!(audits.take(totals(10)), Answer::Pings(..)));
+        assert_eq!(audits.take(totals(10)), Answer::Nothing, "of the first or of the second");
         assert_eq!(audits.turn(totals(15), 0), None);
         let Some(Answer::Resync(audit, missing)) = audits.turn(totals(15), 1) else { panic!() };
         assert_eq!((audit.sent, missing, audits.is_open()), (11, Some(totals(4)), false));
@@ -261,7 +286,7 @@ mod tests {
         // Its answer is lost.
         let Some(Answer::Resync(audit, missing)) = audits.turn(totals(20), 2) else { panic!() };
         assert_eq!((audit.sent, missing, audits.turn(totals(21), 2)), (12, None, None));
-        assert_eq!((audits.turn(totals(21), 3), audits.wants_resync(false, 9)), (None, true));
+        assert_eq!((audits.turn(totals(21), 3), audits.wants_resync(9)), (None, true));
         assert_eq!(untagged(totals(1).and(Totals { packets: 0, bytes: 3 })), (totals(1), 3));
     }
 

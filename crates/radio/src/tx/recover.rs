@@ -103,7 +103,7 @@ impl TxStreamer {
             Due::Nothing => Ok(()),
             Due::Audit => {
                 self.counters.stalls += u64::from(first && self.room_packets() == 0);
-                self.audit(!first)
+                self.audit()
             }
             Due::Examination => self.examine(now.duration_since(since)),
         }
@@ -154,19 +154,19 @@ impl TxStreamer {
         self.stall = None;
         self.counters.reestablished += 1;
         self.report(TxEvent::Reestablished { samples });
-        self.audit(false)
+        self.audit()
     }
 
     /// Asks the device for its count by PING, PING; and sets it right by a RESYNC behind them where
-    /// it was asked without success.
-    pub(super) fn audit(&mut self, again: bool) -> Result<(), TxError> {
+    /// it was asked without success so far.
+    pub(super) fn audit(&mut self) -> Result<(), TxError> {
         // A packet that was begun has been promised its room.
         let begun_bytes = if self.train.filled() > 0 { self.flow_bytes() } else { 0 };
         if !self.account.window.has_room_for_commands(AUDIT_COMMANDS, begun_bytes) {
             return Ok(());
         }
         const OPS: [CommandOp; 3] = [CommandOp::Ping, CommandOp::Ping, CommandOp::Resync];
-        let resync = self.account.wants_resync(again);
+        let resync = self.account.wants_resync();
         let ops = if resync { &OPS[..] } else { &OPS[..2] };
         const LENGTH_MAX: usize = CommandRepr::packet_len(Width::W512);
         let mut buffer = [0; LENGTH_MAX * AUDIT_COMMANDS as usize];

@@ -88,7 +88,7 @@ fn recovery(lost: u32, samples_arrive: bool) -> Option<Duration> {
         }
         assert!(account.window.has_room_for_commands(AUDIT_COMMANDS, 0), "{stall:?}");
         let mut answers = Vec::new();
-        let resync = account.wants_resync(stall.asked > 1);
+        let resync = account.wants_resync();
         for command in 0..2 + u64::from(resync) {
             let is_resync = command == 2;
             let totals = account.send_command();

@@ -225,7 +225,7 @@ impl TxStreamer {
     /// What is due now and then: an audit once per window, a look for credit once per period.
     fn keep_up(&mut self) -> Result<(), TxError> {
         if self.account.is_audit_due() {
-            self.audit(false)?;
+            self.audit()?;
         }
         let sent_bytes = self.account.window.sent().bytes;
         let since = sent_bytes.wrapping_sub(self.polled_bytes);

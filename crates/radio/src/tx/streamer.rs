@@ -119,7 +119,7 @@ impl TxStreamer {
             channel,
         };
         // The first command is not checked for its number: before it matters.
-        stream.audit(false).map_err(|error| match error {
+        stream.audit().map_err(|error| match error {
             TxError::Radio(error) => error,
             other => RadioError::Unusable { address: *device.ip(), reason: other.to_string() },
         })?;
@@ -232,7 +232,7 @@ impl TxStreamer {
         loop {
             let asks = self.account.is_audit_worth();
             if asks {
-                self.audit(false)?;
+                self.audit()?;
             }
             let left = until.saturating_duration_since(Instant::now());
             let done = |stream: &Self| {
