@@ -52,7 +52,9 @@ impl RxStreamer {
             let over = recovery.is_over(arrival.ticks);
             (ended && (is_there || over)) || (over && (may || arrival.ticks.is_none()))
         });
-        if self.recovery.is_none() {
+        if let Some(recovery) = &mut self.recovery {
+            recovery.due = self.tracker.next_ticks();
+        } else {
             self.awaited = None;
             self.tracker.set_interrupted(false);
         }
@@ -136,8 +138,8 @@ impl RxStreamer {
         }
         Some(pending)
     }
-
-    /// Where the clock was set back between two runs, packets are counted by their numbers. When the
+    /// Where the clock was set back between two runs, packets are counted by their numbers. The time
+    /// at which the first run overran tells how long its last packet was.
     /// first run overran tells how long its last one was.
     fn shorten(&self, gap: &mut Gap, arrival: &Arrival, before: &Before) {
         let run = self.recovery.filter(|run| !self.lost_run && run.is_over(arrival.ticks));

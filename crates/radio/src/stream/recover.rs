@@ -166,7 +166,8 @@ impl RxStreamer {
             Err(error) => return Err(error.into()),
         }
         self.last_heard = Instant::now();
-        if self.is_early()? {
+        // What it sent before it answered is there by now.
+        if self.has_come()? || self.is_early()? {
             return Ok(());
         }
         match self.run {
@@ -177,6 +178,15 @@ impl RxStreamer {
             }
             Run::Idle | Run::Stopping(_) => Ok(()),
         }
+    }
+
+    /// Whether something of the device came meanwhile.
+    fn has_come(&mut self) -> Result<bool, RxError> {
+        let received = self.port.rx.recv_batch(Duration::ZERO);
+        let count = received.map_err(|error| self.receive_error(error))?;
+        self.last_look = Instant::now();
+        (self.batch, self.heard) = ((0, count), false);
+        Ok(self.inspect_batch()? || self.heard)
     }
 
     /// Whether nothing was to come yet: the start lies ahead, or the radio is slow and the packet

@@ -179,7 +179,7 @@ impl RxStreamer {
             // Whatever else there is at the port, the device is silent.
             self.idle()?;
         }
-        Ok(found || self.pending.is_some())
+        Ok(found || self.pending.is_some() || self.held.is_some())
     }
 }
 
