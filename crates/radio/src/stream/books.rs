@@ -138,9 +138,9 @@ impl RxStreamer {
         }
         Some(pending)
     }
-    /// Where the clock was set back between two runs, packets are counted by their numbers. The time
-    /// at which the first run overran tells how long its last packet was.
-    /// first run overran tells how long its last one was.
+
+    /// Where the clock was set back between two runs, packets are counted by their numbers. The
+    /// time at which the first run overran tells how long its last packet was.
     fn shorten(&self, gap: &mut Gap, arrival: &Arrival, before: &Before) {
         let run = self.recovery.filter(|run| !self.lost_run && run.is_over(arrival.ticks));
         let Some((run, at)) = run.zip(arrival.ticks) else { return };
