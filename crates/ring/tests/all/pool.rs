@@ -130,7 +130,9 @@ fn what_is_produced_of_an_old_slice_has_memory_too() {
 fn a_slice_that_is_never_put_down_keeps_its_memory() {
     let pool = pool(3);
     let (writer, mut reader) = of(&pool);
-    let kept = Box::leak(Box::new(writer)).slice_mut();
+    let writer = Box::into_raw(Box::new(writer));
+    // SAFETY: nothing else points there, and it is dropped at the end.
+    let kept = unsafe { &mut *writer }.slice_mut();
     kept.fill(1);
     // The ring is empty, so a reader that looks at it could give the memory back.
     reader.consume(0);
@@ -151,6 +153,8 @@ fn a_slice_that_is_never_put_down_keeps_its_memory() {
     unsafe { reader.loan().unwrap().settle() };
     kept.fill(2);
     assert!(reader.slice().is_empty());
+    // SAFETY: `kept` is used no more.
+    drop(unsafe { Box::from_raw(writer) });
 }
 
 /// The same for a reader's slice, when the ring gets its memory for good.
@@ -159,13 +163,17 @@ fn a_slice_of_items_outlives_the_settling_of_its_ring() {
     let pool = pool(2);
     let ((mut writer, reader), (mut other, _other_reader)) = (of(&pool), of(&pool));
     write(&mut writer, &[5; 10]);
-    let reader = Box::leak(Box::new(reader));
-    let kept: &'static [u32] = reader.slice();
+    let reader = Box::into_raw(Box::new(reader));
+    // SAFETY: nothing else points there, and it is dropped at the end.
+    let leaked = unsafe { &*reader };
+    let kept: &'static [u32] = leaked.slice();
     // SAFETY: no other thread uses the pool.
-    unsafe { reader.loan().unwrap().settle() };
+    unsafe { leaked.loan().unwrap().settle() };
     other.slice_mut().fill(9);
     writer.slice_mut().fill(8);
     assert_eq!(kept, [5; 10]);
+    // SAFETY: `kept` is used no more.
+    drop(unsafe { Box::from_raw(reader) });
 }
 
 #[test]
