@@ -10,6 +10,8 @@ rooms=(-p millstream-ring -p millstream-flow)
 # The sanitizers allocate; tuner and partitioner calculate much, without threads or unsafe code.
 skipped=(--skip allocate --skip tune:: --skip place::)
 export RUSTC_BOOTSTRAP=1
+# The thread sanitizer has it name what the suppressions name: without it, the test harness is reported for races.
+command -v addr2line >/dev/null || { echo "sanitize: addr2line is missing: apt-get install binutils" >&2; exit 1; }
 
 sanitize() {
     echo "== $1 sanitizer"
