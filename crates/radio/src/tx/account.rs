@@ -154,7 +154,7 @@ impl Account {
 
     /// Whether the next audit should end with a RESYNC.
     pub fn wants_resync(&self) -> bool {
-        self.audits.wants_resync(self.course.record.sent())
+        self.order.is_numbered() && self.audits.wants_resync(self.course.record.sent())
     }
 
     /// The commands of an audit have left, the last of them a RESYNC if `resync` is set.
@@ -181,7 +181,11 @@ impl Account {
                 self.audits.interrupt();
                 self.course.miss_reports(missing.into());
             }
-            certain = self.examine(&report, missing).or(certain);
+            let answered = match self.order.is_numbered() {
+                true => self.examine(&report, missing),
+                false => self.believe(&report),
+            };
+            certain = answered.or(certain);
             let surplus = self.course.take_surplus();
             self.window.note_surplus(surplus.packets, surplus.bytes);
         }
@@ -238,6 +242,28 @@ impl Account {
                 turned
             }
         }
+    }
+
+    /// Takes a report of a device that does not number them. Nobody knows whether one is missing, so
+    /// there is only its count to believe, and what it says is wrong leaves everything unknown.
+    fn believe(&mut self, report: &Report) -> Option<bool> {
+        let (counted, sent) = (report.counted, self.course.record.sent());
+        let commands = self.window.sent().packets - sent;
+        if report.says != Says::Ok {
+            self.course.miss_reports(2);
+        }
+        if counted.packets != self.window.sent().packets {
+            self.course.progress(counted.packets, commands);
+            return None;
+        }
+        self.audits.accept();
+        self.window.audited(self.window.sent().since(counted));
+        let known = self.course.settle(sent, sent, commands, counted.bytes);
+        if !known {
+            self.course.resolve(Some(0), sent, commands, counted.bytes);
+        }
+        self.course.take_surplus();
+        Some(known)
     }
 
     /// The device has taken over our totals, as they were behind this audit. So much less had been

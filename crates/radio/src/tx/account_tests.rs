@@ -133,6 +133,16 @@ proptest! {
     }
 
     #[test]
+    fn a_device_that_does_not_number_its_reports_is_believed_by_its_counts(
+        steps in steps(&[], &[Fate::Lose, Fate::Twice, Fate::Behind(2)]),
+    ) {
+        let mut world = run_in(World::of(false), steps);
+        world.compare_exactly();
+        let ledger = world.account.ledger();
+        prop_assert_eq!((ledger.transmitted, world.overflows), (world.accepted, 0));
+    }
+
+    #[test]
     fn a_device_that_says_anything_breaks_nothing(
         steps in steps(&ALL, &ALL),
         said in prop::collection::vec((any::<u16>(), any::<u64>(), any::<u64>(), 0..6u8), 400),
@@ -167,4 +177,16 @@ proptest! {
         let ledger = world.account.ledger();
         prop_assert_eq!((ledger.in_flight, ledger.balance()), (0, Ok(())));
     }
+}
+
+#[test]
+fn where_a_device_without_numbers_says_that_something_is_wrong_nothing_is_believed() {
+    let mut world = World::of(false);
+    world.send(4, 0);
+    world.deliver(Fate::Twice);
+    world.deliver(Fate::Lose);
+    world.settle();
+    world.compare();
+    let ledger = world.account.ledger();
+    assert_eq!((ledger.transmitted, ledger.unknown.samples), (0, 4 * FULL), "{ledger}");
 }

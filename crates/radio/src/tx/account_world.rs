@@ -53,6 +53,7 @@ pub struct World {
     pub counted: Totals,
     pub reported: u64,
     pub status_seq: u16,
+    pub numbered: bool,
     pub due: u16,
     pub command_due: Option<u16>,
     /// Samples of each packet, and how often the device has taken it.
@@ -66,9 +67,16 @@ pub struct World {
 
 impl World {
     pub fn new() -> Self {
+        Self::of(true)
+    }
+
+    /// With a device that numbers its reports, or gives all of them one number.
+    pub fn of(numbered: bool) -> Self {
         let window = Window::new(CAPACITY, PACKETS_UNLIMITED, COMMAND);
+        let status_seq = if numbered { u16::MAX } else { 0 };
         let mut world = Self {
-            account: Account::new(Opened { window, status_seq: u16::MAX }, FULL),
+            account: Account::new(Opened { window, status_seq }, FULL),
+            numbered,
             patient: false,
             on_way: VecDeque::new(),
             buffer: VecDeque::new(),
@@ -185,7 +193,7 @@ impl World {
             count_bytes: self.counted.bytes,
             ..StatusRepr::default()
         });
-        self.status_seq = self.status_seq.wrapping_add(1);
+        self.status_seq = self.status_seq.wrapping_add(self.numbered.into());
     }
 
     pub fn answer(&mut self, fate: Fate) {

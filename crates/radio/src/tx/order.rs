@@ -1,4 +1,6 @@
 //! Reports in the order of their numbers, and how many are missing between them.
+//!
+//! Some devices give all reports one number, as UHD's simulator does. Theirs are taken as they come.
 
 use millstream_wire::stream::SequenceGap;
 
@@ -33,26 +35,42 @@ pub(super) struct Report {
 pub(super) struct Order {
     next: u16,
     held: [Option<Report>; HELD],
+    /// A report was taken.
+    begun: bool,
+    unnumbered: bool,
 }
 
 impl Order {
     /// The next report is the one behind number `last`.
     pub fn new(last: u16) -> Self {
-        Self { next: last.wrapping_add(1), held: [None; HELD] }
+        let next = last.wrapping_add(1);
+        Self { next, held: [None; HELD], begun: false, unnumbered: false }
+    }
+
+    /// Whether a missing report shows.
+    pub fn is_numbered(&self) -> bool {
+        !self.unnumbered
     }
 
     /// Takes a report. False for one that has come already, or that was given up.
     pub fn put(&mut self, report: Report) -> bool {
-        let behind = (report.seq.wrapping_sub(self.next) as i16) < 0;
+        // Only the answer to the opening has the last number, and it counts nothing.
+        let again = report.seq == self.next.wrapping_sub(1) && report.counted.packets > 0;
+        self.unnumbered |= again && !self.begun;
+        let behind = (report.seq.wrapping_sub(self.next) as i16) < 0 && !self.unnumbered;
         let twice = self.held.iter().flatten().any(|held| held.seq == report.seq);
         let place = self.held.iter_mut().find(|held| held.is_none());
         let Some(place) = place.filter(|_| !behind && !twice) else { return false };
         *place = Some(report);
+        self.begun = true;
         true
     }
 
     /// The next report, and how many before it are missing. Call until it returns `None`.
     pub fn pop(&mut self) -> Option<(u16, Report)> {
+        if self.unnumbered {
+            return Some((0, self.held.iter_mut().find_map(Option::take)?));
+        }
         let full = self.held.iter().all(Option::is_some);
         let ahead = |held: &Report| held.seq.wrapping_sub(self.next);
         let first = self.held.iter_mut().filter(|held| held.is_some());
@@ -86,6 +104,27 @@ mod tests {
         assert_eq!(take(&mut order, 0), [(0, 0), (0, 1), (0, 2)]);
         assert_eq!(take(&mut order, 0), [], "it is old");
         assert_eq!(take(&mut order, 3), [(0, 3)]);
+    }
+
+    #[test]
+    fn reports_with_one_number_are_taken_as_they_come() {
+        let mut order = Order::new(0);
+        let report = |packets| Report {
+            seq: 0,
+            counted: Totals { packets, bytes: 0 },
+            tag: 0,
+            says: Says::Ok,
+        };
+        assert!(!order.put(report(0)), "the answer to the opening, once more");
+        assert!(order.is_numbered());
+        for packets in [1, 2, 2, 9] {
+            assert!(order.put(report(packets)));
+            assert_eq!(order.pop(), Some((0, report(packets))));
+            assert_eq!((order.pop(), order.is_numbered()), (None, false));
+        }
+        let mut order = Order::new(0);
+        take(&mut order, 1);
+        assert!(!order.put(report(7)) && order.is_numbered(), "others have numbers");
     }
 
     #[test]
