@@ -244,8 +244,8 @@ impl Account {
         }
     }
 
-    /// Takes a report of a device that does not number them. Nobody knows whether one is missing, so
-    /// there is only its count to believe, and what it says is wrong leaves everything unknown.
+    /// Takes a report of a device that does not number them. Nobody knows whether one is missing:
+    /// there is only its count to believe, and where it says that something is wrong, nothing.
     fn believe(&mut self, report: &Report) -> Option<bool> {
         let (counted, sent) = (report.counted, self.course.record.sent());
         let commands = self.window.sent().packets - sent;

@@ -1,6 +1,6 @@
 //! Reports in the order of their numbers, and how many are missing between them.
 //!
-//! Some devices give all reports one number, as UHD's simulator does. Theirs are taken as they come.
+//! Some devices give all reports one number, as UHD's simulator does. They are taken as they come.
 
 use millstream_wire::stream::SequenceGap;
 
