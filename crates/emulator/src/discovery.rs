@@ -116,11 +116,10 @@ mod tests {
 
     #[test]
     fn a_port_that_cannot_be_heard_is_counted_as_that_of_its_purpose() {
-        let purposes: [(fn(&Counters) -> &Counter, [u64; 2]); 2] = [
-            (|all| &all.discovery_receive_errors, [Deaf::FAILURES, 0]),
-            (|all| &all.echo_receive_errors, [0, Deaf::FAILURES]),
-        ];
-        for (receive_errors, expected) in purposes {
+        let purposes: [fn(&Counters) -> &Counter; 2] =
+            [|all| &all.discovery_receive_errors, |all| &all.echo_receive_errors];
+        let expected = [[Deaf::FAILURES, 0], [0, Deaf::FAILURES]];
+        for (receive_errors, expected) in purposes.into_iter().zip(expected) {
             let any = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
             let port = open("udp", any, &PortOptions::default()).unwrap();
             let (deaf, stop) = Deaf::new();
