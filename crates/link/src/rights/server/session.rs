@@ -295,7 +295,7 @@ mod tests {
         };
         let policy = Policy::new("veth0", &[Family::Xdp]);
         let wanted = Request::AllowLocked { bytes: 8192 };
-        let refused = link.answer(wanted, Vec::new(), &policy).err().expect("a refusal");
+        let refused = link.answer(wanted, Vec::new(), &policy).expect_err("it has gone");
         assert_eq!(refused.reason, "the process that connected has gone");
         let after = locked::of(number).unwrap();
         assert_eq!((after.rlim_cur, after.rlim_max), (before.rlim_cur, before.rlim_max));
