@@ -17,11 +17,15 @@ impl Progress {
         Self { total, begun: 0, started: now }
     }
 
-    /// The next step begins: which it is, and how long all that are left take if they take as long
-    /// as those before.
+    /// The next step begins: its place.
     pub fn next(&mut self, now: Instant) -> String {
-        let done = self.begun;
         self.begun += 1;
+        self.place(now)
+    }
+
+    /// Which step it is, and how long all that are left take if they take as long as those before.
+    fn place(&self, now: Instant) -> String {
+        let done = self.begun.saturating_sub(1);
         let left = match done {
             0 => String::new(),
             _ => {
@@ -36,6 +40,37 @@ impl Progress {
 
 fn rough_time(seconds: f64) -> String {
     if seconds < 90.0 { format!("{seconds:.0} s") } else { format!("{:.0} min", seconds / 60.0) }
+}
+
+/// The live line of a measurement that takes minutes: a text for each of its steps, with how many
+/// are left and for how long. It is written where nobody sees a terminal, too, but seldom.
+pub struct Steps {
+    live: Live,
+    progress: Progress,
+}
+
+impl Steps {
+    /// Nothing has begun.
+    pub fn new(total: usize) -> Self {
+        Self { live: Live::seldom(), progress: Progress::new(total, Instant::now()) }
+    }
+
+    /// The next step begins.
+    pub fn next(&mut self, what: impl FnOnce() -> String) {
+        self.progress.begun += 1;
+        let (now, progress) = (Instant::now(), &self.progress);
+        self.live.show(now, || format!("{}: {}", progress.place(now), what()));
+    }
+
+    /// The next step is left out.
+    pub fn skip(&mut self) {
+        self.progress.begun += 1;
+    }
+
+    /// Leaves the last text standing and goes on below it.
+    pub fn end(&mut self) {
+        self.live.end();
+    }
 }
 
 /// Columns of a terminal that does not tell.
@@ -68,7 +103,7 @@ impl Live {
     }
 
     /// A line of what takes minutes: every ten seconds where it is not rewritten.
-    pub fn seldom() -> Self {
+    fn seldom() -> Self {
         Self { pause: Duration::from_secs(10), ..Self::new() }
     }
 

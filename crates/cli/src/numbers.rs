@@ -15,6 +15,9 @@ const TIME_UNITS: [(&str, f64); 8] = [
     ("h", 3600.0),
 ];
 
+/// The longest time that can be given, seconds: thirty years. A clock can be set to that.
+const SECONDS_MAX: f64 = 1e9;
+
 /// A number above 0 that is not infinite.
 pub fn positive(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(makes_sense);
@@ -28,16 +31,28 @@ pub fn rate(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "give a number above 0, such as 6.25e6 or 6.25M (k, M or G)".to_owned())
 }
 
+/// A number of any sign, such as 1e6, 1M or -250k.
+pub fn number(text: &str) -> Option<f64> {
+    typed_number(text).filter(|number| number.is_finite())
+}
+
+/// A frequency, which may be below another: -2000 or -2k.
+pub fn frequency(text: &str) -> Result<f64, String> {
+    number(text).ok_or_else(|| "give a number, such as -2e3 or -2k (k, M or G)".to_owned())
+}
+
 /// A length of time in seconds: 0.005 or 5ms.
 pub fn seconds(text: &str) -> Result<f64, String> {
     let with_unit = |(unit, factor): &(&str, f64)| {
         let number = text.strip_suffix(unit)?.parse::<f64>().ok()? * factor;
         Some(number).filter(makes_sense)
     };
-    TIME_UNITS.iter().find_map(with_unit).ok_or_else(|| {
+    let seconds = TIME_UNITS.iter().find_map(with_unit).ok_or_else(|| {
         "give a number of seconds above 0, such as 0.005 or 5ms (ns, us, ms, s, min or h)"
             .to_owned()
-    })
+    })?;
+    let told = || "give at most 1e9 seconds, which is thirty years".to_owned();
+    (seconds <= SECONDS_MAX).then_some(seconds).ok_or_else(told)
 }
 
 /// A length of time: 12 or 12s, 1min 30s.
@@ -75,6 +90,14 @@ mod tests {
         for (text, want) in [("5ms", 0.005), ("2", 2.0), ("2s", 2.0), ("1.5min", 90.0)] {
             assert_eq!(seconds(text), Ok(want), "{text}");
         }
+        for (text, want) in [("10k", 10e3), ("-2.5M", -2.5e6), ("0", 0.0), ("-1e3", -1e3)] {
+            assert_eq!(frequency(text), Ok(want), "{text}");
+        }
+        for text in ["", "inf", "nanM", "1e308G", "10 Hz"] {
+            assert!(frequency(text).is_err(), "{text}");
+        }
+        assert!(seconds("1e9").is_ok() && seconds("1e300h").is_err());
+        assert!(seconds("1e10").unwrap_err().contains("at most 1e9 seconds"));
         assert!((seconds("300us").unwrap() - 300e-6).abs() < 1e-18);
         for text in ["90", "90s", "1min 30s", "1.5e2"] {
             let want = if text == "1.5e2" { 150 } else { 90 };

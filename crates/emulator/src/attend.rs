@@ -82,7 +82,7 @@ fn each_of(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::faults::Machine;
     use millstream_link::port::Capabilities;
@@ -135,9 +135,20 @@ mod tests {
     }
 
     /// A port whose interface is gone after one batch; it asks the radio to end a little later.
-    struct Deaf {
+    pub(crate) struct Deaf {
         looks: u32,
         stop: Arc<AtomicBool>,
+    }
+
+    impl Deaf {
+        /// The port's receiving side, and the flag that it sets.
+        pub(crate) fn new() -> (Box<Self>, Arc<AtomicBool>) {
+            let stop = Arc::new(AtomicBool::new(false));
+            (Box::new(Self { looks: 0, stop: stop.clone() }), stop)
+        }
+
+        /// Its looks that fail.
+        pub(crate) const FAILURES: u64 = 4;
     }
 
     impl PortRx for Deaf {
@@ -161,12 +172,11 @@ mod tests {
     fn a_port_that_cannot_be_heard_is_counted_whether_it_fails_at_once_or_between_batches() {
         let bench = crate::device::test_bench::Bench::new();
         let counters = bench.counters.clone();
-        let stop = Arc::new(AtomicBool::new(false));
+        let (deaf, stop) = Deaf::new();
         let (_orders, inbox) = channel();
         let side = DeviceSide::new(Arc::new(Machine::new(1e6, 1.0)), monotonic_ns);
-        let deaf = Box::new(Deaf { looks: 0, stop: stop.clone() });
         attend(bench.device, deaf, &inbox, &side, &stop);
         // Whether the second look was one between batches depends on when this thread was run.
-        assert_eq!(counters.snapshot().chdr_receive_errors, 4);
+        assert_eq!(counters.snapshot().chdr_receive_errors, Deaf::FAILURES);
     }
 }

@@ -151,7 +151,7 @@ mod tests {
             ("[]", "no such request; accepted: {\"op\":\"add\""),
             (r#"{"op":"explode"}"#, "no such request"),
             (r#"{"op":"add"}"#, "`fault` must be a text"),
-            (r#"{"op":"add","fault":"lose"}"#, "the direction is missing; accepted: ACTION"),
+            (r#"{"op":"add","fault":"lose"}"#, "the direction is missing; give one of"),
             (r#"{"op":"remove","id":7}"#, "there is no fault 7; there is none at all"),
             (r#"{"op":"remove","id":-1}"#, "must be the number of a fault"),
         ] {

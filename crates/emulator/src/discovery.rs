@@ -105,3 +105,40 @@ impl Discovery {
         &reply[..length]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attend::tests::Deaf;
+    use millstream_link::open;
+    use millstream_link::port::PortOptions;
+    use std::net::{Ipv4Addr, SocketAddrV4};
+
+    #[test]
+    fn a_port_that_cannot_be_heard_is_counted_as_that_of_its_purpose() {
+        let purposes: [fn(&Counters) -> &Counter; 2] =
+            [|all| &all.discovery_receive_errors, |all| &all.echo_receive_errors];
+        let expected = [[Deaf::FAILURES, 0], [0, Deaf::FAILURES]];
+        for (receive_errors, expected) in purposes.into_iter().zip(expected) {
+            let any = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+            let port = open("udp", any, &PortOptions::default()).unwrap();
+            let (deaf, stop) = Deaf::new();
+            let counters = Arc::new(Counters::default());
+            let discovery = Discovery {
+                port: Port { rx: deaf, ..port },
+                broadcasts: Broadcasts::none(),
+                serial: "DEAF".to_owned(),
+                name: "deaf".to_owned(),
+                datagram_bytes_max: 1472,
+                claimed: Arc::default(),
+                counters: counters.clone(),
+                receive_errors,
+                machine: Arc::new(Machine::new(1e6, 1.0)),
+            };
+            discovery.run(&stop);
+            let all = counters.snapshot();
+            assert_eq!([all.discovery_receive_errors, all.echo_receive_errors], expected);
+            assert_eq!(all.discovery_malformed, 1, "what came before");
+        }
+    }
+}

@@ -6,11 +6,6 @@ use std::io;
 use std::net::SocketAddrV4;
 use std::path::PathBuf;
 
-/// The antenna forms accepted, for error texts and help.
-pub const ANTENNA_FORMS: &str = "tone:FREQ_HZ[,AMPLITUDE], noise[:AMPLITUDE[,SEED]], ramp, \
-    file:PATH[,format=sc16|cf32] (.sc16, .cf32, .sigmf-meta, .sigmf-data), atsc:FILE.ts, \
-    loopback:CHANNEL[,delay=SAMPLES]";
-
 /// Why a radio could not be configured or started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -46,11 +41,11 @@ pub enum Error {
         expected: &'static str,
     },
     /// An antenna specification could not be understood.
-    #[error("antenna `{spec}`: {reason}; accepted forms: {ANTENNA_FORMS}")]
+    #[error("antenna `{spec}`: {reason}; `millstream radio --help` lists all")]
     AntennaSpec {
         /// The specification given.
         spec: String,
-        /// What is wrong with it.
+        /// What is wrong with it, and what is expected.
         reason: String,
     },
     /// An antenna's file is unusable.

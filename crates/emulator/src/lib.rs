@@ -53,7 +53,7 @@ mod tx_out;
 
 pub use config::{CHANNELS, E320_RATE_RANGE_HZ, RATE_RANGE_HZ, RadioConfig};
 pub use counters::CounterSnapshot;
-pub use error::{ANTENNA_FORMS, Error};
+pub use error::Error;
 pub use faults::{FAULT_FORMS, FaultError, FaultState, Faults};
 pub use radio::{Radio, RunningRadio};
 pub use time::{SampleClock, Timekeeper};

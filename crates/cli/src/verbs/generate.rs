@@ -1,7 +1,7 @@
 //! `millstream generate`: a recording of a television channel, spoilt in known ways.
 
 use crate::live::Live;
-use crate::numbers::{positive, rate, seconds};
+use crate::numbers::{frequency, number, positive, rate, seconds};
 use crate::output::{Report, note};
 use crate::{interrupt, stdout};
 use anyhow::{Context, ensure};
@@ -87,7 +87,7 @@ struct Channel {
     echoes: Vec<Echo>,
 
     /// Carrier offset, Hz.
-    #[arg(long, value_name = "HZ", default_value_t = 0.0)]
+    #[arg(long, value_name = "HZ", default_value_t = 0.0, value_parser = frequency)]
     offset: f64,
 
     /// How much faster than the receiver's the sender's clock is, ppm.
@@ -265,7 +265,7 @@ fn format(text: &str) -> Result<SampleFormat, String> {
 fn pair(text: &str, units: [&str; 2], example: &str) -> Result<[f64; 2], String> {
     let number = |text: &str, unit: &str| {
         let text = text.trim();
-        text.strip_suffix(unit).unwrap_or(text).parse().ok().filter(|x: &f64| x.is_finite())
+        number(text.strip_suffix(unit).unwrap_or(text).trim_end())
     };
     let both =
         text.split_once(':').and_then(|(a, b)| Some([number(a, units[0])?, number(b, units[1])?]));

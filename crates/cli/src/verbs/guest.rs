@@ -1,5 +1,6 @@
 //! `millstream guest`: any `millstream` command under other kernels.
 
+use crate::numbers::seconds;
 use crate::output::{self, Report};
 use crate::verbs::lab::adc;
 use anyhow::Context;
@@ -108,8 +109,8 @@ pub struct Options {
     pub accel: String,
 
     /// Seconds that a guest may take.
-    #[arg(long, default_value_t = 300, value_name = "S")]
-    pub limit: u64,
+    #[arg(long, default_value_t = 300.0, value_name = "SECONDS", value_parser = seconds)]
+    pub limit: f64,
 
     /// Where fetched kernels are kept; otherwise $XDG_CACHE_HOME/millstream/kernels.
     #[arg(long, value_name = "DIR")]
@@ -247,7 +248,7 @@ impl Options {
             devices: backs.chain(devices).collect(),
             inherited: Vec::new(),
             chipset: self.chipset.clone(),
-            limit: Duration::from_secs(self.limit),
+            limit: Duration::from_secs_f64(self.limit),
         }
     }
 }

@@ -5,6 +5,7 @@ mod inputs;
 use crate::graph_run;
 use crate::interrupt;
 use crate::live::Live;
+use crate::numbers::seconds;
 use crate::output::{self, Report};
 use crate::signal::SignalReport;
 use anyhow::{Context, ensure};
@@ -45,7 +46,8 @@ pub struct Args {
     profile: Option<PathBuf>,
 
     /// Seconds to measure.
-    #[arg(long, value_name = "S", default_value_t = 2.0, conflicts_with = "profile")]
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds,
+          conflicts_with = "profile")]
     duration: f64,
 
     /// Keeps the partitions and buffers of the graph file's own plan; only what it leaves out is
@@ -80,9 +82,7 @@ pub struct Args {
 
 /// Measures or reads costs, places the blocks, tells and draws the result.
 pub fn run(args: Args) -> anyhow::Result<Report> {
-    let seconds = Duration::try_from_secs_f64(args.duration).ok();
-    let duration = seconds.filter(|duration| !duration.is_zero());
-    let duration = duration.context("--duration wants a number of seconds above 0")?;
+    let duration = Duration::from_secs_f64(args.duration);
     let file = GraphFile::read(&args.graph)?;
     let machine = Machine::read(args.machine.as_deref())?;
     let hints = hints(&args, &file, &machine)?;

@@ -10,8 +10,8 @@ use crate::output::{Report, note};
 use crate::start;
 use anyhow::Context;
 use millstream_emulator::{
-    ANTENNA_FORMS, CounterSnapshot, E320_RATE_RANGE_HZ, FAULT_FORMS, RATE_RANGE_HZ, Radio,
-    RadioConfig, RunningRadio,
+    CounterSnapshot, E320_RATE_RANGE_HZ, FAULT_FORMS, RATE_RANGE_HZ, Radio, RadioConfig,
+    RunningRadio, antenna,
 };
 use millstream_net::choice::{AUTO, for_local};
 use names::{is_hexadecimal, nth_port, number, successor};
@@ -110,7 +110,8 @@ pub struct Args {
 
 fn antenna_help() -> String {
     format!(
-        "What the receive channels hear; give it twice for two different antennas: {ANTENNA_FORMS}"
+        "What the receive channels hear; give it twice for two different antennas: {}",
+        antenna::forms()
     )
 }
 

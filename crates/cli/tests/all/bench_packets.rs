@@ -12,6 +12,7 @@ fn without_rights_kernel_sockets_are_measured_on_loopback() {
     let args = ["--loopback", "--json"];
     let outcome = millstream(Path::new("/"), &[&QUICK[..], &args].concat());
     let document = outcome.succeeds().json();
+    assert!(outcome.stderr.contains(": kernel UDP, 1514 bytes\n"), "{outcome:?}");
     let lines = lines(&document);
     assert!(lines.len() >= 5, "{document}");
     for line in lines {
@@ -93,6 +94,7 @@ fn every_round_trip_is_in_the_distribution() {
         let args = ["latency", "udp", "--loopback", "--count", "50", "--repeat", "2", "--json"];
         let outcome = millstream(Path::new("/"), &[&args[..], more].concat());
         let document = outcome.succeeds().json();
+        assert!(outcome.stderr.lines().any(|line| line.starts_with("1 of ")), "{outcome:?}");
         for row in document["results"]["rows"].as_array().unwrap() {
             let classes = row["histogram"]["classes_ns"].as_array().unwrap();
             let count: u64 = classes.iter().map(|class| class[1].as_u64().unwrap()).sum();

@@ -118,6 +118,27 @@ fn every_command_of_a_document_is_accepted() {
     assert!(count >= 80, "{count} commands are left: are they still read?");
 }
 
+/// A message names a block of one graph, which the document links behind it.
+#[test]
+fn a_message_of_the_readme_fits_its_graph() {
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let mut count = 0;
+    for (_, rest) in
+        readme.match_indices("`--send ").map(|(at, found)| readme.split_at(at + found.len()))
+    {
+        let (message, behind) = rest.split_once('`').unwrap();
+        let linked = behind.lines().next().unwrap().split("](").nth(1).unwrap();
+        let name = linked.strip_prefix("graphs/").and_then(|name| name.split(')').next()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("in.cf32"), [0; 80_000]).unwrap();
+        let run =
+            ["run", &graph(name), "--set", "in=in.cf32", "--set", "out=out", "--send", message];
+        millstream(folder.path(), &run).succeeds();
+        count += 1;
+    }
+    assert!(count > 0, "no message is left: are they still read?");
+}
+
 /// Follows the README on a machine without hardware and rights.
 struct Reader {
     folder: tempfile::TempDir,

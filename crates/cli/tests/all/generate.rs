@@ -86,7 +86,9 @@ fn the_receiver_is_measured_and_tried() {
     let folder = tempfile::tempdir().unwrap();
     let cost = ["bench", "atsc", "--duration", "0.7", "--repeats", "1", "--no-peer"];
     let cost = [&cost[..], &["--no-echoes", "--json"]].concat();
-    let outcome = millstream(folder.path(), &cost).succeeds().json()["results"]["outcome"].take();
+    let outcome = millstream(folder.path(), &cost);
+    assert!(outcome.stderr.contains(": writing 0.7 s of signal\n"), "{outcome:?}");
+    let outcome = outcome.succeeds().json()["results"]["outcome"].take();
     let entries = outcome["entries"].as_array().unwrap();
     assert_eq!(entries.len(), 2, "{outcome}");
     for entry in entries {

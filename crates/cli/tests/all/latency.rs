@@ -9,6 +9,7 @@ const VERB: [&str; 2] = ["latency", "radio"];
 fn every_turnaround_is_in_the_distribution_and_every_lead_is_tried() {
     let args = ["--tries", "20", "--leads", "3", "--tries-per-lead", "4", "--json"];
     let outcome = millstream(Path::new("/"), &[&VERB[..], &args].concat());
+    assert!(outcome.stderr.contains("1 of 32: turnarounds, 0 of 20 found"), "{outcome:?}");
     // On a busy machine even the longest lead of so few tries may be late; then it says so.
     let document = outcome.json();
     let results = &document["results"];

@@ -111,7 +111,7 @@ fn what_cannot_be_planned_is_told() {
     plan(&["--profile", "text.json"]).fails(1, "the profile text.json is no JSON");
     plan(&["--profile", "other.json"]).fails(1, "is of another graph");
     plan(&["--costs", "prices.toml"]).fails(1, "prices prices.toml: TOML parse error");
-    plan(&["--duration", "0"]).fails(1, "--duration wants a number of seconds above 0");
+    plan(&["--duration", "0"]).fails(2, "give a number of seconds above 0");
     plan(&["--max-cpus", "0"]).fails(1, "--max-cpus wants at least 1");
     plan(&["--pin", "gain"]).fails(2, "write BLOCK=CPU");
     plan(&["--duration", "0.1", "--pin", "gain=99999"]).fails(1, "wants CPU 99999; it may use");

@@ -11,7 +11,7 @@ fn what_cannot_be_served_is_refused_with_what_to_do() {
     std::fs::write(folder.path().join("no.ts"), "this is no transport stream").unwrap();
     let addr = address().to_string();
     for (args, part) in [
-        (&["--rx-antenna", "flute"][..], "accepted forms: tone:FREQ_HZ"),
+        (&["--rx-antenna", "flute"][..], "unknown kind `flute`; give one of tone, noise, ramp"),
         (&["--rx-antenna", "file:none.sc16"], "none.sc16: No such file"),
         (&["--rx-antenna", "atsc:no.ts"], "not a transport stream: byte 0 is 0x74"),
         (&["--rx-antenna", "ramp", "--rx-antenna", "ramp", "--rx-antenna", "ramp"], "two channels"),

@@ -26,23 +26,86 @@ fn every_verb_has_help_and_json() {
     }
 }
 
-/// What a value is wrong with is said by the option that it was given to.
-#[test]
-fn a_negative_value_belongs_to_its_option() {
-    fn options(command: &clap::Command, path: &[String], found: &mut Vec<Vec<String>>) {
+/// Every option that takes a value, of every verb, with the words that lead to it.
+fn options() -> Vec<(Vec<String>, clap::Arg)> {
+    fn find(command: &clap::Command, path: &[String], found: &mut Vec<(Vec<String>, clap::Arg)>) {
         for arg in command.get_arguments() {
             if let Some(long) = arg.get_long().filter(|_| arg.get_action().takes_values()) {
-                found.push([path, &[format!("--{long}"), "-5".to_owned()]].concat());
+                found.push(([path, &[format!("--{long}")]].concat(), arg.clone()));
             }
         }
         for verb in command.get_subcommands().filter(|verb| verb.get_name() != "help") {
-            options(verb, &[path, &[verb.get_name().to_owned()]].concat(), found);
+            find(verb, &[path, &[verb.get_name().to_owned()]].concat(), found);
         }
     }
     let mut found = Vec::new();
-    options(&millstream_cli::command(), &["millstream".to_owned()], &mut found);
+    find(&millstream_cli::command(), &["millstream".to_owned()], &mut found);
     assert!(found.len() > 200, "{}", found.len());
-    for line in found {
+    found
+}
+
+/// A rate has the units that people write rates with, and a time those of times, wherever one of
+/// them is given.
+#[test]
+fn every_rate_and_every_time_may_have_its_unit() {
+    /// Names of options, and words of help texts, that tell a rate or a time.
+    const NAMES: [&str; 6] = ["rate", "step", "offset", "duration", "seconds", "time"];
+    const WORDS: [&str; 4] = ["Hz", "per second", "seconds", "a second that"];
+    let (mut rates, mut times, mut wrong) = (0, 0, Vec::new());
+    for (line, arg) in options() {
+        let named = arg.get_value_names().unwrap_or_default()[0].to_string();
+        let values: &[&str] = match named.split([',', ':']).next().unwrap_or_default() {
+            "HZ" | "PPS" | "BIT/S" => &["10k", "0.01M"],
+            "SECONDS" | "TIME" => &["2s", "500ms"],
+            // A unit in the name is the only one, an echo has four, and a factor has none.
+            "MS" | "US" | "FACTOR" | "DB" | "ECHO" => continue,
+            _ => {
+                let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+                let named = NAMES.contains(&arg.get_long().unwrap_or_default());
+                if named || WORDS.iter().any(|word| help.contains(word)) {
+                    wrong.push(format!("{line:?} is a rate or a time, and not named like one"));
+                }
+                continue;
+            }
+        };
+        let count = if values[0] == "10k" { &mut rates } else { &mut times };
+        *count += 1;
+        for value in values {
+            let value = value.to_string() + if named == "HZ:DB" { ":-10" } else { "" };
+            let line = [&line[..], &[value]].concat();
+            let Err(error) = millstream_cli::command().try_get_matches_from(&line) else {
+                continue;
+            };
+            // What else the verb needs is not given here.
+            if error.kind() == clap::error::ErrorKind::ValueValidation {
+                wrong.push(format!("{line:?}: {error}"));
+            }
+        }
+    }
+    assert!(rates > 15 && times > 15, "{rates} rates, {times} times");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn what_takes_minutes_says_so_in_its_help() {
+    for verb in ["packets", "atsc", "convert", "graph", "faults"]
+        .map(|name| ["bench", name])
+        .into_iter()
+        .chain(["radio", "udp", "link", "port"].map(|name| ["latency", name]))
+    {
+        let help = millstream(Path::new("/"), &[verb[0], verb[1], "--help"]);
+        let help = help.succeeds().stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(help.contains("minute"), "{verb:?}: {help}");
+        // The faults have a line each.
+        assert!(verb[1] == "faults" || help.contains("t says how far it is"), "{verb:?}: {help}");
+    }
+}
+
+/// What a value is wrong with is said by the option that it was given to.
+#[test]
+fn a_negative_value_belongs_to_its_option() {
+    for (mut line, _) in options() {
+        line.push("-5".to_owned());
         let Err(error) = millstream_cli::command().try_get_matches_from(&line) else { continue };
         let is_stranger = error.kind() == clap::error::ErrorKind::UnknownArgument;
         assert!(!is_stranger, "{line:?}: {error}");

@@ -27,6 +27,21 @@ pub struct Loopback {
 /// The longest cable: 64 MiB of samples.
 pub const DELAY_SAMPLES_MAX: u64 = 1 << 24;
 
+/// Kinds of antennas, and how each is written.
+const KINDS: [(&str, &str); 6] = [
+    ("tone", "tone:FREQ_HZ[,AMPLITUDE]"),
+    ("noise", "noise[:AMPLITUDE[,SEED]]"),
+    ("ramp", "ramp"),
+    ("file", "file:PATH[,format=sc16|cf32] (.sc16, .cf32, .sigmf-meta, .sigmf-data)"),
+    ("atsc", "atsc:FILE.ts"),
+    ("loopback", "loopback:CHANNEL[,delay=SAMPLES]"),
+];
+
+/// The antenna forms accepted, for help.
+pub fn forms() -> String {
+    KINDS.map(|(_, form)| form).join(", ")
+}
+
 /// Builds the source that `spec` names; opens and checks its file.
 ///
 /// # Errors
@@ -61,6 +76,7 @@ pub fn parse(spec: &str) -> Result<Box<dyn Antenna>, Error> {
     let (kind, rest) = spec.split_once(':').unwrap_or((spec, ""));
     match kind {
         "ramp" if rest.is_empty() => Ok(Box::new(RampAntenna)),
+        "ramp" => Err(bad(spec, format!("`{rest}` is too much"))),
         "tone" => tone(spec, rest),
         "noise" => noise(spec, rest),
         "file" => file(spec, rest),
@@ -116,8 +132,14 @@ fn number(spec: &str, what: &str, text: &str) -> Result<f64, Error> {
     }
 }
 
+/// With what is expected: the form of the kind, or the kinds.
 fn bad(spec: &str, reason: String) -> Error {
-    Error::AntennaSpec { spec: spec.to_owned(), reason }
+    let kind = spec.split(':').next().unwrap_or_default();
+    let expected = match KINDS.iter().find(|(name, _)| *name == kind) {
+        Some((_, form)) => format!("write {form}"),
+        None => format!("give one of {}", KINDS.map(|(name, _)| name).join(", ")),
+    };
+    Error::AntennaSpec { spec: spec.to_owned(), reason: format!("{reason}; {expected}") }
 }
 
 #[cfg(test)]
@@ -151,23 +173,26 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_spec_names_itself_the_reason_and_the_forms() {
+    fn a_bad_spec_names_itself_the_reason_and_what_is_expected() {
+        let kinds = "give one of tone, noise, ramp, file, atsc, loopback";
         let cases = [
-            ("", "unknown kind ``"),
-            ("sine:5", "unknown kind `sine`"),
-            ("ramp:5", "unknown kind `ramp`"),
-            ("tone:", "FREQ_HZ `` is not a number"),
-            ("tone:inf", "FREQ_HZ `inf` is not a number"),
-            ("tone:5,1.5", "AMPLITUDE 1.5 is outside 0..=1"),
-            ("noise:0.1,-4", "SEED `-4` is not an unsigned integer"),
-            ("file:", "no file named"),
-            ("file:a.sc16,format=u8", "unknown sample format `u8`"),
+            ("", "unknown kind ``", kinds),
+            ("sine:5", "unknown kind `sine`", kinds),
+            ("ramp:5", "`5` is too much", "write ramp"),
+            ("tone:", "FREQ_HZ `` is not a number", "write tone:FREQ_HZ[,AMPLITUDE]"),
+            ("tone:inf", "FREQ_HZ `inf` is not a number", "write tone:FREQ_HZ[,AMPLITUDE]"),
+            ("tone:5,1.5", "AMPLITUDE 1.5 is outside 0..=1", "write tone:FREQ_HZ[,AMPLITUDE]"),
+            ("noise:0.1,-4", "SEED `-4` is not an unsigned", "write noise[:AMPLITUDE[,SEED]]"),
+            ("file:", "no file named", "write file:PATH"),
+            ("file:a.sc16,format=u8", "unknown sample format `u8`", "write file:PATH"),
+            ("atsc", "no file named", "write atsc:FILE.ts"),
         ];
-        for (spec, reason) in cases {
+        for (spec, reason, expected) in cases {
             let text = parse(spec).err().expect(spec).to_string();
-            assert!(text.contains(&format!("`{spec}`")), "{text}");
-            assert!(text.contains(reason), "{text}");
-            assert!(text.contains("tone:FREQ_HZ[,AMPLITUDE]"), "{text}");
+            assert!(text.starts_with(&format!("antenna `{spec}`: {reason}")), "{text}");
+            assert!(text.contains(&format!("; {expected}")), "{text}");
+            assert!(text.ends_with("; `millstream radio --help` lists all"), "{text}");
+            assert!(text.len() < 200 && !text.contains('\n'), "{}: {text}", text.len());
         }
     }
 }

@@ -51,11 +51,11 @@ pub const FAULTS_MAX: usize = 64;
 #[non_exhaustive]
 pub enum FaultError {
     /// The text is none of the accepted forms.
-    #[error("fault `{text}`: {reason}; accepted: {FAULT_FORMS}")]
+    #[error("fault `{text}`: {reason}; `millstream fault add --help` lists all")]
     Spec {
         /// The text given.
         text: String,
-        /// What is wrong with it.
+        /// What is wrong with it, and what is expected there.
         reason: String,
     },
     /// Too many are there.
@@ -154,7 +154,7 @@ impl Faults {
     /// Adds the fault that `text` describes; its number.
     ///
     /// # Errors
-    /// [`FaultError`], which names the accepted forms.
+    /// [`FaultError`], which names what is expected.
     pub fn add(&self, text: &str) -> Result<u64, FaultError> {
         let fault = spec::parse(text)?;
         let mut entries = self.lock();

@@ -6,7 +6,7 @@ use super::machine::Kind;
 use millstream_link::fault::text::{ACTIONS, Keys, choose, effect, needed, select};
 use millstream_link::fault::{Effect, Rule, Select};
 
-/// The accepted forms, for error texts and help.
+/// The accepted forms, for help.
 pub const FAULT_FORMS: &str = "ACTION DIRECTION CLASS [KEY=VALUE ...], where ACTION is lose, \
     duplicate [copies=1], reorder [packets=1], delay ms=N, corrupt [bits=1] [from=BYTE] [to=BYTE] \
     or truncate bytes=N; DIRECTION is to_host or to_device; CLASS is any, data, status, command, \
@@ -14,6 +14,9 @@ pub const FAULT_FORMS: &str = "ACTION DIRECTION CLASS [KEY=VALUE ...], where ACT
     count=N p=CHANCE seed=N after_ms=N for_ms=N epid=N selects packets. Or a device fault: \
     stall ms=N, reboot [silent_ms=1000], rpc_down ms=N or clock_jump ticks=N, each \
     with [at_tick=TIME]";
+
+/// Words that begin a fault of the device.
+const DEVICE_ACTIONS: [&str; 4] = ["stall", "reboot", "rpc_down", "clock_jump"];
 
 /// Silence of a reboot that does not say how long it takes, nanoseconds.
 const REBOOT_NS: u64 = 1_000_000_000;
@@ -69,7 +72,8 @@ fn understand(text: &str) -> Result<Fault, String> {
         return Ok(fault);
     }
     if !ACTIONS.contains(&action) {
-        return Err(format!("`{action}` is no action"));
+        let actions = [&ACTIONS[..], &DEVICE_ACTIONS].concat().join(", ");
+        return Err(format!("`{action}` is no action; give one of {actions}"));
     }
     let direction = choose("direction", words.next(), &Direction::NAMES)?;
     let class = choose("class", words.next(), &Class::NAMES)?;
@@ -155,18 +159,21 @@ mod tests {
                 assert!(FAULT_FORMS.contains(name) && FAULT_FORMS.contains(way));
             }
         }
-        assert!(ACTIONS.iter().all(|action| FAULT_FORMS.contains(action)));
+        let actions = ACTIONS.iter().chain(&DEVICE_ACTIONS);
+        assert!(actions.clone().all(|action| FAULT_FORMS.contains(action)));
+        let of_device = |action: &&&str| device_action(action).is_some();
+        assert_eq!(actions.filter(of_device).count(), DEVICE_ACTIONS.len());
     }
 
     #[test]
-    fn what_cannot_be_understood_is_named_with_what_is_accepted() {
+    fn what_cannot_be_understood_is_named_with_what_is_expected_there() {
         for (text, part) in [
             ("", "it is empty"),
-            ("loose to_host data", "`loose` is no action"),
-            ("lose", "the direction is missing"),
-            ("lose to_hst data", "`to_hst` is no direction"),
-            ("lose to_host", "the class is missing"),
-            ("lose to_host samples", "`samples` is no class"),
+            ("loose to_host data", "`loose` is no action; give one of lose, duplicate, reorder"),
+            ("lose", "the direction is missing; give one of to_host, to_device;"),
+            ("lose to_hst data", "`to_hst` is no direction; give one of to_host, to_device;"),
+            ("lose to_host", "the class is missing; give one of any, data, status"),
+            ("lose to_host samples", "`samples` is no class; give one of any, data, status"),
             ("lose to_host data 5", "`5` is not of the form key=value"),
             ("lose to_host data count=0", "`count=0` wants a whole number from 1 on"),
             ("lose to_host data count=1 count=2", "`count` is there twice"),
@@ -179,12 +186,14 @@ mod tests {
             ("truncate to_host data", "it needs `bytes=`"),
             ("corrupt to_host data from=9 to=9", "from=9 is not before to=9"),
             ("stall", "it needs `ms=`"),
-            ("stall ms=5 count=3", "`count` is no key of this fault"),
+            ("stall ms=5 count=3", "`count` is no key of this fault; its keys are ms, at_tick;"),
             ("clock_jump ticks=much", "which may be negative"),
         ] {
             let error = parse(text).unwrap_err().to_string();
             assert!(error.contains(part), "{error}");
-            assert!(error.contains("accepted: ACTION DIRECTION CLASS"), "{error}");
+            assert!(error.starts_with(&format!("fault `{text}`: ")), "{error}");
+            assert!(error.ends_with("; `millstream fault add --help` lists all"), "{error}");
+            assert!(error.len() < 250 && !error.contains('\n'), "{}: {error}", error.len());
         }
     }
 }

@@ -129,6 +129,25 @@ pub struct Outcome {
     pub placed: Plan,
 }
 
+impl Bench {
+    /// Who is measured, our single thread first.
+    fn contenders(&self, with_peer: bool) -> Vec<Contender> {
+        let mut contenders = vec![Contender::Single, Contender::Placed];
+        contenders.extend(self.tuned.is_some().then_some(Contender::Tuned));
+        let settings = self.samples_per_symbol.iter().filter(|_| with_peer);
+        contenders
+            .extend(settings.map(|&samples_per_symbol| Contender::GnuRadio { samples_per_symbol }));
+        contenders
+    }
+
+    /// How often [`bench`] tells its progress.
+    pub fn steps(&self, with_peer: bool) -> usize {
+        let signals = 1 + self.echoes.len();
+        let turn = self.contenders(with_peer).len() + self.echoes.len();
+        signals + 1 + self.repeats * turn
+    }
+}
+
 /// Measures everybody in turns, after a run that warms up and that the partitioner goes by.
 /// `progress` is told before each run.
 ///
@@ -158,13 +177,7 @@ pub fn bench(
     let single = ours.single(cpus.first().copied().unwrap_or(0))?;
     progress("warming up".to_owned());
     let placed = ours.placed(&ours.run(&single)?.profile, &bench.cpus)?;
-    let mut contenders = vec![Contender::Single, Contender::Placed];
-    contenders.extend(bench.tuned.is_some().then_some(Contender::Tuned));
-    if peer.is_some() {
-        let settings = bench.samples_per_symbol.iter();
-        contenders
-            .extend(settings.map(|&samples_per_symbol| Contender::GnuRadio { samples_per_symbol }));
-    }
+    let contenders = bench.contenders(peer.is_some());
     let mut runs: Vec<Vec<(Took, Score)>> = vec![Vec::new(); contenders.len()];
     let mut profiles = Vec::new();
     for turn in 1..=bench.repeats {
@@ -288,7 +301,9 @@ mod tests {
         let echoes = vec![Point::Echo { delay_us: 5.6, level_db: -10.0 }];
         let plan = Bench { recording, repeats: 2, cpus, tuned: None, samples_per_symbol, echoes };
         let folder = tempfile::tempdir().unwrap();
-        let outcome = bench(&plan, folder.path(), None, |_| ()).unwrap();
+        let mut told = 0;
+        let outcome = bench(&plan, folder.path(), None, |_| told += 1).unwrap();
+        assert_eq!(told, plan.steps(false));
         assert_eq!(outcome.entries.len(), 2);
         for entry in &outcome.entries {
             assert_eq!(entry.score.error_rate(), 0.0, "{entry:?}");

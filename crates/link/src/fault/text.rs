@@ -73,9 +73,11 @@ pub fn needed<T>(key: &str, value: Option<T>) -> Result<T, String> {
 /// # Errors
 /// That it is missing, or none of them.
 pub fn choose<T: Copy>(what: &str, word: Option<&str>, names: &[(&str, T)]) -> Result<T, String> {
-    let word = word.ok_or_else(|| format!("the {what} is missing"))?;
+    let known = || names.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    let word = word.ok_or_else(|| format!("the {what} is missing; give one of {}", known()))?;
     let found = names.iter().find(|(name, _)| *name == word);
-    found.map(|(_, value)| *value).ok_or_else(|| format!("`{word}` is no {what}"))
+    let value = found.map(|(_, value)| *value);
+    value.ok_or_else(|| format!("`{word}` is no {what}; give one of {}", known()))
 }
 
 /// Longest time that can be given, milliseconds: an hour.
@@ -83,7 +85,11 @@ const MS_MAX: f64 = 3_600_000.0;
 
 /// Keys and their values; each may be asked for once, and none may be left over.
 #[derive(Debug)]
-pub struct Keys<'a>(Vec<(&'a str, &'a str)>);
+pub struct Keys<'a> {
+    /// Those that were not asked for yet.
+    left: Vec<(&'a str, &'a str)>,
+    asked: Vec<String>,
+}
 
 impl<'a> Keys<'a> {
     /// The keys in `words`.
@@ -101,7 +107,7 @@ impl<'a> Keys<'a> {
             }
             keys.push((key, value));
         }
-        Ok(Self(keys))
+        Ok(Self { left: keys, asked: Vec::new() })
     }
 
     /// A value that `accept` understands, if the key is there; `wants` says what that is.
@@ -114,10 +120,11 @@ impl<'a> Keys<'a> {
         wants: &str,
         accept: impl FnOnce(&str) -> Option<T>,
     ) -> Result<Option<T>, String> {
-        let Some(index) = self.0.iter().position(|(other, _)| *other == key) else {
+        self.asked.push(key.to_owned());
+        let Some(index) = self.left.iter().position(|(other, _)| *other == key) else {
             return Ok(None);
         };
-        let (_, value) = self.0.remove(index);
+        let (_, value) = self.left.remove(index);
         accept(value).map(Some).ok_or_else(|| format!("`{key}={value}` wants {wants}"))
     }
 
@@ -163,10 +170,13 @@ impl<'a> Keys<'a> {
     /// That nothing is left.
     ///
     /// # Errors
-    /// The first key that nobody asked for.
+    /// The first key that nobody asked for, and those that somebody did.
     pub fn finish(self) -> Result<(), String> {
-        match self.0.first() {
-            Some((key, _)) => Err(format!("`{key}` is no key of this fault")),
+        match self.left.first() {
+            Some((key, _)) => {
+                let keys = self.asked.join(", ");
+                Err(format!("`{key}` is no key of this fault; its keys are {keys}"))
+            }
             None => Ok(()),
         }
     }

@@ -11,6 +11,7 @@ mod faults;
 mod find;
 mod hostile;
 mod hostile_anything;
+mod hostile_rates;
 mod hostile_registers;
 mod late;
 mod links;

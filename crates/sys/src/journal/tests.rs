@@ -103,3 +103,29 @@ fn what_cannot_be_undone_outlasts_the_process_in_its_journal() {
     assert_eq!(recover_in(&journals).unwrap().undone.len(), 1);
     assert_eq!(fs::read_to_string(&setting).unwrap(), "1\n");
 }
+
+/// The thread that says it is a user's; the kernel has these numbers for each thread.
+#[test]
+fn who_may_not_change_a_setting_learns_that_it_needs_root() {
+    let text = || {
+        let (path, source) = (PathBuf::from("/x"), io::ErrorKind::PermissionDenied.into());
+        JournalError::Group { path, source }.to_string()
+    };
+    let by_user = std::thread::spawn(move || {
+        if rustix::process::geteuid().is_root() {
+            let nobody = rustix::process::Uid::from_raw(65_534);
+            rustix::thread::set_thread_res_uid(None, nobody, None).unwrap();
+        }
+        let gone = io::Error::from(io::ErrorKind::NotFound);
+        assert_eq!(needs_root(&gone), "", "root could not either");
+        text()
+    });
+    let by_user = by_user.join().unwrap();
+    assert!(
+        by_user.starts_with("cannot make the control group /x: permission denied"),
+        "{by_user}"
+    );
+    assert!(by_user.ends_with("; this needs root"), "{by_user}");
+    let is_root = rustix::process::geteuid().is_root();
+    assert_eq!(text().contains("needs root"), !is_root, "root is not told to become root");
+}

@@ -103,6 +103,12 @@ impl Feedback {
         self.taps.iter().map(|tap| f64::from(tap * tap)).sum()
     }
 
+    /// Groups of taps in use.
+    #[cfg(test)]
+    pub fn groups(&self) -> usize {
+        self.applied.groups.len()
+    }
+
     /// Moves the taps in use against the errors that the last segment has shown; gives the slopes.
     pub fn adapt(&mut self, errors: &Errors, step: f32) -> Slopes {
         let mut slopes = Slopes::default();

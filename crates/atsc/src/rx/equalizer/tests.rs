@@ -134,3 +134,35 @@ fn noise_alone_costs_next_to_nothing() {
     let noise = 20.0 * (0.8 / 21f64.sqrt()).log10();
     assert!((noise..noise + 0.2).contains(&residual), "{residual:.2} dB for {noise:.2} dB");
 }
+
+/// Its cost, as a count: with an echo, every tap in use costs a product a symbol, and as much again
+/// where the taps are moved.
+#[test]
+fn once_settled_an_echo_moves_the_taps_seldom_and_uses_few() {
+    // Two windows and as much again to settle; then it is counted.
+    const SETTLED: usize = 1300;
+    const COUNTED: usize = 400;
+    let sent = stream(SETTLED + COUNTED);
+    let flat: Vec<f32> = sent.iter().flat_map(|(_, s)| *s).collect();
+    for (delay, gain) in [(60, 0.3), (420, 0.3), (60, 0.7)] {
+        let mut noise = Noise::new(11);
+        let mut equalizer = Equalizer::new();
+        let (mut out, mut moved, mut symbol) = (Segment::zeroed(), 0, 0);
+        for (n, (kind, _)) in sent.iter().enumerate() {
+            let symbols = std::array::from_fn(|_| {
+                let echo = if symbol >= delay { gain * flat[symbol - delay] } else { 0.0 };
+                symbol += 1;
+                flat[symbol - 1] + echo + 0.243 * noise.gaussian()
+            });
+            let before = equalizer.feedback.taps;
+            equalizer.process(&Segment::new(*kind, n == 0, &symbols), &mut out);
+            moved += usize::from(n >= SETTLED && equalizer.feedback.taps != before);
+        }
+        let groups = equalizer.feedback.groups();
+        println!("echo of {gain} after {delay}: moved {moved} times, {groups} groups of taps");
+        assert!(equalizer.has_feedback && groups > 0, "there is an echo");
+        assert!(moved > 0, "a channel that moves is still seen");
+        assert!(moved <= COUNTED / 4, "taps moved with {moved} of {COUNTED} segments");
+        assert!(groups <= 8, "{groups} groups of taps for one echo, where 18 are all");
+    }
+}

@@ -1,6 +1,6 @@
 //! `millstream bench convert`: how fast samples are converted.
 
-use crate::live::{Live, Progress};
+use crate::live::Steps;
 use crate::numbers::positive;
 use crate::output::Report;
 use millstream_lab::Summary;
@@ -8,7 +8,7 @@ use millstream_lab::convert::{Pair, Plan, Row, measure, uhd};
 use serde_json::json;
 use std::fmt::Write;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Measures sample conversion: million samples per second of each form.
 ///
@@ -58,14 +58,11 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         time: Duration::from_secs_f64(args.time_ms.min(1e6) / 1e3),
         uhd: if args.no_uhd { None } else { given.or_else(uhd::Tool::find) },
     };
-    let mut live = Live::seldom();
-    let mut progress = Progress::new(plan.pairs.len() * plan.sizes.len(), Instant::now());
+    let mut steps = Steps::new(plan.pairs.len() * plan.sizes.len());
     let rows = measure(&plan, |pair, samples| {
-        let now = Instant::now();
-        let place = progress.next(now);
-        live.show(now, || format!("{place}: {samples} samples, {pair}"));
+        steps.next(|| format!("{samples} samples, {pair}"));
     })?;
-    live.end();
+    steps.end();
     let mut text = String::new();
     for samples in &plan.sizes {
         text += &table(*samples, rows.iter().filter(|row| row.samples == *samples));

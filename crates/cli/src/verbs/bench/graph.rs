@@ -1,7 +1,7 @@
 //! `millstream bench graph`: what the runtime makes of a machine.
 
 use super::peer::PeerArgs;
-use crate::live::{Live, Progress};
+use crate::live::Steps;
 use crate::numbers::positive;
 use crate::output::Report;
 use anyhow::ensure;
@@ -11,7 +11,7 @@ use millstream_lab::graph::{
 use millstream_lab::{Summary, graph::Entry};
 use serde_json::json;
 use std::fmt::Write;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Measures flowgraphs: chains of simple blocks, and chains side by side.
 ///
@@ -65,16 +65,12 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     ensure!(!cases.is_empty(), "no graph is called like that; they are called like `copy float 8`");
     let plan = Plan { cases, cpus, repeats, warm_up: time / 4, time };
     let mut peer = args.peer.start(Peer::start)?;
-    let mut live = Live::seldom();
-    let steps = plan.cases.len() * plan.cpus.len();
-    let mut progress = Progress::new(steps, Instant::now());
+    let mut steps = Steps::new(plan.cases.len() * plan.cpus.len());
     let rows = measure(&plan, peer.as_mut(), |case, cpus| {
-        let now = Instant::now();
-        let place = progress.next(now);
-        live.show(now, || format!("{place}: {case}, {cpus} CPU"));
+        steps.next(|| format!("{case}, {cpus} CPU"));
     })?;
     let timing = cost_of_timing(&plan, plan.cases[0])?;
-    live.end();
+    steps.end();
     let mut text = table(&rows);
     text += &verdict(&rows, peer.as_ref());
     let _ = writeln!(

@@ -3,7 +3,7 @@
 mod mend;
 mod table;
 
-use crate::numbers::positive;
+use crate::numbers::rate;
 use crate::output::Report;
 use anyhow::bail;
 use millstream_sys::CpuSet;
@@ -42,8 +42,7 @@ pub struct Args {
     class: Class,
 
     /// Samples a second that the machine is judged for.
-    #[arg(long, value_name = "HZ", value_parser = positive, default_value_t = RATE_HZ,
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "HZ", value_parser = rate, default_value_t = RATE_HZ)]
     rate: f64,
 
     /// Mend what can be mended by writing files; what is risky only where its rule is named.

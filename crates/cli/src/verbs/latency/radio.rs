@@ -3,8 +3,8 @@
 
 use crate::child_radio::{ChildRadio, Options};
 use crate::interrupt;
-use crate::live::Live;
-use crate::numbers::positive;
+use crate::live::Steps;
+use crate::numbers::{rate, seconds};
 use crate::output::{Report, note, now};
 use millstream_lab::picture::{draw, short_time};
 use millstream_lab::turnaround::{Answer, LeadResult, Plan, Turnaround, leads_s, never_late};
@@ -23,7 +23,8 @@ const CUT_SHORT: &str = "ended early";
 ///
 /// First every answer is sent too late on purpose: the radio says by how much, and those times are
 /// the distribution. Then a sweep of lead times shows which answers were late indeed, and which
-/// lead never was. Without --args the radio is an emulated one in a process of its own.
+/// lead never was. It says how far it is; all of it takes about three minutes. Without --args the
+/// radio is an emulated one in a process of its own.
 #[derive(clap::Args)]
 pub struct Args {
     #[arg(
@@ -34,8 +35,7 @@ pub struct Args {
     args: Option<DeviceArgs>,
 
     /// Samples per second.
-    #[arg(long, value_name = "HZ", default_value_t = 10e6, value_parser = positive,
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "HZ", default_value_t = 10e6, value_parser = rate)]
     rate: f64,
 
     /// Turnarounds to measure.
@@ -69,8 +69,7 @@ pub struct Args {
     tx_samples: u32,
 
     /// Between two tries, seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 1e-3, value_parser = positive,
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 1e-3, value_parser = seconds)]
     interval: f64,
 
     /// Receive and transmit channel.
@@ -136,10 +135,12 @@ struct Found {
 impl Found {
     /// Measures all samples and the sweep; what was measured before an error stays.
     fn take(&mut self, args: &Args, plan: &Plan, attempt: &mut Attempt<'_>) -> anyhow::Result<()> {
+        let tries = args.tries * u64::from(args.samples) + args.leads * args.tries_per_lead;
+        let mut steps = Steps::new(tries as usize);
         for _ in 0..args.samples {
             let (started, begun) = (now(), Instant::now());
             let mut observed = Observed::default();
-            let ended = distribution(args, attempt, &mut observed);
+            let ended = distribution(args, attempt, &mut observed, &mut steps);
             self.histogram.merge(&observed.histogram);
             if observed.histogram.count() > 0 {
                 let seconds = begun.elapsed().as_secs_f64();
@@ -149,7 +150,7 @@ impl Found {
             }
             ended?;
         }
-        sweep(args, attempt, &self.histogram, &mut self.leads)
+        sweep(args, attempt, &self.histogram, &mut self.leads, &mut steps)
     }
 
     /// The result, also of a measurement that an error ended: its figures are of what came before.
@@ -208,17 +209,17 @@ fn distribution(
     args: &Args,
     attempt: &mut Attempt<'_>,
     observed: &mut Observed,
+    steps: &mut Steps,
 ) -> anyhow::Result<()> {
     let begun = Instant::now();
-    let mut live = Live::on_terminal_only();
     while observed.histogram.count() < args.tries {
         check_interrupt()?;
+        let count = observed.histogram.count();
+        steps.next(|| format!("turnarounds, {count} of {} found", args.tries));
         if let Answer::Late { ticks } = attempt(0)? {
             let value_ns = (ticks as f64 * 1e9 / args.rate).round() as u64;
             observed.record(value_ns, begun.elapsed().as_nanos() as u64);
         }
-        let count = observed.histogram.count();
-        live.show(Instant::now(), || format!("{count} of {} tries", args.tries));
     }
     Ok(())
 }
@@ -229,20 +230,20 @@ fn sweep(
     attempt: &mut Attempt<'_>,
     histogram: &Histogram,
     results: &mut Vec<LeadResult>,
+    steps: &mut Steps,
 ) -> anyhow::Result<()> {
     let leads = if args.leads == 0 { Vec::new() } else { leads_s(histogram, args.leads as usize) };
     let result =
         |lead_s| LeadResult { lead_s, tries: 0, late: 0, predicted: beyond(histogram, lead_s) };
     results.extend(leads.into_iter().map(result));
-    let mut live = Live::on_terminal_only();
     for round in 0..args.tries_per_lead {
         for result in &mut *results {
             check_interrupt()?;
+            steps.next(|| format!("sweep, round {} of {}", round + 1, args.tries_per_lead));
             let answer = attempt((result.lead_s * args.rate).ceil() as u64)?;
             result.tries += 1;
             result.late += u64::from(matches!(answer, Answer::Late { .. }));
         }
-        live.show(Instant::now(), || format!("sweep {round} of {}", args.tries_per_lead));
     }
     Ok(())
 }

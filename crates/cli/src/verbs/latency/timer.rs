@@ -3,7 +3,7 @@
 use super::late::LateArgs;
 use super::{class, explain, samples};
 use crate::interrupt;
-use crate::numbers::positive;
+use crate::numbers::{positive, seconds};
 use crate::output::{Report, note, now};
 use anyhow::Context;
 use millstream_lab::Measured;
@@ -51,8 +51,7 @@ pub struct Args {
     count: Option<u64>,
 
     /// Length of each sample, seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = positive,
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = seconds)]
     time: f64,
 
     /// Samples, one after the other.

@@ -1,7 +1,7 @@
 //! `millstream net host`: a host that is there, and sends back what comes to its UDP ports.
 
 use crate::interrupt;
-use crate::numbers::positive;
+use crate::numbers::seconds;
 use crate::output::{Report, note};
 use crate::start;
 use anyhow::Context;
@@ -29,7 +29,7 @@ pub struct Args {
     bind: Ipv4Addr,
 
     /// End after this many seconds.
-    #[arg(long, value_name = "SECONDS", value_parser = positive, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     duration: Option<f64>,
 }
 

@@ -18,7 +18,7 @@ const SO_PEERPIDFD: libc::c_int = 77;
 /// process's once that has gone.
 pub struct Client {
     pub peer: Peer,
-    process: OwnedFd,
+    pub(super) process: OwnedFd,
 }
 
 impl Client {

@@ -256,3 +256,50 @@ impl From<io::Error> for Refusal {
         Self { errno, reason: error.to_string() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rights::server::tests::{COUNTING, Fake};
+    use rustix::process::{Pid, PidfdFlags, pidfd_open};
+    use std::process::{Child, Command, Stdio};
+
+    fn sleeper() -> (Child, Pid) {
+        let child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let process = Pid::from_child(&child);
+        (child, process)
+    }
+
+    /// The client has ended, and its number is another process's by the time it is served.
+    #[test]
+    fn what_a_stranger_was_allowed_instead_of_a_client_that_has_ended_is_taken_back() {
+        let _counting = COUNTING.lock();
+        let (mut ended, process) = sleeper();
+        let process = pidfd_open(process, PidfdFlags::empty()).unwrap();
+        drop(ended.stdin.take());
+        ended.wait().unwrap();
+        let (mut stranger, number) = sleeper();
+        let number = number.as_raw_pid();
+        // Little enough for anybody to raise it.
+        let before = libc::rlimit { rlim_cur: 4096, ..locked::of(number).unwrap() };
+        locked::put_back(number, before);
+        let peer = Peer { pid: number, uid: 0, groups: Vec::new() };
+        let mut link = Link {
+            what: "a test".to_owned(),
+            interface: "veth0".to_owned(),
+            client: Arc::new(Client { peer, process }),
+            family: Family::Xdp,
+            rights: Box::new(Fake::raising(number)),
+            attached: false,
+            sockets: 0,
+        };
+        let policy = Policy::new("veth0", &[Family::Xdp]);
+        let wanted = Request::AllowLocked { bytes: 8192 };
+        let refused = link.answer(wanted, Vec::new(), &policy).expect_err("it has gone");
+        assert_eq!(refused.reason, "the process that connected has gone");
+        let after = locked::of(number).unwrap();
+        assert_eq!((after.rlim_cur, after.rlim_max), (before.rlim_cur, before.rlim_max));
+        drop(stranger.stdin.take());
+        stranger.wait().unwrap();
+    }
+}

@@ -3,7 +3,8 @@
 use super::*;
 use crate::frame::Steer;
 use crate::rights::message::{Request, VERSION};
-use crate::rights::{Attach, Attached, Broker, BusyPoll, Hook, channel, errno};
+use crate::rights::{Attach, Attached, Broker, BusyPoll, Hook, channel, errno, locked};
+use rustix::process::Pid;
 use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,13 +15,25 @@ use std::thread::JoinHandle;
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 
 /// One test at a time counts them.
-static COUNTING: Mutex<()> = Mutex::new(());
+pub static COUNTING: Mutex<()> = Mutex::new(());
 
 /// A number of queues that the driver takes its time for.
 const SLOW: u32 = 7;
 
 /// Hands out `/dev/null` for everything.
-struct Fake;
+#[derive(Default)]
+pub struct Fake {
+    /// The process that is really allowed more.
+    raises: Option<i32>,
+}
+
+impl Fake {
+    /// One that lets the process lock what a client asks for.
+    pub fn raising(process: i32) -> Self {
+        OPEN.fetch_add(1, Ordering::SeqCst);
+        Self { raises: Some(process) }
+    }
+}
 
 impl Drop for Fake {
     fn drop(&mut self) {
@@ -39,7 +52,11 @@ impl Rights for Fake {
     fn socket(&mut self) -> io::Result<OwnedFd> {
         null()
     }
-    fn allow_locked(&mut self, _: u64) -> io::Result<()> {
+    fn allow_locked(&mut self, bytes: u64) -> io::Result<()> {
+        let Some(process) = self.raises else { return Ok(()) };
+        let before = locked::of(process)?.rlim_cur;
+        locked::raise(Pid::from_raw(process), bytes)?;
+        assert_eq!(locked::of(process)?.rlim_cur, before + bytes);
         Ok(())
     }
     fn busy_poll(&mut self, _: BorrowedFd<'_>, _: BusyPoll) -> io::Result<()> {
@@ -72,7 +89,7 @@ impl Rights for Fake {
 
 fn open(_: Family, _: &str, _: &Peer) -> io::Result<Box<dyn Rights>> {
     OPEN.fetch_add(1, Ordering::SeqCst);
-    Ok(Box::new(Fake))
+    Ok(Box::new(Fake::default()))
 }
 
 /// A broker on a thread; ends when dropped.

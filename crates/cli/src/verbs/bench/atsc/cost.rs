@@ -2,7 +2,7 @@
 
 use super::super::peer::PeerArgs;
 use crate::graph_run;
-use crate::live::Live;
+use crate::live::Steps;
 use crate::numbers::{rate, seconds};
 use crate::output::Report;
 use crate::stored;
@@ -14,7 +14,6 @@ use millstream_lab::atsc::{
 };
 use serde_json::json;
 use std::fmt::Write;
-use std::time::Instant;
 
 /// The signal of the measurement: a good one, such as most receivers get.
 const CN_DB: f64 = 25.0;
@@ -74,11 +73,9 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     };
     let mut peer = args.peer.start(Peer::start)?;
     let folder = tempfile::tempdir()?;
-    let mut live = Live::on_terminal_only();
-    let outcome = bench(&plan, folder.path(), peer.as_mut(), |what| {
-        live.show(Instant::now(), || what);
-    })?;
-    live.end();
+    let mut steps = Steps::new(plan.steps(peer.is_some()));
+    let outcome = bench(&plan, folder.path(), peer.as_mut(), |what| steps.next(|| what))?;
+    steps.end();
     let version = peer.as_ref().map(|peer| peer.version().to_owned());
     let text = table(&outcome)
         + &stages(&outcome)

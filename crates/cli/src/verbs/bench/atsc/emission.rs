@@ -1,6 +1,6 @@
 //! The transmitter.
 
-use crate::numbers::{positive, seconds};
+use crate::numbers::{rate, seconds};
 use crate::output::Report;
 use millstream_lab::Summary;
 use millstream_lab::atsc::Emission;
@@ -16,7 +16,7 @@ use std::fmt::Write;
 pub struct Args {
     /// Sample rates, Hz.
     #[arg(long, value_name = "HZ,…", value_delimiter = ',', default_value = "6.25e6,12.5e6,25e6",
-          value_parser = positive)]
+          value_parser = rate)]
     rate: Vec<f64>,
 
     /// Seconds of signal.

@@ -1,7 +1,7 @@
 //! `millstream bench packets --choose`: the link for a need, measured, and stored for `auto`.
 
 use super::Args;
-use crate::live::Live;
+use crate::live::Steps;
 use crate::output::{Report, note};
 use millstream_lab::choice::{
     Candidate, LINKS, Need, Recommended, SPINNING, measure_link, recommend,
@@ -12,7 +12,7 @@ use millstream_sys::Environment;
 use serde_json::json;
 use std::fmt::Write;
 use std::path::Path;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 /// What was measured elsewhere says nothing about a card: its driver and its XDP mode decide.
 pub fn check(args: &Args, sys: &Path) -> anyhow::Result<()> {
@@ -41,7 +41,8 @@ pub fn run(args: &Args, stage: &mut Stage) -> anyhow::Result<Report> {
     let need =
         Need { frame_bytes: size as usize, rate_pps: args.rate, latency_max_us: args.latency_max };
     let span = Span::of(Duration::from_secs_f64(args.duration));
-    let mut live = Live::on_terminal_only();
+    let spinning = if need.latency_max_us.is_some() { SPINNING.len() } else { 0 };
+    let mut steps = Steps::new(LINKS.len() + spinning);
     let mut candidates = Vec::new();
     for (at, link) in LINKS.iter().chain(&SPINNING).enumerate() {
         let soon_enough = || recommend(&need, &candidates).is_some_and(|found| found.meets);
@@ -49,10 +50,11 @@ pub fn run(args: &Args, stage: &mut Stage) -> anyhow::Result<Report> {
         if at >= LINKS.len() && (need.latency_max_us.is_none() || soon_enough()) {
             break;
         }
-        live.show(Instant::now(), || format!("measuring {link}"));
+        steps.next(|| format!("measuring {link}"));
         let (repeat, fifo) = (args.repeat as usize, args.ground.seats.fifo);
         candidates.push(measure_link(stage, link, &need, span, repeat, fifo)?);
     }
+    steps.end();
     let found = recommend(&need, &candidates);
     let found = found.ok_or_else(|| anyhow::anyhow!("{}", refusals(&candidates)))?;
     let mut text = table(&candidates);

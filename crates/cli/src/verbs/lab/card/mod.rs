@@ -43,8 +43,7 @@ pub struct Args {
     nsamps: u64,
 
     /// Sample rate, Hz.
-    #[arg(long, value_name = "HZ", default_value_t = 250e3, value_parser = numbers::positive,
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "HZ", default_value_t = 250e3, value_parser = numbers::rate)]
     rate: f64,
 
     /// Further options of the link, as memory_mib=256.

@@ -2,6 +2,7 @@
 
 pub(super) mod table;
 
+use crate::numbers::seconds;
 use crate::{interrupt, output::Report};
 use anyhow::{Context, bail};
 use millstream_lab::explain::observer::Watch;
@@ -46,9 +47,8 @@ pub struct Args {
     outliers: u32,
 
     /// How long to wait for them, seconds.
-    #[arg(long, value_name = "S", default_value_t = 30,
-          value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    seconds: u64,
+    #[arg(long, value_name = "SECONDS", default_value_t = 30.0, value_parser = seconds)]
+    seconds: f64,
 
     /// Make causes happen (a FIFO hog, a network flood, page faults, a stop, nothing), and fail
     /// where one of them is not named in 9 of 10 trials.
@@ -98,7 +98,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
 
 fn look_out(args: &Args, cpu: usize, lookout: &mut Lookout) -> anyhow::Result<Report> {
     let start = Instant::now();
-    let end = Duration::from_secs(args.seconds);
+    let end = Duration::from_secs_f64(args.seconds);
     let mut found: Vec<Explanation> = Vec::new();
     while (found.len() as u32) < args.outliers && start.elapsed() < end && !interrupt::asked() {
         lookout.arm()?;

@@ -5,8 +5,8 @@ mod text;
 
 use crate::ground::Seats;
 use crate::interrupt;
-use crate::live::Live;
-use crate::numbers::positive;
+use crate::live::Steps;
+use crate::numbers::{positive, rate};
 use crate::output::{Report, note, now};
 use crate::verbs::bench::places;
 use millstream_lab::Measured;
@@ -23,7 +23,8 @@ use std::time::Instant;
 /// Both sides get networks of their own, joined by veth pairs that are as slow as real ports (the
 /// kernel's htb) and gone afterwards. The probes have a port of their own, share one that is idle,
 /// share it with bulk of large frames in the order of arrival, or go before the bulk. Kernel UDP
-/// only: frame links go past the kernel's queues. Needs root.
+/// only: frame links go past the kernel's queues. It says how far it is; all rows take about two
+/// minutes. Needs root.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   sudo millstream latency port
@@ -33,7 +34,7 @@ use std::time::Instant;
 pub struct Args {
     /// Rates of the port, Mbit/s.
     #[arg(long, value_name = "MBIT,MBIT", value_delimiter = ',', default_value = "100",
-          value_parser = rate)]
+          value_parser = megabits)]
     mbit: Vec<f64>,
 
     /// Who shares the port; separate ports, which the others are compared with, are always among
@@ -79,8 +80,7 @@ pub struct Args {
     count: u64,
 
     /// Probes per second, by the clock.
-    #[arg(long, value_name = "PPS", default_value_t = 500.0, value_parser = positive,
-          allow_negative_numbers = true)]
+    #[arg(long, value_name = "PPS", default_value_t = 500.0, value_parser = rate)]
     rate: f64,
 
     /// Repetitions of each row, in turns with all others.
@@ -109,9 +109,9 @@ enum Way {
     Priority,
 }
 
-fn rate(text: &str) -> Result<f64, String> {
-    let rate = positive(text)?;
-    (0.1..=100_000.0).contains(&rate).then_some(rate).ok_or("give 0.1 to 100000".to_owned())
+fn megabits(text: &str) -> Result<f64, String> {
+    let megabits = positive(text)?;
+    (0.1..=100_000.0).contains(&megabits).then_some(megabits).ok_or("give 0.1 to 100000".to_owned())
 }
 
 fn share(text: &str) -> Result<f64, String> {
@@ -159,7 +159,7 @@ impl Args {
         table: &mut Table,
         records: &mut Vec<Measured>,
     ) -> Result<(), StageError> {
-        let mut live = Live::on_terminal_only();
+        let mut steps = Steps::new(self.repeat as usize * cases.len());
         let how = Probing {
             frame_bytes: self.size as usize,
             count: self.count,
@@ -168,9 +168,7 @@ impl Args {
         };
         for turn in 0..self.repeat as usize {
             for case in cases {
-                live.show(Instant::now(), || {
-                    format!("{}/{} {}", turn + 1, self.repeat, case.name())
-                });
+                steps.next(|| case.name());
                 let (started, begun) = (now(), Instant::now());
                 let found = through(stage, ports, case, &how)?;
                 table.add(case, turn, &found);

@@ -7,8 +7,8 @@ use super::explain;
 use super::late::LateArgs;
 use crate::ground::GroundArgs;
 use crate::interrupt;
-use crate::live::Live;
-use crate::numbers::positive;
+use crate::live::Steps;
+use crate::numbers::rate;
 use crate::output::{Report, note, now};
 use crate::verbs::bench::places;
 use crate::wait::WaitArg;
@@ -44,12 +44,12 @@ pub struct TripArgs {
     /// Probes per second by the clock, whether or not the last one is back; round trips count from
     /// when a probe was due (corrected for coordinated omission). By default the next probe is
     /// sent as soon as the last one is back.
-    #[arg(long, value_name = "PPS", value_parser = positive, allow_negative_numbers = true)]
+    #[arg(long, value_name = "PPS", value_parser = rate)]
     rate: Option<f64>,
 
     /// Packets per second of load beside the probes, as a flow of its own; several give a curve.
     /// Probes then go by the clock, 2000 a second unless --rate says otherwise.
-    #[arg(long, value_name = "PPS,PPS", value_delimiter = ',', value_parser = positive)]
+    #[arg(long, value_name = "PPS,PPS", value_delimiter = ',', value_parser = rate)]
     load: Vec<f64>,
 
     /// Only rows whose name contains this; plain kernel UDP, blocking, is always among them.
@@ -119,21 +119,21 @@ impl TripArgs {
         table: &mut TripTable,
         records: &mut Vec<Measured>,
     ) -> anyhow::Result<()> {
-        let mut live = Live::on_terminal_only();
         let loads: Vec<_> = match &self.load[..] {
             [] => vec![None],
             loads => loads.iter().copied().map(Some).collect(),
         };
-        for turn in 0..self.repeat as usize {
+        let repeat = self.repeat as usize;
+        let mut steps = Steps::new(repeat * loads.len() * rows.len());
+        for turn in 0..repeat {
             for load_pps in &loads {
                 for row in rows {
                     let line = table.line(&row.name, load_pps.unwrap_or(0.0));
                     if line.refused.is_some() {
+                        steps.skip();
                         continue;
                     }
-                    live.show(Instant::now(), || {
-                        format!("{}/{} {}", turn + 1, self.repeat, row.name)
-                    });
+                    steps.next(|| row.name.clone());
                     let (round, started) = (self.round(*load_pps), now());
                     let begun = Instant::now();
                     let stop = watch.as_mut().map_or(Ok(None), TripWatch::begin)?;
