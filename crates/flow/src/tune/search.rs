@@ -158,15 +158,16 @@ impl Search<'_, '_> {
         if axes < 2 || all.len() <= RACERS {
             return Ok(());
         }
-        let affordable = self.session.plans_for(time, GLANCE, self.default)?;
+        let (affordable, first) = self.session.plans_for(time, GLANCE, self.default)?;
         if affordable <= RACERS {
             return Ok(());
         }
         let there = all.len();
         self.session.random.shuffle(&mut all);
         all.truncate(affordable);
-        self.together = (all.len(), there);
-        let mut best = self.session.sift(all, self.default, GLANCE, RACERS)?;
+        let (mut best, reached) =
+            self.session.sift_within(first, all, self.default, GLANCE, RACERS)?;
+        self.together = (reached, there);
         best.retain(|one| self.again.as_ref().is_none_or(|again| again.plan != one.plan));
         best.extend(self.again.take());
         self.race(Stage::Together, best)

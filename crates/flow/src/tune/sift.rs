@@ -43,21 +43,23 @@ impl Session<'_> {
         ((looks - measured_share()) / glanced_share()).clamp(least, most)
     }
 
-    /// How many plans can be sifted in `time` at this share.
+    /// How many plans can be sifted in `time` at this share, and how much of it the first glances
+    /// at all of them take.
     pub(super) fn plans_for(
         &mut self,
         time: Duration,
         share: f64,
         default: &Plan,
-    ) -> Result<usize, Halt> {
+    ) -> Result<(usize, Duration), Halt> {
         let before = self.spent;
         for _ in 0..FIRST_GLANCES {
             self.look_at_default(default, Some(share))?;
         }
         let glance = (self.spent - before).as_secs_f64() / f64::from(FIRST_GLANCES);
         let whole = self.each().as_secs_f64();
-        let each = with_bases() * (glanced_share() * glance + measured_share() * whole);
-        Ok((time.as_secs_f64() / each.max(1e-9)) as usize)
+        let each = glanced_share() * glance + measured_share() * whole;
+        let plans = time.as_secs_f64() / (with_bases() * each).max(1e-9);
+        Ok((plans as usize, time.mul_f64(glance / each.max(1e-9))))
     }
 
     /// Looks at all `candidates` and goes on until no more than `leave` are left, best first.
@@ -68,34 +70,58 @@ impl Session<'_> {
         share: f64,
         leave: usize,
     ) -> Result<Vec<Candidate>, Halt> {
+        let (best, _) = self.sift_within(Duration::MAX, candidates, default, share, leave)?;
+        Ok(best)
+    }
+
+    /// The same, but only candidates that are reached in so much time take part: a machine may
+    /// become slower than it was when they were counted. And how many those are.
+    pub(super) fn sift_within(
+        &mut self,
+        time: Duration,
+        candidates: Vec<Candidate>,
+        default: &Plan,
+        share: f64,
+        leave: usize,
+    ) -> Result<(Vec<Candidate>, usize), Halt> {
         let entry = |candidate| Entry { candidate, ratios: Vec::new(), failed: false };
         let mut field: Vec<Entry> = candidates.into_iter().map(entry).collect();
+        let (mut time, mut reached) = (time, field.len());
         for one_of in ONE_OF {
             if field.len() > leave {
-                self.look_at_all(&mut field, default, Some(share))?;
+                self.look_at_all(&mut field, default, Some(share), time)?;
+                if time < Duration::MAX {
+                    field.retain(|entry| entry.failed || !entry.ratios.is_empty());
+                    (time, reached) = (Duration::MAX, field.len());
+                }
                 keep(&mut field, one_of, leave);
             }
         }
         field.iter_mut().for_each(|entry| entry.ratios.clear());
         while field.len() > leave {
-            self.look_at_all(&mut field, default, None)?;
+            self.look_at_all(&mut field, default, None, Duration::MAX)?;
             keep(&mut field, ONE_OF_MEASURED, leave);
         }
-        Ok(field.into_iter().map(|entry| entry.candidate).collect())
+        Ok((field.into_iter().map(|entry| entry.candidate).collect(), reached))
     }
 
-    /// Everybody once, in random order, with the default in between.
+    /// Everybody once, in random order, with the default in between, until `time` is over.
     fn look_at_all(
         &mut self,
         field: &mut [Entry],
         default: &Plan,
         share: Option<f64>,
+        time: Duration,
     ) -> Result<(), Halt> {
+        let before = self.spent;
         let mut order: Vec<usize> = (0..field.len()).collect();
         self.random.shuffle(&mut order);
         let mut bases = vec![self.look_at_default(default, share)?];
         let mut figures = Vec::with_capacity(order.len());
         for group in order.chunks(PLANS_PER_BASE) {
+            if self.spent - before > time {
+                break;
+            }
             for &at in group {
                 let Candidate { what, plan, .. } = field[at].candidate.clone();
                 // A plan that fails is out, as it would be of a race.

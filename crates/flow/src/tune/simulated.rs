@@ -327,6 +327,33 @@ fn changes_that_pay_only_together_are_found() {
     assert!(looked > 0 && looked < there, "{looked} of {there}: a sample was enough");
 }
 
+/// Five times slower from the tenth measurement on, as a machine that something else comes to use.
+#[derive(Default)]
+struct Slowed {
+    joint: Joint,
+    looks: usize,
+}
+
+impl Trial for Slowed {
+    fn measure(&mut self, plan: &Plan) -> Result<Measured, TrialError> {
+        self.looks += 1;
+        let slower = if self.looks < 10 { 1 } else { 5 };
+        let Measured { figure, spent } = self.joint.measure(plan)?;
+        Ok(Measured { figure: figure / f64::from(slower), spent: slower * spent / 4 })
+    }
+}
+
+#[test]
+fn a_machine_that_becomes_slower_leaves_time_to_find_something() {
+    let (shape, default) = chain(4);
+    let space = space(&shape, Pins::default());
+    let (mut trial, settings) = (Slowed::default(), Settings::default());
+    let tuned = tune(&mut trial, &space, &default, None, settings, &mut |_| true).unwrap();
+    assert!((tuned.gain.estimate - 1.1).abs() < 1e-9 && tuned.is_better, "{}", tuned.what);
+    let (looked, there) = tuned.together;
+    assert!(looked > 0 && looked < there / 2, "{looked} of {there}");
+}
+
 #[test]
 fn a_sweep_leaves_no_plan_out() {
     let (shape, default) = chain(4);
