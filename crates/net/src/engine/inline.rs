@@ -16,7 +16,7 @@ use std::time::Duration;
 use millstream_ring::governor::{Governor, Idle, Limits};
 use millstream_ring::{Doorbell, Wait, Waiter};
 
-use crate::port::{Drive, PortState};
+use crate::port::{Drive, Patience, PortState};
 
 use super::clock::now_ns;
 use super::host::Host;
@@ -126,12 +126,13 @@ pub(super) struct InlineDrive {
 }
 
 impl Drive for InlineDrive {
-    fn kick(&self) {
+    fn kick(&self, patience: Patience) {
         self.inline.push();
         if self.naps.load(Ordering::Relaxed) {
             self.state.rx_waiter.notify();
         }
-        if !self.inline.resolving() {
+        // Who has no time looks for what comes in anyway, and sends again.
+        if patience == Patience::None || !self.inline.resolving() {
             return;
         }
         let began = now_ns();

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::port::Drive;
+use crate::port::{Drive, Patience};
 use millstream_link::LinkError;
 use millstream_ring::doorbell::DESCRIPTORS_MAX;
 use millstream_ring::governor::{Governor, Idle, Limits};
@@ -246,7 +246,7 @@ pub(super) struct ThreadDrive {
 }
 
 impl Drive for ThreadDrive {
-    fn kick(&self) {
+    fn kick(&self, _: Patience) {
         self.shared.bell.ring();
     }
 
