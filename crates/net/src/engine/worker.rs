@@ -126,9 +126,9 @@ impl Loop {
     fn run(&mut self) {
         let mut now = now_ns();
         loop {
-            if self.shared.news.load(Ordering::Relaxed) {
+            if self.shared.news.is_there() {
                 // Before the orders are read: one that comes later says so again.
-                self.shared.news.swap(false, Ordering::Acquire);
+                self.shared.news.take();
                 while let Ok(order) = self.orders.try_recv() {
                     if !self.obey(order) {
                         return;
