@@ -40,9 +40,31 @@ fn a_receiver_that_polls_gets_all_news() {
             assert_eq!(next(&beacon, &mut receiver), item);
         }
         publisher.join().unwrap();
-        // All was taken: the receiver arms it once, and sleeps.
+    });
+}
+
+/// A receiver that was busy takes the item before the publisher rings for it, and then sleeps.
+#[test]
+fn what_is_rung_late_does_not_stay_readable() {
+    explore(|| {
+        let beacon = Arc::new(Beacon::new().unwrap());
+        // From here on it is polled, and quiet.
+        beacon.poll();
         beacon.arm();
-        assert!(!beacon.is_readable(), "what was rung late stays readable");
+        let (mut sender, mut receiver) = channel(1);
+        let publisher = thread::spawn({
+            let beacon = beacon.clone();
+            move || {
+                sender.push(0).unwrap();
+                beacon.news();
+            }
+        });
+        assert_eq!(next(&beacon, &mut receiver), 0);
+        beacon.arm();
+        publisher.join().unwrap();
+        // Whoever was about to ring has woken it once more, for nothing.
+        beacon.arm();
+        assert!(!beacon.is_readable(), "it polls in vain until the next news");
     });
 }
 
