@@ -185,19 +185,6 @@ impl<T: Send> Receiver<T> {
         self.consumer.available() as usize
     }
 
-    /// The item behind so many others, which stays; `None` where it has not come yet.
-    #[must_use]
-    pub fn peek(&self, ahead: usize) -> Option<&T> {
-        let ahead = ahead as u64;
-        if !self.consumer.has(ahead + 1) {
-            return None;
-        }
-        let cell = self.slots.cell(self.consumer.position() + ahead);
-        // SAFETY: the cursor says that this slot holds an item and is ours until we advance, for
-        // which this end has to be borrowed again.
-        Some(cell.with(|slot| unsafe { (*slot).assume_init_ref() }))
-    }
-
     /// Takes the oldest item.
     pub fn pop(&mut self) -> Option<T> {
         if !self.consumer.has(1) {

@@ -23,6 +23,8 @@ pub(super) struct Entry {
 /// What an end needs to receive: its slots come filled and go back empty.
 pub(super) struct Receive {
     pub filled: spsc::Receiver<Entry>,
+    /// Filled ones for which the last batch had no room.
+    pub arrived: Vec<Entry>,
     pub empty: spsc::Sender<u32>,
     /// Empty ones that the sender does not see yet.
     pub emptied: Vec<u32>,
@@ -39,6 +41,8 @@ pub(super) struct Transmit {
     /// Filled ones that the receiver does not see yet: whole frames.
     pub carried: Vec<Entry>,
     pub empty: spsc::Receiver<u32>,
+    /// Empty ones that were taken out of the channel.
+    pub spare: Vec<u32>,
     pub slot_bytes: u32,
     pub memory: Arc<FrameMemory>,
     pub lost: Arc<AtomicU64>,
@@ -63,26 +67,21 @@ pub struct LoopLink {
 impl LoopLink {
     /// Lends what has come, whole frames as far as a batch has room.
     fn lend(&mut self, frames: &mut Vec<Frame>) -> usize {
-        let mut count = 0;
-        while let Some(parts) = self.next_parts()
-            && count + parts <= self.info.batch_max
-        {
-            for _ in 0..parts {
-                let Some(entry) = self.receive.filled.pop() else { return count };
-                frames.push(self.frame(entry));
-                self.counters.rx_bytes += u64::from(entry.bytes);
-            }
-            count += parts;
-            self.lent += parts;
-            self.counters.rx_frames += 1;
+        let Receive { filled, arrived, .. } = &mut self.receive;
+        filled.pop_batch(arrived, self.info.batch_max - arrived.len());
+        if arrived.is_empty() {
+            return 0;
         }
-        count
-    }
-
-    /// How many parts the frame has that came next, if one came.
-    fn next_parts(&self) -> Option<usize> {
-        let parts = (0..).map_while(|ahead| self.receive.filled.peek(ahead));
-        parts.map(|part| part.continues).position(|continues| !continues).map(|last| last + 1)
+        let whole = arrived.iter().rposition(|part| !part.continues).map_or(0, |last| last + 1);
+        for index in 0..whole {
+            let entry = self.receive.arrived[index];
+            frames.push(self.frame(entry));
+            self.counters.rx_bytes += u64::from(entry.bytes);
+            self.counters.rx_frames += u64::from(!entry.continues);
+        }
+        self.receive.arrived.drain(..whole);
+        self.lent += whole;
+        whole
     }
 
     fn frame(&self, entry: Entry) -> Frame {
@@ -97,11 +96,14 @@ impl LoopLink {
     /// Copies one frame into empty slots of the other end; false if there were too few.
     fn carry(&mut self, parts: &[Frame]) -> bool {
         let to = &mut self.transmit;
-        if to.empty.peek(parts.len() - 1).is_none() {
+        if to.spare.len() < parts.len() {
+            to.empty.pop_batch(&mut to.spare, usize::MAX);
+        }
+        if to.spare.len() < parts.len() {
             return false;
         }
         for part in parts {
-            let Some(slot) = to.empty.pop() else { return false };
+            let Some(slot) = to.spare.pop() else { return false };
             let at = u64::from(slot) * u64::from(to.slot_bytes);
             let bytes = part.len() as u32;
             // SAFETY: the receiver has handed the slot over, so no frame covers it.
@@ -125,7 +127,9 @@ impl LoopLink {
 
     /// Shows the sender the slots that were put back.
     fn publish_empty(&mut self) {
-        self.receive.empty.push_batch(&mut self.receive.emptied);
+        if !self.receive.emptied.is_empty() {
+            self.receive.empty.push_batch(&mut self.receive.emptied);
+        }
     }
 
     /// How many parts the frame at the front of `frames` has; `None` if its end is missing.

@@ -129,6 +129,7 @@ impl End {
         empty.push_batch(&mut emptied);
         let receive = Receive {
             filled,
+            arrived: Vec::with_capacity(slots),
             empty,
             emptied,
             slots,
@@ -140,6 +141,7 @@ impl End {
             filled: filled_in,
             carried: Vec::with_capacity(slots),
             empty: empty_out,
+            spare: Vec::with_capacity(slots),
             slot_bytes,
             memory: Arc::clone(&memory),
             lost,
