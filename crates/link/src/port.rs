@@ -84,6 +84,16 @@ pub trait PortTx: Send {
     /// Sends one datagram.
     fn send(&mut self, payload: &[u8], to: SocketAddrV4) -> io::Result<()>;
 
+    /// Sends one datagram without waiting for room. A port whose sends never wait needs no other
+    /// one than this.
+    ///
+    /// # Errors
+    /// `WouldBlock` when there is no room now: nothing has left, and nothing is wrong. Any other
+    /// error is one of [`PortTx::send`].
+    fn try_send(&mut self, payload: &[u8], to: SocketAddrV4) -> io::Result<()> {
+        self.send(payload, to)
+    }
+
     /// Sends datagrams of `segment_bytes` each that lie back to back in `train` (the last one may
     /// be shorter): one system call where the port has segmentation, one batch otherwise.
     fn send_train(

@@ -176,7 +176,7 @@ impl RxChannel {
     /// Those of [`Control::write`].
     pub fn stop(&self) -> Result<(), RadioError> {
         self.write(RX_CMD, RxCommand { mode: RxMode::Stop, timed: false }.to_word())?;
-        self.started.store(false, Ordering::Release);
+        self.started.store(false, Ordering::Relaxed);
         Ok(())
     }
 
@@ -185,7 +185,7 @@ impl RxChannel {
     /// # Errors
     /// Those of [`Control::write`].
     pub fn stop_if_started(&self) -> Result<(), RadioError> {
-        if self.started.load(Ordering::Acquire) { self.stop() } else { Ok(()) }
+        if self.started.load(Ordering::Relaxed) { self.stop() } else { Ok(()) }
     }
 
     /// Starts to receive at `at`, or at once: `samples` of them, or until stopped.
@@ -207,7 +207,7 @@ impl RxChannel {
         }
         let mode = if samples.is_some() { RxMode::Finite } else { RxMode::Continuous };
         let word = RxCommand { mode, timed: at.is_some() }.to_word();
-        self.started.store(true, Ordering::Release);
+        self.started.store(true, Ordering::Relaxed);
         self.control.write_once(self.port, channel_register(self.channel, RX_CMD), word)
     }
 

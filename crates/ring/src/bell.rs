@@ -11,7 +11,7 @@ mod kernel {
     use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
     use rustix::io::Errno;
     use std::io;
-    use std::os::fd::{BorrowedFd, OwnedFd};
+    use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
     use std::time::Duration;
 
     #[derive(Debug)]
@@ -25,6 +25,16 @@ mod kernel {
         pub(crate) fn ring(&self) {
             // It fails only when the count would overflow, and then it is readable anyway.
             let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
+        }
+
+        pub(crate) fn silence(&self) {
+            // It fails where it is silent.
+            let _ = rustix::io::read(&self.0, &mut [0; 8]);
+        }
+
+        /// Readable from a ring to the silence after it.
+        pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+            self.0.as_fd()
         }
 
         /// Sleeps until it was rung, a descriptor is ready, or time is up; silences it.
@@ -49,7 +59,7 @@ mod kernel {
                 Err(error) => return Err(error.into()),
             }
             if polls[0].revents().contains(PollFlags::IN) {
-                let _ = rustix::io::read(&self.0, &mut [0; 8]);
+                self.silence();
             }
             Ok(())
         }
@@ -76,6 +86,22 @@ mod model {
         pub(crate) fn ring(&self) {
             self.ready.lock().unwrap().0 = true;
             self.condition.notify_one();
+        }
+
+        pub(crate) fn silence(&self) {
+            self.ready.lock().unwrap().0 = false;
+        }
+
+        pub(crate) fn is_ready(&self) -> bool {
+            self.ready.lock().unwrap().0
+        }
+
+        /// Sleeps until it was rung, and leaves it so.
+        pub(crate) fn sleep(&self) {
+            let mut ready = self.ready.lock().unwrap();
+            while !ready.0 {
+                ready = self.condition.wait(ready).unwrap();
+            }
         }
 
         pub(crate) fn disturb(&self) {

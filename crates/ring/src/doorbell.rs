@@ -8,7 +8,7 @@
 //! so that its [`Doorbell::wait`] returns at once, or asleep, and wakes it.
 
 use crate::bell::Bell;
-use crate::sync::AtomicU32;
+use crate::sync::{AtomicU32, Ordering, fence};
 use crate::token;
 use std::io;
 #[cfg(not(loom))]
@@ -41,6 +41,17 @@ impl Doorbell {
         }
     }
 
+    /// Rings if the owner sleeps, and touches nothing while it is awake: for an owner that looks
+    /// for the caller's news in [`Doorbell::wait_unless`].
+    pub fn nudge(&self) {
+        // With the one in `wait_unless`: either this sees the owner asleep, or the owner's look
+        // sees what was published before this.
+        fence(Ordering::SeqCst);
+        if self.word.load(Ordering::Relaxed) == token::ASLEEP {
+            self.ring();
+        }
+    }
+
     /// Whether it was rung since the owner last asked. Only the owning thread may ask.
     pub fn take(&self) -> bool {
         token::take(&self.word)
@@ -58,11 +69,30 @@ impl Doorbell {
     /// With more than [`DESCRIPTORS_MAX`] others.
     #[cfg(not(loom))]
     pub fn wait(&self, others: &[BorrowedFd<'_>], timeout: Option<Duration>) -> io::Result<bool> {
+        self.wait_unless(|| false, others, timeout)
+    }
+
+    /// The same, unless a last look finds something: what was published before a
+    /// [`Doorbell::nudge`] that found the owner awake.
+    ///
+    /// # Errors
+    /// Those of [`Doorbell::wait`].
+    ///
+    /// # Panics
+    /// With more than [`DESCRIPTORS_MAX`] others.
+    #[cfg(not(loom))]
+    pub fn wait_unless(
+        &self,
+        look: impl FnOnce() -> bool,
+        others: &[BorrowedFd<'_>],
+        timeout: Option<Duration>,
+    ) -> io::Result<bool> {
         assert!(others.len() <= DESCRIPTORS_MAX, "at most {DESCRIPTORS_MAX} descriptors");
         if !token::lie_down(&self.word) {
             return Ok(token::get_up(&self.word));
         }
-        let slept = self.bell.poll(others, timeout);
+        fence(Ordering::SeqCst);
+        let slept = if look() { Ok(()) } else { self.bell.poll(others, timeout) };
         let rung = token::get_up(&self.word);
         slept.map(|()| rung)
     }
@@ -70,10 +100,19 @@ impl Doorbell {
     /// The same for `loom`, where [`Doorbell::disturb`] stands for another descriptor.
     #[cfg(loom)]
     pub fn wait(&self, _timeout: Option<Duration>) -> io::Result<bool> {
+        self.wait_unless(|| false)
+    }
+
+    /// The same for `loom`.
+    #[cfg(loom)]
+    pub fn wait_unless(&self, look: impl FnOnce() -> bool) -> io::Result<bool> {
         if !token::lie_down(&self.word) {
             return Ok(token::get_up(&self.word));
         }
-        self.bell.poll();
+        fence(Ordering::SeqCst);
+        if !look() {
+            self.bell.poll();
+        }
         Ok(token::get_up(&self.word))
     }
 

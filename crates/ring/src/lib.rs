@@ -1,4 +1,5 @@
-//! Lock-free rings, double-mapped sample rings and wait strategies: the only home of such code.
+//! Lock-free rings, double-mapped sample rings and wait strategies: the home of lock-free
+//! protocols, each with a model that `loom` explores.
 //!
 //! Four layers, each usable alone:
 //!
@@ -10,12 +11,13 @@
 //! - [`spsc`]: items moved from one thread to another, a bounded queue over the same cursors;
 //!   [`growing`] is a chain of them that always has a place.
 //! - [`wait`]: a token that a neighbour leaves so that a thread can sleep (or spin) without
-//!   ever missing news; [`doorbell`] is the same for a thread that sleeps in poll(2), and
-//!   [`governor`] decides when an idle thread spins, yields or sleeps.
+//!   ever missing news; [`doorbell`] is the same for a thread that sleeps in poll(2), [`beacon`]
+//!   is a descriptor for a poll(2) of somebody else's, and [`governor`] decides when an idle
+//!   thread spins, yields or sleeps.
 //!
 //! Beside them [`shared`]: positions in a ring whose words the kernel shares; [`recent`]: the last
-//! things that happened, for who wants to know; and [`Lock`], the mutex of everything that is not
-//! the steady state.
+//! things that happened, for who wants to know; [`News`], a flag behind what was sent; and
+//! [`Lock`], the mutex of everything that is not the steady state.
 //!
 //! ```
 //! use millstream_ring::{RingOptions, ring};
@@ -29,6 +31,7 @@
 //! # Ok::<(), millstream_ring::RingError>(())
 //! ```
 
+pub mod beacon;
 mod bell;
 pub mod cursor;
 pub mod doorbell;
@@ -36,6 +39,7 @@ pub mod governor;
 pub mod growing;
 mod lock;
 pub mod map;
+mod news;
 mod pad;
 pub mod pool;
 pub mod recent;
@@ -46,9 +50,11 @@ mod sync;
 mod token;
 pub mod wait;
 
+pub use beacon::Beacon;
 pub use doorbell::Doorbell;
 pub use lock::{Lock, locks_taken};
 pub use map::{Backing, MapError};
+pub use news::News;
 pub use pad::Padded;
 pub use pool::{Loan, Pool};
 pub use recent::Recent;

@@ -4,9 +4,8 @@ use super::Envelope;
 use super::inbox::Wake;
 use crate::metric::Counter;
 use crate::registry::{Kind, Value};
-use millstream_ring::spsc;
+use millstream_ring::{News, spsc};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A block's emitters by name, as [`Block::emitters`](crate::Block::emitters) shows them.
 pub type EmitterList<'a> = Vec<(&'static str, &'a mut Emitter)>;
@@ -66,7 +65,7 @@ pub(super) struct Link {
     pub(super) kind: Kind,
     /// The receiving block.
     pub(super) node: usize,
-    pub(super) news: Arc<AtomicBool>,
+    pub(super) news: Arc<News>,
     pub(super) wake: Wake,
 }
 
@@ -76,8 +75,7 @@ impl Link {
         if self.sender.push((self.message, value)).is_err() {
             return false;
         }
-        // Release: with it the message can be seen.
-        self.news.store(true, Ordering::Release);
+        self.news.tell();
         (self.wake)(self.node);
         true
     }

@@ -5,9 +5,9 @@ use super::{Envelope, Message, MessageError, QUEUE_MESSAGES};
 use crate::block::Block;
 use crate::graph::{Graph, MessageEdge};
 use crate::registry::Value;
-use millstream_ring::{Lock, spsc};
+use millstream_ring::{Lock, News, spsc};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Wakes the thread that runs this node.
 pub(crate) type Wake = Arc<dyn Fn(usize) + Send + Sync>;
@@ -37,7 +37,7 @@ impl MailCounters {
 pub(crate) struct Inbox {
     messages: Vec<Message>,
     /// Something was sent since the last look.
-    news: Arc<AtomicBool>,
+    news: Arc<News>,
     receivers: Vec<spsc::Receiver<Envelope>>,
     counters: Arc<MailCounters>,
 }
@@ -52,15 +52,13 @@ impl Inbox {
     #[inline]
     pub(crate) fn has_news(&self) -> bool {
         // The first is at hand, the second is not.
-        !self.messages.is_empty() && self.news.load(Ordering::Relaxed)
+        !self.messages.is_empty() && self.news.is_there()
     }
 
     /// Gives the block what was sent to it.
     #[cold]
     pub(crate) fn deliver(&mut self, block: &mut dyn Block) {
-        // Acquire: what was sent before the news can be seen. First, so that news of what comes
-        // while this looks are not lost.
-        self.news.swap(false, Ordering::Acquire);
+        self.news.take();
         for receiver in &mut self.receivers {
             while let Some((message, value)) = receiver.pop() {
                 let name = self.messages[usize::from(message)].name;
@@ -87,7 +85,7 @@ pub(crate) struct Post {
 struct Letterbox {
     block: String,
     messages: Vec<Message>,
-    news: Arc<AtomicBool>,
+    news: Arc<News>,
     counters: Arc<MailCounters>,
     /// Locked by those who send from outside, never by the block.
     sender: Lock<Option<spsc::Sender<Envelope>>>,
@@ -187,8 +185,7 @@ impl Letterbox {
                 MessageError::Full { block, waiting }
             });
         }
-        // Release: with it the message can be seen.
-        self.news.store(true, Ordering::Release);
+        self.news.tell();
         Ok(())
     }
 }

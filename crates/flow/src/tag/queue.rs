@@ -41,7 +41,7 @@ impl TagSender {
         if self.sender.push(tag).is_ok() {
             // One thread writes it.
             let sent = self.news.sent() + 1;
-            self.news.0.store(sent, Ordering::Release);
+            self.news.0.store(sent, Ordering::Relaxed);
         }
     }
 }

@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 /// A switch that the first of several threads throws.
 #[derive(Debug, Default)]
 pub(crate) struct Trip {
+    /// The lock orders what it says.
     armed: AtomicBool,
     /// Behind the lock for a moment when it is armed, disarmed and thrown.
     switch: Mutex<Option<File>>,
@@ -17,18 +18,18 @@ impl Trip {
     /// The next one throws this file ([`super::recorder::Recorder::switch`]).
     pub fn arm(&self, switch: Option<File>) {
         *self.switch.lock().unwrap_or_else(PoisonError::into_inner) = switch;
-        self.armed.store(true, Ordering::Release);
+        self.armed.store(true, Ordering::Relaxed);
     }
 
     /// Nobody throws it any more.
     pub fn disarm(&self) {
-        self.armed.store(false, Ordering::Release);
+        self.armed.store(false, Ordering::Relaxed);
         *self.switch.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Throws it where it is armed, and no more afterwards; whether this call did.
     pub fn pull(&self) -> io::Result<bool> {
-        if !self.armed.load(Ordering::Relaxed) || !self.armed.swap(false, Ordering::AcqRel) {
+        if !self.armed.load(Ordering::Relaxed) || !self.armed.swap(false, Ordering::Relaxed) {
             return Ok(false);
         }
         let switch = self.switch.lock().unwrap_or_else(PoisonError::into_inner).take();

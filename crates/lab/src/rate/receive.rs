@@ -78,6 +78,8 @@ pub struct RxChannelOutcome {
     pub queue_drops: u64,
     /// Credit reports sent.
     pub reports: u64,
+    /// Credit reports for which the link had no room: a later one said the same.
+    pub reports_put_off: u64,
     /// Bytes that the device may have in flight.
     pub window_bytes: u64,
     /// Share of the window that was in flight: median.
@@ -230,6 +232,7 @@ impl RxChannelOutcome {
             overruns: counters.overruns,
             queue_drops: stream.queue_drops(),
             reports: counters.reports,
+            reports_put_off: counters.reports_put_off,
             window_bytes,
             window_median: share(lag_ns[0]),
             window_p99: share(lag_ns[1]),

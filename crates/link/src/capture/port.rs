@@ -105,6 +105,12 @@ impl PortTx for CaptureTx {
         Ok(())
     }
 
+    fn try_send(&mut self, payload: &[u8], to: SocketAddrV4) -> io::Result<()> {
+        self.inner.try_send(payload, to)?;
+        self.note(std::iter::once(payload), to);
+        Ok(())
+    }
+
     fn send_train(
         &mut self,
         train: &[u8],

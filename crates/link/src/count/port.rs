@@ -50,6 +50,12 @@ impl PortTx for CountTx {
         Ok(())
     }
 
+    fn try_send(&mut self, payload: &[u8], to: SocketAddrV4) -> io::Result<()> {
+        self.inner.try_send(payload, to)?;
+        self.way.note(payload.len());
+        Ok(())
+    }
+
     fn send_train(
         &mut self,
         train: &[u8],

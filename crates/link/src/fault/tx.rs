@@ -17,11 +17,19 @@ pub(super) struct FaultTx {
     /// The datagram that is being written lies in the inner half's memory: nothing was to be
     /// judged when it was begun.
     direct: bool,
+    /// The call under way may not wait.
+    hasty: bool,
 }
 
 impl FaultTx {
     pub fn new(inner: Box<dyn PortTx>, switch: Switch) -> Self {
-        Self { inner, switch, kept: Datagrams::default(), loan: Loan::default(), direct: false }
+        let (kept, loan) = (Datagrams::default(), Loan::default());
+        Self { inner, switch, kept, loan, direct: false, hasty: false }
+    }
+
+    /// Hands one datagram on, as the call under way was asked to.
+    fn hand_on(&mut self, datagram: &[u8], to: SocketAddrV4) -> io::Result<()> {
+        if self.hasty { self.inner.try_send(datagram, to) } else { self.inner.send(datagram, to) }
     }
 
     fn is_idle(&self) -> bool {
@@ -60,7 +68,7 @@ impl FaultTx {
                 Verdict::Change(change) => {
                     let mut kept = self.kept.copy(datagram, to);
                     change.apply(&mut kept.bytes);
-                    let outcome = self.inner.send(&kept.bytes, to);
+                    let outcome = self.hand_on(&kept.bytes, to);
                     self.kept.give_back(kept);
                     outcome?;
                 }
@@ -68,7 +76,7 @@ impl FaultTx {
             while let Some((kept, rule)) = self.kept.held.pop_due(&self.switch, now_ns) {
                 self.send_run(&train[sent..end], segment_bytes, to)?;
                 sent = end;
-                if self.inner.send(&kept.bytes, kept.peer).is_err() {
+                if self.hand_on(&kept.bytes, kept.peer).is_err() {
                     self.switch.note_overflow(rule);
                 }
                 self.kept.give_back(kept);
@@ -80,7 +88,7 @@ impl FaultTx {
     fn send_run(&mut self, run: &[u8], segment_bytes: usize, to: SocketAddrV4) -> io::Result<()> {
         match run.len() {
             0 => Ok(()),
-            length if length <= segment_bytes => self.inner.send(run, to),
+            length if length <= segment_bytes => self.hand_on(run, to),
             _ => self.inner.send_train(run, segment_bytes, to),
         }
     }
@@ -98,6 +106,16 @@ impl PortTx for FaultTx {
         }
         self.release();
         self.send_judged(payload, payload.len(), to)
+    }
+
+    fn try_send(&mut self, payload: &[u8], to: SocketAddrV4) -> io::Result<()> {
+        if self.is_idle() || payload.is_empty() {
+            return self.inner.try_send(payload, to);
+        }
+        self.hasty = true;
+        let outcome = self.send(payload, to);
+        self.hasty = false;
+        outcome
     }
 
     fn send_train(
@@ -142,7 +160,7 @@ impl PortTx for FaultTx {
         }
         let now_ns = self.switch.now_ns();
         while let Some((kept, rule)) = self.kept.held.pop_due(&self.switch, now_ns) {
-            if self.inner.send(&kept.bytes, kept.peer).is_err() {
+            if self.hand_on(&kept.bytes, kept.peer).is_err() {
                 self.switch.note_overflow(rule);
             }
             self.kept.give_back(kept);

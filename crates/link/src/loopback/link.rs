@@ -5,37 +5,51 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::cable::{Bell, Cable};
-use super::hand_over::{Entry, Giver, Taker};
+use millstream_ring::{Beacon, spsc};
+
+use super::cable::Cable;
 use crate::LinkError;
 use crate::buffers::Buffers;
 use crate::frame::{Census, Frame, FrameLink, FrameMemory, LinkCounters, LinkInfo, Steer};
 
+/// A slot of the receiver's memory that the sender has filled, and what lies in it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entry {
+    pub slot: u32,
+    pub bytes: u32,
+    pub continues: bool,
+}
+
 /// What an end needs to receive: its slots come filled and go back empty.
-#[derive(Debug)]
 pub(super) struct Receive {
-    pub filled: Taker,
-    pub empty: Giver,
+    pub filled: spsc::Receiver<Entry>,
+    /// Filled ones for which the last batch had no room.
+    pub arrived: Vec<Entry>,
+    pub empty: spsc::Sender<u32>,
+    /// Empty ones that the sender does not see yet.
+    pub emptied: Vec<u32>,
     pub slots: usize,
     pub slot_bytes: u32,
     /// Frames that found no empty slot, counted by the sender.
     pub lost: Arc<AtomicU64>,
-    pub bell: Arc<Bell>,
+    pub bell: Arc<Beacon>,
 }
 
 /// What an end needs to send: the receiver's empty slots, and the memory they lie in.
-#[derive(Debug)]
 pub(super) struct Transmit {
-    pub filled: Giver,
-    pub empty: Taker,
+    pub filled: spsc::Sender<Entry>,
+    /// Filled ones that the receiver does not see yet: whole frames.
+    pub carried: Vec<Entry>,
+    pub empty: spsc::Receiver<u32>,
+    /// Empty ones that were taken out of the channel.
+    pub spare: Vec<u32>,
     pub slot_bytes: u32,
     pub memory: Arc<FrameMemory>,
     pub lost: Arc<AtomicU64>,
-    pub bell: Arc<Bell>,
+    pub bell: Arc<Beacon>,
 }
 
 /// One end of a loop or a pair.
-#[derive(Debug)]
 pub struct LoopLink {
     pub(super) info: LinkInfo,
     pub(super) memory: Arc<FrameMemory>,
@@ -53,26 +67,21 @@ pub struct LoopLink {
 impl LoopLink {
     /// Lends what has come, whole frames as far as a batch has room.
     fn lend(&mut self, frames: &mut Vec<Frame>) -> usize {
-        let available = self.receive.filled.available().min(self.info.batch_max);
-        let mut count = 0;
-        while count < available {
-            let mut parts = 1;
-            while self.receive.filled.peek(parts - 1).continues {
-                parts += 1;
-                if count + parts > available {
-                    return count;
-                }
-            }
-            for _ in 0..parts {
-                let Some(entry) = self.receive.filled.take() else { return count };
-                frames.push(self.frame(entry));
-                self.counters.rx_bytes += u64::from(entry.bytes);
-            }
-            count += parts;
-            self.lent += parts;
-            self.counters.rx_frames += 1;
+        let Receive { filled, arrived, .. } = &mut self.receive;
+        filled.pop_batch(arrived, self.info.batch_max - arrived.len());
+        if arrived.is_empty() {
+            return 0;
         }
-        count
+        let whole = arrived.iter().rposition(|part| !part.continues).map_or(0, |last| last + 1);
+        for index in 0..whole {
+            let entry = self.receive.arrived[index];
+            frames.push(self.frame(entry));
+            self.counters.rx_bytes += u64::from(entry.bytes);
+            self.counters.rx_frames += u64::from(!entry.continues);
+        }
+        self.receive.arrived.drain(..whole);
+        self.lent += whole;
+        whole
     }
 
     fn frame(&self, entry: Entry) -> Frame {
@@ -87,17 +96,20 @@ impl LoopLink {
     /// Copies one frame into empty slots of the other end; false if there were too few.
     fn carry(&mut self, parts: &[Frame]) -> bool {
         let to = &mut self.transmit;
-        if to.empty.available() < parts.len() {
+        if to.spare.len() < parts.len() {
+            to.empty.pop_batch(&mut to.spare, usize::MAX);
+        }
+        if to.spare.len() < parts.len() {
             return false;
         }
         for part in parts {
-            let Some(Entry { slot, .. }) = to.empty.take() else { return false };
+            let Some(slot) = to.spare.pop() else { return false };
             let at = u64::from(slot) * u64::from(to.slot_bytes);
             let bytes = part.len() as u32;
             // SAFETY: the receiver has handed the slot over, so no frame covers it.
             let mut copy = unsafe { Frame::new(&to.memory, at, bytes, to.slot_bytes, 0) };
             to.memory.bytes_mut(&mut copy).copy_from_slice(self.memory.bytes(part));
-            to.filled.stage(Entry { slot, bytes, continues: part.continues() });
+            to.carried.push(Entry { slot, bytes, continues: part.continues() });
         }
         true
     }
@@ -110,7 +122,14 @@ impl LoopLink {
         }
         self.lent -= 1;
         let slot = (frame.at() / u64::from(self.receive.slot_bytes)) as u32;
-        self.receive.empty.stage(Entry { slot, bytes: 0, continues: false });
+        self.receive.emptied.push(slot);
+    }
+
+    /// Shows the sender the slots that were put back.
+    fn publish_empty(&mut self) {
+        if !self.receive.emptied.is_empty() {
+            self.receive.empty.push_batch(&mut self.receive.emptied);
+        }
     }
 
     /// How many parts the frame at the front of `frames` has; `None` if its end is missing.
@@ -161,7 +180,7 @@ impl FrameLink for LoopLink {
 
     fn give_back(&mut self, frames: &mut Vec<Frame>) {
         frames.drain(..).for_each(|frame| self.put(frame));
-        self.receive.empty.publish();
+        self.publish_empty();
     }
 
     fn reserve(&mut self, frames: &mut Vec<Frame>, count: usize) -> usize {
@@ -192,10 +211,10 @@ impl FrameLink for LoopLink {
             }
             taken += count;
         }
-        self.transmit.filled.publish();
+        self.transmit.filled.push_batch(&mut self.transmit.carried);
         self.counters.syscalls += u64::from(self.transmit.bell.news());
         frames.drain(..taken).for_each(|frame| self.put(frame));
-        self.receive.empty.publish();
+        self.publish_empty();
         Ok(taken)
     }
 

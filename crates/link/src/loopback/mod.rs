@@ -19,7 +19,6 @@
 //! ```
 
 mod cable;
-mod hand_over;
 mod link;
 #[cfg(test)]
 mod tests;
@@ -27,6 +26,7 @@ mod tests;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use millstream_ring::{Beacon, spsc};
 use rustix::mm::MapFlags;
 
 use crate::buffers::Buffers;
@@ -34,9 +34,7 @@ use crate::frame::{
     ETHERNET_BYTES_MAX, FrameLink, FrameMemory, FrameOptions, LinkCounters, LinkInfo,
 };
 use crate::{LinkError, Spec};
-use cable::Bell;
-use hand_over::{Entry, hand_over};
-use link::{Receive, Transmit};
+use link::{Entry, Receive, Transmit};
 
 pub use cable::{Cable, CableState};
 pub use link::LoopLink;
@@ -122,24 +120,33 @@ impl End {
         let setup = |what| move |source| LinkError::Setup { what, source };
         let memory = FrameMemory::anonymous(count * slot_bytes as usize, MapFlags::NORESERVE);
         let memory = Arc::new(memory.map_err(setup("frame memory"))?);
-        let bell = Arc::new(Bell::new().map_err(|error| setup("eventfd")(error))?);
+        let bell = Arc::new(Beacon::new().map_err(|error| setup("eventfd")(error))?);
         let lost = Arc::new(AtomicU64::new(0));
-        let (filled, filled_taker) = hand_over(slots);
-        let (mut giver, empty) = hand_over(slots);
-        for slot in 0..slots as u32 {
-            giver.stage(Entry { slot, bytes: 0, continues: false });
-        }
-        giver.publish();
+        // Slots go round in a circle of two channels. Each has room for all, so neither is full.
+        let (filled_in, filled) = spsc::channel::<Entry>(slots);
+        let (mut empty, empty_out) = spsc::channel(slots);
+        let mut emptied: Vec<u32> = (0..slots as u32).collect();
+        empty.push_batch(&mut emptied);
         let receive = Receive {
-            filled: filled_taker,
-            empty: giver,
+            filled,
+            arrived: Vec::with_capacity(slots),
+            empty,
+            emptied,
             slots,
             slot_bytes,
             lost: Arc::clone(&lost),
             bell: Arc::clone(&bell),
         };
-        let transmit =
-            Transmit { filled, empty, slot_bytes, memory: Arc::clone(&memory), lost, bell };
+        let transmit = Transmit {
+            filled: filled_in,
+            carried: Vec::with_capacity(slots),
+            empty: empty_out,
+            spare: Vec::with_capacity(slots),
+            slot_bytes,
+            memory: Arc::clone(&memory),
+            lost,
+            bell,
+        };
         Ok(Self { memory, receive, transmit })
     }
 }

@@ -68,7 +68,7 @@ impl UdpTx {
     }
 
     /// Sends a single datagram, which may be empty: without headers to describe it.
-    fn send_one(&self, payload: &[u8], to: &libc::sockaddr_in) -> io::Result<()> {
+    fn send_one(&self, payload: &[u8], to: &libc::sockaddr_in, flags: i32) -> io::Result<()> {
         // SAFETY: the payload and the address are live, with their true lengths, and the kernel
         // only reads them.
         let sent = unsafe {
@@ -76,7 +76,7 @@ impl UdpTx {
                 self.socket.as_raw_fd(),
                 payload.as_ptr().cast(),
                 payload.len(),
-                0,
+                flags,
                 (&raw const *to).cast(),
                 mem::size_of::<libc::sockaddr_in>() as libc::socklen_t,
             )
@@ -97,10 +97,15 @@ fn patiently<T>(mut send: impl FnMut() -> io::Result<T>) -> io::Result<T> {
             Some(libc::EINTR) => {}
             // An ICMP answer to an earlier datagram; reading it has cleared it.
             Some(libc::ECONNREFUSED) if !refused => refused = true,
-            Some(libc::EAGAIN) => return Err(io::ErrorKind::TimedOut.into()),
             _ => return Err(error),
         }
     }
+}
+
+/// What a call that waits says when the time of the socket has run out.
+fn timed_out(error: io::Error) -> io::Error {
+    let ran_out = error.kind() == io::ErrorKind::WouldBlock;
+    if ran_out { io::ErrorKind::TimedOut.into() } else { error }
 }
 
 impl PortTx for UdpTx {
@@ -113,7 +118,11 @@ impl PortTx for UdpTx {
     }
 
     fn send(&mut self, payload: &[u8], to: SocketAddrV4) -> io::Result<()> {
-        patiently(|| self.send_one(payload, &raw_address(to)))
+        patiently(|| self.send_one(payload, &raw_address(to), 0)).map_err(timed_out)
+    }
+
+    fn try_send(&mut self, payload: &[u8], to: SocketAddrV4) -> io::Result<()> {
+        patiently(|| self.send_one(payload, &raw_address(to), libc::MSG_DONTWAIT))
     }
 
     fn send_train(
@@ -145,7 +154,7 @@ impl PortTx for UdpTx {
                 {
                     self.capabilities.segmentation = false;
                 }
-                Err(error) => return Err(error),
+                Err(error) => return Err(timed_out(error)),
             }
         }
         Ok(())

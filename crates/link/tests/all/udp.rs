@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use millstream_link::fault::{Effect, Rule, Switch};
 use millstream_link::port::{Port, PortOptions};
-use millstream_link::{LinkError, open};
+use millstream_link::{LinkError, count, open};
+use millstream_testkit::netns::{Pair, PairOptions};
 
 const LINKS: [&str; 5] =
     ["udp", "udp:gro=off", "udp:gso=off", "udp:gro=off,gso=off", "udp:wait=spin"];
@@ -161,5 +163,32 @@ fn an_overflowing_queue_counts_every_datagram_it_drops() {
             assert!(drops > 0, "{link}: the queue held {sent} datagrams of {bytes} bytes");
             assert_eq!(kept + drops as usize, sent, "{link}, {bytes} bytes");
         }
+    }
+}
+
+#[test]
+fn a_send_that_may_not_wait_says_that_there_is_no_room() {
+    let Some(pair) = Pair::new(PairOptions::default()) else { return };
+    // The kernel keeps what it sends for an answer that nobody gives: that fills the queue.
+    let nobody = SocketAddrV4::new(Ipv4Addr::new(10, 99, 0, 77), 4000);
+    for (link, behind) in
+        LINKS.iter().flat_map(|link| [(link, ""), (link, "counted"), (link, "fault")])
+    {
+        let mut port = pair.left.run(|| {
+            let options = PortOptions { send_queue_bytes: 1, ..PortOptions::default() };
+            open(link, SocketAddrV4::new(pair.left.address, 0), &options).unwrap()
+        });
+        match behind {
+            "counted" => port = count::port(port).0,
+            "fault" => {
+                let switch = Switch::new(|| 0);
+                switch.add(Rule::new(|_| false, Effect::Lose)).unwrap();
+                port.tx = switch.wrap_tx(port.tx);
+            }
+            _ => {}
+        }
+        let refusal = (0..100).find_map(|_| port.tx.try_send(&[0; 1000], nobody).err());
+        let kind = refusal.map(|error| error.kind());
+        assert_eq!(kind, Some(std::io::ErrorKind::WouldBlock), "{link} {behind}");
     }
 }

@@ -9,14 +9,14 @@
 //! still looks. Who sends wakes the receiving half of its own port: an answer is to be expected.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use millstream_ring::governor::{Governor, Idle, Limits};
 use millstream_ring::{Doorbell, Wait, Waiter};
 
-use crate::port::{Drive, PortState};
+use crate::port::{Drive, Patience, PortState};
 
 use super::clock::now_ns;
 use super::host::Host;
@@ -47,7 +47,6 @@ pub(super) struct Inline {
     pub bell: Arc<Doorbell>,
     /// Of the user who sleeps on the link.
     bed: Mutex<()>,
-    asleep: AtomicBool,
     /// Looks of all users.
     looks: AtomicU64,
     governor: Mutex<Governor>,
@@ -63,7 +62,6 @@ impl Inline {
             poll: Mutex::new(poll.map(Arc::new)),
             bell,
             bed: Mutex::new(()),
-            asleep: AtomicBool::new(false),
             looks: AtomicU64::new(0),
             governor: Mutex::new(Governor::new(Limits::default())),
             patience: AtomicU32::new(0),
@@ -92,10 +90,7 @@ impl Inline {
         self.patience.store(u32::try_from(patience).unwrap_or(u32::MAX), Ordering::Relaxed);
         if work.received > 0 {
             // Behind the tokens that the ports' waiters got: see `sleep`.
-            fence(Ordering::SeqCst);
-            if self.asleep.load(Ordering::Relaxed) {
-                self.bell.ring();
-            }
+            self.bell.nudge();
         }
         work.received
     }
@@ -126,12 +121,13 @@ pub(super) struct InlineDrive {
 }
 
 impl Drive for InlineDrive {
-    fn kick(&self) {
+    fn kick(&self, patience: Patience) {
         self.inline.push();
         if self.naps.load(Ordering::Relaxed) {
             self.state.rx_waiter.notify();
         }
-        if !self.inline.resolving() {
+        // Who has no time looks for what comes in anyway, and sends again.
+        if patience == Patience::None || !self.inline.resolving() {
             return;
         }
         let began = now_ns();
@@ -228,15 +224,12 @@ impl InlineDrive {
         let patience_ns = u64::from(inline.patience.load(Ordering::Relaxed)) * 1024;
         let timeout = timeout.min(Duration::from_nanos(patience_ns));
         let poll = inline.poll.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        inline.asleep.store(true, Ordering::Relaxed);
         // What another user has taken in since the last look left a token, or finds us asleep.
-        fence(Ordering::SeqCst);
+        let look = || waiter.take();
         let slept = match &poll {
-            _ if waiter.take() => Ok(true),
-            Some(fd) => inline.bell.wait(&[fd.as_fd()], Some(timeout)),
-            None => inline.bell.wait(&[], Some(timeout)),
+            Some(fd) => inline.bell.wait_unless(look, &[fd.as_fd()], Some(timeout)),
+            None => inline.bell.wait_unless(look, &[], Some(timeout)),
         };
-        inline.asleep.store(false, Ordering::Relaxed);
         drop(bed);
         if slept.is_err() {
             std::thread::sleep(REST);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use millstream_link::LinkError;
-use millstream_ring::{Doorbell, Wait};
+use millstream_ring::{Doorbell, News, Wait};
 
 use super::host::Host;
 use super::inventory::{LinkReport, WaitStats};
@@ -75,7 +75,7 @@ impl From<NoAnswer> for LinkError {
 pub(super) struct Shared {
     pub bell: Arc<Doorbell>,
     /// There are orders.
-    pub news: AtomicBool,
+    pub news: News,
     /// It did not answer the last time.
     silent: AtomicBool,
     pub tid: AtomicI32,
@@ -91,7 +91,7 @@ impl Shared {
     pub fn new(bell: Doorbell) -> Self {
         Self {
             bell: Arc::new(bell),
-            news: AtomicBool::new(false),
+            news: News::new(),
             silent: AtomicBool::new(false),
             tid: AtomicI32::new(0),
             priority: AtomicI32::new(0),
@@ -141,7 +141,7 @@ impl Contact {
     /// Asks without waiting for an answer.
     pub fn tell(&self, order: Order) -> Result<(), NoAnswer> {
         self.orders.send(order).map_err(|_| NoAnswer::Gone)?;
-        self.shared.news.store(true, Ordering::Release);
+        self.shared.news.tell();
         self.shared.bell.ring();
         Ok(())
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::port::Drive;
+use crate::port::{Drive, Patience};
 use millstream_link::LinkError;
 use millstream_ring::doorbell::DESCRIPTORS_MAX;
 use millstream_ring::governor::{Governor, Idle, Limits};
@@ -126,9 +126,9 @@ impl Loop {
     fn run(&mut self) {
         let mut now = now_ns();
         loop {
-            if self.shared.news.load(Ordering::Relaxed) {
+            if self.shared.news.is_there() {
                 // Before the orders are read: one that comes later says so again.
-                self.shared.news.swap(false, Ordering::Acquire);
+                self.shared.news.take();
                 while let Ok(order) = self.orders.try_recv() {
                     if !self.obey(order) {
                         return;
@@ -246,7 +246,7 @@ pub(super) struct ThreadDrive {
 }
 
 impl Drive for ThreadDrive {
-    fn kick(&self) {
+    fn kick(&self, _: Patience) {
         self.shared.bell.ring();
     }
 

@@ -4,10 +4,18 @@ use std::time::Duration;
 
 use millstream_ring::Waiter;
 
+/// Whether a sender has time for what its datagrams need: free frames, or a neighbour's answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Patience {
+    None,
+    Full,
+}
+
 /// Whoever drives the link, as a port's user sees it.
 pub(crate) trait Drive: Send + Sync {
-    /// There is something to send.
-    fn kick(&self);
+    /// There is something to send. Where nobody else brings what it needs to leave, this waits for
+    /// it as far as `patience` goes.
+    fn kick(&self, patience: Patience);
 
     /// Makes sure that what the link holds is in the rings, where nobody else does that.
     fn look(&self);

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use millstream_link::port::{Capabilities, Port};
 
-pub(crate) use drive::Drive;
+pub(crate) use drive::{Drive, Patience};
 pub(crate) use lane::{Arrival, Departure, Ends, Lane, Shares};
 pub(crate) use state::{PortState, bump};
 

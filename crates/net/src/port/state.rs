@@ -43,7 +43,7 @@ pub(crate) fn bump(counter: &AtomicU64, by: u64) {
 impl PortState {
     /// That the port is still driven.
     pub fn check_alive(&self) -> io::Result<()> {
-        match self.fate.load(Ordering::Acquire) {
+        match self.fate.load(Ordering::Relaxed) {
             0 => Ok(()),
             errno => Err(io::Error::from_raw_os_error(errno)),
         }
@@ -51,7 +51,7 @@ impl PortState {
 
     /// Ends the port with a system's error; the first one counts. Wakes both users.
     pub fn end(&self, errno: i32) {
-        let _ = self.fate.compare_exchange(0, errno, Ordering::AcqRel, Ordering::Acquire);
+        let _ = self.fate.compare_exchange(0, errno, Ordering::Relaxed, Ordering::Relaxed);
         self.rx_waiter.notify();
         self.tx_waiter.notify();
     }

@@ -10,7 +10,7 @@ use millstream_link::frame::Frame;
 use millstream_link::port::{Capabilities, Loan, PortTx};
 
 use super::lane::{Departure, TxEnd};
-use super::{Drive, Shape};
+use super::{Drive, Patience, Shape};
 
 /// Longest that one send waits for a frame, as long as a socket waits for room in its queue.
 const SEND_TIMEOUT: Duration = Duration::from_secs(1);
@@ -58,11 +58,11 @@ impl EngineTx {
     }
 
     /// That a payload of so many bytes can go to `to` at all.
-    fn check(&self, bytes: usize, to: SocketAddrV4) -> io::Result<()> {
+    fn check(&self, bytes: usize, to: SocketAddrV4, patience: Patience) -> io::Result<()> {
         if let Err(error) = self.end.state.check_send() {
             if error.raw_os_error() == Some(libc::ENETDOWN) {
                 // Nobody else may look whether it is up again.
-                self.drive.kick();
+                self.drive.kick(patience);
             }
             return Err(error);
         }
@@ -78,8 +78,8 @@ impl EngineTx {
         Ok(())
     }
 
-    /// Has at least so many free frames at hand; waits for them.
-    fn stock_up(&mut self, frames: usize) -> io::Result<()> {
+    /// Has at least so many free frames at hand; waits for them as far as `patience` goes.
+    fn stock_up(&mut self, frames: usize, patience: Patience) -> io::Result<()> {
         let mut start = None;
         while self.stock.len() < frames {
             if self.end.free.pop_batch(&mut self.stock, usize::MAX) > 0 {
@@ -87,10 +87,14 @@ impl EngineTx {
             }
             if !self.staged.is_empty() {
                 // Frames come back as these leave.
-                self.hand_over();
+                self.hand_over(patience);
                 continue;
             }
             self.end.state.check_send()?;
+            if patience == Patience::None {
+                // Whoever drives the link brings them back.
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
             let elapsed = start.get_or_insert_with(Instant::now).elapsed();
             if elapsed >= SEND_TIMEOUT {
                 return Err(io::ErrorKind::TimedOut.into());
@@ -101,8 +105,8 @@ impl EngineTx {
     }
 
     /// Writes one datagram into free frames.
-    fn write(&mut self, payload: &[u8], to: SocketAddrV4) -> io::Result<()> {
-        self.stock_up(self.shape.parts(payload.len()))?;
+    fn write(&mut self, payload: &[u8], to: SocketAddrV4, patience: Patience) -> io::Result<()> {
+        self.stock_up(self.shape.parts(payload.len()), patience)?;
         let (mut rest, mut offset) = (payload, self.shape.headroom);
         while let Some(mut frame) = self.stock.pop() {
             let here;
@@ -132,13 +136,21 @@ impl EngineTx {
     }
 
     /// Hands over what is written.
-    fn hand_over(&mut self) {
+    fn hand_over(&mut self, patience: Patience) {
         if !self.staged.is_empty() {
             self.end.departures.push_batch(&mut self.staged);
             // The ring holds this port's share, so only a driver that is gone leaves any.
             self.staged.clear();
-            self.drive.kick();
+            self.drive.kick(patience);
         }
+    }
+
+    /// Sends one datagram.
+    fn send_one(&mut self, payload: &[u8], to: SocketAddrV4, patience: Patience) -> io::Result<()> {
+        self.check(payload.len(), to, patience)?;
+        self.write(payload, to, patience)?;
+        self.hand_over(patience);
+        Ok(())
     }
 }
 
@@ -148,10 +160,11 @@ impl PortTx for EngineTx {
     }
 
     fn send(&mut self, payload: &[u8], to: SocketAddrV4) -> io::Result<()> {
-        self.check(payload.len(), to)?;
-        self.write(payload, to)?;
-        self.hand_over();
-        Ok(())
+        self.send_one(payload, to, Patience::Full)
+    }
+
+    fn try_send(&mut self, payload: &[u8], to: SocketAddrV4) -> io::Result<()> {
+        self.send_one(payload, to, Patience::None)
     }
 
     fn send_train(
@@ -163,15 +176,15 @@ impl PortTx for EngineTx {
         if segment_bytes == 0 {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        self.check(segment_bytes.min(train.len()), to)?;
+        self.check(segment_bytes.min(train.len()), to, Patience::Full)?;
         let mut written = Ok(());
         for payload in train.chunks(segment_bytes) {
-            written = self.write(payload, to);
+            written = self.write(payload, to, Patience::Full);
             if written.is_err() {
                 break;
             }
         }
-        self.hand_over();
+        self.hand_over(Patience::Full);
         written
     }
 
@@ -182,7 +195,7 @@ impl PortTx for EngineTx {
         }
         let mut start = 0;
         while start < bytes || self.lent.is_empty() {
-            self.stock_up(1)?;
+            self.stock_up(1, Patience::Full)?;
             let Some(mut frame) = self.stock.pop() else { break };
             let offset = self.offset(start);
             let room = frame.room() - offset;
@@ -208,7 +221,7 @@ impl PortTx for EngineTx {
 
     fn commit(&mut self, bytes: usize, to: SocketAddrV4) -> io::Result<()> {
         assert!(bytes <= self.lent_bytes, "{bytes} bytes where {} were lent", self.lent_bytes);
-        if let Err(error) = self.check(bytes, to) {
+        if let Err(error) = self.check(bytes, to, Patience::Full) {
             self.forget();
             return Err(error);
         }
@@ -230,7 +243,7 @@ impl PortTx for EngineTx {
     }
 
     fn depart(&mut self) -> io::Result<()> {
-        self.hand_over();
+        self.hand_over(Patience::Full);
         Ok(())
     }
 
@@ -245,6 +258,58 @@ impl Drop for EngineTx {
         self.forget();
         let unused = |frame| Departure { frame, to: None, payload_bytes: 0 };
         self.staged.extend(self.stock.drain(..).map(unused));
-        self.hand_over();
+        self.hand_over(Patience::Full);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::port::lane::{Lane, Shares};
+    use millstream_link::frame::FrameLink;
+    use millstream_link::loopback;
+    use millstream_ring::Waiter;
+    use std::net::Ipv4Addr;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    /// Nobody drives the link: frames never come.
+    #[derive(Default)]
+    struct Nobody {
+        rests: AtomicU32,
+    }
+
+    impl Drive for Nobody {
+        fn kick(&self, _: Patience) {}
+
+        fn look(&self) {}
+
+        fn wait(&self, _: &Waiter, _: Duration) {}
+
+        fn rest(&self, _: &Waiter, timeout: Duration) {
+            assert!(timeout <= SEND_TIMEOUT);
+            self.rests.fetch_add(1, Ordering::Relaxed);
+            std::thread::sleep(timeout);
+        }
+    }
+
+    #[test]
+    fn a_send_that_may_not_wait_rests_for_no_frame() {
+        let to = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 1), 4000);
+        let (link, _) = loopback::single(&loopback::LoopOptions::default()).unwrap();
+        let (lane, ends) = Lane::new(to, Shares { receive: 4, transmit: 4 }, link.memory());
+        let shape = Shape { headroom: 42, part_bytes_max: 1514, payload_bytes_max: 1472 };
+        let drive = Arc::new(Nobody::default());
+        let capabilities = Capabilities::new(1472, 1);
+        let registration = Arc::new(());
+        let mut tx = EngineTx::new(ends.tx, capabilities, shape, drive.clone(), registration);
+        let error = tx.try_send(b"report", to).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(drive.rests.load(Ordering::Relaxed), 0, "nobody waited");
+        let error = tx.send(b"request", to).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(drive.rests.load(Ordering::Relaxed) > 0);
+        drop(lane);
+        let error = tx.try_send(b"report", to).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ENODEV), "the link is gone");
     }
 }

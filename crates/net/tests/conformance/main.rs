@@ -62,8 +62,8 @@ macro_rules! links {
                     a_peer_that_comes_back_is_heard_again, halves_work_on_threads_of_their_own,
                     one_link_carries_the_ports_of_a_radio;
                 pressure: a_slow_receiver_loses_counted_datagrams, a_flood_is_accounted_for,
-                    two_ports_do_not_disturb_each_other, a_slow_port_does_not_stall_another,
-                    a_user_that_pauses_resumes_at_once;
+                    a_flood_that_waits_for_nothing_arrives, two_ports_do_not_disturb_each_other,
+                    a_slow_port_does_not_stall_another, a_user_that_pauses_resumes_at_once;
                 zero_copy: a_payload_lies_in_its_frame;
                 network: another_port_gets_nothing, an_interface_that_was_down_carries_again,
                     the_kernel_goes_on_serving_the_interface;

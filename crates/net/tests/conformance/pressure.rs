@@ -92,6 +92,27 @@ pub fn a_flood_is_accounted_for(rig: &Rig) {
     assert!(kept > 0);
 }
 
+/// Each send leaves, or says that there is no room; what drives the link then makes some.
+pub fn a_flood_that_waits_for_nothing_arrives(rig: &Rig) {
+    let (mut near, mut far) = rig.acquainted();
+    let (mut got, mut sent) = (Vec::new(), 0);
+    let end = Instant::now() + PATIENCE;
+    while sent < 4000 {
+        match near.tx.try_send(&numbered(sent, 1000), far.local) {
+            Ok(()) => sent += 1,
+            Err(error) => {
+                assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock, "{error}");
+                assert!(Instant::now() < end, "{sent} sent");
+                near.rx.recv_batch(Duration::ZERO).unwrap();
+                got.extend(drain(&mut far));
+            }
+        }
+    }
+    got.extend(drain(&mut far));
+    accounted(rig, sent, &got, far.rx.queue_drops());
+    assert!(!got.is_empty());
+}
+
 pub fn two_ports_do_not_disturb_each_other(rig: &Rig) {
     if rig.single {
         return;

@@ -292,7 +292,7 @@ fn outcome(answer: &CtrlRepr, op: Op, port: u16, address: u32) -> Result<u32, Ra
 
 impl Drop for Control {
     fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::Release);
+        self.shared.stop.store(true, Ordering::Relaxed);
         if let Some(pump) = self.pump.take() {
             // A panic of the thread has been reported already.
             let _ = pump.join();

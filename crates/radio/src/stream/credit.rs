@@ -43,6 +43,8 @@ pub(super) struct Credit {
     consumed_packets: u64,
     reported_bytes: u64,
     seq: u16,
+    /// The last report could not leave.
+    owed: bool,
     /// The counts may include packets before the data packet that comes next.
     may_be_ahead: bool,
 }
@@ -68,6 +70,7 @@ impl Credit {
             consumed_packets: 0,
             reported_bytes: 0,
             seq: 0,
+            owed: false,
             may_be_ahead: true,
         }
     }
@@ -96,6 +99,7 @@ impl Credit {
             capacity_bytes: self.capacity_bytes,
             packet_bytes: self.packet_bytes,
             seq: self.seq,
+            owed: false,
             may_be_ahead: true,
         };
     }
@@ -142,6 +146,7 @@ impl Credit {
         let seq = self.seq;
         self.seq = self.seq.wrapping_add(1);
         self.reported_bytes = self.consumed_bytes;
+        self.owed = false;
         StatusRepr {
             dst_epid: device,
             src_epid: host,
@@ -152,6 +157,20 @@ impl Credit {
             count_bytes: self.consumed_bytes,
             ..StatusRepr::default()
         }
+    }
+
+    /// The last report could not leave: one is owed.
+    ///
+    /// It is not due with each packet because of that: reports are totals, so that one for each
+    /// look at the port does, and so does the next one that is due.
+    pub fn owe(&mut self) {
+        self.seq = self.seq.wrapping_sub(1);
+        self.owed = true;
+    }
+
+    /// Whether a report could not leave, and none has left since.
+    pub fn is_owed(&self) -> bool {
+        self.owed
     }
 }
 

@@ -316,15 +316,22 @@ impl RxStreamer {
         if stopped && self.tracker.next_ticks().is_none() { Ok(()) } else { self.report() }
     }
 
-    /// Tells the device what has been consumed.
+    /// Tells the device what has been consumed. What the link cannot take now is owed: no samples
+    /// wait for it.
     pub(super) fn report(&mut self) -> Result<(), RxError> {
         let report = self.credit.report(self.path.endpoint.epid, self.path.epid);
         let mut bytes = [0; StatusRepr::packet_len(Width::W512)];
         let length = report.emit(self.path.width, &mut bytes).expect("the buffer is that long");
-        self.counters.reports += 1;
         let device = self.path.device;
-        let sent = self.port.tx.send(&bytes[..length], device);
-        sent.map_err(|error| RxError::Radio(io_error("send to", device)(error)))
+        match self.port.tx.try_send(&bytes[..length], device) {
+            Ok(()) => self.counters.reports += 1,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.counters.reports_put_off += 1;
+                self.credit.owe();
+            }
+            Err(error) => return Err(RxError::Radio(io_error("send to", device)(error))),
+        }
+        Ok(())
     }
 
     pub(super) fn receive_error(&self, source: io::Error) -> RxError {

@@ -134,6 +134,8 @@ pub struct RxCounters {
     pub unexpected: u64,
     /// Credit reports sent.
     pub reports: u64,
+    /// Credit reports for which the link had no room: a later one said the same.
+    pub reports_put_off: u64,
     /// Overruns from which the stream was started again.
     pub overruns: u64,
     /// Stalls (all credit lost on the way) from which the stream was started again.

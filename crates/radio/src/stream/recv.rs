@@ -12,6 +12,9 @@ use crate::deadline::deadline;
 /// Longest sleep between looks at the state of the stream.
 const SLICE: Duration = Duration::from_millis(50);
 
+/// The same while the link has no room for what the device waits for.
+const OWED: Duration = Duration::from_millis(1);
+
 /// What a pause between two looks at the port counts at most as silence of the device: a caller
 /// who was away cannot say that nothing came.
 const AWAY_MAX: Duration = SLICE;
@@ -157,11 +160,15 @@ impl RxStreamer {
         if self.inspect_batch()? {
             return Ok(true);
         }
+        if self.credit.is_owed() {
+            self.report_unless_over()?;
+        }
         let now = Instant::now();
         let away = now.saturating_duration_since(self.last_look).saturating_sub(AWAY_MAX);
         self.last_heard = (self.last_heard + away).min(now);
         let left = until.saturating_duration_since(now);
-        let wait = self.aside.left(now).map_or(SLICE, |wait| wait.min(SLICE));
+        let longest = if self.credit.is_owed() { OWED } else { SLICE };
+        let wait = self.aside.left(now).map_or(longest, |wait| wait.min(longest));
         let received = self.port.rx.recv_batch(left.min(wait));
         let count = received.map_err(|error| self.receive_error(error))?;
         self.last_look = Instant::now();

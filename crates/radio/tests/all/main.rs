@@ -22,6 +22,7 @@ mod multi_hostile;
 mod multi_no_allocation;
 mod no_allocation;
 mod open;
+mod put_off;
 mod stream;
 mod tx;
 mod tx_bursts;

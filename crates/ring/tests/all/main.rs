@@ -7,6 +7,8 @@
 mod aside;
 // Miri has no poll(2).
 #[cfg(not(miri))]
+mod beacon;
+#[cfg(not(miri))]
 mod doorbell;
 mod oracle;
 mod pool;

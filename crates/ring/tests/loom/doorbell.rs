@@ -60,3 +60,25 @@ fn a_ring_that_comes_late_does_not_hide_the_next() {
         other.join().unwrap();
     });
 }
+
+/// Who nudges an owner that is awake leaves nothing: the owner's last look has to find the news.
+#[test]
+fn a_nudge_and_the_last_look_cannot_miss_each_other() {
+    explore(|| {
+        let bell = Arc::new(Doorbell::new().unwrap());
+        let news = [0, 1].map(|_| Arc::new(AtomicBool::new(false)));
+        let nudgers = news.clone().map(|news| {
+            let bell = bell.clone();
+            thread::spawn(move || {
+                news.store(true, Ordering::Relaxed);
+                bell.nudge();
+            })
+        });
+        for news in &news {
+            while !news.load(Ordering::Relaxed) {
+                bell.wait_unless(|| news.load(Ordering::Relaxed)).unwrap();
+            }
+        }
+        nudgers.into_iter().for_each(|nudger| nudger.join().unwrap());
+    });
+}

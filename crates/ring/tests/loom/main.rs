@@ -2,9 +2,11 @@
 //! `RUSTFLAGS="--cfg loom" cargo test -p millstream-ring --test loom --release`.
 #![cfg(loom)]
 
+mod beacon;
 mod doorbell;
 mod growing;
 mod handover;
+mod news;
 mod recent;
 mod shared;
 mod spsc;

@@ -22,6 +22,8 @@ pub enum Action {
     Replace(Vec<u8>),
     /// Comes before the packet, from the same source.
     Before(Vec<u8>),
+    /// The send fails so. Where there is no room, who can wait for it has waited in vain.
+    Fail(io::ErrorKind),
 }
 
 type Script = Box<dyn FnMut(&[u8]) -> Action + Send>;
@@ -46,7 +48,8 @@ impl Meddler {
         }
     }
 
-    /// `sent` is asked about every datagram that leaves; only `Drop` means anything.
+    /// `sent` is asked about every datagram that leaves; only `Drop` means anything, and `Fail`
+    /// where it does not leave in a train.
     pub fn sent(mut self, sent: impl FnMut(&[u8]) -> Action + Send + 'static) -> Self {
         self.sent = Arc::new(Mutex::new(Box::new(sent)));
         self
@@ -140,7 +143,7 @@ impl PortRx for MeddledRx {
             let action = (self.script.lock().unwrap())(&bytes);
             match action {
                 Action::Pass => self.lend(bytes, source),
-                Action::Drop => {}
+                Action::Drop | Action::Fail(_) => {}
                 Action::Twice => {
                     self.lend(bytes.clone(), source);
                     self.lend(bytes, source);
@@ -184,7 +187,17 @@ impl PortTx for MeddledTx {
     fn send(&mut self, payload: &[u8], to: SocketAddrV4) -> io::Result<()> {
         match (self.script.lock().unwrap())(payload) {
             Action::Drop => Ok(()),
+            Action::Fail(io::ErrorKind::WouldBlock) => Err(io::ErrorKind::TimedOut.into()),
+            Action::Fail(kind) => Err(kind.into()),
             _ => self.inner.send(payload, to),
+        }
+    }
+
+    fn try_send(&mut self, payload: &[u8], to: SocketAddrV4) -> io::Result<()> {
+        match (self.script.lock().unwrap())(payload) {
+            Action::Drop => Ok(()),
+            Action::Fail(kind) => Err(kind.into()),
+            _ => self.inner.try_send(payload, to),
         }
     }
 
