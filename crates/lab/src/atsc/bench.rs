@@ -140,7 +140,7 @@ impl Bench {
         contenders
     }
 
-    /// How often [`bench`] tells its progress.
+    /// How often [`bench()`] tells its progress.
     pub fn steps(&self, with_peer: bool) -> usize {
         let signals = 1 + self.echoes.len();
         let turn = self.contenders(with_peer).len() + self.echoes.len();
