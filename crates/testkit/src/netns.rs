@@ -3,11 +3,12 @@
 //! A namespace here has no name. It lives as long as its [`Namespace`] (and what still runs or is
 //! open in it), so a test that is killed leaves nothing behind, and tests run side by side.
 
+use std::io::Write;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::process::Command;
-use std::sync::mpsc;
+use std::process::{Command, Stdio};
+use std::sync::{LazyLock, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -107,6 +108,18 @@ impl Namespace {
         assert!(done.status.success(), "{line}: {} {errors}", done.status);
         String::from_utf8_lossy(&done.stdout).into_owned()
     }
+
+    /// Has one `ip` do all of these, one a line: a process for each takes most of a short test.
+    fn ip(&self, lines: &str) {
+        let mut command = self.command("ip");
+        command.args(["-batch", "-"]).stdin(Stdio::piped()).stderr(Stdio::piped());
+        let mut ip = command.spawn().unwrap_or_else(|e| panic!("ip: {e}"));
+        // One that has ended already says why.
+        let _ = ip.stdin.take().expect("it is a pipe").write_all(lines.as_bytes());
+        let done = ip.wait_with_output().unwrap_or_else(|e| panic!("ip: {e}"));
+        let errors = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "ip -batch: {} {errors}\n{lines}", done.status);
+    }
 }
 
 impl Namespace {
@@ -173,21 +186,23 @@ impl Pair {
                 return None;
             }
         };
-        if Command::new("ip").arg("-V").output().is_err() {
+        static IP: LazyLock<bool> = LazyLock::new(|| Command::new("ip").arg("-V").output().is_ok());
+        if !*IP {
             eprintln!("skipped: there is no `ip` here (Debian package iproute2)");
             return None;
         }
         let PairOptions { mtu, queues } = options;
         let numbers = format!("mtu {mtu} numtxqueues {queues} numrxqueues {queues}");
-        left.sh(&format!(
-            "ip link add {INTERFACE} {numbers} type veth peer {INTERFACE} {numbers} netns {}",
-            right.inside
-        ));
-        for side in [&left, &right] {
-            side.sh("ip link set lo up");
-            side.sh(&format!("ip addr add {}/24 dev {INTERFACE}", side.address));
-            side.sh(&format!("ip link set {INTERFACE} up"));
-        }
+        let other = right.inside;
+        let ends = format!("{INTERFACE} {numbers} type veth peer {INTERFACE} {numbers}");
+        let up = |side: &Namespace| {
+            let address = side.address;
+            format!(
+                "link set lo up\naddr add {address}/24 dev {INTERFACE}\nlink set {INTERFACE} up\n"
+            )
+        };
+        left.ip(&format!("link add {ends} netns {other}\n{}", up(&left)));
+        right.ip(&up(&right));
         [&left, &right].into_iter().for_each(Namespace::wait_for_carrier);
         Some(Self { left, right })
     }
