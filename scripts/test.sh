@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
 # Runs every test of our own and ends with one line of counts. A test that fails once has failed: nothing is run again.
 #
+# Tests that wait for the kernel more than they calculate run beside the others: a processor that waits is lost time.
+#
 # Tests that are known to be unsteady stand in scripts/unsteady.txt, each with a date and a reason. They run apart, are shown,
 # and do not decide.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+logs=$(mktemp -d)
+trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$logs"' EXIT
+trap 'exit 130' INT TERM
 status=0
 # Nobody builds there again: what incremental builds keep would only cost time.
 [ -z "${CI:-}" ] || export CARGO_INCREMENTAL=0
@@ -23,18 +26,37 @@ fi
 mapfile -t unsteady < <(sed -n 's/^\([^# ][^ ]*\).*/\1/p' scripts/unsteady.txt)
 skipped=()
 for name in "${unsteady[@]}"; do skipped+=(--skip "$name"); done
+run() { cargo test --workspace --no-fail-fast "${features[@]}" "$@" -- "${skipped[@]}" 2>&1; }
+
+stage "build"
+cargo test --workspace --no-run "${features[@]}" 2>&1 | tee "$logs/build" || exit 1
+# One program a crate, and a few apart.
+waiting=() others=()
+while read -r program; do
+  case $program in
+    conformance | fault_matrix) waiting+=(--test "$program") ;;
+    *) others+=(--test "$program") ;;
+  esac
+done < <(sed -n 's|^ *Executable tests/.*/deps/\(.*\)-[0-9a-f]*)$|\1|p' "$logs/build" | sort -u)
 
 stage "tests"
-cargo test --workspace --no-fail-fast "${features[@]}" "$@" -- "${skipped[@]}" 2>&1 | tee "$log" || status=1
+run "${waiting[@]}" >"$logs/waiting" &
+# Many of these wait, too: for a time-out, or for another process.
+RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((2 * $(nproc)))} run --lib --bins "${others[@]}" | tee "$logs/others" || status=1
+run --doc | tee "$logs/doc" || status=1
 stage "loom models (lock-free types under every interleaving)"
 RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
-  cargo test -p millstream-ring --release --test loom 2>&1 | tee -a "$log" || status=1
+  cargo test -p millstream-ring --release --test loom 2>&1 | tee "$logs/loom" || status=1
+stage "tests that ran beside them"
+wait $! || status=1
+cat "$logs/waiting"
 if [ ${#unsteady[@]} -gt 0 ]; then
   stage "known to be unsteady (scripts/unsteady.txt); shown, not counted"
   cargo test --workspace --no-fail-fast "${features[@]}" -- --exact "${unsteady[@]}" 2>&1 | grep '^test '
 fi
 
 stage "end"
+sed -n 's/^test \(.*\) \.\.\. FAILED$/failed: \1/p' "$logs"/*
 awk '/^test result:/ { passed += $4; failed += $6; skipped += $8 }
-     END { printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped }' "$log"
+     END { printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped }' "$logs"/*
 exit $status
