@@ -34,7 +34,7 @@ cargo test --workspace --no-run "${features[@]}" 2>&1 | tee "$logs/build" || exi
 waiting=() others=()
 while read -r program; do
   case $program in
-    conformance | fault_matrix) waiting+=(--test "$program") ;;
+    conformance) waiting+=(--test "$program") ;;
     *) others+=(--test "$program") ;;
   esac
 done < <(sed -n 's|^ *Executable tests/.*/deps/\(.*\)-[0-9a-f]*)$|\1|p' "$logs/build" | sort -u)
