@@ -86,17 +86,15 @@ impl Session<'_> {
     ) -> Result<(Vec<Candidate>, usize), Halt> {
         let entry = |candidate| Entry { candidate, ratios: Vec::new(), failed: false };
         let mut field: Vec<Entry> = candidates.into_iter().map(entry).collect();
-        let (mut time, mut reached) = (time, field.len());
-        for one_of in ONE_OF {
+        let mut reached = None;
+        for (one_of, time) in ONE_OF.into_iter().zip([time, Duration::MAX]) {
             if field.len() > leave {
                 self.look_at_all(&mut field, default, Some(share), time)?;
-                if time < Duration::MAX {
-                    field.retain(|entry| entry.failed || !entry.ratios.is_empty());
-                    (time, reached) = (Duration::MAX, field.len());
-                }
+                reached.get_or_insert(field.len());
                 keep(&mut field, one_of, leave);
             }
         }
+        let reached = reached.unwrap_or(field.len());
         field.iter_mut().for_each(|entry| entry.ratios.clear());
         while field.len() > leave {
             self.look_at_all(&mut field, default, None, Duration::MAX)?;
@@ -105,10 +103,11 @@ impl Session<'_> {
         Ok((field.into_iter().map(|entry| entry.candidate).collect(), reached))
     }
 
-    /// Everybody once, in random order, with the default in between, until `time` is over.
+    /// Everybody once, in random order, with the default in between. When `time` is over, those
+    /// who were not looked at yet are out.
     fn look_at_all(
         &mut self,
-        field: &mut [Entry],
+        field: &mut Vec<Entry>,
         default: &Plan,
         share: Option<f64>,
         time: Duration,
@@ -136,6 +135,7 @@ impl Session<'_> {
             let around = next.saturating_sub(BASES / 2)..(next + BASES / 2).min(bases.len());
             field[at].ratios.push(figure - hodges_lehmann(&bases[around]));
         }
+        field.retain(|entry| entry.failed || !entry.ratios.is_empty());
         Ok(())
     }
 }

@@ -113,7 +113,7 @@ fn the_kernel_neither_answers_for_a_shared_port_nor_gives_it_away() {
         let address = port.local;
         drop(port);
         // A program that another test is starting may hold copies of descriptors for a moment.
-        let until = Instant::now() + Duration::from_secs(10);
+        let until = Instant::now() + PATIENCE;
         while let Err(error) = pair.left.run(|| UdpSocket::bind(address)) {
             assert!(Instant::now() < until, "{link}: it is not given back: {error}");
             std::thread::sleep(Duration::from_millis(1));

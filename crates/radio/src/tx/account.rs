@@ -256,14 +256,23 @@ impl Account {
             self.course.progress(counted.packets, commands);
             return None;
         }
+        let missing = self.window.sent().since(counted);
+        self.window.audited(missing);
+        Some(self.all_counted(sent, missing.packets, commands, counted.bytes))
+    }
+
+    /// The device has counted everything before an audit, with `sent` packets sent before it, but
+    /// for what had been known to be missing. Whether all of it is known.
+    fn all_counted(&mut self, sent: u64, missing: u64, commands: u64, counted_bytes: u64) -> bool {
         self.audits.accept();
-        self.window.audited(self.window.sent().since(counted));
-        let known = self.course.settle(sent, sent, commands, counted.bytes);
+        self.unsure = false;
+        let known = self.course.settle(sent, sent, commands, counted_bytes);
         if !known {
-            self.course.resolve(Some(0), sent, commands, counted.bytes);
+            self.course.resolve(Some(missing), sent, commands, counted_bytes);
         }
+        // The window knows it by the count.
         self.course.take_surplus();
-        Some(known)
+        known
     }
 
     /// The device has taken over our totals, as they were behind this audit. So much less had been
@@ -319,15 +328,8 @@ impl Account {
             // known its count cannot agree; otherwise only a RESYNC is certain.
             _ if self.course.is_blind() => self.audits.distrust(),
             Some(0) => {
-                self.audits.accept();
-                self.unsure = false;
-                let known = self.course.settle(audit.sent, audit.sent, commands, counted.bytes);
-                if !known {
-                    self.course.resolve(Some(missing.packets), audit.sent, commands, counted.bytes);
-                }
-                // The window knows it by the count.
-                self.course.take_surplus();
-                return Some(known);
+                let missing = missing.packets;
+                return Some(self.all_counted(audit.sent, missing, commands, counted.bytes));
             }
             // They are late or lost, or this is the report before. Nothing depends on it before
             // nothing else is on its way.

@@ -35,40 +35,38 @@ pub(super) struct Report {
 pub(super) struct Order {
     next: u16,
     held: [Option<Report>; HELD],
-    /// A report was taken.
-    begun: bool,
-    unnumbered: bool,
+    /// Whether the device numbers them, once one was taken.
+    numbered: Option<bool>,
 }
 
 impl Order {
     /// The next report is the one behind number `last`.
     pub fn new(last: u16) -> Self {
-        let next = last.wrapping_add(1);
-        Self { next, held: [None; HELD], begun: false, unnumbered: false }
+        Self { next: last.wrapping_add(1), held: [None; HELD], numbered: None }
     }
 
     /// Whether a missing report shows.
     pub fn is_numbered(&self) -> bool {
-        !self.unnumbered
+        self.numbered != Some(false)
     }
 
     /// Takes a report. False for one that has come already, or that was given up.
     pub fn put(&mut self, report: Report) -> bool {
         // Only the answer to the opening has the last number, and it counts nothing.
         let again = report.seq == self.next.wrapping_sub(1) && report.counted.packets > 0;
-        self.unnumbered |= again && !self.begun;
-        let behind = (report.seq.wrapping_sub(self.next) as i16) < 0 && !self.unnumbered;
+        let numbered = self.numbered.unwrap_or(!again);
+        let behind = numbered && (report.seq.wrapping_sub(self.next) as i16) < 0;
         let twice = self.held.iter().flatten().any(|held| held.seq == report.seq);
         let place = self.held.iter_mut().find(|held| held.is_none());
         let Some(place) = place.filter(|_| !behind && !twice) else { return false };
         *place = Some(report);
-        self.begun = true;
+        self.numbered = Some(numbered);
         true
     }
 
     /// The next report, and how many before it are missing. Call until it returns `None`.
     pub fn pop(&mut self) -> Option<(u16, Report)> {
-        if self.unnumbered {
+        if !self.is_numbered() {
             return Some((0, self.held.iter_mut().find_map(Option::take)?));
         }
         let full = self.held.iter().all(Option::is_some);
