@@ -1,22 +1,28 @@
 #!/usr/bin/env bash
 # Runs every peer: an independent program against ours. A peer ends 0 (agrees), 77 (not installed: skipped,
-# with its reason) or anything else (disagrees). Nothing is run again. Ends with one line of counts and the seconds of each peer.
+# with its reason) or anything else (disagrees). Nothing is run again. Ends with what the disagreeing ones said last, the
+# seconds of each peer and one line of counts.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 ask() { timeout --kill-after=10 300 "$1"; }
 passed=0 failed=0 skipped=0 times=
+said=$(mktemp -d)
+trap 'rm -rf "$said"' EXIT
 for peer in peers/*_*.py peers/*_*.sh; do
   [ -x "$peer" ] || continue
   echo "== $peer"
   SECONDS=0
-  ask "$peer"
-  outcome=$?
+  ask "$peer" 2>&1 | tee "$said/${peer##*/}"
+  outcome=${PIPESTATUS[0]}
   case $outcome in
     0) passed=$((passed + 1)) ;;
     77) skipped=$((skipped + 1)) ;;
-    *) failed=$((failed + 1)); echo "== $peer FAILED" ;;
+    *) failed=$((failed + 1)); echo "== $peer FAILED, exit status $outcome"; mv "$said/${peer##*/}" "$said/FAILED ${peer##*/}" ;;
   esac
   times+=" $(basename "$peer") $SECONDS"
+done
+for end in "$said/FAILED "*; do
+  [ -e "$end" ] && { echo "== peers/${end##*FAILED } FAILED; its last lines:"; tail -n 30 "$end"; }
 done
 echo "seconds:$times"
 echo "$passed passed, $failed failed, $skipped skipped"
