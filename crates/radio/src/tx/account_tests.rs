@@ -120,6 +120,14 @@ proptest! {
     }
 
     #[test]
+    fn a_packet_that_comes_late_upon_a_full_buffer_is_not_lost_by_the_network(
+        steps in steps_of(&[Fate::Twice, Fate::Behind(15)], &[], 4),
+    ) {
+        // `compare` refuses a network loss where the network lost nothing.
+        run_with_commands(steps).compare();
+    }
+
+    #[test]
     fn all_of_it_at_once_is_known_to_the_sample_while_reports_come(steps in steps(&ALL, &[])) {
         run_with_commands(steps).compare_exactly();
     }

@@ -226,8 +226,8 @@ impl Course {
         true
     }
 
-    /// An audit has given back the window of packets that may still come, and they are more than
-    /// the rest of the window: their lack may be that of room.
+    /// There may have been more packets than the device's buffer holds. What was skipped, and has
+    /// come late since, may have found it full.
     pub fn overcommitted(&mut self) {
         let skipped = self.missing.samples(TxCause::NetworkLoss);
         self.ledger.rename(TxCause::NetworkLoss, TxCause::LossOrOverflow, skipped);
@@ -333,6 +333,7 @@ impl Course {
     pub(super) fn crowd(&mut self, counted_bytes: u64) {
         // What lay behind it in the buffer, and a packet that just did not fit.
         self.crowded = Some(counted_bytes.wrapping_add(2 * self.window_bytes));
+        self.overcommitted();
     }
 }
 

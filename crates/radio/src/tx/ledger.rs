@@ -197,8 +197,9 @@ impl TxLedger {
         self.lost[cause as usize] += samples;
     }
 
-    /// Samples were lost by another cause.
+    /// Samples, as many as there are, were lost by another cause.
     pub(super) fn rename(&mut self, from: TxCause, to: TxCause, samples: u64) {
+        let samples = samples.min(self.lost(from));
         self.lost[from as usize] -= samples;
         self.lost[to as usize] += samples;
     }
