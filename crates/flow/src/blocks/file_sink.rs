@@ -4,7 +4,7 @@ mod direct;
 
 use super::whole::name_whole;
 use crate::{Block, BlockError, Context, In, Item, PortVisitor, Work};
-use direct::{BLOCK_BYTES, Direct};
+use direct::{BLOCK_BYTES, Direct, WRITE_BYTES_MIN};
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -76,7 +76,7 @@ impl<T: Item + bytemuck::NoUninit> FileSink<T> {
     }
 
     /// Writes whole blocks straight from the ring to the disk, where the file system can. Less than
-    /// a block waits for more.
+    /// 64 KiB waits for more.
     ///
     /// `millstream rx --rate 100e6 --duration 5` of an emulated radio on two busy cores, ext4: the
     /// page cache took 3.2 to 5.7 s of CPU per 10⁹ samples and lost up to a third of them to the
@@ -86,7 +86,7 @@ impl<T: Item + bytemuck::NoUninit> FileSink<T> {
     #[must_use]
     pub fn direct(mut self) -> Self {
         self.wants_direct = true;
-        self.input = In::with_min_items((BLOCK_BYTES / size_of::<T>().max(1)).max(1));
+        self.input = In::with_min_items((WRITE_BYTES_MIN / size_of::<T>().max(1)).max(1));
         self
     }
 

@@ -9,6 +9,9 @@ use std::path::Path;
 /// What memory, offsets and lengths are multiples of: no disk wants more.
 pub const BLOCK_BYTES: usize = 4096;
 
+/// What a call waits for while more is to come: a fast disk takes longer for it than a call costs.
+pub const WRITE_BYTES_MIN: usize = 64 << 10;
+
 /// The most that one call writes, so that its memory is free again soon.
 const WRITE_BYTES_MAX: usize = 4 << 20;
 
