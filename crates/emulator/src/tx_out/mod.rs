@@ -1,24 +1,29 @@
 //! Everything a channel transmits, on disk: one file of samples, gaps only in its metadata.
 //!
-//! The device thread fills chunks and never waits; a thread of its own writes them. What the disk
-//! cannot take is lost and counted, and the next samples begin a new stretch with their time.
+//! The device thread leaves the samples in a ring and never waits; a thread of its own writes them.
+//! What the disk cannot take is lost and counted, and the next samples begin a new stretch with
+//! their time.
 
+mod feed;
 mod meta;
 mod writer;
 
 use crate::Error;
 use crate::antenna::Sc16;
+use feed::{Feed, Mark, What};
+use millstream_ring::{RingOptions, Wait, Waiter, ring, spsc};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use writer::Writer;
 
-/// Samples that change hands at once.
-const CHUNK_SAMPLES: usize = 1 << 14;
-/// Chunks there are (16 MiB): a longer hiccup of the disk loses samples.
-const CHUNKS: usize = 256;
+/// Samples between the radio and the disk (16 MiB): a longer hiccup of the disk loses some.
+const ROOM_SAMPLES: usize = 1 << 22;
+/// Beginnings and ends of bursts between them.
+const ROOM_MARKS: usize = 1 << 16;
+/// The writer is told of so many samples at once, and of the end of each burst.
+const TOLD_SAMPLES: u64 = 1 << 14;
 
 /// When a piece of samples begins.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -33,16 +38,6 @@ pub(crate) struct Begin {
 pub(crate) enum End {
     EndOfBurst,
     Underflow,
-}
-
-/// Samples on their way to the writer.
-#[derive(Debug, Default)]
-struct Chunk {
-    begin: Begin,
-    /// Nothing is missing between the chunk before and this one.
-    follows: bool,
-    samples: Vec<Sc16>,
-    end: Option<End>,
 }
 
 /// What became of a file: told by the thread that writes it, asked by others.
@@ -79,11 +74,15 @@ impl Fate {
 
 /// The device thread's end.
 pub(crate) struct Recorder {
-    full: Option<SyncSender<Chunk>>,
-    empty: Receiver<Chunk>,
-    chunk: Option<Chunk>,
-    /// Samples are missing before the next one.
-    broken: bool,
+    /// None once it is closed.
+    samples: Option<millstream_ring::Writer<Sc16>>,
+    marks: spsc::Sender<Mark>,
+    /// The writer's thread waits here.
+    waiter: Arc<Waiter>,
+    /// Samples that it has been told of.
+    told: u64,
+    /// The next samples begin a stretch.
+    fresh: bool,
     lost: u64,
     fate: Arc<Fate>,
     thread: Option<JoinHandle<()>>,
@@ -93,65 +92,86 @@ impl Recorder {
     /// Creates the file `path` and begins to write.
     ///
     /// # Errors
-    /// [`Error::TxOut`] when the file cannot be created, [`Error::Thread`].
+    /// [`Error::TxOut`] when the file cannot be created, or there is no memory for the samples on
+    /// their way to it; [`Error::Thread`].
     pub fn create(path: &Path) -> Result<Self, Error> {
         let fate = Arc::new(Fate::default());
-        let mut writer = Writer::create(path, fate.clone())?;
-        let (full, full_rx) = sync_channel(CHUNKS);
-        let (empty_tx, empty) = channel();
-        for _ in 0..CHUNKS {
-            let _ = empty_tx
-                .send(Chunk { samples: Vec::with_capacity(CHUNK_SAMPLES), ..Chunk::default() });
-        }
+        let writer = Writer::create(path, Arc::clone(&fate))?;
+        let no_memory = |error| Error::TxOut { path: path.to_owned(), reason: format!("{error}") };
+        let (mut recorder, mut feed) = Self::join(writer, fate).map_err(no_memory)?;
+        let waiter = Arc::clone(&recorder.waiter);
         const NAME: &str = "ms-tx-out";
-        let thread = std::thread::Builder::new()
-            .name(NAME.to_owned())
-            .spawn(move || write_all(&mut writer, &full_rx, &empty_tx))
-            .map_err(|source| Error::Thread { name: NAME, source })?;
-        Ok(Self {
-            full: Some(full),
-            empty,
-            chunk: None,
-            broken: true,
+        let write_all = move || {
+            while feed.pass() {
+                waiter.wait(Wait::Park, None);
+            }
+            feed.finish();
+        };
+        let thread = std::thread::Builder::new().name(NAME.to_owned()).spawn(write_all);
+        recorder.thread = Some(thread.map_err(|source| Error::Thread { name: NAME, source })?);
+        Ok(recorder)
+    }
+
+    /// Both ends, without a thread yet.
+    fn join(writer: Writer, fate: Arc<Fate>) -> Result<(Self, Feed), millstream_ring::RingError> {
+        let (samples, mut readers) = ring(&RingOptions::items(ROOM_SAMPLES))?;
+        let reader = readers.pop().expect("one reader was asked for");
+        let (marks, marked) = spsc::channel(ROOM_MARKS);
+        let recorder = Self {
+            samples: Some(samples),
+            marks,
+            waiter: Arc::default(),
+            told: 0,
+            fresh: true,
             lost: 0,
             fate,
-            thread: Some(thread),
-        })
+            thread: None,
+        };
+        Ok((recorder, Feed::new(reader, marked, writer)))
     }
 
     /// Takes samples that follow the last ones if `follows` is set; otherwise they begin a stretch.
     pub fn record(&mut self, begin: Begin, follows: bool, samples: &[Sc16]) {
-        let (mut begin, mut rest) = (begin, samples);
-        if !follows {
-            self.flush();
+        self.fresh |= !follows;
+        let Some(ring) = &mut self.samples else { return };
+        let position = ring.position();
+        let room = ring.slice_mut();
+        let mut count = samples.len().min(room.len());
+        if count > 0 && self.fresh {
+            // There must be room to say where it ends, too.
+            let mark = Mark { position, what: What::Begin(begin) };
+            let begins = self.marks.room() >= 2 && self.marks.push(mark).is_ok();
+            self.fresh = !begins;
+            count = if begins { count } else { 0 };
         }
-        while !rest.is_empty() {
-            if self.chunk.as_ref().is_some_and(|chunk| chunk.samples.len() == CHUNK_SAMPLES) {
-                self.hand_over(None);
-            }
-            let Some(chunk) = self.chunk.take().or_else(|| self.fresh(begin)) else {
-                self.lost += rest.len() as u64;
-                self.broken = true;
-                return;
-            };
-            let chunk = self.chunk.insert(chunk);
-            let room = CHUNK_SAMPLES - chunk.samples.len();
-            let (now, later) = rest.split_at(room.min(rest.len()));
-            chunk.samples.extend_from_slice(now);
-            begin.timestamp = begin.timestamp.wrapping_add(now.len() as u64);
-            rest = later;
+        room[..count].copy_from_slice(&samples[..count]);
+        ring.produce(count);
+        if count < samples.len() {
+            self.lost += (samples.len() - count) as u64;
+            self.fresh = true;
+        }
+        if position + count as u64 - self.told >= TOLD_SAMPLES {
+            self.tell();
         }
     }
 
     /// The burst is over: what there is of it goes to the disk.
-    pub fn end(&mut self, end: End) {
-        self.hand_over(Some(end));
+    pub fn end(&mut self, how: End) {
+        // Where samples are missing its end is not known.
+        if !std::mem::replace(&mut self.fresh, true)
+            && let Some(ring) = &self.samples
+        {
+            let end = Mark { position: ring.position(), what: What::End(how) };
+            // Its room was kept when the stretch began.
+            let _ = self.marks.push(end);
+        }
+        self.tell();
     }
 
-    /// Hands over what there is; nothing will follow it.
+    /// What there is goes to the disk; nothing will follow it.
     pub fn flush(&mut self) {
-        self.hand_over(None);
-        self.broken = true;
+        self.fresh = true;
+        self.tell();
     }
 
     /// Samples so far that are missing in the file.
@@ -166,33 +186,17 @@ impl Recorder {
 
     /// Waits until everything is written, metadata included.
     pub fn close(&mut self) {
-        self.hand_over(None);
-        self.full = None;
+        self.samples = None;
+        self.waiter.notify();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 
-    /// An empty chunk for samples that begin or go on at `begin`.
-    fn fresh(&mut self, begin: Begin) -> Option<Chunk> {
-        let mut chunk = self.empty.try_recv().ok()?;
-        chunk.samples.clear();
-        chunk.begin = begin;
-        chunk.follows = !std::mem::take(&mut self.broken);
-        chunk.end = None;
-        Some(chunk)
-    }
-
-    fn hand_over(&mut self, end: Option<End>) {
-        let Some(mut chunk) = self.chunk.take() else { return };
-        chunk.end = end;
-        let samples = chunk.samples.len() as u64;
-        // There is room for all chunks; the other end ends after this one.
-        let sent = self.full.as_ref().is_some_and(|full| full.try_send(chunk).is_ok());
-        if !sent {
-            self.lost += samples;
-            self.broken = true;
-        }
+    /// Tells the writer that there is something to write.
+    fn tell(&mut self) {
+        self.told = self.samples.as_ref().map_or(self.told, millstream_ring::Writer::position);
+        self.waiter.notify();
     }
 }
 
@@ -200,16 +204,6 @@ impl Drop for Recorder {
     fn drop(&mut self) {
         self.close();
     }
-}
-
-/// The body of the writer's thread: ends when the recorder does.
-fn write_all(writer: &mut Writer, full: &Receiver<Chunk>, empty: &Sender<Chunk>) {
-    while let Ok(chunk) = full.recv() {
-        writer.write(&chunk);
-        // Nobody needs it once the recorder is gone.
-        let _ = empty.send(chunk);
-    }
-    writer.finish();
 }
 
 #[cfg(test)]
@@ -225,12 +219,30 @@ mod tests {
         Begin { timestamp, rate_hz: 1e6 }
     }
 
+    fn metadata(path: &Path) -> Value {
+        let meta = std::fs::read(path.with_extension("sigmf-meta")).unwrap();
+        serde_json::from_slice(&meta).unwrap()
+    }
+
+    /// Stretches: where each begins in the file and in time; and of those with an end, how long
+    /// they are.
+    fn meta(path: &Path) -> (Vec<(u64, u64)>, Vec<(u64, u64)>) {
+        let meta = metadata(path);
+        let of = |list: &str, keys: [&str; 2]| -> Vec<(u64, u64)> {
+            let number = |one: &Value, key: &str| one[key].as_u64().unwrap();
+            let list = meta[list].as_array().unwrap().iter();
+            list.map(|one| (number(one, keys[0]), number(one, keys[1]))).collect()
+        };
+        let captures = of("captures", ["core:sample_start", "core:global_index"]);
+        (captures, of("annotations", ["core:sample_start", "core:sample_count"]))
+    }
+
     #[test]
     fn the_file_holds_all_samples_and_the_metadata_the_gaps() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.sc16");
         let mut recorder = Recorder::create(&path).unwrap();
-        // More than a chunk, in pieces.
+        // In pieces.
         for piece in 0..40 {
             let time = 500 + 1000 * u64::from(piece);
             recorder.record(begin(time), piece > 0, &samples(1000 * piece, 1000));
@@ -242,48 +254,72 @@ mod tests {
         assert_eq!(recorder.lost_samples(), 0);
         let want: Vec<u8> = samples(0, 40_003).concat();
         assert_eq!(std::fs::read(&path).unwrap(), want);
-        let meta = std::fs::read(folder.path().join("out.sigmf-meta")).unwrap();
-        let meta: Value = serde_json::from_slice(&meta).unwrap();
+        let (captures, annotations) = meta(&path);
+        assert_eq!(captures, [(0, 500), (40_000, 90_000)]);
+        assert_eq!(annotations, [(0, 40_000), (40_000, 3)]);
+        let meta = metadata(&path);
         assert_eq!(meta["global"]["core:dataset"], "out.sc16");
         assert_eq!(meta["global"]["core:sample_rate"], 1e6);
-        let of = |list: &str, key: &str| -> Vec<u64> {
-            let list = meta[list].as_array().unwrap().iter();
-            list.map(|one| one[key].as_u64().unwrap()).collect()
-        };
-        assert_eq!(of("captures", "core:sample_start"), [0, 40_000]);
-        assert_eq!(of("captures", "core:global_index"), [500, 90_000]);
-        assert_eq!(of("annotations", "core:sample_count"), [40_000, 3]);
         assert_eq!(meta["annotations"][1]["core:label"], "underflow");
     }
 
+    /// A recorder whose writer stands still.
+    fn halted(path: &Path) -> (Recorder, Feed) {
+        let fate = Arc::new(Fate::default());
+        let writer = Writer::create(path, Arc::clone(&fate)).unwrap();
+        Recorder::join(writer, fate).unwrap()
+    }
+
     #[test]
-    fn what_finds_no_chunk_is_lost_and_the_next_samples_have_their_own_time() {
-        let (full, full_rx) = sync_channel(2);
-        let (empty_tx, empty) = channel();
-        let give = |chunk| empty_tx.send(chunk).unwrap();
-        (0..2).for_each(|_| give(Chunk::default()));
-        let (full, fate) = (Some(full), Arc::default());
-        let mut recorder =
-            Recorder { full, empty, chunk: None, broken: true, lost: 0, fate, thread: None };
-        let chunk = CHUNK_SAMPLES as u64;
-        recorder.record(begin(1_000), false, &samples(0, 3 * CHUNK_SAMPLES as u32));
-        assert_eq!(recorder.lost_samples(), chunk);
-        let written: Vec<Chunk> = full_rx.try_iter().collect();
-        let seen = |chunk: &Chunk| (chunk.begin.timestamp, chunk.follows);
-        let seen: Vec<_> = written.iter().map(seen).collect();
-        assert_eq!(seen, [(1_000, false), (1_000 + chunk, true)]);
-        written.into_iter().for_each(give);
-        recorder.record(begin(1_000 + 3 * chunk), true, &samples(0, 5));
+    fn what_finds_no_room_is_lost_and_the_next_samples_have_their_own_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.sc16");
+        let (mut recorder, mut feed) = halted(&path);
+        let room = ROOM_SAMPLES as u64;
+        for piece in 0..3 {
+            recorder.record(begin(1_000 + piece * room), piece > 0, &vec![[1; 4]; ROOM_SAMPLES]);
+        }
         recorder.end(End::EndOfBurst);
-        let last = full_rx.recv().unwrap();
-        assert_eq!((last.begin.timestamp, last.follows), (1_000 + 3 * chunk, false));
-        assert_eq!((last.samples.len(), last.end), (5, Some(End::EndOfBurst)));
+        assert_eq!(recorder.lost_samples(), 2 * room);
+        assert!(feed.pass(), "more may come");
+        recorder.record(begin(1_000 + 3 * room), true, &samples(0, 5));
+        recorder.end(End::EndOfBurst);
+        recorder.close();
+        assert!(!feed.pass(), "that is all");
+        feed.finish();
+        let (captures, annotations) = meta(&path);
+        assert_eq!(captures, [(0, 1_000), (room, 1_000 + 3 * room)]);
+        assert_eq!(annotations, [(room, 5)], "nobody knows where the first one ended");
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 4 * (room + 5));
+    }
+
+    #[test]
+    fn many_short_bursts_wait_for_a_disk_that_hangs() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.sc16");
+        let (mut recorder, mut feed) = halted(&path);
+        let bursts = ROOM_MARKS as u64 / 2;
+        for burst in 0..bursts {
+            recorder.record(begin(100 * burst), false, &samples(burst as u32, 1));
+            recorder.end(End::EndOfBurst);
+        }
+        assert_eq!(recorder.lost_samples(), 0);
+        recorder.record(begin(100 * bursts), false, &samples(0, 1));
+        recorder.end(End::EndOfBurst);
+        assert_eq!(recorder.lost_samples(), 1, "no place is left to say where it begins");
+        recorder.close();
+        feed.pass();
+        feed.finish();
+        let (captures, annotations) = meta(&path);
+        assert!(captures.into_iter().eq((0..bursts).map(|burst| (burst, 100 * burst))));
+        assert!(annotations.into_iter().eq((0..bursts).map(|burst| (burst, 1))));
+        assert_eq!(std::fs::read(&path).unwrap(), samples(0, bursts as u32).concat());
     }
 
     #[test]
     fn a_disk_that_takes_nothing_loses_samples_and_counts_them() {
         let mut recorder = Recorder::create(Path::new("/dev/full")).unwrap();
-        let total = 40 * CHUNK_SAMPLES as u64;
+        let total = 40 * TOLD_SAMPLES;
         recorder.record(begin(0), false, &vec![[1; 4]; total as usize]);
         recorder.close();
         assert_eq!(recorder.lost_samples(), total);

@@ -1,8 +1,9 @@
 //! The disk's end of a transmit file.
 
 use super::meta::{Stretch, write_meta};
-use super::{Chunk, Fate};
+use super::{Begin, End, Fate};
 use crate::Error;
+use crate::antenna::Sc16;
 use millstream_wire::chdr::SC16_LEN;
 use std::fs::{self, File};
 use std::io;
@@ -17,8 +18,10 @@ pub(super) struct Writer {
     part: Option<PathBuf>,
     file: File,
     written: u64,
-    /// The last chunk could not be written.
-    broken: bool,
+    /// When the next sample was transmitted.
+    next: Begin,
+    /// It begins a stretch.
+    fresh: bool,
     stretches: Vec<Stretch>,
     fate: Arc<Fate>,
 }
@@ -40,26 +43,37 @@ impl Writer {
         };
         let file = file.map_err(|error| fail(error.to_string()))?;
         let (path, stretches) = (path.to_owned(), Vec::new());
-        Ok(Self { path, part, file, written: 0, broken: false, stretches, fate })
+        let next = Begin::default();
+        Ok(Self { path, part, file, written: 0, next, fresh: true, stretches, fate })
     }
 
-    /// Writes one chunk.
-    pub fn write(&mut self, chunk: &Chunk) {
-        let samples = chunk.samples.len() as u64;
+    /// The next samples begin a stretch.
+    pub fn begin(&mut self, begin: Begin) {
+        (self.next, self.fresh) = (begin, true);
+    }
+
+    /// Writes the next samples.
+    pub fn write(&mut self, samples: &[Sc16]) {
+        let count = samples.len() as u64;
+        let next = self.next;
+        self.next.timestamp = next.timestamp.wrapping_add(count);
         let place = self.written * SC16_LEN as u64;
         // A piece may be there even if it fails; what follows is written over it.
-        if let Err(error) = self.file.write_all_at(chunk.samples.as_flattened(), place) {
-            self.fate.lose(samples, self.refusal("", &error));
-            self.broken = true;
+        if let Err(error) = self.file.write_all_at(samples.as_flattened(), place) {
+            self.fate.lose(count, self.refusal("", &error));
+            self.fresh = true;
             return;
         }
-        let broken = std::mem::take(&mut self.broken);
-        if broken || !chunk.follows {
-            self.stretches.push(Stretch::new(self.written, chunk.begin));
+        if count > 0 && std::mem::take(&mut self.fresh) {
+            self.stretches.push(Stretch::new(self.written, next));
         }
-        self.written += samples;
-        if let (Some(end), Some(stretch)) = (chunk.end, self.stretches.last_mut()) {
-            stretch.finish(self.written, end);
+        self.written += count;
+    }
+
+    /// The burst ends here; where the samples before are missing, nobody knows where it did.
+    pub fn end(&mut self, how: End) {
+        if let (false, Some(stretch)) = (self.fresh, self.stretches.last_mut()) {
+            stretch.finish(self.written, how);
         }
     }
 
@@ -111,27 +125,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn behind_what_could_not_be_written_one_stretch_begins() {
+    fn behind_what_could_not_be_written_a_stretch_begins() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.sc16");
         let fate = Arc::new(Fate::default());
         let mut writer = Writer::create(&path, fate.clone()).unwrap();
         let file = writer.file.try_clone().unwrap();
-        for (timestamp, follows, fails) in
-            [(0, false, false), (5, true, true), (90, false, false), (95, true, false)]
-        {
+        let rate_hz = 1e6;
+        writer.begin(Begin { timestamp: 0, rate_hz });
+        let pieces = [(None, false), (None, true), (None, false), (Some(90), true), (None, false)];
+        for (timestamp, fails) in pieces {
             // A file that is open for reading takes nothing.
             writer.file = if fails {
                 File::open(with_part(&path)).unwrap()
             } else {
                 file.try_clone().unwrap()
             };
-            let (begin, samples) = (Begin { timestamp, rate_hz: 1e6 }, vec![[7; 4]; 5]);
-            writer.write(&Chunk { begin, follows, samples, end: None });
+            timestamp.into_iter().for_each(|timestamp| writer.begin(Begin { timestamp, rate_hz }));
+            writer.write(&[[7; 4]; 5]);
         }
-        let want = [(0, 0), (5, 90)];
+        let want = [(0, 0), (5, 10), (10, 95)];
         let want = want.map(|(first, timestamp)| (first, Begin { timestamp, rate_hz: 1e6 }));
         assert_eq!(writer.stretches, want.map(|(first, begin)| Stretch::new(first, begin)));
-        assert_eq!((writer.written, fate.lost_samples()), (15, 5));
+        assert_eq!((writer.written, fate.lost_samples()), (15, 10));
     }
 }

@@ -1,0 +1,67 @@
+//! From the ring to the file.
+
+use super::writer::Writer;
+use super::{Begin, End};
+use crate::antenna::Sc16;
+use millstream_ring::{Reader, spsc};
+
+/// Something begins or ends between two samples.
+pub(super) struct Mark {
+    /// Samples before it, since the start.
+    pub position: u64,
+    pub what: What,
+}
+
+pub(super) enum What {
+    /// The next sample begins a stretch.
+    Begin(Begin),
+    /// The burst ends here.
+    End(End),
+}
+
+/// The writer's end of the ring.
+pub(super) struct Feed {
+    samples: Reader<Sc16>,
+    marks: spsc::Receiver<Mark>,
+    /// The first that has not been reached.
+    next: Option<Mark>,
+    writer: Writer,
+}
+
+impl Feed {
+    pub fn new(samples: Reader<Sc16>, marks: spsc::Receiver<Mark>, writer: Writer) -> Self {
+        Self { samples, marks, next: None, writer }
+    }
+
+    /// Writes all that there is. False if that was the end.
+    pub fn pass(&mut self) -> bool {
+        loop {
+            let mut position = self.samples.position();
+            let mut rest = self.samples.slice();
+            let (count, ended) = (rest.len(), self.samples.is_ended());
+            // A beginning is there before its samples, and was looked for behind them.
+            loop {
+                self.next = self.next.take().or_else(|| self.marks.pop());
+                let end = position + rest.len() as u64;
+                let Some(mark) = self.next.take_if(|mark| mark.position <= end) else { break };
+                let (before, behind) = rest.split_at((mark.position - position) as usize);
+                self.writer.write(before);
+                match mark.what {
+                    What::Begin(begin) => self.writer.begin(begin),
+                    What::End(how) => self.writer.end(how),
+                }
+                (position, rest) = (mark.position, behind);
+            }
+            self.writer.write(rest);
+            self.samples.consume(count);
+            if count == 0 || ended {
+                return !ended;
+            }
+        }
+    }
+
+    /// All was written: gives the file its name.
+    pub fn finish(&mut self) {
+        self.writer.finish();
+    }
+}
