@@ -40,9 +40,9 @@ TX_SAMPLES = 300_003
 BENCHMARK_RATE_HZ = 1_000_000
 BENCHMARK_S = 3
 # A pause of a busy machine is shorter.
-BUFFERS = ["--rx-buffer-samples", str(4 * RATE_HZ)]
+BUFFERS = ["--rx-buffer-samples", str(4 * RATE_HZ), "--tx-buffer-samples", str(4 * RATE_HZ // 10)]
 ATTEMPTS = 3
-TROUBLES = ["tx_underflows", "tx_late_packets", "tx_sequence_errors", "tx_overflow_packets"]
+TROUBLES = ["tx_late_packets", "tx_sequence_errors", "tx_overflow_packets"]
 ZERO = ["dropped samples", "overruns detected", "sequence errors (Tx)", "sequence errors (Rx)",
         "underruns detected", "late commands", "timeouts (Tx)", "timeouts (Rx)"]
 
@@ -114,29 +114,24 @@ def check_ours(folder, link):
 
 
 def check_transmit(folder, start_radio):
-    """A file of random samples; the radio's file has to be the same."""
+    """A file of random samples; the radio's file has to be the same. The tool begins at once, and a
+    busy machine may let the radio run dry behind the first packet: that loses no sample."""
     source, sink = (os.path.join(folder, name) for name in ("source.sc16", "sink.sc16"))
     sent = random.Random(12).randbytes(4 * TX_SAMPLES)
     with open(source, "wb") as file:
         file.write(sent)
 
-    def transmit():
-        with start_radio("--tx-out", sink) as radio:
-            uhd_output("tx_samples_from_file", "--args", f"addr={THEIRS}", "--rate",
-                       str(RATE_HZ // 2), "--freq", "1e9", "--type", "short", "--file", source)
-            # The tool ends when the last sample is in the radio, which then still plays.
-            time.sleep(1)
-        troubles = {name: radio.counters[name] for name in TROUBLES if radio.counters[name]}
-        if troubles:
-            return troubles
-        with open(sink, "rb") as file:
-            got = file.read()
-        wrong = first_difference(got, sent) if len(got) == len(sent) else f"{len(got)} bytes"
-        if wrong:
-            sys.exit(f"tx_samples_from_file: {wrong}")
-        return None
-
-    again("tx_samples_from_file", transmit)
+    with start_radio("--tx-out", sink) as radio:
+        uhd_output("tx_samples_from_file", "--args", f"addr={THEIRS}", "--rate",
+                   str(RATE_HZ // 2), "--freq", "1e9", "--type", "short", "--file", source)
+        # The tool ends when the last sample is in the radio, which then still plays.
+        time.sleep(1)
+    troubles = {name: radio.counters[name] for name in TROUBLES if radio.counters[name]}
+    with open(sink, "rb") as file:
+        got = file.read()
+    wrong = first_difference(got, sent) if len(got) == len(sent) else f"{len(got)} bytes"
+    if troubles or wrong:
+        sys.exit(f"tx_samples_from_file: {wrong}, {troubles}")
 
 
 def check_benchmark():

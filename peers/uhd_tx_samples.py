@@ -34,7 +34,7 @@ FULL_SCALE = 32767
 # Of the peak: UHD rounds, and its ramp reaches the peak, not a step before it.
 TOLERANCE = 1e-3
 ATTEMPTS = 3
-TROUBLES = ["tx_underflows", "tx_late_packets", "tx_sequence_errors", "tx_overflow_packets"]
+TROUBLES = ["tx_sequence_errors", "tx_overflow_packets"]
 FILE_SAMPLES = 300_003
 # A pause of a busy machine is shorter.
 TX_BUFFER_S = 0.4
@@ -81,7 +81,8 @@ def radio_file(folder, channel):
 
 
 def transmit(folder, channels, tool, *options):
-    """Runs a transmitter until the radio had every sample in time; what UHD said."""
+    """Runs a transmitter until no packet was late; what UHD said. Where a busy machine lets the
+    radio run dry no sample is lost."""
     # Both files are always there: each channel has its own.
     files = [part for channel in (0, 1) for part in ("--tx-out", radio_file(folder, channel))]
     for attempt in range(1, ATTEMPTS + 1):
@@ -90,14 +91,17 @@ def transmit(folder, channels, tool, *options):
                               "--freq", "1e9", *options)
             # The tools end when the last sample is in the radio, which then still plays.
             time.sleep(2 * TX_BUFFER_S)
-        troubles = {name: radio.counters[name] for name in TROUBLES if radio.counters[name]}
-        if not troubles:
-            if radio.counters["tx_burst_acks"] != channels:
-                sys.exit(f"{tool}: {radio.counters['tx_burst_acks']} whole bursts, not {channels}\n"
-                         f"{said}")
+        counters = radio.counters
+        troubles = {name: counters[name] for name in TROUBLES if counters[name]}
+        if troubles:
+            sys.exit(f"{tool}: {troubles}\n{said}")
+        if not counters["tx_late_packets"]:
+            if counters["tx_burst_acks"] != channels:
+                sys.exit(f"{tool}: {counters['tx_burst_acks']} whole bursts, not {channels}\n{said}")
             return said
-        print(f"{tool}: this machine was too busy on attempt {attempt}: {troubles}")
-    sys.exit(f"{tool}: {troubles} in each of {ATTEMPTS} attempts\n{said}")
+        print(f"{tool}: this machine was too busy on attempt {attempt}: "
+              f"{counters['tx_late_packets']} packets were late")
+    sys.exit(f"{tool}: packets were late in each of {ATTEMPTS} attempts\n{said}")
 
 
 def check_waveform(folder, shape, channels):
