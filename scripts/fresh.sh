@@ -31,6 +31,9 @@ rm -f "$root"/etc/apt/apt.conf.d/20packagekit "$root"/etc/apt/apt.conf.d/docker-
 mkdir -p "$root/usr/local/share/ca-certificates"
 cp -r /usr/local/share/ca-certificates/. "$root/usr/local/share/ca-certificates/" 2>/dev/null || true
 
+# As on a real machine: others may pass through the root folder, and it is where something is mounted.
+chmod 755 "$root"
+mount --bind "$root" "$root"
 mkdir -p "$root/opt/rust"
 mount --bind "$(rustc --print sysroot)" "$root/opt/rust"
 mount -o remount,bind,ro "$root/opt/rust"

@@ -112,13 +112,19 @@ fn hostile_bytes_on_every_port_are_counted_and_cost_no_sample() {
 }
 
 /// Transmits ten thousand samples to a radio that is started so, and how the radio ends.
-fn transmit_to(folder: &Path, mut radio: std::process::Command, addr: &str) -> Outcome {
+fn transmit_to(
+    folder: &Path,
+    mut radio: std::process::Command,
+    addr: &str,
+    ready: impl FnOnce(u32),
+) -> Outcome {
     std::fs::write(folder.join("x.sc16"), vec![7; 40_000]).unwrap();
     let running = Running::start({
         radio.args(["--tx-buffer-samples", "65536", "--chdr-port", "0", "--addr", addr]);
         radio
     });
     running.line("ready");
+    ready(running.pid());
     let args = format!("addr={addr}");
     let tx = ["tx", "--args", &args, "--in", "x.sc16", "--rate", "1e6", "--max-underflows", "1000"];
     millstream(folder, &tx).succeeds();
@@ -130,7 +136,7 @@ fn transmit_to(folder: &Path, mut radio: std::process::Command, addr: &str) -> O
 fn a_transmit_file_that_cannot_be_written_is_a_failure_and_keeps_its_part() {
     let folder = tempfile::tempdir().unwrap();
     let radio = command(folder.path(), &["radio", "--json", "--tx-out", "/dev/full"]);
-    let outcome = transmit_to(folder.path(), radio, &address().to_string());
+    let outcome = transmit_to(folder.path(), radio, &address().to_string(), |_| ());
     outcome.fails(1, "transmit file /dev/full: No space left on device");
     assert!(outcome.stderr.lines().count() > 2, "said when it happens, too: {outcome:?}");
     let document = outcome.json();
@@ -138,20 +144,25 @@ fn a_transmit_file_that_cannot_be_written_is_a_failure_and_keeps_its_part() {
     let lost = radio["counters"]["tx_out_lost_samples"].as_u64();
     assert!(lost > Some(0) && radio["troubles"].as_array().unwrap().len() == 2, "{document}");
 
-    // A limit of the size of files stands for a disk that becomes full.
+    // A limit of the size of files stands for a disk that becomes full. It comes when the radio
+    // has its memory, which is files to the kernel.
     let mut radio = command(folder.path(), &["radio", "--tx-out", "sent.sc16"]);
-    let limit = || {
-        let limit = libc::rlimit { rlim_cur: 20_000, rlim_max: 20_000 };
-        // SAFETY: plain system calls, which read `limit`.
-        unsafe {
-            libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
-            libc::setrlimit(libc::RLIMIT_FSIZE, &limit);
-        }
+    let ignore = || {
+        // SAFETY: a plain system call.
+        unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
         Ok(())
     };
-    // SAFETY: the closure runs between fork and exec, and makes async-signal-safe calls only.
-    unsafe { std::os::unix::process::CommandExt::pre_exec(&mut radio, limit) };
-    let outcome = transmit_to(folder.path(), radio, &address().to_string());
+    // SAFETY: the closure runs between fork and exec, and makes an async-signal-safe call only.
+    unsafe { std::os::unix::process::CommandExt::pre_exec(&mut radio, ignore) };
+    let limit = |pid: u32| {
+        let limit = libc::rlimit { rlim_cur: 20_000, rlim_max: 20_000 };
+        // SAFETY: a plain system call, which reads `limit`.
+        let done = unsafe {
+            libc::prlimit(pid as i32, libc::RLIMIT_FSIZE, &raw const limit, std::ptr::null_mut())
+        };
+        assert_eq!(done, 0);
+    };
+    let outcome = transmit_to(folder.path(), radio, &address().to_string(), limit);
     outcome.fails(1, "transmit file sent.sc16: File too large");
     outcome.fails(1, "what could be written is in sent.sc16.part");
     assert_eq!(names(folder.path()), ["sent.sc16.part", "x.sc16"]);
