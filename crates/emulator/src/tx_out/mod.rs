@@ -211,6 +211,8 @@ mod tests {
     use super::*;
     use serde_json::Value;
 
+    type Pairs = Vec<(u64, u64)>;
+
     fn samples(first: u32, count: u32) -> Vec<Sc16> {
         (first..first + count).map(u32::to_le_bytes).collect()
     }
@@ -226,9 +228,9 @@ mod tests {
 
     /// Stretches: where each begins in the file and in time; and of those with an end, how long
     /// they are.
-    fn meta(path: &Path) -> (Vec<(u64, u64)>, Vec<(u64, u64)>) {
+    fn meta(path: &Path) -> (Pairs, Pairs) {
         let meta = metadata(path);
-        let of = |list: &str, keys: [&str; 2]| -> Vec<(u64, u64)> {
+        let of = |list: &str, keys: [&str; 2]| -> Pairs {
             let number = |one: &Value, key: &str| one[key].as_u64().unwrap();
             let list = meta[list].as_array().unwrap().iter();
             list.map(|one| (number(one, keys[0]), number(one, keys[1]))).collect()
