@@ -108,6 +108,15 @@ pub enum ShieldError {
         /// The interface.
         interface: String,
     },
+    /// The kernel's threads have no numbers in this PID namespace.
+    #[error(
+        "the NAPI threads of {interface} cannot be seen in this PID namespace, as of a container: \
+         run it outside"
+    )]
+    HiddenThreads {
+        /// The interface.
+        interface: String,
+    },
     /// The kernel refuses the partition.
     #[error("the kernel does not make a partition of CPUs {cpus}: it says `{says}`")]
     Partition {

@@ -61,13 +61,23 @@ pub(super) fn switch(
             found = napi_of(root, interface);
         }
         if is_on && found.is_empty() {
-            return Err(ShieldError::NoNapi { interface: interface.clone() });
+            let interface = interface.clone();
+            return Err(match kernel_threads_are_visible(root) {
+                true => ShieldError::NoNapi { interface },
+                false => ShieldError::HiddenThreads { interface },
+            });
         }
         threads.extend(found.into_iter().filter(|_| is_on));
     }
     let numbers: Vec<_> = threads.iter().map(|one| one.tid).collect();
     changes.push(changes.journal().keep_threads(&numbers)?);
     Ok(threads)
+}
+
+/// Whether this PID namespace has the kernel's threads. The first of them has number 2 everywhere
+/// else.
+fn kernel_threads_are_visible(root: &Path) -> bool {
+    std::fs::read_to_string(root.join("proc/2/comm")).is_ok_and(|name| name.trim() == "kthreadd")
 }
 
 /// Gives them their CPUs and class. What the kernel refuses is told in the account.
