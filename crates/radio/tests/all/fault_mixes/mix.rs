@@ -40,6 +40,9 @@ const COMMAND: u8 = 2;
 const CONTROL: u8 = 4;
 const TIMED_DATA: u8 = 7;
 
+/// Commands that a mix may lose: a stream that hears nothing of eight openings is given up, rightly.
+const COMMANDS_LOST_MAX: u64 = 7;
+
 /// What goes wrong in a mix.
 pub struct Mix {
     /// Rules for what the radio sends, and for what it is sent.
@@ -50,12 +53,15 @@ pub struct Mix {
     pub told: Vec<String>,
     /// How long the capture is; without an end where none.
     pub finite: Option<u64>,
+    /// Commands that may still be lost.
+    commands: u64,
 }
 
 impl Mix {
     pub fn draw(draw: &mut Draw) -> Self {
         let (received, given, device) = (Vec::new(), Vec::new(), Vec::new());
-        let mut mix = Self { received, given, device, told: Vec::new(), finite: None };
+        let (told, commands) = (Vec::new(), COMMANDS_LOST_MAX);
+        let mut mix = Self { received, given, device, told, finite: None, commands };
         if draw.range(0, 4) == 0 {
             mix.finite = Some(draw.range(1, 200) * SPP - draw.range(0, SPP));
         }
@@ -97,8 +103,17 @@ impl Mix {
         let (skip, count) = (draw.range(0, 100), Some(draw.range(20, 600)));
         self.told.push(format!("cut {count:?}"));
         self.rule(true, TIMED_DATA, Effect::Lose, Select { skip, count, ..Select::default() });
-        let select = Select { count: Some(draw.range(1, 4)), ..Select::default() };
-        self.rule(true, COMMAND, Effect::Lose, select);
+        let count = draw.range(1, 4);
+        self.lose_commands(count, Select::default());
+    }
+
+    fn lose_commands(&mut self, most: u64, select: Select) {
+        let count = most.min(self.commands);
+        self.commands -= count;
+        if count > 0 {
+            let select = Select { count: Some(count), ..select };
+            self.rule(true, COMMAND, Effect::Lose, select);
+        }
     }
 
     fn credit(&mut self, draw: &mut Draw) {
@@ -121,7 +136,10 @@ impl Mix {
             _ => Effect::Delay { ns: draw.range(100_000, 5_000_000) },
         };
         let select = draw.select(0.6);
-        self.rule(true, COMMAND, effect, select);
+        match effect {
+            Effect::Lose => self.lose_commands(COMMANDS_LOST_MAX, select),
+            _ => self.rule(true, COMMAND, effect, select),
+        }
     }
 
     fn control(&mut self, draw: &mut Draw) {
