@@ -115,7 +115,7 @@ fn spawn(addr: Ipv4Addr, options: &Options) -> anyhow::Result<Child> {
         // Its counters at the end, which a pipe holds.
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    millstream_sys::child::tie(&mut command, options.cpu);
+    millstream_host::child::tie(&mut command, options.cpu);
     command.spawn().context("cannot start the emulated radio")
 }
 

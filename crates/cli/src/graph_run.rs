@@ -88,7 +88,7 @@ pub fn attended(
     let (profile, plan) = (running.profile(), running.plan().clone());
     let snapshot = running.wait()?;
     let elapsed_s = started.elapsed().as_secs_f64();
-    let cpu_s = millstream_sys::usage::process_cpu_time().as_secs_f64();
+    let cpu_s = millstream_cpu::usage::process_cpu_time().as_secs_f64();
     Ok(Run { interrupted: interrupt::asked(), elapsed_s, cpu_s, plan, profile, snapshot })
 }
 

@@ -2,8 +2,8 @@
 
 use crate::{interrupt, program};
 use anyhow::Context;
+use millstream_cpu::thread::allowed_cpus;
 use millstream_lab::packets::{Ground, Stage};
-use millstream_sys::thread::allowed_cpus;
 use std::process::Command;
 
 /// Networks and CPUs of both sides.

@@ -154,9 +154,9 @@ fn configure(said: Option<PathBuf>) -> anyhow::Result<Option<millstream_net::con
 /// Puts settings of the machine back that a process changed and then was killed. Nothing is there
 /// to be found as a rule, and nothing is said then.
 fn put_back() {
-    let found = millstream_sys::journal::recover().unwrap_or_else(|error| {
+    let found = millstream_host::journal::recover().unwrap_or_else(|error| {
         let failed = vec![format!("the journals cannot be read: {error}")];
-        millstream_sys::journal::Recovered { failed, ..Default::default() }
+        millstream_host::journal::Recovered { failed, ..Default::default() }
     });
     let told = [
         ("put back", found.undone),

@@ -3,7 +3,7 @@
 //! happened).
 
 use crate::stdout;
-use millstream_sys::Environment;
+use millstream_cpu::Environment;
 use serde::Serialize;
 use serde_json::Value;
 use std::fmt::{self, Display};

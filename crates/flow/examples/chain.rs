@@ -4,9 +4,9 @@
 //! for each plan: items (complex samples) per second through the chain, CPU time per item and
 //! block, and items per call.
 
+use millstream_cpu::usage::process_cpu_time;
 use millstream_flow::blocks::{Copy, Head, NullSink, NullSource};
 use millstream_flow::{Buffers, Graph, Partition, Plan, RunError, WaitMode};
-use millstream_sys::usage::process_cpu_time;
 use num_complex::Complex;
 use std::time::Instant;
 

@@ -48,7 +48,7 @@ pub use what_if::Alternative;
 use crate::plan::{Plan, PlanError};
 use crate::profile::Profile;
 use case::Case;
-use millstream_sys::{CpuSet, Topology};
+use millstream_cpu::{CpuSet, Topology};
 use std::collections::BTreeMap;
 
 /// What is decided already, and the prices of the model.

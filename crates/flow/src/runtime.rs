@@ -42,8 +42,8 @@ use crate::message::{Post, Wake};
 use crate::plan::{Placement, Plan};
 use control::Control;
 use crew::Crew;
+use millstream_cpu::CpuSet;
 use millstream_ring::Padded;
-use millstream_sys::CpuSet;
 use stats::Board;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -122,7 +122,7 @@ impl Graph {
 
 fn allowed_cpus() -> CpuSet {
     // Only a machine with more than 1024 CPUs cannot tell; then any number is worth a try.
-    millstream_sys::thread::allowed_cpus().unwrap_or_else(|_| (0..1024).collect())
+    millstream_cpu::thread::allowed_cpus().unwrap_or_else(|_| (0..1024).collect())
 }
 
 /// How often a graph that was given up is looked at.

@@ -6,13 +6,13 @@
 mod common;
 
 use common::gain::Gain;
+use millstream_cpu::threads::{self, Thread};
 use millstream_flow::blocks::{NullSink, NullSource, Throttle};
 use millstream_flow::{
     Block, BlockError, Context, Emitter, EmitterList, Graph, In, Key, Kind, Message, Out,
     Partition, Plan, PortVisitor, Running, Value, WaitMode, Work,
 };
 use millstream_ring::locks_taken;
-use millstream_sys::threads::{self, Thread};
 use millstream_testkit::allocations;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -136,7 +136,7 @@ fn graph(used: &[Arc<Used>; 3]) -> Graph {
 }
 
 fn plan() -> Plan {
-    let cpus: Vec<usize> = millstream_sys::thread::allowed_cpus().unwrap().iter().collect();
+    let cpus: Vec<usize> = millstream_cpu::thread::allowed_cpus().unwrap().iter().collect();
     let partition = |name: &str, blocks: &[&str], cpu: usize, wait| {
         let blocks = blocks.iter().map(|block| (*block).to_owned()).collect();
         Partition { name: name.to_owned(), blocks, cpu: Some(cpus[cpu % cpus.len()]), wait }

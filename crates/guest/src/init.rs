@@ -2,7 +2,7 @@
 
 use crate::job::{self, Job};
 use crate::state::State;
-use millstream_sys::netlink::{Netlink, NetlinkError};
+use millstream_host::netlink::{Netlink, NetlinkError};
 use rustix::fs::Mode;
 use rustix::mount::{MountFlags, mount};
 use rustix::system::RebootCommand;

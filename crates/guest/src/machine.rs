@@ -112,9 +112,9 @@ impl Machine {
         command.arg("-serial").arg(format!("file:{}", output.display()));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let inherited = self.inherited.iter().map(Arc::clone).collect();
-        millstream_sys::child::inherit(&mut command, inherited);
+        millstream_host::child::inherit(&mut command, inherited);
         // A guest does not outlive whoever waits for it.
-        millstream_sys::child::tie(&mut command, None);
+        millstream_host::child::tie(&mut command, None);
         let missing = |source| Error::Missing {
             program: PROGRAM.to_owned(),
             package: "qemu-system-x86",

@@ -59,7 +59,7 @@ impl Script {
         let mut command = Command::new(python);
         command.args(["-c", script]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        millstream_sys::child::tie(&mut command, None);
+        millstream_host::child::tie(&mut command, None);
         let path = python.to_owned();
         let spawned = command.spawn();
         let mut child = spawned.map_err(|source| PeerError::Run { path: path.clone(), source })?;

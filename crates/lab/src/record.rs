@@ -2,7 +2,7 @@
 //! gives [`Measured`]s; with the machine's record and its place in a run each is a [`Record`], one
 //! line of JSON, which files, the store, comparisons and reports take alike.
 
-use millstream_sys::Environment;
+use millstream_cpu::Environment;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use millstream_sys::folders;
+use millstream_cpu::folders;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Serialize;
 

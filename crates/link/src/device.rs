@@ -2,8 +2,8 @@
 
 use std::io;
 
-use millstream_sys::ethtool::Ethtool;
-use millstream_sys::netlink::{Netlink, NetlinkError, XdpFeatures};
+use millstream_host::ethtool::Ethtool;
+use millstream_host::netlink::{Netlink, NetlinkError, XdpFeatures};
 
 use crate::LinkError;
 

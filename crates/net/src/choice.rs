@@ -8,8 +8,8 @@ use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 
+use millstream_cpu::{Environment, folders};
 use millstream_link::interfaces;
-use millstream_sys::{Environment, folders};
 use serde::{Deserialize, Serialize};
 
 /// The link string that follows the stored choice.

@@ -1,9 +1,9 @@
 //! A configuration in force: link strings open what the file says, and everything is put back.
 
+use millstream_host::ethtool::{Ethtool, Offload};
 use millstream_link::port::PortOptions;
 use millstream_net::config::{Config, configure};
 use millstream_net::engine::inventory;
-use millstream_sys::ethtool::{Ethtool, Offload};
 use millstream_testkit::netns::{INTERFACE, Pair, PairOptions};
 use std::net::SocketAddrV4;
 use std::path::Path;

@@ -4,8 +4,8 @@
 //! The input is the files' contents, separated by bytes of 0.
 #![no_main]
 
-use millstream_sys::doctor::{Focus, RULES, View, examine};
-use millstream_sys::shield::Hierarchy;
+use millstream_host::doctor::{Focus, RULES, View, examine};
+use millstream_host::shield::Hierarchy;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::LazyLock;

@@ -4,7 +4,7 @@
 //! `ROOT` in the input is that folder.
 #![no_main]
 
-use millstream_sys::journal::{Kept, Since};
+use millstream_host::journal::{Kept, Since};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;

@@ -3,7 +3,7 @@
 use crate::place::{self, Hints, Shape};
 use crate::plan::{Partition, Plan, WaitMode};
 use crate::profile::Profile;
-use millstream_sys::{CpuSet, Topology};
+use millstream_cpu::{CpuSet, Topology};
 
 /// Somebody who knows what a plan would cost.
 pub trait Advisor {

@@ -7,7 +7,7 @@ use super::problem::{Link, Problem, Time, Unit, crowded};
 use super::shape::{EdgeShape, Shape};
 use crate::plan::{PlanError, WaitMode};
 use crate::profile::{BlockCost, EdgeCost, Profile};
-use millstream_sys::{CpuSet, Topology};
+use millstream_cpu::{CpuSet, Topology};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_crossing_has_a_price() {
-        let cpus: Vec<usize> = millstream_sys::thread::allowed_cpus().unwrap().iter().collect();
+        let cpus: Vec<usize> = millstream_cpu::thread::allowed_cpus().unwrap().iter().collect();
         let (from, to) = (cpus[0], cpus[cpus.len() - 1]);
         if from == to {
             println!("one CPU: nothing to cross");

@@ -1,7 +1,7 @@
 //! A topology as the search needs it: distances between CPUs, and which of them are alike.
 
 use super::costs::Distance;
-use millstream_sys::{Core, FULL_CAPACITY, Topology};
+use millstream_cpu::{Core, FULL_CAPACITY, Topology};
 use std::collections::BTreeMap;
 
 /// Capacities are compared in sixteenths: favoured cores that clock a few percent higher than the

@@ -52,7 +52,7 @@ pub(super) fn frames(case: &Case, prediction: &Prediction) -> Vec<Frame> {
 
 /// What the CPUs of a group share, where that says something.
 fn label(level: usize, cpus: &[&Cpu], all: usize) -> Option<String> {
-    let numbers: millstream_sys::CpuSet = cpus.iter().map(|cpu| cpu.number).collect();
+    let numbers: millstream_cpu::CpuSet = cpus.iter().map(|cpu| cpu.number).collect();
     let first = cpus.first()?;
     let core = cpus.iter().all(|cpu| cpu.groups[0] == first.groups[0]);
     let what = match level {

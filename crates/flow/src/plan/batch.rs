@@ -1,6 +1,6 @@
 //! How much of a port a call sees, by default.
 
-use millstream_sys::Topology;
+use millstream_cpu::Topology;
 use std::path::Path;
 use std::sync::OnceLock;
 

@@ -4,7 +4,7 @@ use super::{Partition, Plan};
 use crate::graph::{Direction, Graph, GraphError};
 use crate::place::{Hints, Shape};
 use crate::profile::Profile;
-use millstream_sys::{CpuSet, Topology};
+use millstream_cpu::{CpuSet, Topology};
 use std::path::Path;
 
 /// Why a plan cannot be obeyed.

@@ -2,7 +2,7 @@
 
 use crate::block::BlockError;
 use crate::graph::GraphError;
-use millstream_sys::thread::PinError;
+use millstream_cpu::thread::PinError;
 use std::any::Any;
 
 /// Why a graph ended before its time.

@@ -127,11 +127,11 @@ impl PartitionThread {
         let Role { name, cpu, .. } = &self.role;
         if *name != before.name && !cfg!(miri) {
             // Only for people who look with `top`. Miri has no prctl(2).
-            let _ = millstream_sys::thread::name_current_thread(name);
+            let _ = millstream_cpu::thread::name_current_thread(name);
         }
         if cpu.is_none() && before.cpu.is_some() {
             // It stays where it is if the kernel will not have it: that is slower at worst.
-            let _ = millstream_sys::thread::unpin_current_thread();
+            let _ = millstream_cpu::thread::unpin_current_thread();
         }
         // The same: a graph that runs does not end for a CPU that was taken away meanwhile. The
         // counters say that it is not pinned.
@@ -148,7 +148,7 @@ impl PartitionThread {
         self.role.counters.tid.set(u64::from(tid.unsigned_abs()));
         let Some(cpu) = self.role.cpu else { return Ok(()) };
         let failed = |source| RunError::Pin { partition: self.role.name.clone(), source };
-        let pinned = millstream_sys::thread::pin_current_thread(cpu).map_err(failed);
+        let pinned = millstream_cpu::thread::pin_current_thread(cpu).map_err(failed);
         self.role.counters.unpinned.set(u64::from(pinned.is_err()));
         pinned
     }

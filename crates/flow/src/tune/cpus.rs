@@ -1,6 +1,6 @@
 //! In which order CPUs are given to partitions.
 
-use millstream_sys::{Core, CpuSet, Topology};
+use millstream_cpu::{Core, CpuSet, Topology};
 
 /// CPUs with near ones next to each other, that the other way round, and a hardware thread of every
 /// core before the second of any.

@@ -1,6 +1,6 @@
 //! What makes two machines the same to a plan.
 
-use millstream_sys::{Cache, CpuSet, Environment, Topology};
+use millstream_cpu::{Cache, CpuSet, Environment, Topology};
 use std::fmt::Write;
 
 /// A machine, as far as a plan depends on it: processor, how its CPUs hang together, which of them

@@ -11,7 +11,7 @@ use crate::profile::Profile;
 use crate::registry::Registry;
 use crate::runtime::{RunError, Running, Snapshot};
 use ending::await_end;
-use millstream_sys::usage::process_cpu_time;
+use millstream_cpu::usage::process_cpu_time;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 

@@ -2,7 +2,7 @@
 
 use crate::graph::{Graph, GraphError};
 use crate::plan::{Plan, default_batch_bytes};
-use millstream_sys::CpuSet;
+use millstream_cpu::CpuSet;
 
 /// Blocks and connections, without the blocks' insides.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -7,7 +7,7 @@ use super::pins::Pins;
 use super::shape::{Shape, spelled_out};
 use crate::graph::{Graph, GraphError};
 use crate::plan::{Buffers, Partition, Plan, WaitMode};
-use millstream_sys::{CpuSet, Topology};
+use millstream_cpu::{CpuSet, Topology};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

@@ -3,7 +3,7 @@
 use super::machine::Machine;
 use crate::file::read_text;
 use crate::plan::Plan;
-use millstream_sys::folders;
+use millstream_cpu::folders;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;

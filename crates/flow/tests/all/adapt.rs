@@ -1,10 +1,10 @@
 //! A running graph whose load shifts, and who follows it.
 
+use millstream_cpu::Topology;
 use millstream_flow::adapt::{Adapter, Advisor, Event, Partitioner, Policy};
 use millstream_flow::place::{Hints, Shape};
 use millstream_flow::{Block, BlockError, Context, Graph, In, Out, Partition, Plan};
 use millstream_flow::{PortVisitor, Profile, WaitMode, Work};
-use millstream_sys::Topology;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

@@ -92,7 +92,7 @@ fn partition(name: &str, blocks: &[&str], cpu: Option<usize>) -> Partition {
 
 #[test]
 fn plans_that_do_not_fit() {
-    let allowed = millstream_sys::thread::allowed_cpus().unwrap();
+    let allowed = millstream_cpu::thread::allowed_cpus().unwrap();
     let refuse = |partitions, output: Option<&str>| {
         let mut plan = Plan { partitions, ..Plan::default() };
         plan.buffers.outputs.extend(output.map(|name| (name.to_owned(), 1)));

@@ -352,10 +352,10 @@ fn a_partition_runs_where_the_plan_says_under_its_name() {
         }
         fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
             let name = std::fs::read_to_string("/proc/thread-self/comm")?;
-            Err(format!("{} on {}", name.trim(), millstream_sys::thread::allowed_cpus()?).into())
+            Err(format!("{} on {}", name.trim(), millstream_cpu::thread::allowed_cpus()?).into())
         }
     }
-    let cpu = millstream_sys::thread::allowed_cpus().unwrap().iter().next().unwrap();
+    let cpu = millstream_cpu::thread::allowed_cpus().unwrap().iter().next().unwrap();
     let mut graph = Graph::new();
     graph.add("where", Where(Out::new())).unwrap();
     let mut plan = Plan::single(&graph, WaitMode::Park);

@@ -29,7 +29,7 @@ impl Random {
         for block in blocks {
             partitions.entry(self.below(most)).or_default().push(block.clone());
         }
-        let cpus: Vec<usize> = millstream_sys::thread::allowed_cpus().unwrap().iter().collect();
+        let cpus: Vec<usize> = millstream_cpu::thread::allowed_cpus().unwrap().iter().collect();
         let partitions = partitions.into_iter().map(|(place, blocks)| Partition {
             // Names that come and go.
             name: format!("{prefix}-{}", (place + self.below(2) * 100)),

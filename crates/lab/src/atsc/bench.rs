@@ -4,8 +4,8 @@ use super::gnuradio::{Peer, Took};
 use super::ours::{Receiver, Run};
 use super::{AtscError, Ensemble, Point, Recording, SETTLE_S, SPARE_S, Score};
 use crate::Summary;
+use millstream_cpu::CpuSet;
 use millstream_flow::{Plan, Profile};
-use millstream_sys::CpuSet;
 use serde::Serialize;
 use std::path::Path;
 
@@ -296,7 +296,7 @@ mod tests {
             seed: 1,
             impairments: Impairments::default(),
         };
-        let cpus = millstream_sys::thread::allowed_cpus().unwrap();
+        let cpus = millstream_cpu::thread::allowed_cpus().unwrap();
         let samples_per_symbol = vec![1.5];
         let echoes = vec![Point::Echo { delay_us: 5.6, level_db: -10.0 }];
         let plan = Bench { recording, repeats: 2, cpus, tuned: None, samples_per_symbol, echoes };

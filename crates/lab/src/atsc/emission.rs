@@ -6,7 +6,7 @@ use millstream_atsc::Sample;
 use millstream_atsc::params::SYMBOL_RATE_HZ;
 use millstream_atsc::tx::quality::{mask_room_db, modulation_error_ratio_db};
 use millstream_atsc::tx::{Impairments, TestSignal, TxConfig};
-use millstream_sys::usage;
+use millstream_cpu::usage;
 use serde::Serialize;
 use std::time::Instant;
 

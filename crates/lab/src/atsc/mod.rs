@@ -34,8 +34,8 @@ pub use tableau::tableau;
 
 use crate::gnuradio::PeerError;
 use millstream_atsc::tx::ImpairmentError;
+use millstream_cpu::TopologyError;
 use millstream_flow::{GraphFileError, RunError};
-use millstream_sys::TopologyError;
 use std::io;
 use std::path::{Path, PathBuf};
 

@@ -3,7 +3,7 @@
 use super::gnuradio::Peer;
 use super::ours::Receiver;
 use super::{AtscError, Line, Point, Recording, Score, Store};
-use millstream_sys::CpuSet;
+use millstream_cpu::CpuSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver as Inbox, Sender, channel};
@@ -199,7 +199,7 @@ mod tests {
             seconds: 0.7,
             seed: 4,
             samples_per_symbol: vec![1.1],
-            cpus: millstream_sys::thread::allowed_cpus().unwrap(),
+            cpus: millstream_cpu::thread::allowed_cpus().unwrap(),
         };
         let folder = tempfile::tempdir().unwrap();
         let mut store = Store::open(None, |_| false).unwrap();
@@ -225,7 +225,7 @@ mod tests {
             seconds: 0.7,
             seed: 4,
             samples_per_symbol: Vec::new(),
-            cpus: millstream_sys::thread::allowed_cpus().unwrap(),
+            cpus: millstream_cpu::thread::allowed_cpus().unwrap(),
         };
         let folder = tempfile::tempdir().unwrap();
         let mut store = Store::open(None, |_| false).unwrap();

@@ -4,7 +4,7 @@
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use millstream_sys::CpuSet;
+use millstream_cpu::CpuSet;
 use serde_json::Value;
 
 use super::bench::{Bench, Known, Trouble, Unit};
@@ -74,7 +74,7 @@ impl Host<'_> {
         let words = |error: std::io::Error| format!("cannot start the measurement: {error}");
         let mut command = (self.program)(args).map_err(words)?;
         command.arg("--json").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        millstream_sys::child::tie(&mut command, None);
+        millstream_host::child::tie(&mut command, None);
         command.spawn().and_then(std::process::Child::wait_with_output).map_err(words)
     }
 }

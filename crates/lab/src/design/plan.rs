@@ -1,7 +1,7 @@
 //! A plan as a file (TOML).
 
+use millstream_cpu::CpuSet;
 use millstream_dsp::noise::Noise;
-use millstream_sys::CpuSet;
 use serde::{Deserialize, Serialize};
 
 use super::quiet::Quiet;

@@ -1,7 +1,7 @@
 //! From a timeline to a name: which cause took most of the time between deadline and answer.
 
 use super::timeline::{Doing, Holder, Stretch, stretches};
-use millstream_sys::trace::{Event, What};
+use millstream_host::trace::{Event, What};
 use serde::{Deserialize, Serialize};
 
 /// Why a thread was late.

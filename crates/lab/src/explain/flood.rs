@@ -2,7 +2,7 @@
 //! of this process's own, that software hands to another CPU (RPS,
 //! Documentation/networking/scaling.rst). All is gone with the process.
 
-use millstream_sys::thread::pin_current_thread;
+use millstream_cpu::thread::pin_current_thread;
 use rustix::fs::{Mode, OFlags};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};

@@ -3,7 +3,7 @@
 use super::cause::Explanation;
 use super::recorder::{LEAD, Late, Recorder};
 use super::trip::Trip;
-use millstream_sys::trace::TraceError;
+use millstream_host::trace::TraceError;
 use serde::{Deserialize, Serialize};
 use std::fs::OpenOptions;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -18,7 +18,7 @@ impl Helper {
     pub fn start(mut command: Command) -> io::Result<Self> {
         // Ctrl-C is for this process, which then ends its helpers.
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
-        millstream_sys::child::tie(&mut command, None);
+        millstream_host::child::tie(&mut command, None);
         let mut child = command.spawn()?;
         let input = child.stdin.take();
         let output = child.stdout.take().expect("piped");

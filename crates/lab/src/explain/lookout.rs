@@ -4,7 +4,7 @@ use super::cause::Explanation;
 use super::helper::Helper;
 use super::observer::{NAME, Order, Tale, Told, Watch};
 use super::recorder::{LEAD, Late, Recorder};
-use millstream_sys::trace::TraceError;
+use millstream_host::trace::TraceError;
 use std::io;
 use std::process::Command;
 use std::time::{Duration, Instant};

@@ -12,8 +12,8 @@
 
 use super::trip::Trip;
 use crate::timer::{now_ns, sleep_to};
-use millstream_sys::sched::{self, Class};
-use millstream_sys::thread::{name_current_thread, pin_current_thread};
+use millstream_cpu::sched::{self, Class};
+use millstream_cpu::thread::{name_current_thread, pin_current_thread};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 use serde::{Deserialize, Serialize};
 use std::fs::OpenOptions;
@@ -216,7 +216,7 @@ mod tests {
     /// Every answer is late by this threshold.
     #[test]
     fn an_outlier_stops_the_ring_and_is_told_once() {
-        let cpu = millstream_sys::thread::allowed_cpus().unwrap().iter().next().unwrap();
+        let cpu = millstream_cpu::thread::allowed_cpus().unwrap().iter().next().unwrap();
         let plan = Watch { cpu, class: "other".into(), interval_ns: 1_000_000, threshold_ns: 0 };
         let (orders, mut input) = pipe().unwrap();
         let (output, mut tales) = pipe().unwrap();

@@ -3,7 +3,7 @@
 use super::cause::{Explanation, Outlier, explain};
 use super::trips::LateTrip;
 use super::way::{Way, explain_way};
-use millstream_sys::trace::{Instance, TraceError};
+use millstream_host::trace::{Instance, TraceError};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 

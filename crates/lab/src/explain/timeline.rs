@@ -1,6 +1,6 @@
 //! Who had a processor, and what a thread was doing meanwhile, from trace events.
 
-use millstream_sys::trace::{Event, What};
+use millstream_host::trace::{Event, What};
 use serde::Serialize;
 
 /// Who has a CPU.
@@ -221,7 +221,7 @@ pub fn stretches(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use millstream_sys::trace::parse;
+    use millstream_host::trace::parse;
 
     /// A wake-up that waits for an interrupt, its soft interrupt and a rival.
     const TRACE: &str = "\

@@ -5,8 +5,8 @@ use super::cause::{Cause, Explanation};
 use super::flood;
 use super::helper::Helper;
 use super::lookout::{Lookout, LookoutError};
-use millstream_sys::sched::{self, Class};
-use millstream_sys::thread::{name_current_thread, pin_current_thread};
+use millstream_cpu::sched::{self, Class};
+use millstream_cpu::thread::{name_current_thread, pin_current_thread};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 use std::io;
@@ -116,7 +116,7 @@ pub fn play(
     start_flood: StartFlood,
     mut progress: impl FnMut(&Trial) -> bool,
 ) -> Result<Vec<Trial>, LookoutError> {
-    let cpus = millstream_sys::thread::allowed_cpus()?;
+    let cpus = millstream_cpu::thread::allowed_cpus()?;
     let from = cpus.iter().find(|other| *other != cpu).unwrap_or(cpu);
     let mut flood = Helper::start(start_flood(from, cpu)?)?;
     match flood.hear(Duration::from_secs(10))? {

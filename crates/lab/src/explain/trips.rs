@@ -2,7 +2,7 @@
 
 use super::guard::Explained;
 use super::recorder::{LEAD, Recorder};
-use millstream_sys::trace::TraceError;
+use millstream_host::trace::TraceError;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 

@@ -2,7 +2,7 @@
 //! explained by the CPU of the side that everybody waits for then.
 
 use super::cause::{Cause, Explanation, Outlier, Share, explain};
-use millstream_sys::trace::{Event, What};
+use millstream_host::trace::{Event, What};
 
 /// A round trip that took too long.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -115,7 +115,7 @@ fn add(shares: &mut Vec<Share>, share: Share) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use millstream_sys::trace::parse;
+    use millstream_host::trace::parse;
 
     /// Thread 7 asks on CPU 0, 8 answers on CPU 1, and a rival keeps 8 waiting.
     const TRACE: &str = "\

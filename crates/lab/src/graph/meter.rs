@@ -1,7 +1,7 @@
 //! What this process uses while something is measured.
 
 use super::Rate;
-use millstream_sys::{threads, usage};
+use millstream_cpu::{threads, usage};
 use std::time::{Duration, Instant};
 
 /// A moment to measure from.

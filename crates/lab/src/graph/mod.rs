@@ -19,9 +19,9 @@ pub use ours::{Run, Spread};
 use crate::Summary;
 use crate::gnuradio::PeerError;
 use kernel::Number;
+use millstream_cpu::CpuSet;
 use millstream_dsp::Sample;
 use millstream_flow::RunError;
-use millstream_sys::CpuSet;
 use serde::Serialize;
 use std::time::Duration;
 
@@ -256,7 +256,7 @@ fn confined<R: Send>(
 ) -> Result<R, GraphError> {
     let cpus: CpuSet = cpus.iter().copied().collect();
     let run = || {
-        millstream_sys::thread::confine_current_thread(&cpus)
+        millstream_cpu::thread::confine_current_thread(&cpus)
             .map_err(|source| GraphError::Cpus { cpus: cpus.clone(), source })?;
         Ok(job()?)
     };
@@ -313,7 +313,7 @@ mod tests {
     fn every_contender_moves_items_and_ratios_are_taken_in_turns() {
         let case =
             Case { kernel: Kernel::Multiply, item: ItemKind::Complex, shape: Shape::chain(4) };
-        let cpus: Vec<usize> = millstream_sys::thread::allowed_cpus().unwrap().iter().collect();
+        let cpus: Vec<usize> = millstream_cpu::thread::allowed_cpus().unwrap().iter().collect();
         let plan = Plan {
             cases: vec![case],
             cpus,

@@ -61,8 +61,8 @@ impl Imitation {
         let [memory_too, line_too] = theirs;
         let theirs = vec![memory_too?, line_too?];
         let mut command = start([theirs[0].as_raw_fd(), theirs[1].as_raw_fd()])?;
-        millstream_sys::child::inherit(&mut command, theirs);
-        millstream_sys::child::tie(&mut command, cpu);
+        millstream_host::child::inherit(&mut command, theirs);
+        millstream_host::child::tie(&mut command, cpu);
         Ok(Self { child: command.spawn()?, memory, line })
     }
 }

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use millstream_sys::sched::{self, Class, ClassError};
-use millstream_sys::thread::{PinError, name_current_thread, pin_current_thread};
-use millstream_sys::usage::thread_cpu_time;
+use millstream_cpu::sched::{self, Class, ClassError};
+use millstream_cpu::thread::{PinError, name_current_thread, pin_current_thread};
+use millstream_cpu::usage::thread_cpu_time;
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::attach::{Device, Source};
@@ -73,7 +73,7 @@ pub enum IrqError {
     Vfio(#[from] super::vfio::VfioError),
     /// There is no device of the kernel's Industrial I/O, or it cannot be had.
     #[error(transparent)]
-    Iio(#[from] millstream_sys::iio::IioError),
+    Iio(#[from] millstream_host::iio::IioError),
     /// It does not do what it should.
     #[error("the imitated device does not {0}: its CPU is taken by something of higher priority")]
     Silent(&'static str),

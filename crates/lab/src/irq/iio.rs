@@ -8,10 +8,10 @@
 use super::host::{IrqError, PATIENCE};
 use super::stages::sum_up;
 use super::{Plan, Taken, device::host_ns};
-use millstream_sys::iio::{Capture, IioError, Wanted};
-use millstream_sys::journal::Journal;
-use millstream_sys::usage::thread_cpu_time;
-use millstream_sys::{sched, thread::pin_current_thread};
+use millstream_cpu::usage::thread_cpu_time;
+use millstream_cpu::{sched, thread::pin_current_thread};
+use millstream_host::iio::{Capture, IioError, Wanted};
+use millstream_host::journal::Journal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::path::Path;
 use std::time::Instant;
@@ -223,8 +223,8 @@ mod tests {
             eprintln!("skipped: there is a device here");
             return;
         }
-        let class = millstream_sys::sched::Class::Other;
-        let cpu = millstream_sys::thread::allowed_cpus().unwrap().iter().next().unwrap();
+        let class = millstream_cpu::sched::Class::Other;
+        let cpu = millstream_cpu::thread::allowed_cpus().unwrap().iter().next().unwrap();
         let plan = Plan {
             cpu,
             device_cpu: cpu,

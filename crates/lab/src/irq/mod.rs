@@ -28,7 +28,7 @@ pub use host::{IrqError, Taken, measure};
 pub use iio::Choice;
 pub use vfio::VfioError;
 
-use millstream_sys::sched::Class;
+use millstream_cpu::sched::Class;
 use serde::{Deserialize, Serialize};
 
 /// What is measured.

@@ -1,6 +1,6 @@
 //! Profiles as data.
 
-use millstream_sys::CpuSet;
+use millstream_cpu::CpuSet;
 use serde::{Deserialize, Serialize};
 
 /// The profiles that come with the program.

@@ -7,8 +7,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use millstream_sys::CpuSet;
-use millstream_sys::child::cpu_time_s;
+use millstream_cpu::CpuSet;
+use millstream_host::child::cpu_time_s;
 
 use super::machine::Machine;
 use super::profile::Profile;
@@ -167,7 +167,7 @@ impl Process {
         let mut command = start().map_err(words)?;
         // Ctrl-C is for the process that measures, which then ends the load.
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
-        millstream_sys::child::tie(&mut command, None);
+        millstream_host::child::tie(&mut command, None);
         let mut child = command.spawn().map_err(words)?;
         let (orders, output) = (child.stdin.take(), child.stdout.take());
         let (Some(orders), Some(output)) = (orders, output) else {

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
 use std::thread;
 
-use millstream_sys::CpuSet;
-use millstream_sys::thread::{confine_current_thread, name_current_thread};
+use millstream_cpu::CpuSet;
+use millstream_cpu::thread::{confine_current_thread, name_current_thread};
 use serde::{Deserialize, Serialize};
 
 use super::kinds;
@@ -115,7 +115,7 @@ mod tests {
 
     fn serve_two_questions(kind: Kind) -> Vec<String> {
         let worker = Worker { kind, on: Spot::All, count: 1 };
-        let cpus = millstream_sys::thread::allowed_cpus().unwrap();
+        let cpus = millstream_cpu::thread::allowed_cpus().unwrap();
         let order = serde_json::to_string(&Order { worker, cpus }).unwrap();
         let (reader, mut writer) = io::pipe().unwrap();
         let (answers, mut output) = io::pipe().unwrap();

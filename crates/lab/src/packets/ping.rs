@@ -6,7 +6,7 @@ use std::io;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use millstream_sys::usage::process_cpu_time;
+use millstream_cpu::usage::process_cpu_time;
 
 use crate::Histogram;
 use crate::explain::{LateTrip, Stop, Trip};

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use millstream_sys::usage::process_cpu_time;
+use millstream_cpu::usage::process_cpu_time;
 
 use super::end::{End, Look, Turn};
 use super::job::{Outcome, Role};

@@ -1,6 +1,6 @@
 //! System calls counted by the kernel: a perf counter on the trace event `raw_syscalls:sys_enter`.
 
-use millstream_sys::trace::TraceError;
+use millstream_host::trace::TraceError;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::FromRawFd;

@@ -124,9 +124,9 @@ pub(super) fn receive_beside(
     let mut blocks = vec![block; plan.channels.len()];
     let mut lag = Lag::new(plan.rate_hz);
     group.start_continuous(None)?;
-    let cpu_before = millstream_sys::usage::process_cpu_time();
+    let cpu_before = millstream_cpu::usage::process_cpu_time();
     let drained = drain(&mut group, &mut blocks, &mut lag, plan, task)?;
-    let cpu_s = (millstream_sys::usage::process_cpu_time() - cpu_before).as_secs_f64();
+    let cpu_s = (millstream_cpu::usage::process_cpu_time() - cpu_before).as_secs_f64();
 
     let lag_ns = [0.5, 0.99, 1.0].map(|quantile| lag.histogram().quantile_ns(quantile));
     let numbers = plan.channels.iter();

@@ -122,12 +122,12 @@ pub(super) struct Generator {
 pub fn transmit(device: &mut Device, plan: &TxPlan) -> Result<TxOutcome, RateError> {
     set_rate(device, plan.rate_hz)?;
     let mut generator = Generator::open(device, plan)?;
-    let cpu_before = millstream_sys::usage::process_cpu_time();
+    let cpu_before = millstream_cpu::usage::process_cpu_time();
     let began = Instant::now();
     while generator.left > 0 && !(plan.until_loss && generator.troubled) && !(plan.ended)() {
         generator.turn()?;
     }
-    let cpu_s = (millstream_sys::usage::process_cpu_time() - cpu_before).as_secs_f64();
+    let cpu_s = (millstream_cpu::usage::process_cpu_time() - cpu_before).as_secs_f64();
     generator.outcome(plan, began, cpu_s)
 }
 

@@ -7,7 +7,7 @@ use super::{HEIGHT, WIDTH, figure, outliers, tables};
 use crate::chart::{Svg, escape};
 use crate::compare::Order;
 use crate::picture::short_ratio;
-use millstream_sys::Environment;
+use millstream_cpu::Environment;
 
 const STYLE: &str = "
 body { font: 16px/1.5 sans-serif; max-width: 1080px; margin: 2em auto; padding: 0 1em;

@@ -15,9 +15,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use millstream_sys::sched::{self, Class, ClassError};
-use millstream_sys::thread::{PinError, name_current_thread, pin_current_thread};
-use millstream_sys::trace::TraceError;
+use millstream_cpu::sched::{self, Class, ClassError};
+use millstream_cpu::thread::{PinError, name_current_thread, pin_current_thread};
+use millstream_host::trace::TraceError;
 
 use crate::Observed;
 use crate::explain::{Explained, Guard, Late, Snare};
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     fn plan(mechanism: Mechanism) -> Plan {
-        let cpus = millstream_sys::thread::allowed_cpus().unwrap().iter().take(2).collect();
+        let cpus = millstream_cpu::thread::allowed_cpus().unwrap().iter().take(2).collect();
         let class = Class::Other;
         Plan { cpus, mechanism, class, interval_ns: 500_000, count: 50, handicap_ns: 0 }
     }

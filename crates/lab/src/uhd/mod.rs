@@ -5,7 +5,7 @@ mod summary;
 pub use summary::{Summary, SummaryError};
 
 use crate::Direction;
-use millstream_sys::child::{cpu_time_s, tie};
+use millstream_host::child::{cpu_time_s, tie};
 use serde::Serialize;
 use std::io::{self, BufRead, BufReader, Read};
 use std::net::Ipv4Addr;

@@ -89,7 +89,7 @@ pub(super) fn check_pci(options: &DpdkOptions) -> Result<(), LinkError> {
             hint,
         ));
     }
-    let driver = millstream_sys::pci::driver_of(address);
+    let driver = millstream_host::pci::driver_of(address);
     judge(address, driver.as_deref(), options.unsafe_uio)
         .map_err(|(kind, hint)| failed(&options.device, "look at the device", kind.into(), hint))
 }

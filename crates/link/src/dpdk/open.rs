@@ -121,7 +121,7 @@ fn open_port(options: &DpdkOptions, wanted: &PortWanted) -> Result<Port, LinkErr
 fn start(options: &DpdkOptions) -> Result<Eal, LinkError> {
     let huge = options.huge.unwrap_or_else(|| free_huge_bytes() >= HUGE_MIN);
     // Whoever opens a link is often pinned; DPDK's own threads are not to be beside it.
-    let cpus = millstream_sys::thread::process_cpus().unwrap_or_default().iter().collect();
+    let cpus = millstream_cpu::thread::process_cpus().unwrap_or_default().iter().collect();
     let physical = options.unsafe_uio;
     let wanted = EalOptions { huge, memory_mib: options.memory_mib, physical, cpus };
     let eal = millstream_dpdk::start(&wanted).map_err(|error| advice::eal(options, error))?;

@@ -1,15 +1,15 @@
 //! The queue manager: how many queues an interface uses, which of them gets a UDP port, and why
 //! nothing comes when frames arrive on a queue that nobody watches.
 //!
-//! What is changed on the interface is changed through the journal (`millstream_sys::journal`): it
+//! What is changed on the interface is changed through the journal (`millstream_host::journal`): it
 //! is put back when the link is closed, and after `kill -9` by the next start.
 
 mod explain;
 
 use std::io;
 
-use millstream_sys::ethtool::{Channels, Ethtool};
-use millstream_sys::journal::{Change, Journal, JournalError, Value, recover};
+use millstream_host::ethtool::{Channels, Ethtool};
+use millstream_host::journal::{Change, Journal, JournalError, Value, recover};
 
 pub use explain::explain;
 

@@ -70,7 +70,7 @@ fn dpdk_ports_keep_the_rules_with_huge_pages_too() {
         ["dpdk_memif::", "dpdk_vhost::", "dpdk_ring::", "dpdk_af_packet::", "dpdk_af_xdp::"];
     let mut command = Command::new(program);
     command.args(ports).arg("--test-threads=1").env(HUGE, "on");
-    millstream_sys::child::tie(&mut command, None);
+    millstream_host::child::tie(&mut command, None);
     let done = command.output().expect("this program can be started");
     let text = String::from_utf8_lossy(&done.stdout);
     assert!(done.status.success(), "{}: {text}", done.status);
@@ -95,7 +95,7 @@ fn pages_are_put_back_when_their_user_is_killed() {
     let name = "huge::pages_are_put_back_when_their_user_is_killed";
     let mut command = Command::new(program);
     command.args([name, "--exact", "--nocapture"]).env(KILLED, "yes").stdout(Stdio::piped());
-    millstream_sys::child::tie(&mut command, None);
+    millstream_host::child::tie(&mut command, None);
     let mut child = command.spawn().expect("this program can be started");
     let lines = BufReader::new(child.stdout.take().expect("it was asked for")).lines();
     let said: Vec<_> = lines.map_while(Result::ok).take_while(|line| !is_told(line)).collect();

@@ -33,9 +33,9 @@ impl Own {
 pub fn play() {
     let all = Own::now().affinity;
     let first = *all.last().expect("there is a CPU");
-    millstream_sys::thread::pin_current_thread(first).expect("it is allowed");
+    millstream_cpu::thread::pin_current_thread(first).expect("it is allowed");
     // Without the right to it, in the ordinary class.
-    let _ = millstream_sys::sched::set_current_thread(millstream_sys::sched::Class::Fifo(1));
+    let _ = millstream_cpu::sched::set_current_thread(millstream_cpu::sched::Class::Fifo(1));
     let before = Own::now();
     let mut links = ["dpdk:ring0", "dpdk:ring1"]
         .map(|link| open(link).unwrap_or_else(|error| panic!("{error}")));

@@ -6,8 +6,8 @@
 mod role;
 mod scene;
 
-use millstream_sys::ethtool::Ethtool;
-use millstream_sys::journal;
+use millstream_host::ethtool::Ethtool;
+use millstream_host::journal;
 use millstream_testkit::netns::PairOptions;
 
 use scene::{Scene, status_field, wait_until};

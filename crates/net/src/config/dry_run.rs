@@ -279,7 +279,7 @@ fn expectations(wanted: &InterfaceConfig, found: &Found, tell: &mut impl FnMut(K
     let default = wanted.gateway.map(|via| (std::net::Ipv4Addr::UNSPECIFIED, 0, via));
     let routes = wanted.routes.iter().map(|route| (route.to.address, route.to.prefix, route.via));
     for (to, prefix, via) in default.into_iter().chain(routes) {
-        let same = |route: &&millstream_sys::netlink::Route| {
+        let same = |route: &&millstream_host::netlink::Route| {
             (route.destination, route.prefix, route.gateway) == (to, prefix, Some(via))
         };
         if found.routes.iter().find(same).is_none() {

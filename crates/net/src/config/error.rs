@@ -4,7 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use millstream_sys::journal::JournalError;
+use millstream_host::journal::JournalError;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 

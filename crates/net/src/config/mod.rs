@@ -34,8 +34,8 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::Path;
 
+use millstream_host::ethtool::Offload;
 use millstream_ring::Wait;
-use millstream_sys::ethtool::Offload;
 use serde::{Deserialize, Serialize};
 
 pub use dry_run::{Finding, Kind, dry_run};

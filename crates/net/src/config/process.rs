@@ -2,8 +2,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use millstream_sys::ethtool::Channels;
-use millstream_sys::journal::{Change, Journal, Value, recover};
+use millstream_host::ethtool::Channels;
+use millstream_host::journal::{Change, Journal, Value, recover};
 
 use super::survey::{Found, Survey};
 use super::{Config, ConfigError, InterfaceConfig, Io, LinkKind};

@@ -3,12 +3,12 @@
 use std::io;
 use std::path::PathBuf;
 
-use millstream_link::rights::RightsOptions;
-use millstream_sys::ethtool::{Channels, Ethtool, Offload};
-use millstream_sys::netlink::{
+use millstream_host::ethtool::{Channels, Ethtool, Offload};
+use millstream_host::netlink::{
     Address, Interface, Netlink, NetlinkError, Route, RouteKind, XdpFeatures,
 };
-use millstream_sys::pci::{self, Card};
+use millstream_host::pci::{self, Card};
+use millstream_link::rights::RightsOptions;
 use serde::Serialize;
 
 use super::text::Cidr;

@@ -1,7 +1,7 @@
 use super::*;
-use millstream_sys::ethtool::Channels;
-use millstream_sys::netlink::{Interface, Route, RouteKind, XdpAttached, XdpFeatures, XdpMode};
-use millstream_sys::pci::Card;
+use millstream_host::ethtool::Channels;
+use millstream_host::netlink::{Interface, Route, RouteKind, XdpAttached, XdpFeatures, XdpMode};
+use millstream_host::pci::Card;
 
 const FULL: &str = r#"
 [[interface]]

@@ -5,9 +5,9 @@ use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::ops::RangeInclusive;
 use std::os::fd::AsRawFd;
 
+use millstream_host::netlink::{Netlink, NetlinkError, RouteKind};
 use millstream_link::LinkError;
 use millstream_link::udp::bind_error;
-use millstream_sys::netlink::{Netlink, NetlinkError, RouteKind};
 
 use crate::stack::{Route, Subnet};
 

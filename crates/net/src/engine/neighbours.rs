@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use millstream_cpu::thread::unpin_current_thread;
+use millstream_host::netlink::Netlink;
 use millstream_ring::spsc::{Receiver, Sender, channel};
 use millstream_ring::{Doorbell, Wait, Waiter};
-use millstream_sys::netlink::Netlink;
-use millstream_sys::thread::unpin_current_thread;
 
 /// Questions under way at most.
 const QUESTIONS: usize = 64;

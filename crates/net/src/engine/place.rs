@@ -80,7 +80,7 @@ fn put(place: &AtomicUsize, cpu: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use millstream_sys::thread::{allowed_cpus, pin_current_thread};
+    use millstream_cpu::thread::{allowed_cpus, pin_current_thread};
 
     #[test]
     fn a_user_is_crowded_only_where_the_thread_was_seen() {

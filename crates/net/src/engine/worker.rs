@@ -8,12 +8,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::port::{Drive, Patience};
+use millstream_cpu::sched::{Class, set_current_thread};
+use millstream_cpu::thread::{pin_current_thread, unpin_current_thread};
 use millstream_link::LinkError;
 use millstream_ring::doorbell::DESCRIPTORS_MAX;
 use millstream_ring::governor::{Governor, Idle, Limits};
 use millstream_ring::{Doorbell, Wait, Waiter};
-use millstream_sys::sched::{Class, set_current_thread};
-use millstream_sys::thread::{pin_current_thread, unpin_current_thread};
 
 use super::clock::now_ns;
 use super::host::Host;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use millstream_cpu::thread::{pin_current_thread, process_cpus};
 use millstream_link::LinkError;
 use millstream_link::frame::{
     Census, Frame, FrameLink, FrameMemory, LinkCounters, LinkInfo, Steer,
@@ -13,7 +14,6 @@ use millstream_link::frame::{
 use millstream_link::loopback::{LoopLink, LoopOptions, pair};
 use millstream_link::port::{Port, PortOptions};
 use millstream_net::engine::{ThreadReport, attach, inventory};
-use millstream_sys::thread::{pin_current_thread, process_cpus};
 
 use crate::{Net, PATIENCE, any, collect};
 
@@ -188,9 +188,9 @@ fn a_patient_user_sleeps_where_others_spin() {
     };
     let (spins, sleeps) = (open(false), open(true));
     let cost = |port: Port| {
-        let (mut rx, before) = (port.rx, millstream_sys::usage::thread_cpu_time());
+        let (mut rx, before) = (port.rx, millstream_cpu::usage::thread_cpu_time());
         assert_eq!(rx.recv_batch(Duration::from_millis(400)).unwrap(), 0);
-        millstream_sys::usage::thread_cpu_time() - before
+        millstream_cpu::usage::thread_cpu_time() - before
     };
     let patient = std::thread::scope(|scope| {
         let patient = scope.spawn(|| cost(sleeps));

@@ -60,7 +60,7 @@ pub struct Args {
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let time = Duration::from_secs_f64(args.time_ms.min(1e6) / 1e3);
     let repeats = args.repeats.unwrap_or(if args.quick { 3 } else { 5 }) as usize;
-    let cpus = millstream_sys::thread::allowed_cpus()?.iter().take(2).collect();
+    let cpus = millstream_cpu::thread::allowed_cpus()?.iter().take(2).collect();
     let cases = cases(&args);
     ensure!(!cases.is_empty(), "no graph is called like that; they are called like `copy float 8`");
     let plan = Plan { cases, cpus, repeats, warm_up: time / 4, time };

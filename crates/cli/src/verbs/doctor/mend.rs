@@ -2,7 +2,7 @@
 
 use crate::output::Report;
 use anyhow::bail;
-use millstream_sys::doctor::{self, Applied, Finding, Since, Undone, Written};
+use millstream_host::doctor::{self, Applied, Finding, Since, Undone, Written};
 use serde_json::json;
 use std::fmt::Write;
 use std::path::Path;

@@ -6,11 +6,11 @@ mod table;
 use crate::numbers::rate;
 use crate::output::Report;
 use anyhow::bail;
-use millstream_sys::CpuSet;
-use millstream_sys::doctor::{
+use millstream_cpu::CpuSet;
+use millstream_cpu::sched::Class;
+use millstream_host::doctor::{
     Finding, Focus, RATE_HZ, RULES, Rule, Since, Topic, Verdict, View, examine,
 };
-use millstream_sys::sched::Class;
 use std::path::PathBuf;
 
 /// Shows what on this machine stands in the way of a stream or a deadline, and how to change it.

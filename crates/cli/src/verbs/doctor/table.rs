@@ -1,7 +1,7 @@
 //! What was found, for people: one line a finding, and below it what matters.
 
 use super::why;
-use millstream_sys::doctor::{Evidence, Finding, Verdict};
+use millstream_host::doctor::{Evidence, Finding, Verdict};
 use std::fmt::Write;
 use std::io::IsTerminal;
 
@@ -111,7 +111,7 @@ fn read(seen: &Evidence) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use millstream_sys::doctor::Topic;
+    use millstream_host::doctor::Topic;
 
     fn finding() -> Finding {
         let seen = Evidence { path: "/proc/x".into(), value: "1\n 2".into() };

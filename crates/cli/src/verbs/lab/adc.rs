@@ -3,8 +3,8 @@
 use crate::output::Report;
 use crate::program;
 use anyhow::Context;
+use millstream_cpu::sched::{Class, set_current_thread};
 use millstream_lab::irq::{board::Board, device};
-use millstream_sys::sched::{Class, set_current_thread};
 use serde_json::Value;
 use std::fs::File;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};

@@ -7,9 +7,9 @@ use crate::output::{Report, note};
 use crate::{Cli, Verb};
 use anyhow::{Context, bail};
 use clap::Parser;
+use millstream_cpu::Environment;
 use millstream_lab::Record;
 use millstream_lab::design::Plan;
-use millstream_sys::Environment;
 use std::path::Path;
 
 /// Goes on with a run of `lab run` or `lab kernels` that was interrupted, killed, or in which

@@ -1,7 +1,7 @@
 //! The scheduling class of what is measured.
 
 use crate::output::note;
-use millstream_sys::sched::{Class, set_current_thread};
+use millstream_cpu::sched::{Class, set_current_thread};
 
 /// The class that is taken where none is asked for and the right is there.
 const CLASS: Class = Class::Fifo(80);

@@ -6,12 +6,12 @@ use crate::interrupt;
 use crate::numbers::{positive, seconds};
 use crate::output::{Report, note, now};
 use anyhow::Context;
+use millstream_cpu::CpuSet;
+use millstream_cpu::sched::Class;
+use millstream_cpu::thread::allowed_cpus;
 use millstream_lab::Measured;
 use millstream_lab::explain::Guard;
 use millstream_lab::timer::{Mechanism, Plan, Quiet, THREADS, Taken, measure};
-use millstream_sys::CpuSet;
-use millstream_sys::sched::Class;
-use millstream_sys::thread::allowed_cpus;
 use serde_json::{Map, json};
 use std::collections::BTreeMap;
 

@@ -17,7 +17,7 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<Report> {
     let config = Config::read(&args.file)?;
     let survey = Survey::take()?;
-    let cpus: Vec<usize> = millstream_sys::thread::allowed_cpus()?.iter().collect();
+    let cpus: Vec<usize> = millstream_cpu::thread::allowed_cpus()?.iter().collect();
     let findings = dry_run(&config, &survey, &cpus);
     let obstacles = findings.iter().filter(|finding| finding.kind == Kind::Obstacle).count();
     let failure = (obstacles > 0).then(|| {

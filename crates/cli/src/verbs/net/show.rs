@@ -1,8 +1,8 @@
 //! `millstream net show`: the interfaces, and what links would do on them.
 
 use crate::output::Report;
+use millstream_host::netlink::XdpMode;
 use millstream_net::config::{Found, Means, Survey};
-use millstream_sys::netlink::XdpMode;
 use std::fmt::Write;
 
 /// Lists the interfaces with driver, MTU, queues, offloads and XDP, and what links would do there.

@@ -2,7 +2,7 @@
 
 use crate::output::Report;
 use anyhow::Context;
-use millstream_sys::threads::{Activity, activity, of_process};
+use millstream_cpu::threads::{Activity, activity, of_process};
 use std::time::{Duration, Instant};
 
 /// Lists the threads of Millstream processes: name, core, class, wake-ups per second, CPU share.

@@ -1,9 +1,9 @@
 //! What `plan` is given: a machine, a profile, pins.
 
 use anyhow::{Context, ensure};
+use millstream_cpu::{CpuSet, Environment, Recorded, Topology};
 use millstream_flow::place::Shape;
 use millstream_flow::{GraphFile, Profile};
-use millstream_sys::{CpuSet, Environment, Recorded, Topology};
 use serde_json::Value;
 use std::path::Path;
 
@@ -23,7 +23,7 @@ impl Machine {
             let model = Environment::read(Path::new("/"), "").cpu_model;
             let count = topology.cores.len();
             let name = format!("{count} × {}", model.unwrap_or_else(|| "this machine".to_owned()));
-            let allowed = millstream_sys::thread::allowed_cpus().ok();
+            let allowed = millstream_cpu::thread::allowed_cpus().ok();
             return Ok(Self { name, topology, allowed });
         };
         let path = Path::new(said);

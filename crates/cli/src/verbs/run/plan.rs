@@ -1,10 +1,10 @@
 //! Which plan a run begins with, and what adaptation may change of it.
 
 use anyhow::{Context, anyhow};
+use millstream_cpu::Topology;
 use millstream_flow::adapt::{Adapter, Partitioner, Policy};
 use millstream_flow::place::Shape;
 use millstream_flow::{Graph, GraphFile, Plan, Preset, WaitMode};
-use millstream_sys::Topology;
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -87,7 +87,7 @@ fn read(path: &Path) -> anyhow::Result<Plan> {
 /// Adaptation of `graph` that runs by `plan`.
 pub fn adapter(graph: &Graph, plan: &Plan) -> anyhow::Result<Adapter> {
     let topology = Topology::read(Path::new("/")).context("cannot see the CPUs of this machine")?;
-    let allowed = millstream_sys::thread::allowed_cpus().ok();
+    let allowed = millstream_cpu::thread::allowed_cpus().ok();
     let advisor = Partitioner::beside(plan, Shape::of(graph), topology, allowed);
     Ok(Adapter::new(Policy::default(), advisor))
 }

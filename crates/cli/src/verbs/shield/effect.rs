@@ -1,10 +1,10 @@
 //! How late a thread is on a CPU, before and behind the shield.
 
 use anyhow::Context;
+use millstream_cpu::thread::pin_current_thread;
+use millstream_host::shield::Shield;
 use millstream_lab::Histogram;
 use millstream_lab::timer::Beat;
-use millstream_sys::shield::Shield;
-use millstream_sys::thread::pin_current_thread;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 

@@ -7,10 +7,10 @@ use crate::interrupt;
 use crate::output::{Ended, Report};
 use anyhow::Context;
 use effect::Effect;
-use millstream_sys::CpuSet;
-use millstream_sys::journal::Journal;
-use millstream_sys::sched::{self, Class};
-use millstream_sys::shield::{Lowered, Napi, Place, Plan, Shield};
+use millstream_cpu::CpuSet;
+use millstream_cpu::sched::{self, Class};
+use millstream_host::journal::Journal;
+use millstream_host::shield::{Lowered, Napi, Place, Plan, Shield};
 use serde_json::json;
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
@@ -171,7 +171,7 @@ fn start(command: &[String], class: Class, door: &Path, json: bool) -> anyhow::R
         let errors = std::io::stderr().as_fd().try_clone_to_owned();
         process.stdout(errors.context("cannot give the command standard error to print to")?);
     }
-    millstream_sys::child::tie(&mut process, None);
+    millstream_host::child::tie(&mut process, None);
     let door = std::fs::OpenOptions::new().write(true).open(door)?;
     // SAFETY: between fork and exec only write(2) is called, which is safe there; `0` is who
     // writes.

@@ -1,8 +1,8 @@
 //! What a shield did, for people.
 
 use super::effect::Effect;
-use millstream_sys::packet_threads::Kind;
-use millstream_sys::shield::{Account, Interrupt};
+use millstream_host::packet_threads::Kind;
+use millstream_host::shield::{Account, Interrupt};
 use std::fmt::Write;
 
 /// What was moved, and what could not be.

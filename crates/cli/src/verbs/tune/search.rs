@@ -7,10 +7,10 @@ use crate::live::Live;
 use crate::output::{Report, describe, note};
 use crate::stored::Place;
 use anyhow::Context;
+use millstream_cpu::{CpuSet, Topology};
 use millstream_flow::tune::statistics::{median, pooled_noise};
 use millstream_flow::tune::{Pins, Record, Rehearsal, Settings, Space, Tuned, tune};
 use millstream_flow::{GraphFile, Plan, Registry, WaitMode};
-use millstream_sys::{CpuSet, Topology};
 use std::path::Path;
 use std::time::{Instant, SystemTime};
 
@@ -24,7 +24,7 @@ pub fn run(
     interrupt::install();
     let started = Instant::now();
     let allowed =
-        millstream_sys::thread::allowed_cpus().context("cannot see which CPUs there are")?;
+        millstream_cpu::thread::allowed_cpus().context("cannot see which CPUs there are")?;
     let pins = if args.free { Pins::default() } else { file.pins().clone() };
     let graph = file.build_rehearsal(registry, &args.set)?;
     let default = Space::spell_out(file.plan(), &graph, &allowed)?;

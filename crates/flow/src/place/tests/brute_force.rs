@@ -7,7 +7,7 @@ use crate::place::exact::{self, Found};
 use crate::place::{Costs, Distance, Hints, Shape, solve};
 use crate::plan::{Partition, Plan, WaitMode};
 use crate::profile::Profile;
-use millstream_sys::{Core, Topology};
+use millstream_cpu::{Core, Topology};
 
 const GRAPHS: u64 = 1000;
 /// Placements of one graph that are all looked at.

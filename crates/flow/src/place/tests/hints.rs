@@ -4,7 +4,7 @@ use super::random::{Random, graph};
 use crate::place::{Hints, Prediction, Shape, plan, predict};
 use crate::plan::{Partition, Plan, WaitMode};
 use crate::profile::Profile;
-use millstream_sys::{CpuSet, Recorded, Topology};
+use millstream_cpu::{CpuSet, Recorded, Topology};
 
 fn hand(name: &str, blocks: &[&str], cpu: Option<usize>, wait: WaitMode) -> Partition {
     let blocks = blocks.iter().map(|block| (*block).to_owned()).collect();

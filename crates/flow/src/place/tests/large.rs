@@ -4,7 +4,7 @@ use super::random::{Random, graph, some_cpus};
 use crate::place::case::Case;
 use crate::place::exact::{self, Found};
 use crate::place::{Hints, heuristic, plan};
-use millstream_sys::Recorded;
+use millstream_cpu::Recorded;
 
 #[test]
 fn the_heuristic_is_near_the_optimum_on_middling_graphs() {

@@ -2,7 +2,7 @@
 
 use crate::place::{Distance, Hints, Placed, Shape, plan};
 use crate::profile::{BlockCost, EdgeCost, Profile};
-use millstream_sys::{Core, Recorded, Topology};
+use millstream_cpu::{Core, Recorded, Topology};
 use std::collections::BTreeSet;
 
 /// The ATSC receiver of `graphs/atsc-rx.toml`, measured by `millstream --json plan` on two shared

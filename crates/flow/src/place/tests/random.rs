@@ -2,7 +2,7 @@
 
 use crate::place::Shape;
 use crate::profile::{BlockCost, EdgeCost, Profile};
-use millstream_sys::{CpuSet, Recorded, Topology};
+use millstream_cpu::{CpuSet, Recorded, Topology};
 
 /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
 pub struct Random(pub u64);

@@ -2,7 +2,7 @@
 
 use super::RehearsalError;
 use crate::runtime::{Running, Snapshot};
-use millstream_sys::usage::process_cpu_time;
+use millstream_cpu::usage::process_cpu_time;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 

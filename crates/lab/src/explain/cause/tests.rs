@@ -1,5 +1,5 @@
 use super::*;
-use millstream_sys::trace::parse;
+use millstream_host::trace::parse;
 
 /// The thread is 7 on CPU 1; its deadline is at 1 s.
 fn explained(trace: &str, done_us: f64) -> Explanation {

@@ -9,8 +9,8 @@ use std::io::{Seek, Write};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::Sender;
 
+use millstream_cpu::sched::{self, Class};
 use millstream_dsp::noise::Noise;
-use millstream_sys::sched::{self, Class};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 use super::profile::Kind;
@@ -102,7 +102,7 @@ fn program(command: &[String], ready: impl Fn(), did: impl Fn(u64) -> bool) -> R
     let (name, arguments) = command.split_first().ok_or("a program without a name")?;
     let mut command = Command::new(name);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null());
-    millstream_sys::child::tie(&mut command, None);
+    millstream_host::child::tie(&mut command, None);
     let child = command.spawn();
     let mut child = child.map_err(|error| format!("`{name}` cannot be started: {error}"))?;
     ready();

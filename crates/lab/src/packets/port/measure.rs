@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use millstream_sys::netlink::{Order, PortShape, Queued};
+use millstream_host::netlink::{Order, PortShape, Queued};
 
 use super::wire::{CREDIT, LEAST, OVERHEAD};
 use super::{Case, Topology};

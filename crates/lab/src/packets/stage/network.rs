@@ -11,7 +11,7 @@ use std::thread;
 
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
-use millstream_sys::netlink::{Netlink, NetlinkError};
+use millstream_host::netlink::{Netlink, NetlinkError};
 
 use super::{Ground, Place, StageError};
 

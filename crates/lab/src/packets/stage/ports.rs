@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-use millstream_sys::netlink::{Netlink, NetlinkError, PortShape, Queued};
+use millstream_host::netlink::{Netlink, NetlinkError, PortShape, Queued};
 
 use super::network::{self, FIRST, SECOND};
 use super::process::Process;

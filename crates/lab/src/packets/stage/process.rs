@@ -38,7 +38,7 @@ impl Process {
         let mut command = start(network).map_err(no_start)?;
         // Ctrl-C is for this process, which then ends the sides.
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
-        millstream_sys::child::tie(&mut command, cpu);
+        millstream_host::child::tie(&mut command, cpu);
         let mut child = command.spawn().map_err(no_start)?;
         let (jobs, answers) = (child.stdin.take(), child.stdout.take());
         let (Some(jobs), Some(answers)) = (jobs, answers) else {

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use millstream_sys::netlink::Netlink;
+use millstream_host::netlink::Netlink;
 
 use super::peer::Client;
 use super::serving::Shared;

@@ -66,7 +66,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let plan = Bench {
         recording: Recording { rate_hz, seconds, seed, impairments },
         repeats: args.repeats as usize,
-        cpus: millstream_sys::thread::allowed_cpus()?,
+        cpus: millstream_cpu::thread::allowed_cpus()?,
         tuned: tuned(rate_hz),
         samples_per_symbol: args.samples_per_symbol,
         echoes: if args.no_echoes { Vec::new() } else { ECHOES.to_vec() },

@@ -77,7 +77,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         seconds: args.duration,
         seed: args.seed,
         samples_per_symbol: args.samples_per_symbol,
-        cpus: millstream_sys::thread::allowed_cpus()?,
+        cpus: millstream_cpu::thread::allowed_cpus()?,
     };
     let mut store = Store::open(args.store.as_deref(), |name| args.again && name == OURS)?;
     let jobs = args.jobs.map_or(plan.cpus.len(), |jobs| jobs as usize);

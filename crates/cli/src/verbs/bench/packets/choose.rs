@@ -3,12 +3,12 @@
 use super::Args;
 use crate::live::Steps;
 use crate::output::{Report, note};
+use millstream_cpu::Environment;
 use millstream_lab::choice::{
     Candidate, LINKS, Need, Recommended, SPINNING, measure_link, recommend,
 };
 use millstream_lab::packets::{Span, Stage};
 use millstream_net::choice::{Machine, Stored, store};
-use millstream_sys::Environment;
 use serde_json::json;
 use std::fmt::Write;
 use std::path::Path;

@@ -3,13 +3,13 @@
 use super::Args;
 use crate::interrupt;
 use crate::output::note;
+use millstream_host::child::cpu_time_s;
 use millstream_lab::Direction;
 use millstream_lab::rate::{
     DuplexOutcome, RxOutcome, RxPlan, TxOutcome, TxPlan, duplex, receive, transmit,
 };
 use millstream_lab::uhd::{BenchmarkRate, Outcome};
 use millstream_radio::{Device, DeviceArgs};
-use millstream_sys::child::cpu_time_s;
 use serde::Serialize;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;

@@ -3,8 +3,8 @@
 use super::Args;
 use crate::child_radio::{ChildRadio, Options};
 use anyhow::Context;
+use millstream_cpu::thread::{allowed_cpus, pin_current_thread};
 use millstream_radio::DeviceArgs;
-use millstream_sys::thread::{allowed_cpus, pin_current_thread};
 use serde::Serialize;
 use serde_json::Value;
 

@@ -4,8 +4,8 @@ use super::process::Process;
 use super::rig::{Rig, wait};
 use super::{HOST, Outcome};
 use anyhow::{Context, ensure};
-use millstream_sys::netlink::Netlink;
-use millstream_sys::pci;
+use millstream_host::netlink::Netlink;
+use millstream_host::pci;
 use std::fs;
 use std::time::Duration;
 

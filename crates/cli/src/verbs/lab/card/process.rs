@@ -35,7 +35,7 @@ impl Process {
         let [out, err] = [tempfile::tempfile()?, tempfile::tempfile()?];
         let mut command: Command = program::command(words)?;
         command.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(err.try_clone()?);
-        millstream_sys::child::tie(&mut command, None);
+        millstream_host::child::tie(&mut command, None);
         let child = command.spawn().context("cannot start this program")?;
         Ok(Self { child, line: format!("$ millstream {}", words.join(" ")), output: [out, err] })
     }

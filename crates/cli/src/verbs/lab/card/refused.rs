@@ -4,7 +4,7 @@ use super::Outcome;
 use super::process::Process;
 use super::rig::Rig;
 use anyhow::Context;
-use millstream_sys::pci;
+use millstream_host::pci;
 
 /// The kernel's driver has it.
 pub fn by_the_kernel(rig: &Rig) -> Outcome {

@@ -3,8 +3,8 @@
 use super::{Args, HOST, PREFIX, RADIO, folder};
 use crate::child_radio::{ChildRadio, Options};
 use anyhow::{Context, bail, ensure};
-use millstream_sys::netlink::Netlink;
-use millstream_sys::pci;
+use millstream_host::netlink::Netlink;
+use millstream_host::pci;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -57,7 +57,7 @@ impl Rig {
             rate_hz: args.rate,
             options: args.link.clone(),
         };
-        let lacks = |addresses: Vec<millstream_sys::netlink::Address>| {
+        let lacks = |addresses: Vec<millstream_host::netlink::Address>| {
             addresses.iter().all(|address| ![HOST, RADIO].contains(&address.address))
         };
         ensure!(

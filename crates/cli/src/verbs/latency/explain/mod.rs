@@ -5,10 +5,10 @@ pub(super) mod table;
 use crate::numbers::seconds;
 use crate::{interrupt, output::Report};
 use anyhow::{Context, bail};
+use millstream_cpu::sched::Class;
 use millstream_lab::explain::observer::Watch;
 use millstream_lab::explain::trials::{self, Injection};
 use millstream_lab::explain::{Explanation, Lookout, flood, observer};
-use millstream_sys::sched::Class;
 use serde_json::json;
 use std::io::{BufReader, stdin, stdout};
 use std::path::Path;
@@ -82,7 +82,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
         }
         return Ok(Report::done(String::new(), json!({})));
     }
-    let allowed = millstream_sys::thread::allowed_cpus()?;
+    let allowed = millstream_cpu::thread::allowed_cpus()?;
     let cpu = args.cpu.or_else(|| allowed.iter().last()).context("no CPU is allowed")?;
     let watch = Watch {
         cpu,

@@ -2,8 +2,8 @@
 
 use super::table::{Column, bar, lines, scaled};
 use crate::live::fit;
+use millstream_cpu::threads::Thread;
 use millstream_flow::{BlockCost, EdgeCost, PartitionStats, Profile, Snapshot};
-use millstream_sys::threads::Thread;
 use std::time::Duration;
 
 /// Length of a bar.

@@ -1,0 +1,18 @@
+//! CPUs and the threads on them: topology, sets, affinity, scheduling classes, CPU time, and the
+//! record of the environment that a measurement is made in.
+//!
+//! Facts are read below a root folder that is an argument (`/` for this machine), so a tree
+//! recorded on another machine tests the parsers.
+
+mod cpu_set;
+mod environment;
+pub mod folders;
+pub mod sched;
+pub mod thread;
+pub mod threads;
+mod topology;
+pub mod usage;
+
+pub use cpu_set::{CpuSet, ParseCpuSetError};
+pub use environment::{CacheSize, Environment, Nic};
+pub use topology::{Cache, Core, FULL_CAPACITY, Recorded, RecordedError, Topology, TopologyError};

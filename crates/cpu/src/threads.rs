@@ -1,0 +1,176 @@
+//! The threads of a process as the kernel accounts for them (proc_pid_stat(5),
+//! proc_pid_status(5)).
+
+use crate::sched::Class;
+use serde::Serialize;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+/// One thread, at one moment.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Thread {
+    /// Its number.
+    pub tid: u32,
+    /// Its name, up to 15 bytes.
+    pub name: String,
+    /// The CPU that it ran on last.
+    pub cpu: u32,
+    /// Where it may run, `0-3`.
+    pub allowed: String,
+    /// Its scheduling class with the priority: `other`, `fifo:50`.
+    pub class: String,
+    /// Nice value, −20 to 19.
+    pub nice: i32,
+    /// CPU time so far, nanoseconds.
+    pub cpu_ns: u64,
+    /// Times that it slept, and so was woken.
+    pub sleeps: u64,
+    /// Times that it had to give up its CPU.
+    pub preemptions: u64,
+    /// Times that it came to another CPU, on kernels that tell.
+    pub migrations: Option<u64>,
+}
+
+/// What a thread did between two looks.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Activity {
+    /// The thread at the later look.
+    pub thread: Thread,
+    /// Share of one CPU, 0 to 1.
+    pub cpu_share: f64,
+    /// Wake-ups per second.
+    pub wake_ups_hz: f64,
+}
+
+/// The threads of process `pid`, in the order of their numbers.
+///
+/// # Errors
+/// `NotFound` when there is no such process.
+pub fn of_process(pid: u32) -> io::Result<Vec<Thread>> {
+    of_process_below(Path::new("/"), pid)
+}
+
+fn of_process_below(root: &Path, pid: u32) -> io::Result<Vec<Thread>> {
+    let folder = root.join(format!("proc/{pid}/task"));
+    let mut threads: Vec<_> = fs::read_dir(folder)?
+        .flatten()
+        // One that ends meanwhile is left out.
+        .filter_map(|entry| read(&entry.path()))
+        .collect();
+    threads.sort_by_key(|thread| thread.tid);
+    Ok(threads)
+}
+
+/// What the threads of `later` did since `earlier`, in the time between.
+#[must_use]
+pub fn activity(earlier: &[Thread], later: Vec<Thread>, between: Duration) -> Vec<Activity> {
+    let seconds = between.as_secs_f64().max(1e-9);
+    let rate = |later: u64, earlier: u64| later.saturating_sub(earlier) as f64 / seconds;
+    let activity = |thread: Thread| {
+        let before = earlier.iter().find(|other| other.tid == thread.tid);
+        let (cpu_ns, sleeps) = before.map_or((0, 0), |before| (before.cpu_ns, before.sleeps));
+        Activity {
+            cpu_share: rate(thread.cpu_ns, cpu_ns) / 1e9,
+            wake_ups_hz: rate(thread.sleeps, sleeps),
+            thread,
+        }
+    };
+    later.into_iter().map(activity).collect()
+}
+
+/// Reads the thread whose folder in `/proc/PID/task` this is (proc_pid_stat(5)); `None` if it has
+/// ended, or the files say something else.
+#[must_use]
+pub fn read(folder: &Path) -> Option<Thread> {
+    let stat = fs::read_to_string(folder.join("stat")).ok()?;
+    let status = fs::read_to_string(folder.join("status")).ok()?;
+    // The name, in parentheses, may hold anything; behind it comes field 3.
+    let (head, tail) = stat.rsplit_once(") ")?;
+    let name = head.split_once('(')?.1.to_owned();
+    let fields: Vec<_> = tail.split_ascii_whitespace().collect();
+    let field = |number: usize| fields.get(number - 3)?.parse::<i64>().ok();
+    let priority = u8::try_from(field(40)?).ok()?;
+    let policy = i32::try_from(field(41)?).ok()?;
+    let class = Class::from_policy(policy, priority);
+    let status = |key: &str| {
+        status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':')).map(str::trim)
+    };
+    Some(Thread {
+        tid: folder.file_name()?.to_str()?.parse().ok()?,
+        name,
+        cpu: field(39)?.try_into().ok()?,
+        allowed: status("Cpus_allowed_list").unwrap_or_default().to_owned(),
+        class: class.map_or_else(|| format!("policy {policy}"), |class| class.to_string()),
+        nice: field(19)?.try_into().ok()?,
+        cpu_ns: run_time_ns(folder).unwrap_or_else(|| {
+            let ticks = field(14).unwrap_or(0) + field(15).unwrap_or(0);
+            let per_second = rustix::param::clock_ticks_per_second().max(1);
+            ticks.unsigned_abs() * (1_000_000_000 / per_second)
+        }),
+        sleeps: status("voluntary_ctxt_switches")?.parse().ok()?,
+        preemptions: status("nonvoluntary_ctxt_switches")?.parse().ok()?,
+        migrations: migrations(folder),
+    })
+}
+
+/// Kernels with `CONFIG_SCHED_DEBUG` tell.
+fn migrations(folder: &Path) -> Option<u64> {
+    let sched = fs::read_to_string(folder.join("sched")).ok()?;
+    let line = sched.lines().find(|line| line.starts_with("se.nr_migrations"))?;
+    line.split_once(':')?.1.trim().parse().ok()
+}
+
+/// The exact time, on kernels that keep it (Documentation/scheduler/sched-stats.rst).
+fn run_time_ns(folder: &Path) -> Option<u64> {
+    let stat = fs::read_to_string(folder.join("schedstat")).ok()?;
+    stat.split(' ').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    #[test]
+    fn a_thread_is_found_by_its_name_with_what_it_did() {
+        let (go, wait) = mpsc::channel::<()>();
+        let (tell, told) = mpsc::channel();
+        let body = move || {
+            let cpu = crate::thread::allowed_cpus().unwrap().iter().next().unwrap();
+            crate::thread::pin_current_thread(cpu).unwrap();
+            tell.send(cpu).unwrap();
+            while wait.recv().is_ok() {
+                tell.send(0).unwrap();
+            }
+        };
+        let thread = std::thread::Builder::new().name("ms-test (odd) ".into()).spawn(body).unwrap();
+        let cpu = told.recv().unwrap();
+        let look = || {
+            let all = of_process(std::process::id()).unwrap();
+            all.into_iter().filter(|thread| thread.name == "ms-test (odd) ").collect::<Vec<_>>()
+        };
+        let earlier = look();
+        let mut later = look();
+        // On a busy machine a message may be there before it can sleep.
+        while later.iter().zip(&earlier).all(|(later, earlier)| later.sleeps == earlier.sleeps) {
+            go.send(()).unwrap();
+            told.recv().unwrap();
+            std::thread::sleep(Duration::from_millis(1));
+            later = look();
+        }
+        let found = activity(&earlier, later, Duration::from_secs(2));
+        drop(go);
+        thread.join().unwrap();
+        let [one] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((one.thread.cpu as usize, &one.thread.allowed), (cpu, &cpu.to_string()));
+        assert_eq!(one.thread.class, "other");
+        assert!(one.wake_ups_hz > 0.0 && one.cpu_share > 0.0, "{one:?}");
+    }
+
+    #[test]
+    fn no_process_is_an_error() {
+        assert_eq!(of_process(u32::MAX).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+}

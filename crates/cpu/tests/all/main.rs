@@ -1,0 +1,5 @@
+//! CPUs and threads, from outside.
+//!
+//! One program holds all of these tests: linking is what costs.
+
+mod recorded;

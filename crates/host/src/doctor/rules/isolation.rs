@@ -1,0 +1,82 @@
+//! What keeps others off the stream's processors: at boot (`isolcpus`, `nohz_full`, `rcu_nocbs`;
+//! Documentation/admin-guide/kernel-parameters.txt) or by a cpuset partition.
+
+use crate::doctor::{Finding, Rule, Topic, View};
+use millstream_cpu::CpuSet;
+
+/// See the file's head.
+pub const RULE: Rule = Rule {
+    id: "isolation",
+    topic: Topic::Cpu,
+    why: "whatever may run on the stream's CPUs will, in the middle of a burst",
+    check,
+};
+
+fn check(view: &View) -> Vec<Finding> {
+    let stream = view.stream_cpus();
+    if stream.is_empty() {
+        return vec![Finding::unknown("there is only one CPU: nothing to keep free")];
+    }
+    let list = |file: &str| view.read(&format!("sys/devices/system/cpu/{file}"));
+    let isolated = list("isolated");
+    let tickless = list("nohz_full");
+    let set = |found: &Option<crate::doctor::Evidence>| -> CpuSet {
+        found.as_ref().and_then(|list| list.value.parse().ok()).unwrap_or_default()
+    };
+    let lacks = |set: &CpuSet| stream.iter().any(|cpu| !set.contains(cpu));
+    let mut missing = Vec::new();
+    if lacks(&set(&isolated)) {
+        missing.push(format!("the scheduler puts ordinary threads there (isolcpus={stream})"));
+    }
+    if lacks(&set(&tickless)) {
+        missing.push(format!("the tick goes on there (nohz_full={stream})"));
+    }
+    let boot = view.read("proc/cmdline");
+    let offloaded = boot.as_ref().is_some_and(|boot| boot.value.contains("rcu_nocbs="))
+        || !lacks(&set(&tickless));
+    if !offloaded {
+        missing.push(format!("RCU callbacks run there (rcu_nocbs={stream})"));
+    }
+    let seen: Vec<_> = isolated.into_iter().chain(tickless).collect();
+    if missing.is_empty() {
+        return vec![Finding::good(format!("kept free at boot: {}", stream.named())).seen(seen)];
+    }
+    // Whether that hurts depends on who else runs, hence minor; a shield does most of it without a
+    // boot.
+    vec![
+        Finding::minor(missing.join("; "))
+            .seen(seen)
+            .mend_by_hand(format!("millstream shield {stream} -- COMMAND")),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::doctor::Verdict::{Good, Minor, Unknown};
+    use crate::doctor::machine::Machine;
+
+    #[test]
+    fn what_is_missing_is_told_by_its_boot_parameter() {
+        let machine = Machine::with_two_cpus().with("sys/devices/system/cpu/isolated", "1\n");
+        let found = machine.one(&RULE);
+        assert_eq!(found.verdict, Minor);
+        let expected =
+            "the tick goes on there (nohz_full=1); RCU callbacks run there (rcu_nocbs=1)";
+        assert_eq!(found.says, expected);
+        assert_eq!(found.mend.unwrap().command, "millstream shield 1 -- COMMAND");
+    }
+
+    #[test]
+    fn a_cpu_that_has_all_is_good() {
+        let machine = Machine::with_two_cpus()
+            .with("sys/devices/system/cpu/isolated", "1\n")
+            .with("sys/devices/system/cpu/nohz_full", "1\n");
+        assert_eq!(machine.verdict(&RULE), Good);
+    }
+
+    #[test]
+    fn one_cpu_cannot_be_kept_free() {
+        assert_eq!(Machine::new().verdict(&RULE), Unknown);
+    }
+}

@@ -1,0 +1,288 @@
+//! A control group that was made, and what was moved (cgroups(7), cpuset(7),
+//! Documentation/admin-guide/cgroup-v2.rst).
+
+use millstream_cpu::CpuSet;
+use millstream_cpu::sched::{self, Class};
+use rustix::thread::{CpuSet as Mask, Pid, sched_getaffinity};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Where those go that are in a group when it is removed: back to where they came from.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Origins {
+    /// The group of those who came in by themselves, and of what they have started. None, or one
+    /// that is gone: the parent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guests: Option<PathBuf>,
+    /// Threads of the parent that may have been moved in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub residents: Vec<i32>,
+}
+
+/// A folder of control groups. Undone, what is in it goes back to where it came from, and it is
+/// removed.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(super) struct OfGroup {
+    pub(super) path: PathBuf,
+    #[serde(flatten)]
+    pub(super) origins: Origins,
+}
+
+impl OfGroup {
+    pub(super) fn apply(&self) -> io::Result<()> {
+        fs::create_dir(&self.path)
+    }
+
+    pub(super) fn undo(&self) -> io::Result<bool> {
+        let Some(parent) = self.path.parent().filter(|_| self.path.is_dir()) else {
+            return Ok(false);
+        };
+        // A partition (version 2) gives its CPUs back first.
+        let partition = self.path.join("cpuset.cpus.partition");
+        if partition.exists() {
+            fs::write(partition, "member")?;
+        }
+        // Those that start processes meanwhile are met again, and those that are ending need a
+        // moment to be gone.
+        const ROUNDS: usize = 100;
+        const PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
+        for round in 0..ROUNDS {
+            if round > 0 {
+                std::thread::sleep(PAUSE);
+            }
+            let members = Members::of(&self.path)?;
+            for member in &members.tasks {
+                let home = self.home_of(member).unwrap_or(parent);
+                // One that has ended meanwhile does not matter. A group may have come to take
+                // nobody (version 2: when its own children are given controllers).
+                if fs::write(home.join(members.file), member).is_err() && home != parent {
+                    let _ = fs::write(parent.join(members.file), member);
+                }
+            }
+            match fs::remove_dir(&self.path) {
+                Ok(()) => return Ok(true),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+                Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {}
+                // Folders made of plain files, in tests.
+                Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
+                    fs::remove_dir_all(&self.path)?;
+                    return Ok(true);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::Error::new(io::ErrorKind::ResourceBusy, "it does not become empty"))
+    }
+}
+
+impl OfGroup {
+    /// Where a member goes; none: to the parent.
+    fn home_of(&self, member: &str) -> Option<&Path> {
+        let Origins { guests, residents } = &self.origins;
+        let is_resident = member.parse().is_ok_and(|thread| residents.contains(&thread));
+        guests.as_deref().filter(|group| !is_resident && group.is_dir())
+    }
+}
+
+/// What is in a control group.
+struct Members {
+    file: &'static str,
+    tasks: Vec<String>,
+}
+
+impl Members {
+    fn of(group: &Path) -> io::Result<Self> {
+        // Threads one by one in version 1, processes as a whole in version 2.
+        let file = if group.join("tasks").exists() { "tasks" } else { "cgroup.procs" };
+        let text = match fs::read_to_string(group.join(file)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            text => text?,
+        };
+        Ok(Self { file, tasks: text.lines().map(str::to_owned).collect() })
+    }
+}
+
+/// Where threads may run that somebody has pinned, as a move through a group may forget it; and the
+/// class of those that are given another one.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(super) struct OfPins {
+    pub(super) pins: Vec<Pin>,
+}
+
+/// One thread, and where it was.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(super) struct Pin {
+    thread: i32,
+    /// When it was started, because another one may come to have its number.
+    started: u64,
+    cpus: CpuSet,
+    /// Its scheduling class, where that is to come back, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    class: Option<String>,
+    /// Its name, where the kernel may end it and start another one for the same: NAPI's have the
+    /// number of their queue in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+}
+
+impl Pin {
+    /// All of a thread that may be changed; none where it has gone.
+    pub(super) fn whole(thread: u32) -> Option<Self> {
+        let class = sched::of_thread(thread).map(|class| class.to_string());
+        let thread = thread.cast_signed();
+        let name = fs::read_to_string(format!("/proc/{thread}/comm")).ok();
+        Some(Self { thread, started: started(thread)?, cpus: allowed(thread)?, class, name })
+    }
+
+    /// Where a thread may run, unless that is anywhere or it has gone.
+    pub(super) fn of(thread: i32, anywhere: &CpuSet) -> Option<Self> {
+        let cpus = allowed(thread)?;
+        let started = started(thread)?;
+        (cpus != *anywhere).then_some(Self { thread, started, cpus, class: None, name: None })
+    }
+
+    /// The thread itself, or the one that the kernel has started in its place.
+    fn successor(&self) -> Option<u32> {
+        if started(self.thread) == Some(self.started) {
+            return Some(self.thread.cast_unsigned());
+        }
+        let name = self.name.as_ref()?;
+        let is_it =
+            |path: &Path| fs::read_to_string(path.join("comm")).is_ok_and(|now| now == *name);
+        let mut entries = fs::read_dir("/proc").ok()?.flatten();
+        entries.find_map(|entry| {
+            let number = entry.file_name().to_str()?.parse().ok()?;
+            is_it(&entry.path()).then_some(number)
+        })
+    }
+
+    fn restore(&self) -> io::Result<bool> {
+        let Some(thread) = self.successor() else { return Ok(false) };
+        let class = self.class.as_ref().and_then(|class| class.parse::<Class>().ok());
+        let class = class.filter(|class| sched::of_thread(thread) != Some(*class));
+        class.map_or(Ok(()), |class| sched::set_thread(thread, class))?;
+        if allowed(thread.cast_signed()).is_none_or(|now| now == self.cpus) {
+            return Ok(class.is_some());
+        }
+        millstream_cpu::thread::confine(thread, &self.cpus)?;
+        Ok(true)
+    }
+}
+
+fn allowed(thread: i32) -> Option<CpuSet> {
+    let mask = sched_getaffinity(Some(Pid::from_raw(thread)?)).ok()?;
+    Some((0..Mask::MAX_CPU).filter(|cpu| mask.is_set(*cpu)).collect())
+}
+
+/// When a thread was started, clock ticks since boot (proc_pid_stat(5), field 22).
+fn started(thread: i32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{thread}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.split(' ').nth(22 - 3)?.parse().ok()
+}
+
+impl OfPins {
+    /// All that can be; then it fails if any could not, and names each.
+    pub(super) fn undo(&self) -> io::Result<bool> {
+        self.undo_by(Pin::restore)
+    }
+
+    fn undo_by(&self, restore: impl Fn(&Pin) -> io::Result<bool>) -> io::Result<bool> {
+        let (mut any, mut failed) = (false, Vec::new());
+        for pin in &self.pins {
+            match restore(pin) {
+                Ok(restored) => any |= restored,
+                // It has ended just then, or is the kernel's and cannot be moved: nor was it.
+                Err(_) if started(pin.thread) != Some(pin.started) => {}
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
+                Err(error) => failed.push((pin.thread, error)),
+            }
+        }
+        let Some(kind) = failed.first().map(|(_, error)| error.kind()) else { return Ok(any) };
+        let told = failed.iter().map(|(thread, error)| format!("thread {thread}: {error}"));
+        Err(io::Error::new(kind, told.collect::<Vec<_>>().join("; ")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_is_emptied_into_its_parent_and_removed() {
+        let root = tempfile::tempdir().unwrap();
+        fs::write(root.path().join("tasks"), "").unwrap();
+        let group = OfGroup { path: root.path().join("inner"), origins: Origins::default() };
+        assert!(!group.undo().unwrap(), "it is not there");
+        group.apply().unwrap();
+        assert!(group.apply().is_err(), "somebody else's is not taken");
+        fs::write(group.path.join("tasks"), "4711\n").unwrap();
+        assert!(group.undo().unwrap());
+        assert_eq!(fs::read_to_string(root.path().join("tasks")).unwrap(), "4711");
+        assert!(!group.path.exists());
+    }
+
+    #[test]
+    fn those_in_a_group_go_back_to_where_each_came_from() {
+        let root = tempfile::tempdir().unwrap();
+        let own = root.path().join("own");
+        fs::create_dir(&own).unwrap();
+        for group in [root.path(), &own] {
+            fs::write(group.join("tasks"), "").unwrap();
+        }
+        let origins = Origins { guests: Some(own.clone()), residents: vec![12] };
+        let group = OfGroup { path: root.path().join("inner"), origins };
+        let undo = |members: &str| {
+            group.apply().unwrap();
+            fs::write(group.path.join("tasks"), members).unwrap();
+            assert!(group.undo().unwrap());
+        };
+        let tasks = |group: &Path| fs::read_to_string(group.join("tasks")).unwrap();
+        undo("12\n4711\n");
+        assert_eq!((tasks(root.path()), tasks(&own)), ("12".into(), "4711".into()));
+        fs::remove_dir_all(&own).unwrap();
+        undo("4712\n");
+        assert_eq!(tasks(root.path()), "4712", "its group is gone");
+    }
+
+    #[test]
+    fn one_pin_that_cannot_be_restored_does_not_keep_the_others_from_it() {
+        let own = rustix::thread::gettid().as_raw_nonzero().get();
+        let pin = Pin::whole(own.cast_unsigned()).unwrap();
+        let pins = OfPins { pins: vec![pin.clone(), pin.clone(), pin] };
+        let tried = std::cell::Cell::new(0);
+        let error = pins.undo_by(|_| {
+            tried.set(tried.get() + 1);
+            match tried.get() {
+                2 => Ok(true),
+                number => Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{number}"))),
+            }
+        });
+        let (error, tried) = (error.unwrap_err(), tried.get());
+        assert_eq!((tried, error.kind()), (3, io::ErrorKind::PermissionDenied));
+        assert_eq!(error.to_string(), format!("thread {own}: 1; thread {own}: 3"));
+    }
+
+    #[test]
+    fn a_pin_that_was_lost_comes_back() {
+        let all = millstream_cpu::thread::process_cpus().unwrap();
+        let Some(first) = all.iter().next().filter(|_| all.len() > 1) else { return };
+        std::thread::spawn(move || {
+            let thread = rustix::thread::gettid().as_raw_nonzero().get();
+            millstream_cpu::thread::unpin_current_thread().unwrap();
+            assert_eq!(Pin::of(thread, &all), None, "anywhere is no pin");
+            millstream_cpu::thread::pin_current_thread(first).unwrap();
+            let pins = OfPins { pins: vec![Pin::of(thread, &all).unwrap()] };
+            assert!(!pins.undo().unwrap(), "it was never lost");
+            millstream_cpu::thread::unpin_current_thread().unwrap();
+            assert!(pins.undo().unwrap());
+            assert_eq!(millstream_cpu::thread::allowed_cpus().unwrap(), CpuSet::from_iter([first]));
+            let other = Pin { started: 1, ..pins.pins[0].clone() };
+            millstream_cpu::thread::unpin_current_thread().unwrap();
+            assert!(!OfPins { pins: vec![other] }.undo().unwrap(), "another thread by now");
+        })
+        .join()
+        .unwrap();
+    }
+}

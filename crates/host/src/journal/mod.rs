@@ -1,0 +1,369 @@
+//! Host settings that we change, written down before the change and put back after it.
+//!
+//! A [`Change`] undoes itself when it is dropped. If the process never gets there (`kill -9`), the
+//! next one that calls [`recover`] finds the journal, sees by its lock that nobody holds it any
+//! more, and undoes what stands in it.
+//!
+//! ```text
+//!   /run/millstream/4711-0.journal   one file a process, locked by flock(2) while it lives; one
+//!                                    line a step, appended before the step is taken; removed when
+//!                                    everything is undone
+//! ```
+//!
+//! Undoing is careful: a setting that somebody else has changed since is left alone, an interface
+//! that is gone (or another one of the same name) too, and doing it twice does no harm. A setting
+//! of an interface is undone in the interface's network namespace. A journal is followed only where
+//! nobody but this user can have written it: its lines are done with the rights of the reader.
+
+mod changes;
+mod controller;
+mod entry;
+mod file;
+mod group;
+mod interface;
+mod kept;
+mod layers;
+mod namespace;
+mod outcome;
+mod recover;
+mod setting;
+mod value;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use controller::OfCpusets;
+use entry::{Entry, What};
+use file::File;
+use group::{OfGroup, OfPins, Pin};
+use interface::OfInterface;
+use outcome::Outcome;
+use setting::OfFile;
+
+pub use changes::Changes;
+pub use group::Origins;
+pub use kept::{Fate, Kept, Since};
+pub use recover::{Recovered, recover, recover_in};
+pub(crate) use setting::chosen;
+pub use value::Value;
+
+/// Why a setting could not be changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JournalError {
+    /// The journal could not be written, so nothing was changed.
+    #[error(
+        "cannot write the journal of changed settings in {}: {source}; nothing was changed",
+        folder.display()
+    )]
+    Write {
+        /// The folder of journals.
+        folder: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The setting could not be read or changed.
+    #[error("cannot set {value} of {interface}: {source}{}", hint(.source))]
+    Set {
+        /// The interface.
+        interface: String,
+        /// What was wanted.
+        value: Value,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The control group could not be made.
+    #[error("cannot make the control group {}: {source}{}", path.display(), needs_root(.source))]
+    Group {
+        /// Its folder.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// Groups below one could not be given cpusets.
+    #[error(
+        "cannot switch on cpusets for the groups below {}: {source}{}",
+        path.display(),
+        needs_root(.source)
+    )]
+    Cpusets {
+        /// The group.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The file could not be read or written.
+    #[error("cannot write `{text}` into {}: {source}{}", path.display(), needs_root(.source))]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What was wanted.
+        text: String,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+pub(crate) fn needs_root(source: &io::Error) -> &'static str {
+    let is_denied = source.kind() == io::ErrorKind::PermissionDenied;
+    if is_denied && !rustix::process::geteuid().is_root() { "; this needs root" } else { "" }
+}
+
+fn hint(source: &io::Error) -> &'static str {
+    match source.raw_os_error() {
+        Some(libc::EPERM) => "; this needs CAP_NET_ADMIN",
+        Some(libc::ENODEV) => "; there is no such interface in this network namespace",
+        Some(libc::EOPNOTSUPP) => "; its driver cannot do that",
+        _ => "",
+    }
+}
+
+/// Where journals are: `/run/millstream` for root, else `$XDG_RUNTIME_DIR/millstream`, and in the
+/// folder for temporary files where there is none. All three are empty after a reboot, as are the
+/// settings.
+#[must_use]
+pub fn folder() -> PathBuf {
+    if rustix::process::geteuid().is_root() {
+        return folder_of_root();
+    }
+    match std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty()) {
+        Some(folder) => Path::new(&folder).join("millstream"),
+        None => {
+            let user = rustix::process::geteuid().as_raw();
+            std::env::temp_dir().join(format!("millstream-{user}"))
+        }
+    }
+}
+
+/// Where those of root are.
+pub(crate) fn folder_of_root() -> PathBuf {
+    "/run/millstream".into()
+}
+
+/// The settings that this process has changed.
+#[derive(Debug)]
+pub struct Journal {
+    folder: PathBuf,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// There while something is to be undone.
+    file: Option<File>,
+    entries: Vec<Entry>,
+    next_id: u64,
+}
+
+impl Journal {
+    /// The journal of this process, in [`folder`].
+    #[must_use]
+    pub fn of_process() -> Arc<Self> {
+        static JOURNAL: OnceLock<Arc<Journal>> = OnceLock::new();
+        Arc::clone(JOURNAL.get_or_init(|| Arc::new(Self::open_in(&folder()))))
+    }
+
+    /// A journal in a folder, which is made when there is something to write.
+    #[must_use]
+    pub fn open_in(folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), state: Mutex::default() }
+    }
+
+    /// Sets something of an interface, in the network namespace of the calling thread, until the
+    /// [`Change`] is dropped. What is so already is left, and put back as it was all the same.
+    ///
+    /// # Errors
+    /// [`JournalError`]; then nothing is changed.
+    pub fn change(self: &Arc<Self>, interface: &str, value: Value) -> Result<Change, JournalError> {
+        let failed = |source| JournalError::Set { interface: interface.to_owned(), value, source };
+        let what = OfInterface::of(interface, value).map_err(failed)?;
+        self.make(What::Interface(what), failed)
+    }
+
+    /// Writes a text into a file of the kernel's until the [`Change`] is dropped; then it holds
+    /// again what it held, byte for byte.
+    ///
+    /// # Errors
+    /// [`JournalError`]; then nothing is changed.
+    pub fn write_file(self: &Arc<Self>, path: &Path, text: &str) -> Result<Change, JournalError> {
+        let failed =
+            |source| JournalError::File { path: path.to_owned(), text: text.to_owned(), source };
+        let what = OfFile::of(path, text).map_err(failed)?;
+        let own = self.path();
+        self.make(What::File(what.over(&self.folder, own.as_deref())), failed)
+    }
+
+    /// Makes a control group until the [`Change`] is dropped; then those in it go back to where
+    /// they came from.
+    ///
+    /// # Errors
+    /// [`JournalError`]; then nothing is changed.
+    pub fn make_group(
+        self: &Arc<Self>,
+        path: &Path,
+        origins: Origins,
+    ) -> Result<Change, JournalError> {
+        let failed = |source| JournalError::Group { path: path.to_owned(), source };
+        self.make(What::Group(OfGroup { path: path.to_owned(), origins }), failed)
+    }
+
+    /// Switches on cpusets of version 2 for the groups below one until the [`Change`] is dropped;
+    /// none where they have them already.
+    ///
+    /// # Errors
+    /// [`JournalError`]; then nothing is changed.
+    pub fn give_cpusets(self: &Arc<Self>, group: &Path) -> Result<Option<Change>, JournalError> {
+        let failed = |source| JournalError::Cpusets { path: group.to_owned(), source };
+        let what = OfCpusets { group: group.to_owned() };
+        match what.is_on().map_err(failed)? {
+            true => Ok(None),
+            false => self.make(What::Cpusets(what), failed).map(Some),
+        }
+    }
+
+    /// Has those of some threads that may not run on all of `anywhere` pinned again as they are
+    /// now, when the [`Change`] is dropped.
+    ///
+    /// # Errors
+    /// [`JournalError`]; then nothing is remembered.
+    pub fn keep_pins(
+        self: &Arc<Self>,
+        threads: &[i32],
+        anywhere: &millstream_cpu::CpuSet,
+    ) -> Result<Change, JournalError> {
+        let pins = threads.iter().filter_map(|thread| Pin::of(*thread, anywhere)).collect();
+        let failed = |source| JournalError::Write { folder: self.folder.clone(), source };
+        self.make(What::Pins(OfPins { pins }), failed)
+    }
+
+    /// Has threads run again where and in the class in which they are now, when the [`Change`] is
+    /// dropped.
+    ///
+    /// # Errors
+    /// [`JournalError`]; then nothing is remembered.
+    pub fn keep_threads(self: &Arc<Self>, threads: &[u32]) -> Result<Change, JournalError> {
+        let pins = threads.iter().filter_map(|thread| Pin::whole(*thread)).collect();
+        let failed = |source| JournalError::Write { folder: self.folder.clone(), source };
+        self.make(What::Pins(OfPins { pins }), failed)
+    }
+
+    /// Writes a change down, then makes it.
+    fn make(
+        self: &Arc<Self>,
+        what: What,
+        failed: impl FnOnce(io::Error) -> JournalError,
+    ) -> Result<Change, JournalError> {
+        let mut state = self.lock();
+        let begun = Entry { id: state.next_id, what };
+        state.next_id += 1;
+        self.write(&mut state, |file| file.begin(&begun))?;
+        let mut entry = begun.clone();
+        let mut made = entry.what.apply().map_err(failed);
+        state.entries.push(entry.clone());
+        if made.is_ok() && entry != begun {
+            made = self.write(&mut state, |file| file.begin(&entry));
+        }
+        let id = entry.id;
+        if made.is_err() && entry.what.revoke().is_ok() {
+            let _ = end(&mut state, id);
+        }
+        made.map(|()| Change { journal: Arc::clone(self), id })
+    }
+
+    /// How many changes are to be undone.
+    #[must_use]
+    pub fn open_changes(&self) -> usize {
+        self.lock().entries.len()
+    }
+
+    /// Where it is, while it is there.
+    fn path(&self) -> Option<PathBuf> {
+        self.lock().file.as_ref().map(|file| file.path().to_owned())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(
+        &self,
+        state: &mut State,
+        line: impl FnOnce(&mut File) -> io::Result<()>,
+    ) -> Result<(), JournalError> {
+        let written = match &mut state.file {
+            Some(file) => line(file),
+            none => File::create(&self.folder).and_then(|file| line(none.insert(file))),
+        };
+        written
+            .inspect_err(|_| tidy(state))
+            .map_err(|source| JournalError::Write { folder: self.folder.clone(), source })
+    }
+
+    /// What was left as it is.
+    fn undo(&self, id: u64) -> io::Result<Option<String>> {
+        let mut state = self.lock();
+        let Some(index) = state.entries.iter().position(|entry| entry.id == id) else {
+            return Ok(None);
+        };
+        let entry = state.entries[index].clone();
+        // Somebody set it again: when that is undone, it goes back to what it was before us.
+        let mut laters = state.entries[index + 1..].iter_mut();
+        let heir = laters.position(|later| entry.what.bequeath(&mut later.what));
+        let outcome = if let Some(heir) = heir {
+            let later = state.entries[index + 1 + heir].clone();
+            state.file.as_mut().map_or(Ok(()), |file| file.begin(&later))?;
+            Outcome::Nothing
+        } else {
+            let own = state.file.as_ref().map(File::path);
+            layers::settled(&entry.what, &self.folder, own).undo()?
+        };
+        end(&mut state, id)?;
+        Ok((outcome == Outcome::Left).then(|| entry.what.to_string()))
+    }
+}
+
+/// Forgets a change that is undone; the last one takes the file along.
+fn end(state: &mut State, id: u64) -> io::Result<()> {
+    state.entries.retain(|entry| entry.id != id);
+    state.file.as_mut().map_or(Ok(()), |file| file.end(id))?;
+    tidy(state);
+    Ok(())
+}
+
+/// Removes a file in which nothing stands.
+fn tidy(state: &mut State) {
+    if state.entries.is_empty() {
+        state.file.take().into_iter().for_each(File::remove);
+    }
+}
+
+/// A setting that is changed until this is dropped.
+#[derive(Debug)]
+#[must_use = "dropping it puts the setting back"]
+pub struct Change {
+    journal: Arc<Journal>,
+    id: u64,
+}
+
+impl Change {
+    /// Puts the setting back now, and says if that fails; it stays in the journal then, and the
+    /// next start tries again. What is left as it is, because somebody else has changed it since or
+    /// has come to rely on it.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn undo(self) -> io::Result<Option<String>> {
+        self.journal.undo(self.id)
+    }
+}
+
+impl Drop for Change {
+    fn drop(&mut self) {
+        // What cannot be undone stays in the journal, and the next start tries again.
+        let _ = self.journal.undo(self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,207 @@
+//! A setting that is a file: in /proc/sys, /sys, or a control group.
+
+use super::outcome::Outcome;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A change of a file's content.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(super) struct OfFile {
+    pub(super) path: PathBuf,
+    /// As it was read, byte for byte.
+    pub(super) before: String,
+    /// What is written.
+    pub(super) text: String,
+    /// As it was read then. None while it is being written, and when that failed: whatever the file
+    /// holds is ours then.
+    pub(super) after: Option<String>,
+    /// What the file held before the change that this one is laid over (`super::layers`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) beneath: Option<String>,
+}
+
+impl OfFile {
+    /// What writing `text` would change.
+    pub(super) fn of(path: &Path, text: &str) -> io::Result<Self> {
+        let before = fs::read_to_string(path)?;
+        Ok(Self {
+            path: path.to_owned(),
+            before,
+            text: text.to_owned(),
+            after: None,
+            beneath: None,
+        })
+    }
+
+    /// The same change, taken back to what was before an earlier one, if that is what it changes.
+    pub(super) fn upon(mut self, earlier: Option<&Self>) -> Self {
+        if let Some(earlier) = earlier.filter(|earlier| earlier.is_ours(&self.before)) {
+            self.before.clone_from(&earlier.before);
+            self.beneath.clone_from(&earlier.beneath);
+        }
+        self
+    }
+
+    /// Writes it, and remembers what the file holds then.
+    pub(super) fn apply(&mut self) -> io::Result<()> {
+        self.set(&self.text)?;
+        let found = fs::read_to_string(&self.path)?;
+        if is_same(&found, &self.text) {
+            self.after = Some(found);
+            return Ok(());
+        }
+        let text = format!("the kernel shows `{}` after that", found.trim());
+        Err(io::Error::new(io::ErrorKind::InvalidInput, text))
+    }
+
+    /// Puts back what was there, unless somebody else has changed it since.
+    pub(super) fn undo(&self) -> io::Result<Outcome> {
+        match self.found()? {
+            None => Ok(Outcome::Nothing),
+            Some(found) if found == self.before => Ok(Outcome::Nothing),
+            // What is not as we left it was changed by somebody who meant it.
+            Some(found) if !self.is_ours(&found) => Ok(Outcome::Left),
+            Some(_) => self.put_back(),
+        }
+    }
+
+    /// Puts back what was there, whoever has changed it since.
+    pub(super) fn undo_all_the_same(&self) -> io::Result<Outcome> {
+        match self.found()? {
+            None => Ok(Outcome::Nothing),
+            Some(found) if found == self.before => Ok(Outcome::Nothing),
+            Some(_) => self.put_back(),
+        }
+    }
+
+    /// What the file holds; none where the device, the processor or the group is gone.
+    fn found(&self) -> io::Result<Option<String>> {
+        match fs::read_to_string(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            found => found.map(Some),
+        }
+    }
+
+    fn put_back(&self) -> io::Result<Outcome> {
+        self.set(&self.before)?;
+        if fs::read_to_string(&self.path)? == self.before {
+            return Ok(Outcome::PutBack);
+        }
+        let text = format!("it did not become `{}` again", self.before.trim());
+        Err(io::Error::other(text))
+    }
+
+    /// Whether we have left this in the file, and not somebody else.
+    pub(super) fn is_ours(&self, found: &str) -> bool {
+        self.after.as_ref().is_none_or(|after| is_same(found, after))
+    }
+
+    /// In one write, as files of the kernel want it; nothing is made or cut.
+    fn set(&self, text: &str) -> io::Result<()> {
+        use std::io::Write;
+        let mut options = fs::OpenOptions::new();
+        // Plain files, in machines made for tests, would keep the end of a longer text.
+        let is_plain = fs::metadata(&self.path)?.len() > 0 && !is_of_kernel(&self.path);
+        let mut file = options.write(true).truncate(is_plain).open(&self.path)?;
+        let mut text = chosen(text).to_owned();
+        if is_plain && self.before.ends_with('\n') && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        // A list may be empty, and a write of nothing does nothing.
+        file.write_all(if text.is_empty() { b"\n" } else { text.as_bytes() })
+    }
+}
+
+/// Whether a file's content is the kernel's to make up.
+fn is_of_kernel(path: &Path) -> bool {
+    ["/proc", "/sys"].iter().any(|root| path.starts_with(root))
+}
+
+/// Of `always [madvise] never`, or `none (voluntary) full`, what is chosen; other texts are
+/// themselves.
+pub(crate) fn chosen(text: &str) -> &str {
+    let between = |(open, close)| Some(text.split_once(open)?.1.split_once(close)?.0);
+    [('[', ']'), ('(', ')')].into_iter().find_map(between).unwrap_or(text)
+}
+
+/// Whether a kernel that read one of them shows the other. CPU lists and masks may come back in
+/// another form (`0,1` as `0-1`, `2` as `00000002`).
+fn is_same(found: &str, written: &str) -> bool {
+    let (found, written) = (chosen(found).trim(), chosen(written).trim());
+    let cpus = |text: &str| text.parse::<millstream_cpu::CpuSet>().ok();
+    let mask = |text: &str| {
+        let groups = text.split(',').map(|group| u64::from_str_radix(group, 16));
+        let groups: Vec<_> = groups.collect::<Result<_, _>>().ok()?;
+        Some(groups.into_iter().skip_while(|bits| *bits == 0).collect::<Vec<_>>())
+    };
+    found == written
+        || cpus(found).is_some_and(|set| cpus(written) == Some(set))
+        || mask(found).is_some_and(|bits| mask(written) == Some(bits))
+}
+
+impl fmt::Display for OfFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.path.display(), chosen(&self.before).trim())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(text: &str) -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("setting");
+        fs::write(&path, text).unwrap();
+        (folder, path)
+    }
+
+    #[test]
+    fn what_was_there_comes_back_byte_for_byte() {
+        let (_folder, path) = file("212992\n");
+        let mut change = OfFile::of(&path, "33554432").unwrap();
+        assert_eq!(change.undo().unwrap(), Outcome::Nothing, "nothing was done yet");
+        change.apply().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "33554432\n");
+        assert_eq!(change.undo().unwrap(), Outcome::PutBack);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "212992\n");
+        assert_eq!(change.undo().unwrap(), Outcome::Nothing, "once is enough");
+    }
+
+    #[test]
+    fn what_somebody_else_changed_is_left() {
+        let (_folder, path) = file("1\n");
+        let mut change = OfFile::of(&path, "2").unwrap();
+        change.apply().unwrap();
+        fs::write(&path, "3\n").unwrap();
+        assert_eq!(change.undo().unwrap(), Outcome::Left);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "3\n");
+        fs::remove_file(&path).unwrap();
+        assert_eq!(change.undo().unwrap(), Outcome::Nothing, "a file that is gone");
+    }
+
+    #[test]
+    fn a_choice_is_written_as_its_word() {
+        assert_eq!(chosen("always [madvise] never\n"), "madvise");
+        assert!(is_same("always [madvise] never\n", "madvise"));
+        assert!(is_same("0-1\n", "0,1") && is_same("00000002\n", "2") && is_same("\n", ""));
+        let wide = ["00000001", "00000002,00000000,00000000,00000000,0000000f"];
+        assert!(is_same(&wide.join(","), &wide.join(",")[7..]), "masks of any number of CPUs");
+        assert!(!is_same(&wide.join(","), wide[1]));
+        assert!(
+            !is_same("20\n", "2")
+                && !is_same("0\n", "")
+                && !is_same("1\n", "")
+                && !is_same("[a] b", "b")
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_cannot_be_changed() {
+        let missing = Path::new("/proc/sys/nonsense");
+        assert_eq!(OfFile::of(missing, "1").unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+}

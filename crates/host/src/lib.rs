@@ -1,0 +1,18 @@
+//! The machine's settings and what can be asked of them: what stands in the way of real time
+//! (`doctor`), CPUs kept free of other work (`shield`), a journal that puts changed settings back,
+//! the network's devices (netlink, ethtool), PCI cards, trace events, Industrial I/O.
+//!
+//! Facts are read below a root folder that is an argument (`/` for this machine), so a tree
+//! recorded on another machine tests the parsers.
+
+pub mod child;
+pub mod doctor;
+pub mod ethtool;
+pub mod iio;
+pub mod journal;
+pub mod netlink;
+mod ntuple;
+pub mod packet_threads;
+pub mod pci;
+pub mod shield;
+pub mod trace;

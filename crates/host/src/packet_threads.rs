@@ -1,0 +1,159 @@
+//! The kernel's threads between a network card and a socket, and whether the application that waits
+//! for them keeps them waiting.
+//!
+//! | thread | what it does |
+//! | --- | --- |
+//! | `irq/36-eth0-rx-0` | a device's interrupt, where interrupts are threads (PREEMPT_RT) |
+//! | `napi/eth0-8193` | a queue's packets (Documentation/networking/napi.rst, "Threaded NAPI") |
+//! | `ksoftirqd/1` | soft interrupts that were put off, the network's too |
+
+use millstream_cpu::sched::Class;
+use millstream_cpu::threads::{self, Thread};
+use serde::Serialize;
+use std::fs;
+use std::path::Path;
+
+/// What a thread does.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// It handles an interrupt of the card.
+    Interrupt,
+    /// It handles the packets of a queue.
+    Napi,
+    /// It handles soft interrupts of a CPU that were put off.
+    Soft,
+}
+
+/// A thread of the kernel that packets wait for.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PacketThread {
+    /// What it does.
+    pub kind: Kind,
+    /// Itself.
+    #[serde(flatten)]
+    pub thread: Thread,
+}
+
+impl PacketThread {
+    /// Whether an application of that class keeps it from running on a CPU that they share: one of
+    /// equal priority does, too, as long as it does not sleep.
+    #[must_use]
+    pub fn is_inverted(&self, application: Class) -> bool {
+        let own: Result<Class, _> = self.thread.class.parse();
+        application.priority() > 0 && own.is_ok_and(|own| own.priority() <= application.priority())
+    }
+}
+
+/// Threads that packets of these interfaces wait for, below a root folder: those of NAPI and of
+/// interrupts by the interface's name or its device's interrupts, and `ksoftirqd` of all CPUs.
+#[must_use]
+pub fn of_interfaces(root: &Path, interfaces: &[String]) -> Vec<PacketThread> {
+    let interrupts: Vec<_> = interfaces.iter().flat_map(|name| device_irqs(root, name)).collect();
+    let kind = |name: &str| {
+        if name.starts_with("ksoftirqd/") {
+            return Some(Kind::Soft);
+        }
+        let is_napi = |interface: &String| is_napi_of(name, interface);
+        if interfaces.iter().any(is_napi) {
+            return Some(Kind::Napi);
+        }
+        let (number, user) = name.strip_prefix("irq/")?.split_once('-')?;
+        let is_ours = |interface: &String| user.split(['-', '@']).any(|word| word == interface);
+        let ours = interrupts.iter().any(|irq| irq == number) || interfaces.iter().any(is_ours);
+        ours.then_some(Kind::Interrupt)
+    };
+    let entries = fs::read_dir(root.join("proc")).into_iter().flatten().flatten();
+    let mut found: Vec<_> = entries
+        .filter_map(|entry| {
+            entry.file_name().to_str()?.parse::<u32>().ok()?;
+            // Its name alone, which is cheap, before all that is told of it.
+            let name = fs::read_to_string(entry.path().join("comm")).ok()?;
+            let kind = kind(name.trim_end())?;
+            Some(PacketThread { kind, thread: threads::read(&entry.path())? })
+        })
+        .collect();
+    found.sort_by_key(|one| one.thread.tid);
+    found
+}
+
+/// The NAPI threads of one interface.
+pub(crate) fn napi_of(root: &Path, interface: &str) -> Vec<Thread> {
+    let all = of_interfaces(root, &[interface.to_owned()]);
+    all.into_iter().filter(|one| one.kind == Kind::Napi).map(|one| one.thread).collect()
+}
+
+/// `napi/IF-NUMBER`, cut to 15 bytes by kernels before 5.17.
+fn is_napi_of(name: &str, interface: &str) -> bool {
+    const CUT: usize = 15;
+    let full = format!("napi/{interface}-");
+    let rest = name.strip_prefix(&full);
+    let is_whole = rest.is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()));
+    is_whole || (name.len() == CUT && full.len() >= CUT && full.starts_with(name))
+}
+
+/// Numbers of the interrupts of an interface's device.
+pub(crate) fn device_irqs(root: &Path, interface: &str) -> Vec<String> {
+    let folder = root.join(format!("sys/class/net/{interface}/device/msi_irqs"));
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A process folder as the kernel shows it: policy 1 is FIFO, 0 the ordinary class.
+    fn thread(root: &Path, tid: u32, name: &str, priority: u8) {
+        let folder = root.join(format!("proc/{tid}"));
+        fs::create_dir_all(&folder).unwrap();
+        let policy = u8::from(priority > 0);
+        let zeros = |count| vec!["0"; count].join(" ");
+        let stat = format!("{tid} ({name}) S {} {priority} {policy} 0\n", zeros(36));
+        let status = "Cpus_allowed_list:\t0-1\nvoluntary_ctxt_switches:\t1\n\
+            nonvoluntary_ctxt_switches:\t2\n";
+        for (file, text) in
+            [("comm", format!("{name}\n")), ("stat", stat), ("status", status.into())]
+        {
+            fs::write(folder.join(file), text).unwrap();
+        }
+    }
+
+    #[test]
+    fn those_of_the_interface_are_found_and_an_inversion_is_seen() {
+        let root = tempfile::tempdir().unwrap();
+        let all = [
+            (10, "ksoftirqd/0", 0),
+            (11, "napi/eth0-8193", 40),
+            (12, "napi/eth01-8194", 60),
+            (13, "irq/36-eth0-rx-0", 60),
+            (14, "irq/37-virtio0", 50),
+            (15, "irq/38-nvme0q1", 50),
+            (16, "bash", 0),
+        ];
+        for (tid, name, priority) in all {
+            thread(root.path(), tid, name, priority);
+        }
+        fs::create_dir_all(root.path().join("sys/class/net/eth0/device/msi_irqs/37")).unwrap();
+        let found = of_interfaces(root.path(), &["eth0".to_owned()]);
+        let told: Vec<_> = found
+            .iter()
+            .map(|one| (one.thread.tid, one.kind, one.is_inverted(Class::Fifo(50))))
+            .collect();
+        let expected = [
+            (10, Kind::Soft, true),
+            (11, Kind::Napi, true),
+            (13, Kind::Interrupt, false),
+            (14, Kind::Interrupt, true),
+        ];
+        assert_eq!(told, expected);
+        assert!(!found[0].is_inverted(Class::Other), "an ordinary application keeps nobody away");
+        assert_eq!(napi_of(root.path(), "eth01").len(), 1);
+    }
+
+    #[test]
+    fn a_name_that_an_old_kernel_has_cut_is_known() {
+        assert!(is_napi_of("napi/enp129s0f0", "enp129s0f0np0") && is_napi_of("napi/a-1", "a"));
+        assert!(!is_napi_of("napi/a-1x", "a") && !is_napi_of("napi/enp129s0f", "enp129s0f0np0"));
+    }
+}

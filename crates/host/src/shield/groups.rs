@@ -1,0 +1,71 @@
+//! Control groups, and the threads in them.
+
+use super::{Changes, ShieldError, read};
+use millstream_cpu::CpuSet;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A group and all below it, outermost first.
+pub(super) fn tree(home: &Path) -> Vec<PathBuf> {
+    let mut groups = vec![home.to_owned()];
+    let mut next = 0;
+    while let Some(group) = groups.get(next) {
+        let entries = fs::read_dir(group).into_iter().flatten().flatten();
+        let is_group =
+            |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
+        groups.extend(entries.map(|entry| entry.path()).filter(is_group).collect::<Vec<_>>());
+        next += 1;
+    }
+    groups
+}
+
+/// The group that this process is in, below the root of a hierarchy (cgroups(7),
+/// "/proc/\[pid\]/cgroup"): that of a controller of version 1, or of version 2.
+pub(super) fn own(root: &Path, hierarchy: &Path, controller: Option<&str>) -> PathBuf {
+    let groups = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
+    let own = groups.lines().find_map(|line| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(":/")?;
+        let is_it = match controller {
+            Some(name) => controllers.split(',').any(|one| one == name),
+            None => controllers.is_empty(),
+        };
+        is_it.then_some(path)
+    });
+    hierarchy.join(own.unwrap_or_default())
+}
+
+/// The threads that a file of a group lists.
+pub(super) fn members(file: &Path) -> Result<Vec<i32>, ShieldError> {
+    Ok(read(file)?.lines().filter_map(|line| line.parse().ok()).collect())
+}
+
+/// The threads of this process.
+pub(super) fn own_threads() -> Result<Vec<i32>, ShieldError> {
+    let path = Path::new("/proc/self/task");
+    let failed = |source| ShieldError::File { path: path.to_owned(), source };
+    let entries = fs::read_dir(path).map_err(failed)?.flatten();
+    Ok(entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
+}
+
+/// Has all threads of some groups pinned again at the end as they are now. `tasks` and `cpus` are
+/// the files of a group that list its threads, and the CPUs of those that nobody has pinned.
+pub(super) fn keep_pins(
+    groups: &[PathBuf],
+    [tasks, cpus]: [&str; 2],
+    changes: &mut Changes,
+) -> Result<(), ShieldError> {
+    let mut threads: BTreeMap<CpuSet, Vec<i32>> = BTreeMap::new();
+    for group in groups {
+        // A group without the file has its parent's CPUs.
+        let texts = group.ancestors().map(|at| fs::read_to_string(at.join(cpus)).ok());
+        let anywhere = texts.flatten().next().and_then(|text| text.parse().ok());
+        // One that has gone meanwhile does not matter.
+        let members = members(&group.join(tasks)).unwrap_or_default();
+        threads.entry(anywhere.unwrap_or_default()).or_default().extend(members);
+    }
+    for (anywhere, threads) in threads.iter().filter(|(_, threads)| !threads.is_empty()) {
+        changes.push(changes.journal().keep_pins(threads, anywhere)?);
+    }
+    Ok(())
+}

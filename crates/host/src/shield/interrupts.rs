@@ -1,0 +1,63 @@
+//! Interrupts that are sent elsewhere, or to the application where its network is to be with it
+//! (Documentation/core-api/irq/irq-affinity.rst).
+
+use super::{Account, Changes, Place, Plan};
+use crate::packet_threads::device_irqs;
+use millstream_cpu::CpuSet;
+use serde::Serialize;
+use std::fs;
+use std::path::Path;
+
+/// An interrupt.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Interrupt {
+    /// Its number.
+    pub number: u32,
+    /// Who it is for, as /proc/irq tells: `virtio1-req.0`.
+    pub name: String,
+}
+
+/// Sends all that may come to the shielded CPUs to the others, and those of interfaces that are to
+/// be with the application to it, as far as the kernel lets us.
+pub(super) fn send(root: &Path, plan: &Plan, changes: &mut Changes, account: &mut Account) {
+    let folder = root.join("proc/irq");
+    let names = fs::read_dir(&folder).into_iter().flatten().flatten();
+    let mut numbers: Vec<u32> =
+        names.filter_map(|name| name.file_name().to_str()?.parse().ok()).collect();
+    numbers.sort_unstable();
+    let with = plan.napi.iter().filter(|napi| napi.place == Place::With);
+    let near: Vec<_> = with
+        .flat_map(|napi| &napi.interfaces)
+        .flat_map(|interface| device_irqs(root, interface))
+        .collect();
+    for number in numbers {
+        let file = folder.join(number.to_string()).join("smp_affinity_list");
+        let Ok(text) = fs::read_to_string(&file) else { continue };
+        let Ok(now) = text.parse::<CpuSet>() else { continue };
+        let is_near = near.contains(&number.to_string());
+        if !is_near && !now.iter().any(|cpu| plan.cpus.contains(cpu)) {
+            continue;
+        }
+        let elsewhere: CpuSet = now.iter().filter(|cpu| !plan.cpus.contains(*cpu)).collect();
+        let (target, list) = match (is_near, elsewhere.is_empty()) {
+            (true, _) => (&plan.cpus, &mut account.near),
+            (false, true) => (&account.rest, &mut account.interrupts),
+            (false, false) => (&elsewhere, &mut account.interrupts),
+        };
+        let interrupt = Interrupt { number, name: name(&folder, number) };
+        match changes.journal().write_file(&file, &target.to_string()) {
+            Ok(change) => {
+                changes.push(change);
+                list.push(interrupt);
+            }
+            Err(_) => account.stuck.push(interrupt),
+        }
+    }
+}
+
+/// Each user of an interrupt has a folder named like it.
+fn name(folder: &Path, number: u32) -> String {
+    let entries = fs::read_dir(folder.join(number.to_string())).into_iter().flatten().flatten();
+    let mut users = entries.filter(|entry| entry.path().is_dir());
+    users.next().and_then(|user| user.file_name().into_string().ok()).unwrap_or_default()
+}

@@ -1,0 +1,117 @@
+//! The network's threads, placed with the application or away from it
+//! (Documentation/networking/napi.rst, "Threaded NAPI").
+
+use super::{Account, Changes, Plan, ShieldError};
+use crate::packet_threads::{PacketThread, napi_of, of_interfaces};
+use millstream_cpu::CpuSet;
+use millstream_cpu::sched::{self, Class};
+use millstream_cpu::thread;
+use millstream_cpu::threads::Thread;
+use serde::Serialize;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Where packets of an interface are handled.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Place {
+    /// In soft interrupts, where they come.
+    Soft,
+    /// By threads on the application's CPUs.
+    With,
+    /// By threads on the other CPUs.
+    Away,
+    /// By threads anywhere.
+    Anywhere,
+}
+
+/// How the network's threads are placed.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Napi {
+    /// Interfaces, of this network namespace.
+    pub interfaces: Vec<String>,
+    /// Where.
+    pub place: Place,
+    /// The class of the threads.
+    pub class: Class,
+}
+
+/// How long the kernel may take to start its threads.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Turns the threads on or off, and writes down where they run and in which class. Those that are
+/// there then.
+pub(super) fn switch(
+    root: &Path,
+    napi: &Napi,
+    changes: &mut Changes,
+) -> Result<Vec<Thread>, ShieldError> {
+    let is_on = napi.place != Place::Soft;
+    let mut threads = Vec::new();
+    for interface in &napi.interfaces {
+        let file = root.join(format!("sys/class/net/{interface}/threaded"));
+        // Threads that are there already are put back before they are turned off.
+        let before: Vec<_> = napi_of(root, interface).iter().map(|one| one.tid).collect();
+        changes.push(changes.journal().keep_threads(&before)?);
+        changes.push(changes.journal().write_file(&file, if is_on { "1" } else { "0" })?);
+        let start = Instant::now();
+        let mut found = napi_of(root, interface);
+        while is_on && found.is_empty() && start.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(5));
+            found = napi_of(root, interface);
+        }
+        if is_on && found.is_empty() {
+            let interface = interface.clone();
+            return Err(match kernel_threads_are_visible(root) {
+                true => ShieldError::NoNapi { interface },
+                false => ShieldError::HiddenThreads { interface },
+            });
+        }
+        threads.extend(found.into_iter().filter(|_| is_on));
+    }
+    let numbers: Vec<_> = threads.iter().map(|one| one.tid).collect();
+    changes.push(changes.journal().keep_threads(&numbers)?);
+    Ok(threads)
+}
+
+/// Whether this PID namespace has the kernel's threads. The first of them has number 2 everywhere
+/// else.
+fn kernel_threads_are_visible(root: &Path) -> bool {
+    std::fs::read_to_string(root.join("proc/2/comm")).is_ok_and(|name| name.trim() == "kthreadd")
+}
+
+/// Gives them their CPUs and class. What the kernel refuses is told in the account.
+pub(super) fn place(napi: &Napi, threads: &[Thread], plan: &Plan, account: &mut Account) {
+    let all: CpuSet = plan.cpus.iter().chain(account.rest.iter()).collect();
+    let cpus = match napi.place {
+        Place::Soft => return,
+        Place::With => &plan.cpus,
+        Place::Away => &account.rest,
+        Place::Anywhere => &all,
+    };
+    for one in threads {
+        let placed = thread::confine(one.tid, cpus)
+            .and_then(|()| sched::set_thread(one.tid, napi.class))
+            .map_err(|error| format!("{} stays where it is: {error}", one.name));
+        account.warnings.extend(placed.err());
+    }
+}
+
+/// What is there in the end, asked of the kernel and not of the plan, and who of it would have to
+/// wait for the application.
+pub(super) fn look(root: &Path, plan: &Plan, account: &mut Account) {
+    let interfaces = plan.napi.as_ref().map_or(&[][..], |napi| &napi.interfaces);
+    account.packet_threads = of_interfaces(root, interfaces);
+    // What is put off to another CPU does not wait for the application.
+    let is_near = |one: &&PacketThread| {
+        let allowed: CpuSet = one.thread.allowed.parse().unwrap_or_default();
+        allowed.iter().any(|cpu| plan.cpus.contains(cpu))
+    };
+    let near: Vec<_> = account.packet_threads.iter().filter(is_near).collect();
+    let inverted = near.iter().filter(|one| one.is_inverted(plan.class)).map(|one| {
+        let Thread { tid, name, class, .. } = &one.thread;
+        format!("inverted: {name} ({tid}) is {class}, not above the application's {}", plan.class)
+    });
+    let inverted: Vec<_> = inverted.collect();
+    account.warnings.extend(inverted);
+}

@@ -1,0 +1,145 @@
+//! Version 1: threads are moved away one by one.
+
+use super::groups::{keep_pins, members, tree};
+use super::{Account, Changes, Place, Plan, ShieldError, read, write};
+use crate::journal::Origins;
+use millstream_cpu::CpuSet;
+use millstream_cpu::threads::Thread;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Those that start threads meanwhile are met again, so often.
+const ROUNDS: usize = 5;
+
+/// The CPUs that are left for the others.
+pub(super) fn rest(all: &CpuSet, plan: &Plan) -> Result<CpuSet, ShieldError> {
+    let rest: CpuSet = all.iter().filter(|cpu| !plan.cpus.contains(*cpu)).collect();
+    let known = plan.cpus.iter().all(|cpu| all.contains(cpu));
+    if plan.cpus.is_empty() || rest.is_empty() || !known {
+        return Err(ShieldError::Cpus { cpus: plan.cpus.clone(), all: all.clone() });
+    }
+    Ok(rest)
+}
+
+pub(super) fn cpus_of(path: &Path) -> Result<CpuSet, ShieldError> {
+    Ok(read(path)?.parse().unwrap_or_default())
+}
+
+/// A name that no other shield has. Process numbers repeat from one container to the next, which
+/// may share the hierarchy: with the number of their namespace (pid_namespaces(7)) they do not.
+pub(super) fn name(what: &str) -> String {
+    use std::os::unix::fs::MetadataExt;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let space = fs::metadata("/proc/self/ns/pid").map_or(0, |space| space.ino());
+    format!("millstream{what}-{space}-{}-{number}", std::process::id())
+}
+
+/// The hierarchy, what its files are called, and the group that this process is in.
+pub(super) struct Home<'a> {
+    pub(super) root: &'a Path,
+    pub(super) prefix: &'a str,
+    pub(super) own: &'a Path,
+}
+
+/// Two groups: one for the application, one to which all others are moved.
+pub(super) fn version_1(
+    home: &Home,
+    plan: &Plan,
+    packets: &[Thread],
+    changes: &mut Changes,
+    account: &mut Account,
+) -> Result<PathBuf, ShieldError> {
+    let Home { root, prefix, own } = *home;
+    let home = plan.under.as_ref().map_or_else(|| root.to_owned(), |under| root.join(under));
+    let file = |name: &str| format!("{prefix}{name}");
+    let all = cpus_of(&home.join(file("cpus")))?;
+    account.rest = rest(&all, plan)?;
+    let memory = read(&home.join(file("mems")))?;
+    // Before anything is moved, which may forget it.
+    let groups = tree(&home);
+    keep_pins(&groups, ["tasks", &file("cpus")], changes)?;
+    narrow(&groups[1..], &file("cpus"), plan, changes, account);
+    let mut make = |what: &str, cpus: &CpuSet, origins| -> Result<PathBuf, ShieldError> {
+        let group = home.join(name(what));
+        changes.push(changes.journal().make_group(&group, origins)?);
+        write(&group.join(file("cpus")), &cpus.to_string())?;
+        write(&group.join(file("mems")), memory.trim())?;
+        Ok(group)
+    };
+    // Who comes in by the door is this process's child, the others are those that are here now.
+    let residents = members(&home.join("tasks"))?;
+    let origins = Origins { guests: Some(own.to_owned()), residents };
+    let inside = make("", &plan.cpus, origins)?;
+    let others = make("-rest", &account.rest, Origins::default())?;
+    let (mut moved, mut kept) = (0, Vec::new());
+    for _ in 0..ROUNDS {
+        let before = moved;
+        kept.clear();
+        for thread in members(&home.join("tasks"))? {
+            if plan.leave.contains(&process_of(thread)) {
+                continue;
+            }
+            let is_packets = packets.iter().any(|one| one.tid == thread.cast_unsigned());
+            let group = match plan.napi.as_ref().filter(|_| is_packets).map(|napi| napi.place) {
+                Some(Place::With) => &inside,
+                Some(Place::Anywhere) => continue,
+                _ => &others,
+            };
+            match fs::write(group.join("tasks"), thread.to_string()) {
+                Ok(()) => moved += 1,
+                Err(_) => kept.extend(name_of(thread)),
+            }
+        }
+        if moved == before {
+            break;
+        }
+    }
+    kept.sort();
+    kept.dedup();
+    (account.moved, account.kept) = (moved, kept);
+    Ok(inside.join("tasks"))
+}
+
+/// Takes the shielded CPUs from groups that are there already, with the threads in them; innermost
+/// first, because a group keeps what those below it have.
+fn narrow(
+    groups: &[PathBuf],
+    file: &str,
+    plan: &Plan,
+    changes: &mut Changes,
+    account: &mut Account,
+) {
+    for group in groups.iter().rev() {
+        // One that has gone meanwhile does not matter.
+        let now = cpus_of(&group.join(file)).unwrap_or_default();
+        let elsewhere: CpuSet = now.iter().filter(|cpu| !plan.cpus.contains(*cpu)).collect();
+        if elsewhere == now {
+            continue;
+        }
+        let threads = members(&group.join("tasks")).unwrap_or_default();
+        let is_left = threads.iter().any(|thread| plan.leave.contains(&process_of(*thread)));
+        let change = (!elsewhere.is_empty() && !is_left)
+            .then(|| changes.journal().write_file(&group.join(file), &elsewhere.to_string()).ok());
+        let list = match change.flatten() {
+            Some(change) => {
+                changes.push(change);
+                &mut account.narrowed
+            }
+            None => &mut account.wide,
+        };
+        list.push(group.display().to_string());
+    }
+}
+
+/// The process of a thread.
+fn process_of(thread: i32) -> i32 {
+    let status = fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
+    line.and_then(|number| number.trim().parse().ok()).unwrap_or(thread)
+}
+
+fn name_of(thread: i32) -> Option<String> {
+    Some(fs::read_to_string(format!("/proc/{thread}/comm")).ok()?.trim().to_owned())
+}
