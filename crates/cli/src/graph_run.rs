@@ -6,7 +6,9 @@ use crate::output::describe;
 use anyhow::{Context, anyhow};
 use millstream_atsc::blocks::Monitors;
 use millstream_flow::blocks::FileSink;
-use millstream_flow::{BlockStats, Graph, Plan, Profile, Registry, RunError, Running, Snapshot};
+use millstream_flow::{
+    BlockStats, Graph, Plan, Profile, Registry, RunError, Running, Shape, Snapshot,
+};
 use millstream_radio::{Cause, Ledger};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -72,7 +74,10 @@ pub fn attended(
 ) -> anyhow::Result<Run> {
     interrupt::install();
     let started = Instant::now();
-    let mut running = graph.start(plan).context("cannot start the graph")?;
+    let allowed = millstream_cpu::thread::allowed_cpus().ok();
+    let plan = millstream_planner::place::complete(plan, &Shape::of(&graph), allowed.as_ref())
+        .context("the plan does not fit the graph")?;
+    let mut running = graph.start(&plan).context("cannot start the graph")?;
     let stopper = running.stopper();
     while !running.is_finished() {
         std::thread::sleep(Duration::from_millis(20));

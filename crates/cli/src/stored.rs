@@ -3,9 +3,10 @@
 use crate::output::note;
 use anyhow::Context;
 use millstream_cpu::{Environment, Topology, folders};
-use millstream_flow::tune::drift::{self, Cost};
-use millstream_flow::tune::{Interval, Key, Machine, Percent, Pins, Record, Store};
+use millstream_flow::Pins;
 use millstream_flow::{GraphFile, Plan, Registry, Snapshot};
+use millstream_planner::tune::drift::{self, Cost};
+use millstream_planner::tune::{Interval, Key, Machine, Percent, Record, Store};
 use std::path::Path;
 
 /// The place of one graph's plan on this machine.

@@ -51,9 +51,9 @@ mod structure;
 
 pub use error::{GraphFileError, Problem};
 
+use crate::plan::Pins;
 use crate::plan::Plan;
 use crate::registry::Value;
-use crate::tune::Pins;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};

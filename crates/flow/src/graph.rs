@@ -3,9 +3,11 @@
 mod error;
 mod messages;
 mod order;
+mod shape;
 
 pub use error::GraphError;
 pub(crate) use messages::MessageEdge;
+pub use shape::{BlockShape, EdgeShape, Shape};
 
 use crate::block::{Block, BlockError, Context, Work};
 use crate::item::ItemType;

@@ -6,8 +6,6 @@
 //! - A [`Plan`] says which blocks share a partition, where it runs and how it waits.
 //! - A [`GraphFile`] is a graph, its parameters and its plan as TOML; a [`Registry`] holds the
 //!   block types that it may name.
-//! - [`place`] finds the best plan for measured costs on a machine.
-//! - [`tune`](mod@tune) finds a better plan for a graph on a machine by measuring.
 //! - [`Running::snapshot`] shows the counters of every block while it runs.
 //!
 //! # Adding a block
@@ -56,7 +54,6 @@
 //! numbers from it, keep a [`Counter`] or [`Gauge`] and list it in [`Block::metrics`]. The files
 //! in [`blocks`] are examples to copy.
 
-pub mod adapt;
 pub mod block;
 pub mod blocks;
 pub mod file;
@@ -67,7 +64,6 @@ pub mod latency;
 pub mod message;
 pub mod metric;
 mod mock;
-pub mod place;
 pub mod plan;
 pub mod port;
 pub mod profile;
@@ -76,21 +72,20 @@ pub mod registry;
 pub mod runtime;
 mod survey;
 pub mod tag;
-pub mod tune;
 
 /// The item type `cf32`.
 pub use num_complex::Complex;
 
 pub use block::{Block, BlockError, Context, Work};
 pub use file::{GraphFile, GraphFileError};
-pub use graph::{Graph, GraphError};
+pub use graph::{BlockShape, EdgeShape, Graph, GraphError, Shape};
 pub use item::{Item, ItemType};
 pub use lane::Lane;
 pub use latency::{Latency, LatencyError, LatencyStats};
 pub use message::{Emitter, EmitterList, Message, MessageError};
 pub use metric::{Counter, Gauge, Metric};
 pub use mock::Mock;
-pub use plan::{Buffers, Partition, Plan, PlanError, Preset, WaitMode};
+pub use plan::{Buffers, Partition, Pins, Plan, PlanError, Preset, WaitMode};
 pub use port::{In, InputPort, Out, OutputPort, PortVisitor};
 pub use profile::{BlockCost, EdgeCost, Profile};
 pub use rate::Rate;

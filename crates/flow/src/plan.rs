@@ -17,17 +17,19 @@
 //! "filter.out" = 1048576
 //! ```
 //!
-//! Blocks that the plan does not mention go where the [partitioner](crate::place) puts them, in
-//! partitions of their own. Before anything has run it takes every block to cost the same. It does
-//! not pin then, because it cannot know what else runs on the machine.
+//! Blocks that the plan does not mention are cut into runs of equal length, in the order that items
+//! pass: one for each CPU that no partition of the plan takes. Nothing pins them, because nobody
+//! knows here what else runs on the machine. The planner (`millstream-planner`) finds better plans.
 
 mod batch;
 mod check;
+mod pins;
 mod preset;
 
 pub use batch::default_batch_bytes;
 pub(crate) use check::Placement;
 pub use check::PlanError;
+pub use pins::Pins;
 pub use preset::{ParsePresetError, Preset};
 
 use serde::{Deserialize, Serialize};

@@ -1,9 +1,9 @@
 //! From TOML to a [`GraphFile`].
 
 use super::{BlockEntry, GraphFile, GraphParameter, Problem};
+use crate::plan::Pins;
 use crate::plan::Plan;
 use crate::registry::Value;
-use crate::tune::Pins;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 

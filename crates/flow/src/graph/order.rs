@@ -3,11 +3,12 @@
 use super::{Graph, GraphError};
 
 impl Graph {
-    /// Nodes with every upstream before every downstream; otherwise as they were added.
+    /// The positions of the blocks, in the order they were added, with every upstream before every
+    /// downstream.
     ///
     /// # Errors
     /// [`GraphError::Cycle`].
-    pub(crate) fn topological_order(&self) -> Result<Vec<usize>, GraphError> {
+    pub fn topological_order(&self) -> Result<Vec<usize>, GraphError> {
         let mut order = Vec::with_capacity(self.nodes.len());
         let mut placed = vec![false; self.nodes.len()];
         while order.len() < self.nodes.len() {

@@ -1,11 +1,9 @@
 //! A plan held against a graph and a machine.
 
+use super::WaitMode;
 use super::{Partition, Plan};
 use crate::graph::{Direction, Graph, GraphError};
-use crate::place::{Hints, Shape};
-use crate::profile::Profile;
-use millstream_cpu::{CpuSet, Topology};
-use std::path::Path;
+use millstream_cpu::CpuSet;
 
 /// Why a plan cannot be obeyed.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -95,17 +93,25 @@ impl Plan {
         let blocks = graph.nodes.len();
         let mut of_node = self.partition_of_each(blocks, |name| graph.node_index(name))?;
         let mut partitions = self.partitions.clone();
-        if of_node.contains(&None) {
-            let placed = automatic(self, graph, allowed)?;
-            of_node = placed.partition_of_each(blocks, |name| graph.node_index(name))?;
-            partitions = placed.partitions;
+        let open: Vec<usize> =
+            order.iter().copied().filter(|node| of_node[*node].is_none()).collect();
+        let cpus = allowed.len().saturating_sub(partitions.len()).clamp(1, open.len().max(1));
+        for run in 0..cpus.min(open.len()) {
+            let run = &open[run * open.len() / cpus..(run + 1) * open.len() / cpus];
+            run.iter().for_each(|node| of_node[*node] = Some(partitions.len()));
+            let partition = run_of_blocks(graph, run, &partitions);
+            partitions.push(partition);
         }
         let of_node = of_node.into_iter().map(|index| index.expect("every node placed"));
         Ok(Placement { partitions, of_node: of_node.collect(), order })
     }
 
-    /// The partition of each of `blocks` blocks, of which `position` tells the number.
-    pub(crate) fn partition_of_each(
+    /// The partition of each of `blocks` blocks, if the plan mentions it; `position` gives the
+    /// number of a block.
+    ///
+    /// # Errors
+    /// [`PlanError`]: the plan mentions a block that `position` does not know, or one twice.
+    pub fn partition_of_each(
         &self,
         blocks: usize,
         position: impl Fn(&str) -> Option<usize>,
@@ -130,7 +136,11 @@ impl Plan {
     }
 
     /// Checks names and CPUs of the partitions.
-    pub(crate) fn check_partitions(&self, allowed: &CpuSet) -> Result<(), PlanError> {
+    ///
+    /// # Errors
+    /// [`PlanError`]: a name that no thread can have or that comes twice, or a CPU that is not
+    /// `allowed`.
+    pub fn check_partitions(&self, allowed: &CpuSet) -> Result<(), PlanError> {
         for (index, partition) in self.partitions.iter().enumerate() {
             let name = &partition.name;
             if name.is_empty() || name.chars().any(char::is_control) {
@@ -156,18 +166,12 @@ impl Plan {
     }
 }
 
-/// The plan with everything that it does not mention put where the partitioner wants it, as far
-/// as that is known before anything has run.
-fn automatic(plan: &Plan, graph: &Graph, allowed: &CpuSet) -> Result<Plan, PlanError> {
-    // A machine that does not tell has equal cores.
-    let topology =
-        Topology::read(Path::new("/")).unwrap_or_else(|_| Topology::flat(&CpuSet::default()));
-    let hints = Hints {
-        plan: plan.clone(),
-        allowed: Some(allowed.clone()),
-        unpinned: true,
-        ..Hints::default()
-    };
-    let placed = crate::place::plan(&Shape::of(graph), &Profile::default(), &topology, &hints)?;
-    Ok(placed.plan)
+/// A partition of the blocks that the plan does not mention, called after the first of them.
+fn run_of_blocks(graph: &Graph, run: &[usize], others: &[Partition]) -> Partition {
+    let mut name = graph.nodes[run[0]].name.clone();
+    while others.iter().any(|other| other.name == name) {
+        name.push('_');
+    }
+    let blocks = run.iter().map(|node| graph.nodes[*node].name.clone()).collect();
+    Partition { name, blocks, cpu: None, wait: WaitMode::Park }
 }

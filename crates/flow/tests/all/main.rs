@@ -2,7 +2,6 @@
 //!
 //! One program holds all of these tests: linking is what costs.
 
-mod adapt;
 #[path = "../common/mod.rs"]
 mod common;
 mod file;

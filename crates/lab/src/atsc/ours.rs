@@ -3,8 +3,9 @@
 use super::{AtscError, file};
 use millstream_atsc::blocks::register;
 use millstream_cpu::{CpuSet, Topology, usage};
-use millstream_flow::place::{self, Hints, Shape};
+use millstream_flow::Shape;
 use millstream_flow::{GraphFile, Plan, Profile, Registry, WaitMode};
+use millstream_planner::place::{self, Hints};
 use std::path::Path;
 use std::time::{Duration, Instant};
 

@@ -7,8 +7,8 @@ use super::meter::Meter;
 use millstream_blocks::Through;
 use millstream_cpu::{CpuSet, Topology};
 use millstream_flow::blocks::{NullSink, NullSource};
-use millstream_flow::place::{self, Hints, crossing};
 use millstream_flow::{Graph, GraphError, Partition, Plan, Profile, RunError, Running, WaitMode};
+use millstream_planner::place::{self, Hints, crossing};
 use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
@@ -46,7 +46,7 @@ impl Spread {
         run.stop()?;
         let allowed: CpuSet = cpus.iter().copied().collect();
         let topology = Topology::read(Path::new("/")).unwrap_or_else(|_| Topology::flat(&allowed));
-        let shape = place::Shape::of(&build::<T>(case)?.0);
+        let shape = millstream_flow::Shape::of(&build::<T>(case)?.0);
         let costs = crossing::measure(cpus[0], cpus[cpus.len() - 1], CROSSING)?;
         let hints = Hints { allowed: Some(allowed), costs, ..Hints::default() };
         let placed = place::plan(&shape, &profile, &topology, &hints);

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, ensure};
 use millstream_cpu::{CpuSet, Environment, Recorded, Topology};
-use millstream_flow::place::Shape;
+use millstream_flow::Shape;
 use millstream_flow::{GraphFile, Profile};
 use serde_json::Value;
 use std::path::Path;

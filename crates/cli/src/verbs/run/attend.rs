@@ -3,8 +3,8 @@
 use super::send::Outbox;
 use crate::output::note;
 use anyhow::anyhow;
-use millstream_flow::adapt::{Adapter, Event};
 use millstream_flow::{Running, Stall};
+use millstream_planner::adapt::{Adapter, Event};
 use std::time::{Duration, Instant};
 
 /// Since when a block must have been in one call, or the graph have stood still, to be told.

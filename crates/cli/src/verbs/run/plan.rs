@@ -2,9 +2,9 @@
 
 use anyhow::{Context, anyhow};
 use millstream_cpu::Topology;
-use millstream_flow::adapt::{Adapter, Partitioner, Policy};
-use millstream_flow::place::Shape;
+use millstream_flow::Shape;
 use millstream_flow::{Graph, GraphFile, Plan, Preset, WaitMode};
+use millstream_planner::adapt::{Adapter, Partitioner, Policy};
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;

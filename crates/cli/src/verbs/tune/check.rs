@@ -3,7 +3,7 @@
 use super::progress;
 use crate::live::Live;
 use millstream_flow::Plan;
-use millstream_flow::tune::{Interval, Percent, Settings, Space, Sweep, Trial, Tuned, sweep};
+use millstream_planner::tune::{Interval, Percent, Settings, Space, Sweep, Trial, Tuned, sweep};
 use serde::Serialize;
 
 /// The tuner's plan may be so much slower than the best of all.

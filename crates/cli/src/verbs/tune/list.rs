@@ -2,8 +2,8 @@
 
 use crate::output::{Report, describe};
 use crate::stored::{self, Place};
-use millstream_flow::tune::{Interval, Percent, Record};
 use millstream_flow::{GraphFile, Registry};
+use millstream_planner::tune::{Interval, Percent, Record};
 use serde_json::json;
 use std::fmt::Write;
 

@@ -11,7 +11,7 @@ use crate::graph_run;
 use crate::numbers;
 use crate::output::Report;
 use millstream_flow::GraphFile;
-use millstream_flow::tune::Objective;
+use millstream_planner::tune::Objective;
 use std::path::PathBuf;
 use std::time::Duration;
 

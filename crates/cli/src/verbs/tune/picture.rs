@@ -1,7 +1,7 @@
 //! Throughput by size of rings, as SVG.
 
 use super::report::{Outcome, si};
-use millstream_flow::tune::{Attempt, Stage};
+use millstream_planner::tune::{Attempt, Stage};
 use std::fmt::Write;
 
 const WIDTH: f64 = 760.0;

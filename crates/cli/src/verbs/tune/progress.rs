@@ -2,7 +2,7 @@
 
 use crate::interrupt;
 use crate::live::Live;
-use millstream_flow::tune::Progress;
+use millstream_planner::tune::Progress;
 use std::time::Instant;
 
 /// Shows where a search stands; `false` when somebody wants it to end.

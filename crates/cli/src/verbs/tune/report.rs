@@ -3,7 +3,7 @@
 use super::check::Check;
 use crate::output::Report;
 use millstream_flow::GraphFile;
-use millstream_flow::tune::{Attempt, Length, Objective, Percent, Rehearsal, Space, Tuned};
+use millstream_planner::tune::{Attempt, Length, Objective, Percent, Rehearsal, Space, Tuned};
 use serde_json::json;
 use std::fmt::Write;
 use std::path::Path;

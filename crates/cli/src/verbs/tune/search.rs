@@ -8,9 +8,10 @@ use crate::output::{Report, describe, note};
 use crate::stored::Place;
 use anyhow::Context;
 use millstream_cpu::{CpuSet, Topology};
-use millstream_flow::tune::statistics::{median, pooled_noise};
-use millstream_flow::tune::{Pins, Record, Rehearsal, Settings, Space, Tuned, tune};
+use millstream_flow::Pins;
 use millstream_flow::{GraphFile, Plan, Registry, WaitMode};
+use millstream_planner::tune::statistics::{median, pooled_noise};
+use millstream_planner::tune::{Record, Rehearsal, Settings, Space, Tuned, tune};
 use std::path::Path;
 use std::time::{Instant, SystemTime};
 
@@ -88,7 +89,8 @@ fn suggest(
     topology: Option<&Topology>,
     allowed: &CpuSet,
 ) {
-    use millstream_flow::place::{Hints, Shape, plan};
+    use millstream_flow::Shape;
+    use millstream_planner::place::{Hints, plan};
     let (Some(topology), profile) = (topology, trial.profile()) else { return };
     let shape = Shape::of_profile(profile);
     let own = if space.pins.is_empty() { Plan::default() } else { file.plan().clone() };

@@ -1,0 +1,56 @@
+//! Whose advice is taken.
+
+use crate::place::{self, Hints};
+use millstream_cpu::{CpuSet, Topology};
+use millstream_flow::Shape;
+use millstream_flow::plan::{Partition, Plan, WaitMode};
+use millstream_flow::profile::Profile;
+
+/// Somebody who knows what a plan would cost.
+pub trait Advisor {
+    /// What the load of a window would cost by `plan`, in any unit as long as it is always the
+    /// same; less is better. `None` if it cannot be said.
+    fn cost(&mut self, load: &Profile, plan: &Plan) -> Option<f64>;
+
+    /// The plan that suits the load best. `None` if there is none.
+    fn propose(&mut self, load: &Profile) -> Option<Plan>;
+}
+
+/// The [partitioner](crate::place) for one graph on one machine.
+#[derive(Clone, Debug)]
+pub struct Partitioner {
+    shape: Shape,
+    topology: Topology,
+    hints: Hints,
+}
+
+impl Partitioner {
+    /// For a graph of this shape; what the hints decide stays decided.
+    #[must_use]
+    pub fn new(shape: Shape, topology: Topology, hints: Hints) -> Self {
+        Self { shape, topology, hints }
+    }
+
+    /// For a graph that runs by `plan`, on the CPUs `allowed`. Partitions that the plan gives a
+    /// CPU, or lets spin, stay as they are; all other blocks may go anywhere. Which CPUs those run
+    /// on is left to the kernel, as by any plan that was not made by hand.
+    #[must_use]
+    pub fn beside(plan: &Plan, shape: Shape, topology: Topology, allowed: Option<CpuSet>) -> Self {
+        let stays = |it: &&Partition| it.cpu.is_some() || it.wait == WaitMode::Spin;
+        let partitions = plan.partitions.iter().filter(stays).cloned().collect();
+        let plan = Plan { partitions, ..plan.clone() };
+        Self::new(shape, topology, Hints { plan, allowed, unpinned: true, ..Hints::default() })
+    }
+}
+
+impl Advisor for Partitioner {
+    fn cost(&mut self, load: &Profile, plan: &Plan) -> Option<f64> {
+        let found = place::predict(&self.shape, load, &self.topology, &self.hints, plan);
+        found.ok().map(|prediction| prediction.ns_per_item).filter(|ns| *ns > 0.0)
+    }
+
+    fn propose(&mut self, load: &Profile) -> Option<Plan> {
+        let placed = place::plan(&self.shape, load, &self.topology, &self.hints);
+        placed.ok().map(|placed| placed.plan)
+    }
+}

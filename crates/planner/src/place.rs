@@ -1,0 +1,141 @@
+//! The partitioner: which blocks share a thread, and on which CPU it runs.
+//!
+//! [`plan`] takes the [`Shape`] of a graph, what its blocks cost (a [`Profile`]), the machine (a
+//! [`Topology`]) and what people decided already ([`Hints`]), and gives a [`Placed`]: a [`Plan`],
+//! the [`Prediction`] that made it the best, and both in words and as pictures. It reads no clock
+//! and no file.
+//!
+//! # The model
+//! The load of a CPU is the time it needs for the stretch that the profile covers:
+//!
+//! - the work of its blocks, divided by its capacity;
+//! - for each connection to another CPU, bytes and batches at the [prices](Costs) of the distance;
+//! - what the thread on a sibling (SMT) takes away while both are busy.
+//!
+//! The fullest CPU limits the graph (the bottleneck). Plans whose bottlenecks are equal within
+//! [`Costs::resolution`] are judged by the sum of all loads, and another CPU is used only when it
+//! brings [`Costs::worthwhile`] or more.
+//!
+//! # The search
+//! Small graphs are solved by branch and bound, which finds the optimum of the model
+//! ([`Prediction::exact`] says so). Larger ones are coarsened along their heaviest connections,
+//! cut, and refined level by level; the time is bounded by a count of steps.
+
+mod case;
+mod costs;
+pub mod crossing;
+mod exact;
+mod explain;
+mod heuristic;
+mod machine;
+mod picture;
+mod prediction;
+mod problem;
+mod solve;
+mod state;
+#[cfg(test)]
+mod tests;
+mod what_if;
+mod write;
+
+pub use costs::{Costs, Distance, Price};
+pub use picture::Frame;
+pub use prediction::{BlockLoad, Cut, EdgeLoad, PartitionLoad, Prediction, Step};
+pub use what_if::Alternative;
+
+use case::Case;
+use millstream_cpu::{CpuSet, Topology};
+use millstream_flow::Shape;
+use millstream_flow::plan::{Plan, PlanError};
+use millstream_flow::profile::Profile;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// What is decided already, and the prices of the model.
+#[derive(Clone, Debug, Default)]
+pub struct Hints {
+    /// A plan by hand. Its partitions stay as they are, and so does every buffer size that is not
+    /// the default.
+    pub plan: Plan,
+    /// Blocks that must run on a CPU; others may join them.
+    pub pins: BTreeMap<String, usize>,
+    /// CPUs that may be used; `None` for all of the topology.
+    pub allowed: Option<CpuSet>,
+    /// The most CPUs to use; `None` for as many as pay.
+    pub max_cpus: Option<usize>,
+    /// Whether the partitions that are made here get a `cpu`. A runtime that does not know what
+    /// else runs on the machine leaves that to the kernel.
+    pub unpinned: bool,
+    /// Prices of the model.
+    pub costs: Costs,
+}
+
+/// A plan, why it is the best, and how it looks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Placed {
+    /// The plan: the partitions by hand first, every block in exactly one.
+    pub plan: Plan,
+    /// What the model expects of it.
+    pub prediction: Prediction,
+    /// What the CPUs of its partitions share, for the pictures.
+    pub frames: Vec<Frame>,
+}
+
+/// Finds the best plan.
+///
+/// Without measurement (`profile` has no blocks) every block is taken to cost the same, and items
+/// to flow as the shape says.
+///
+/// # Errors
+/// [`PlanError`]: the hints name a block or a CPU that does not exist, or a block twice.
+pub fn plan(
+    shape: &Shape,
+    profile: &Profile,
+    topology: &Topology,
+    hints: &Hints,
+) -> Result<Placed, PlanError> {
+    let case = Case::new(shape, profile, topology, hints)?;
+    let solution = solve::solve(&case.problem);
+    let plan = write::plan(&case, &solution.places, hints);
+    let prediction = prediction::of(&case, &plan, &solution);
+    let frames = picture::frames(&case, &prediction);
+    Ok(Placed { plan, prediction, frames })
+}
+
+/// A plan with every block in a partition: those that `plan` does not mention go where they fit
+/// best on the CPUs `allowed` of this machine (`None`: all), as far as that is known before
+/// anything has run. Nothing pins the partitions that are added.
+///
+/// # Errors
+/// As [`plan()`].
+pub fn complete(plan: &Plan, shape: &Shape, allowed: Option<&CpuSet>) -> Result<Plan, PlanError> {
+    let mentioned = plan.partition_of_each(shape.blocks.len(), |name| shape.position(name))?;
+    if !mentioned.contains(&None) {
+        return Ok(plan.clone());
+    }
+    // A machine that does not tell has equal cores.
+    let topology =
+        Topology::read(Path::new("/")).unwrap_or_else(|_| Topology::flat(&CpuSet::default()));
+    let hints =
+        Hints { plan: plan.clone(), allowed: allowed.cloned(), unpinned: true, ..Hints::default() };
+    let placed = self::plan(shape, &Profile::default(), &topology, &hints)?.plan;
+    Ok(Plan { partitions: placed.partitions, ..plan.clone() })
+}
+
+/// What the model expects of a plan that exists, with the same profile and machine: compare its
+/// [`Prediction::ns_per_item`] with that of [`plan()`] before a graph is moved.
+///
+/// Blocks that `plan` leaves out and partitions without `cpu` are put where they fit best.
+///
+/// # Errors
+/// As [`plan()`].
+pub fn predict(
+    shape: &Shape,
+    profile: &Profile,
+    topology: &Topology,
+    hints: &Hints,
+    plan: &Plan,
+) -> Result<Prediction, PlanError> {
+    let hints = Hints { plan: plan.clone(), ..hints.clone() };
+    self::plan(shape, profile, topology, &hints).map(|placed| placed.prediction)
+}

@@ -1,0 +1,246 @@
+//! What the model expects of a plan.
+
+use super::case::Case;
+use super::costs::Distance;
+use super::problem::Time;
+use super::solve::Solution;
+use super::state::State;
+use super::what_if::{self, Alternative};
+use millstream_flow::plan::{Partition, Plan};
+use serde::Serialize;
+
+/// What the model expects of a plan. "An item" is one of [`Self::per_item_of`].
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Prediction {
+    /// Whether costs were measured; else every block is taken to cost the same, and times say
+    /// nothing but their ratios.
+    pub measured: bool,
+    /// Whether no plan is better by the model; else a heuristic found this one.
+    pub exact: bool,
+    /// The source whose items times are counted by.
+    pub per_item_of: String,
+    /// Items of it that the profile covers.
+    pub items: u64,
+    /// Time an item, by the fullest CPU: what limits the graph.
+    pub ns_per_item: f64,
+    /// The same with every block on the fastest CPU.
+    pub single_ns_per_item: f64,
+    /// CPU time an item, all CPUs together.
+    pub cpu_ns_per_item: f64,
+    /// The partition that limits: the one with the most to do on the fullest CPU.
+    pub bottleneck: String,
+    /// Partitions, as in the plan.
+    pub partitions: Vec<PartitionLoad>,
+    /// Blocks, in the order they were added.
+    pub blocks: Vec<BlockLoad>,
+    /// Connections, in the order they were made.
+    pub edges: Vec<EdgeLoad>,
+    /// The best that each number of CPUs can do.
+    pub ladder: Vec<Step>,
+    /// The change of one block's place that costs least; `None` when no block may move.
+    pub next_best: Option<Alternative>,
+}
+
+/// The load of one partition, nanoseconds an item.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PartitionLoad {
+    /// Name of the partition.
+    pub name: String,
+    /// The CPU that the model has it on, whether the plan pins it or not.
+    pub cpu: usize,
+    /// Work of its blocks on that CPU.
+    pub work_ns: f64,
+    /// What its connections to others cost it.
+    pub talk_ns: f64,
+    /// What the thread on the sibling takes away, and other partitions on the CPU.
+    pub shared_ns: f64,
+}
+
+impl PartitionLoad {
+    /// All together: the time an item of its CPU.
+    #[must_use]
+    pub fn total_ns(&self) -> f64 {
+        self.work_ns + self.talk_ns + self.shared_ns
+    }
+}
+
+/// A block in its partition.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BlockLoad {
+    /// Name of the block.
+    pub name: String,
+    /// Its partition, by position in [`Prediction::partitions`].
+    pub partition: usize,
+    /// Work on the CPU of the partition, nanoseconds an item.
+    pub work_ns: f64,
+}
+
+/// A connection.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EdgeLoad {
+    /// Writing block, by position in [`Prediction::blocks`].
+    pub writer: usize,
+    /// Reading block, likewise.
+    pub reader: usize,
+    /// Writing end, `block.port`.
+    pub from: String,
+    /// Reading end, `block.port`.
+    pub to: String,
+    /// Bytes an item.
+    pub bytes: f64,
+    /// What it costs to cross; `None` inside a partition.
+    pub cut: Option<Cut>,
+}
+
+/// A connection between two partitions.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Cut {
+    /// What the CPUs share.
+    pub distance: Distance,
+    /// What both sides pay, nanoseconds an item, with other connections between the same blocks.
+    pub ns: f64,
+    /// The better way to have both blocks in one place; `None` when neither may move.
+    pub without: Option<Alternative>,
+}
+
+/// The best with at most this many CPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Step {
+    /// CPUs that may be used.
+    pub cpus: usize,
+    /// Time an item.
+    pub ns_per_item: f64,
+}
+
+/// How times are told: nanoseconds an item.
+pub(super) struct Scale {
+    items: f64,
+}
+
+impl Scale {
+    pub(super) fn ns(&self, time: Time) -> f64 {
+        time as f64 / 1e3 / self.items
+    }
+}
+
+pub(super) fn of(case: &Case, plan: &Plan, solution: &Solution) -> Prediction {
+    let problem = &case.problem;
+    let (per_item_of, items) = reference(case);
+    let scale = Scale { items: items.max(1) as f64 };
+    let mut state = State::with(problem, &solution.places);
+    let place = |partition: &Partition| partition_load(case, partition, &state, &scale);
+    let partitions: Vec<PartitionLoad> = plan.partitions.iter().map(place).collect();
+    let limit = partitions.iter().max_by(|a, b| {
+        (a.total_ns(), a.work_ns).partial_cmp(&(b.total_ns(), b.work_ns)).expect("finite loads")
+    });
+    let on = |cpu: usize| problem.units.iter().map(|unit| unit.work_on[cpu]).sum::<Time>();
+    let single = (0..problem.machine.len()).map(on).min().unwrap_or(0);
+    let blocks = blocks(case, plan, &state, &scale);
+    let bottleneck = limit.map(|load| load.name.clone()).unwrap_or_default();
+    let ladder = solution.ladder.iter();
+    let step = |(cpus, score): &(usize, super::state::Score)| (*cpus, scale.ns(score.bottleneck));
+    Prediction {
+        measured: case.measured,
+        exact: solution.exact,
+        per_item_of,
+        items,
+        ns_per_item: scale.ns(solution.score.bottleneck),
+        single_ns_per_item: scale.ns(single),
+        cpu_ns_per_item: scale.ns(solution.score.total),
+        bottleneck,
+        partitions,
+        blocks,
+        ladder: ladder.map(step).map(|(cpus, ns_per_item)| Step { cpus, ns_per_item }).collect(),
+        next_best: what_if::next_best(case, &mut state, &scale),
+        edges: edges(case, &mut state, &scale),
+    }
+}
+
+/// The source with the most items; without sources, the busiest block.
+fn reference(case: &Case) -> (String, u64) {
+    let reads = |name: &str| {
+        let node = case.shape.position(name);
+        case.shape.edges.iter().any(|edge| Some(edge.to) == node)
+    };
+    let blocks = case.profile.blocks.iter();
+    let best = blocks.max_by_key(|block| (!reads(&block.name), block.items()));
+    best.map_or_else(Default::default, |block| (block.name.clone(), block.items()))
+}
+
+fn partition_load(
+    case: &Case,
+    partition: &Partition,
+    state: &State<'_>,
+    scale: &Scale,
+) -> PartitionLoad {
+    let blocks = partition.blocks.iter().filter_map(|name| case.shape.position(name));
+    let mut units: Vec<usize> = blocks.map(|block| case.unit_of[block]).collect();
+    units.sort_unstable();
+    units.dedup();
+    // A partition by hand may be empty; then it is nowhere, and costs nothing.
+    let Some(cpu) = units.first().map(|unit| state.places[*unit]) else {
+        let cpu = partition.cpu.unwrap_or(case.problem.machine.cpus[0].number);
+        let name = partition.name.clone();
+        return PartitionLoad { name, cpu, work_ns: 0.0, talk_ns: 0.0, shared_ns: 0.0 };
+    };
+    let work: Time = units.iter().map(|unit| case.problem.units[*unit].work_on[cpu]).sum();
+    let talk: Time = units.iter().map(|unit| talk_of(case, state, *unit)).sum();
+    PartitionLoad {
+        name: partition.name.clone(),
+        cpu: case.problem.machine.cpus[cpu].number,
+        work_ns: scale.ns(work),
+        talk_ns: scale.ns(talk),
+        shared_ns: scale.ns(state.load(cpu).saturating_sub(work + talk)),
+    }
+}
+
+/// What a unit pays for its links.
+fn talk_of(case: &Case, state: &State<'_>, unit: usize) -> Time {
+    let links = case.problem.links_of[unit].iter().map(|link| &case.problem.links[*link]);
+    links
+        .map(|link| {
+            let (from, to) = (state.places[link.from], state.places[link.to]);
+            let (writes, reads) = link.price(&case.problem, from, to);
+            if link.from == unit { writes } else { reads }
+        })
+        .sum()
+}
+
+fn blocks(case: &Case, plan: &Plan, state: &State<'_>, scale: &Scale) -> Vec<BlockLoad> {
+    let load = |(block, is): (usize, &millstream_flow::BlockShape)| {
+        let holds = |partition: &Partition| partition.blocks.contains(&is.name);
+        let cpu = &case.problem.machine.cpus[state.places[case.unit_of[block]]];
+        BlockLoad {
+            name: is.name.clone(),
+            partition: plan.partitions.iter().position(holds).expect("every block is placed"),
+            work_ns: scale.ns(case.work(block)) / cpu.capacity,
+        }
+    };
+    case.shape.blocks.iter().enumerate().map(load).collect()
+}
+
+fn edges(case: &Case, state: &mut State<'_>, scale: &Scale) -> Vec<EdgeLoad> {
+    let mut load = |edge: &millstream_flow::EdgeShape| {
+        let ends = (case.unit_of[edge.from], case.unit_of[edge.to]);
+        let link = case.problem.links.iter().find(|link| (link.from, link.to) == ends);
+        let (from, to) = (state.places[ends.0], state.places[ends.1]);
+        let open = !case.problem.units[ends.0].by_hand && !case.problem.units[ends.1].by_hand;
+        let cut = link.filter(|_| from != to || !open).map(|link| {
+            let (writes, reads) = link.price(&case.problem, from, to);
+            Cut {
+                distance: case.problem.machine.distance(from, to),
+                ns: scale.ns(writes + reads),
+                without: what_if::without(case, state, edge, scale),
+            }
+        });
+        EdgeLoad {
+            writer: edge.from,
+            reader: edge.to,
+            from: edge.output.clone(),
+            to: edge.input.clone(),
+            bytes: case.traffic(edge).bytes / scale.items,
+            cut,
+        }
+    };
+    case.shape.edges.iter().map(&mut load).collect()
+}

@@ -1,0 +1,74 @@
+//! Random graphs with costs, from a seed.
+
+use millstream_cpu::{CpuSet, Recorded, Topology};
+use millstream_flow::Shape;
+use millstream_flow::profile::{BlockCost, EdgeCost, Profile};
+
+/// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Less than `end`.
+    pub fn below(&mut self, end: usize) -> usize {
+        (self.next() % end.max(1) as u64) as usize
+    }
+
+    pub fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+}
+
+/// A connected graph of `blocks` blocks: light and heavy ones, thin and thick connections.
+pub fn graph(random: &mut Random, blocks: usize) -> (Shape, Profile) {
+    let mut profile = Profile { elapsed_s: 1.0, ..Profile::default() };
+    for block in 0..blocks {
+        // Over three decades, and some that cost nothing (not all: that is no measurement).
+        let scale = 10u64.pow(3 + random.below(4) as u32);
+        let busy_ns =
+            if block > 0 && random.chance(5) { 0 } else { scale * (1 + random.below(99) as u64) };
+        profile.blocks.push(BlockCost {
+            name: format!("b{block}"),
+            calls: 1 + random.below(2000) as u64,
+            items_in: 1000,
+            items_out: 1000,
+            busy_ns,
+            working_set_bytes: 1 << (10 + random.below(8)),
+        });
+        // Mostly a chain, with branches and joins.
+        let inputs = usize::from(block > 0) + usize::from(block > 1 && random.chance(30));
+        for input in 0..inputs {
+            let near = random.chance(70) && input == 0;
+            let from = if near { block - 1 } else { random.below(block) };
+            let items = 10u64.pow(2 + random.below(5) as u32) * (1 + random.below(50) as u64);
+            profile.edges.push(EdgeCost {
+                from: format!("b{from}.out"),
+                to: format!("b{block}.in{input}"),
+                item_bytes: [1, 4, 8][random.below(3)],
+                items,
+                ..EdgeCost::default()
+            });
+        }
+    }
+    (Shape::of_profile(&profile), profile)
+}
+
+/// Some CPUs of one of the recorded machines.
+pub fn some_cpus(random: &mut Random, count: usize) -> Topology {
+    let names: Vec<&str> = Recorded::names().collect();
+    let topology = Recorded::named(names[random.below(names.len())]).unwrap().topology;
+    let mut cpus: Vec<usize> = topology.cpus().iter().collect();
+    while cpus.len() > count {
+        // Often neighbours, else from anywhere.
+        let index = if random.chance(50) { cpus.len() - 1 } else { random.below(cpus.len()) };
+        cpus.remove(index);
+    }
+    topology.only(&CpuSet::from_iter(cpus))
+}

@@ -1,0 +1,137 @@
+//! From a placement to a plan.
+
+use super::Hints;
+use super::case::Case;
+use super::state::State;
+use millstream_flow::plan::{Buffers, Partition, Plan, WaitMode};
+
+/// A ring is never made smaller than this to fit a cache.
+const LEAST_RING_BYTES: u64 = 8 << 10;
+const PAGE_BYTES: u64 = 4096;
+
+/// The partitions by hand as they are, then one for each CPU that has other blocks.
+pub(super) fn plan(case: &Case, places: &[usize], hints: &Hints) -> Plan {
+    let mut partitions = hints.plan.partitions.clone();
+    let mut order: Vec<usize> = Vec::new();
+    let mut by_rank: Vec<usize> = (0..case.problem.units.len()).collect();
+    let rank = |unit: &usize| case.problem.units[*unit].rank;
+    by_rank.sort_by(|a, b| rank(a).total_cmp(&rank(b)));
+    for unit in by_rank {
+        if !case.problem.units[unit].by_hand && !order.contains(&places[unit]) {
+            order.push(places[unit]);
+        }
+    }
+    let state = State::with(&case.problem, places);
+    for cpu in order {
+        let here = |block: &usize| {
+            let unit = case.unit_of[*block];
+            !case.problem.units[unit].by_hand && places[unit] == cpu
+        };
+        let blocks: Vec<usize> = (0..case.shape.blocks.len()).filter(here).collect();
+        partitions.push(Partition {
+            name: unused_name(&partitions, case, &blocks),
+            blocks: blocks.iter().map(|b| case.shape.blocks[*b].name.clone()).collect(),
+            cpu: (!hints.unpinned).then_some(case.problem.machine.cpus[cpu].number),
+            wait: wait(case, &state, cpu, hints),
+        });
+    }
+    let buffers = buffers(case, &state, &hints.plan.buffers);
+    Plan { partitions, buffers, ..hints.plan.clone() }
+}
+
+/// Spinning for as long as a wake-up is worth pays on a CPU that is the partition's own; beside a
+/// busy sibling or another partition it would only take from them.
+fn wait(case: &Case, state: &State<'_>, cpu: usize, hints: &Hints) -> WaitMode {
+    let beside = case.problem.machine.siblings(cpu).any(|sibling| state.units[sibling] > 0);
+    let by_hand = |unit: &usize| case.problem.units[*unit].by_hand && state.places[*unit] == cpu;
+    let shared = (0..state.places.len()).any(|unit| by_hand(&unit));
+    if hints.unpinned || state.used.len() == 1 || beside || shared {
+        WaitMode::Park
+    } else {
+        WaitMode::Adaptive
+    }
+}
+
+/// Rings that stay in the caches. What is not the default was said by hand, and stays.
+fn buffers(case: &Case, state: &State<'_>, by_hand: &Buffers) -> Buffers {
+    let default = Buffers::default();
+    let mut buffers = by_hand.clone();
+    if by_hand.inside_bytes == default.inside_bytes {
+        buffers.inside_bytes = inside_bytes(case, state).min(default.inside_bytes);
+    }
+    if by_hand.between_bytes == default.between_bytes {
+        buffers.between_bytes = between_bytes(case, state).min(default.between_bytes);
+    }
+    buffers
+}
+
+/// The rings of a partition take half of its share of the L2 cache; the other half is for what its
+/// blocks keep. The fullest partition decides.
+fn inside_bytes(case: &Case, state: &State<'_>) -> usize {
+    let machine = &case.problem.machine;
+    let of_cpu = |cpu: &usize| {
+        let l2 = machine.cpus[*cpu].l2_bytes;
+        let near = |other: &&usize| machine.cpus[**other].groups[1] == machine.cpus[*cpu].groups[1];
+        let sharers = state.used.iter().filter(near).count().max(1) as u64;
+        let mut rings: Vec<&str> = case
+            .shape
+            .edges
+            .iter()
+            .filter(|edge| {
+                let ends = [edge.from, edge.to].map(|block| state.places[case.unit_of[block]]);
+                ends == [*cpu; 2]
+            })
+            .map(|edge| edge.output.as_str())
+            .collect();
+        rings.sort_unstable();
+        rings.dedup();
+        (l2 > 0 && !rings.is_empty()).then(|| l2 / 2 / sharers / rings.len() as u64)
+    };
+    pages(state.used.iter().filter_map(of_cpu).min())
+}
+
+/// The rings between partitions take half of the smallest cache that both ends share.
+fn between_bytes(case: &Case, state: &State<'_>) -> usize {
+    let machine = &case.problem.machine;
+    let ends = |edge: &millstream_flow::EdgeShape| {
+        [edge.from, edge.to].map(|block| state.places[case.unit_of[block]])
+    };
+    let cuts: Vec<[usize; 2]> =
+        case.shape.edges.iter().map(ends).filter(|[from, to]| from != to).collect();
+    let share = |[from, to]: &[usize; 2]| {
+        let shared =
+            |level: usize| machine.cpus[*from].groups[level] == machine.cpus[*to].groups[level];
+        let cpu = &machine.cpus[*from];
+        let (level, bytes) = if shared(1) { (1, cpu.l2_bytes) } else { (2, cpu.l3_bytes) };
+        let here = |[from, to]: &&[usize; 2]| {
+            [from, to].iter().any(|end| machine.cpus[**end].groups[level] == cpu.groups[level])
+        };
+        let rings = cuts.iter().filter(here).count() as u64;
+        (shared(level) && bytes > 0).then(|| bytes / 2 / rings)
+    };
+    pages(cuts.iter().filter_map(share).min())
+}
+
+/// Whole pages, at least a few; no limit where nothing is known.
+fn pages(bytes: Option<u64>) -> usize {
+    bytes.map_or(usize::MAX, |bytes| {
+        let whole = bytes / PAGE_BYTES * PAGE_BYTES;
+        usize::try_from(whole.max(LEAST_RING_BYTES)).unwrap_or(usize::MAX)
+    })
+}
+
+/// A partition is called after the block that works most in it.
+fn unused_name(others: &[Partition], case: &Case, blocks: &[usize]) -> String {
+    let work = |block: &&usize| case.work(**block);
+    let mut first = blocks[0];
+    for block in blocks {
+        if work(&block) > work(&&first) {
+            first = *block;
+        }
+    }
+    let mut name = case.shape.blocks[first].name.clone();
+    while others.iter().any(|other| other.name == name) {
+        name.push('_');
+    }
+    name
+}

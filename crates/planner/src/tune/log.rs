@@ -1,0 +1,104 @@
+//! What was tried, with figures, and why it was kept or dropped.
+
+use super::space::Stage;
+use super::statistics::Interval;
+use millstream_flow::plan::Plan;
+use serde::Serialize;
+use std::fmt;
+
+/// A plan that was tried in a stage.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Attempt {
+    /// The stage.
+    pub stage: Stage,
+    /// What was changed, in words.
+    pub what: String,
+    /// The size that was tried, in a stage of sizes.
+    pub size_bytes: Option<usize>,
+    /// The plan.
+    pub plan: Plan,
+    /// Its figure over that of the default, measured in turns.
+    pub to_default: Interval,
+    /// What became of it.
+    pub verdict: Verdict,
+}
+
+/// What became of a plan.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Verdict {
+    /// It was what the stage began with, and nothing replaced it.
+    Stayed,
+    /// It beat what was kept until then.
+    Kept {
+        /// Over what was kept, from pairs of the duel alone.
+        duel: Interval,
+    },
+    /// It was the fastest of its race, but not faster than what was kept beyond noise.
+    NotBeyondNoise {
+        /// Over what was kept, from pairs of the duel alone.
+        duel: Interval,
+    },
+    /// It raced to the end, and what was kept until then was as fast.
+    NoFaster,
+    /// It left the race.
+    Dropped {
+        /// Why, in words.
+        reason: String,
+    },
+    /// It could not be measured.
+    Failed {
+        /// Why.
+        error: String,
+    },
+    /// The time was over before anything was known.
+    Unfinished,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stayed => f.write_str("stays"),
+            Self::Kept { duel } => write!(f, "kept: {} of what was kept before", Percent(*duel)),
+            Self::NotBeyondNoise { duel } => {
+                write!(f, "fastest, but not beyond noise: {}", Percent(*duel))
+            }
+            Self::NoFaster => f.write_str("no faster than what is kept"),
+            Self::Dropped { reason } => write!(f, "dropped: {reason}"),
+            Self::Failed { error } => write!(f, "failed: {error}"),
+            Self::Unfinished => f.write_str("unfinished: the time was over"),
+        }
+    }
+}
+
+/// An interval of a ratio as people read it: `+3.8 % (+2.9 to +4.6)`.
+pub struct Percent(pub Interval);
+
+impl fmt::Display for Percent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Interval { estimate, low, high, .. } = self.0;
+        let percent = |ratio: f64| (ratio - 1.0) * 100.0;
+        write!(f, "{:+.1} %", percent(estimate))?;
+        if high.is_finite() && high > low {
+            write!(f, " ({:+.1} to {:+.1})", percent(low), percent(high))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_read_as_gains() {
+        let of =
+            |estimate, low, high| Percent(Interval { estimate, low, high, pairs: 6 }).to_string();
+        assert_eq!(of(1.038, 1.029, 1.046), "+3.8 % (+2.9 to +4.6)");
+        assert_eq!(of(0.889, 0.0, f64::INFINITY), "-11.1 %");
+        assert_eq!(Percent(Interval::SAME).to_string(), "+0.0 %");
+        let verdict = Verdict::Kept { duel: Interval { pairs: 8, ..Interval::SAME } };
+        assert_eq!(verdict.to_string(), "kept: +0.0 % of what was kept before");
+    }
+}

@@ -1,0 +1,117 @@
+//! How a run comes to its end.
+
+use super::RehearsalError;
+use millstream_cpu::usage::process_cpu_time;
+use millstream_flow::runtime::{Running, Snapshot};
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+/// How often is asked whether somebody wants the end: a look costs the CPU time that is measured.
+const TICK: Duration = Duration::from_millis(20);
+/// How long a graph that was stopped may take to end, and if somebody waits to go on.
+const GRACE: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(2)];
+
+/// How a run ended.
+pub(super) struct End {
+    pub(super) snapshot: Snapshot,
+    pub(super) at: Instant,
+    pub(super) cpu: Duration,
+    /// It would have gone on.
+    pub(super) was_stopped: bool,
+}
+
+/// Waits for the end of a graph, which is stopped after `limit`, or when somebody asks. One that
+/// goes on all the same is left behind with its threads. What waits is another thread, so that
+/// nothing disturbs the run and the end is noticed at once.
+pub(super) fn await_end(
+    running: Running,
+    limit: Duration,
+    asked: &dyn Fn() -> bool,
+) -> Result<End, RehearsalError> {
+    let (stopper, began) = (running.stopper(), Instant::now());
+    let (tell, ended) = channel();
+    std::thread::spawn(move || {
+        let outcome = running.wait();
+        // Nobody may be there any more.
+        let _ = tell.send((outcome, Instant::now(), process_cpu_time()));
+    });
+    let mut stopped = None;
+    loop {
+        let is_asked = asked();
+        match stopped {
+            None if is_asked || began.elapsed() >= limit => {
+                stopper.stop();
+                stopped = Some(Instant::now());
+            }
+            Some(at) if at.elapsed() >= GRACE[usize::from(is_asked)] => {
+                return Err(match is_asked {
+                    true => RehearsalError::Interrupted,
+                    false => RehearsalError::Stuck(at.elapsed()),
+                });
+            }
+            _ => {}
+        }
+        if let Ok((outcome, at, cpu)) = ended.recv_timeout(TICK) {
+            return Ok(End { snapshot: outcome?, at, cpu, was_stopped: stopped.is_some() });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_flow::blocks::{NullSink, NullSource};
+    use millstream_flow::plan::{Plan, WaitMode};
+    use millstream_flow::port::PortVisitor;
+    use millstream_flow::{Block, BlockError, Context, Graph, Out, Work};
+    use std::sync::mpsc::{Receiver, Sender};
+
+    const LONG: Duration = Duration::from_secs(600);
+
+    /// A source that comes back when somebody lets it.
+    struct Stuck {
+        output: Out<u8>,
+        inside: Sender<()>,
+        release: Receiver<()>,
+    }
+
+    impl Block for Stuck {
+        fn ports(&mut self, ports: &mut dyn PortVisitor) {
+            ports.output("out", &mut self.output);
+        }
+
+        fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
+            self.inside.send(())?;
+            let _ = self.release.recv();
+            Ok(Work::Finished)
+        }
+    }
+
+    fn start(source: impl Block + 'static) -> Running {
+        let mut graph = Graph::new();
+        graph.add("source", source).unwrap();
+        graph.add("sink", NullSink::<u8>::new()).unwrap();
+        graph.chain(&["source", "sink"]).unwrap();
+        let plan = Plan::single(&graph, WaitMode::Park);
+        graph.start(&plan).unwrap()
+    }
+
+    #[test]
+    fn who_asks_ends_a_run_that_would_go_on() {
+        let end = await_end(start(NullSource::<u8>::new()), LONG, &|| true).unwrap();
+        assert!(end.was_stopped);
+        assert!(end.snapshot.block("sink").is_some());
+    }
+
+    #[test]
+    fn a_block_that_does_not_come_back_is_left_behind() {
+        let ((inside, arrived), (let_go, release)) = (channel(), channel());
+        let running = start(Stuck { output: Out::new(), inside, release });
+        arrived.recv().unwrap();
+        let began = Instant::now();
+        let outcome = await_end(running, LONG, &|| true);
+        assert!(matches!(outcome, Err(RehearsalError::Interrupted)));
+        assert!(began.elapsed() >= GRACE[1]);
+        drop(let_go);
+    }
+}

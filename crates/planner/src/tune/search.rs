@@ -1,0 +1,332 @@
+//! The search: stage by stage, as long as there is time and something to gain.
+
+use super::duel::Duel;
+use super::log::{Attempt, Verdict};
+use super::race::{self, Runner};
+use super::session::{Halt, Session, Settings, Trial, TuneError, Watch};
+use super::space::{Candidate, Space, Stage};
+use super::statistics::{Interval, median};
+use millstream_flow::plan::Plan;
+use std::time::Duration;
+
+/// What is varied, in this order: what matters most comes first, and what comes later is chosen for
+/// what came before.
+pub(super) const STAGES: [Stage; 6] =
+    [Stage::Layout, Stage::Batch, Stage::Inside, Stage::Between, Stage::Wait, Stage::Cpus];
+/// Times through the stages at most; from the second on, sizes are refined.
+const PASSES_MAX: usize = 3;
+/// Of the search's time, for choices that are made together.
+const TOGETHER: f64 = 0.45;
+/// A glance at one of these takes this share of a measurement.
+const GLANCE: f64 = 0.25;
+/// So many of a sifted field race.
+const RACERS: usize = 6;
+/// A field of things without order is sifted before it races when it is so large.
+const CROWD: usize = 10;
+
+/// What came out.
+#[derive(Clone, Debug)]
+pub struct Tuned {
+    /// The plan to use: the default, unless another one was better beyond noise.
+    pub plan: Plan,
+    /// What it is, in words.
+    pub what: String,
+    /// The best plan that was found, over the default, by pairs of the last duel. When its interval
+    /// reaches down to 1 or less, `plan` is the default all the same.
+    pub gain: Interval,
+    /// Whether `plan` is another than the default.
+    pub is_better: bool,
+    /// Whether somebody ended it, so that nothing was decided.
+    pub is_interrupted: bool,
+    /// Median figure of `plan` in the last duel, or of the default where none was fought.
+    pub figure: f64,
+    /// Everything that was tried.
+    pub attempts: Vec<Attempt>,
+    /// Combinations of all choices that were looked at together, and how many there are.
+    pub together: (usize, usize),
+    /// Measurements.
+    pub measured: usize,
+    /// Time they took.
+    pub spent: Duration,
+}
+
+/// Searches `space` from `default`, or from `start` if that races no worse.
+///
+/// Both plans have every block in a partition: [`Space::spell_out`]. `watch` is told before each
+/// measurement and may end the search by returning `false`.
+///
+/// # Errors
+/// [`TuneError`]: the default cannot be measured, or the budget is too short for a verdict.
+pub fn tune<'a>(
+    trial: &'a mut dyn Trial,
+    space: &Space,
+    default: &Plan,
+    start: Option<&Plan>,
+    settings: Settings,
+    watch: &'a mut Watch<'a>,
+) -> Result<Tuned, TuneError> {
+    let session = Session::new(trial, settings, watch);
+    let mut search = Search {
+        session,
+        space,
+        default,
+        plan: default.clone(),
+        words: Vec::new(),
+        tried: Vec::new(),
+        again: None,
+        together: (0, 0),
+    };
+    let first = search.session.measure_default(default);
+    let first = match first.and_then(|figure| search.check_budget().map(|()| figure)) {
+        Ok(first) => first,
+        Err(Halt::Error(error)) => return Err(error),
+        Err(Halt::Budget | Halt::Asked) => return Ok(search.interrupted(0.0)),
+    };
+    match search.walk(start) {
+        Ok(()) | Err(Halt::Budget) => {}
+        Err(Halt::Asked) => return Ok(search.interrupted(first)),
+        Err(Halt::Error(error)) => return Err(error),
+    }
+    search.finish(first)
+}
+
+struct Search<'a, 'b> {
+    session: Session<'a>,
+    space: &'b Space,
+    default: &'b Plan,
+    /// Kept so far.
+    plan: Plan,
+    /// The changes that led to it.
+    words: Vec<String>,
+    /// Plans that have clearly lost.
+    tried: Vec<Plan>,
+    /// The stored plan, where its first race said nothing clear: it was better once.
+    again: Option<Candidate>,
+    together: (usize, usize),
+}
+
+impl Search<'_, '_> {
+    fn check_budget(&self) -> Result<(), Halt> {
+        let (each, needed) = (self.session.each(), self.session.final_measurements());
+        // Something must be left to choose from.
+        let least = each * u32::try_from(2 * needed).unwrap_or(u32::MAX);
+        let budget = self.session.settings.budget;
+        if least <= budget {
+            return Ok(());
+        }
+        Err(Halt::Error(TuneError::Budget { budget, each, needed, least }))
+    }
+
+    fn walk(&mut self, start: Option<&Plan>) -> Result<(), Halt> {
+        if let Some(plan) = start.filter(|plan| **plan != *self.default) {
+            let what = "the stored plan".to_owned();
+            let candidate = Candidate { what, plan: plan.clone(), size_bytes: None };
+            self.stage(Stage::Start, vec![candidate])?;
+        }
+        self.together()?;
+        for pass in 0..PASSES_MAX {
+            let before = self.plan.clone();
+            for stage in STAGES {
+                let mut candidates = self.space.candidates(stage, &self.plan, false);
+                if pass > 0 {
+                    let fine = self.space.candidates(stage, &self.plan, true).into_iter();
+                    let new: Vec<_> =
+                        fine.filter(|one| candidates.iter().all(|o| o.plan != one.plan)).collect();
+                    candidates.extend(new);
+                }
+                candidates.retain(|candidate| !self.tried.contains(&candidate.plan));
+                self.stage(stage, candidates)?;
+            }
+            // The first pass has not refined anything.
+            if pass > 0 && self.plan == before {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Choices that depend on each other are not found one by one: a way to wait pays with some
+    /// sizes of rings, and a size of batches with some partitions. So as many combinations as there
+    /// is time for, of the coarse space, all of them or a sample, are sifted first.
+    fn together(&mut self) -> Result<(), Halt> {
+        self.session.stage = Stage::Together;
+        let coarse = Space { cpu_orders: self.space.cpu_orders.clone(), ..self.space.coarse() };
+        let axes = coarse.axes(self.default);
+        let mut all = coarse.combinations(self.default);
+        all.retain(|candidate| candidate.plan != self.plan && candidate.plan != *self.default);
+        let time = self.session.left().mul_f64(TOGETHER);
+        if axes < 2 || all.len() <= RACERS {
+            return Ok(());
+        }
+        let (affordable, first) = self.session.plans_for(time, GLANCE, self.default)?;
+        if affordable <= RACERS {
+            return Ok(());
+        }
+        let there = all.len();
+        self.session.random.shuffle(&mut all);
+        all.truncate(affordable);
+        let (mut best, reached) =
+            self.session.sift_within(first, all, self.default, GLANCE, RACERS)?;
+        self.together = (reached, there);
+        best.retain(|one| self.again.as_ref().is_none_or(|again| again.plan != one.plan));
+        best.extend(self.again.take());
+        self.race(Stage::Together, best)
+    }
+
+    /// Lets candidates race, those of a crowd that glances leave, and the winner fight what is
+    /// kept.
+    fn stage(&mut self, stage: Stage, candidates: Vec<Candidate>) -> Result<(), Halt> {
+        self.session.stage = stage;
+        let is_ordered = candidates.iter().all(|candidate| candidate.size_bytes.is_some());
+        let candidates = match candidates.len() >= CROWD && !is_ordered {
+            true => self.session.sift(candidates, self.default, GLANCE, RACERS)?,
+            false => candidates,
+        };
+        self.race(stage, candidates)
+    }
+
+    /// Lets candidates race, and the winner fight what is kept.
+    fn race(&mut self, stage: Stage, candidates: Vec<Candidate>) -> Result<(), Halt> {
+        if candidates.is_empty() {
+            return Ok(());
+        }
+        let kept = Candidate {
+            what: self.in_words(),
+            plan: self.plan.clone(),
+            size_bytes: size_of_stage(stage, &self.plan),
+        };
+        let mut field = vec![Runner::new(kept, true, self.default)];
+        let others = candidates.into_iter().map(|one| Runner::new(one, false, self.default));
+        field.extend(others);
+        field.sort_by_key(|runner| runner.candidate.size_bytes);
+        let outcome = self.session.race(&mut field, self.default);
+        let outcome = outcome.and_then(|()| self.decide(&mut field));
+        self.write_down(&field, outcome.is_err());
+        outcome
+    }
+
+    /// The winner of a race against what is kept.
+    fn decide(&mut self, field: &mut [Runner]) -> Result<(), Halt> {
+        let kept = field.iter().position(|r| r.candidate.plan == self.plan).expect("it races");
+        let best = (0..field.len())
+            .filter(|at| *at != kept && field[*at].out.is_none())
+            .max_by(|a, b| field[*a].estimate().total_cmp(&field[*b].estimate()));
+        let Some(best) = best else { return Ok(()) };
+        if field[best].estimate() <= field[kept].estimate() {
+            return Ok(());
+        }
+        let Candidate { what, plan, .. } = field[best].candidate.clone();
+        let champion = (self.in_words(), self.plan.clone());
+        let duel = match self.session.duel((&what, &plan), (&champion.0, &champion.1))? {
+            Ok(duel) => duel,
+            Err(error) => {
+                field[best].out = Some(Verdict::Failed { error: error.to_string() });
+                return Ok(());
+            }
+        };
+        if !duel.is_above_one() {
+            field[best].out = Some(Verdict::NotBeyondNoise { duel });
+            return Ok(());
+        }
+        field[best].out = Some(Verdict::Kept { duel });
+        let reason = format!("{what} is faster");
+        field[kept].out = Some(Verdict::Dropped { reason });
+        self.session.gain = field[best].estimate().exp();
+        // Combinations are of the default, and say all that they change.
+        match self.session.stage {
+            Stage::Together => self.words = vec![what],
+            stage => self.words.push(format!("{stage}: {what}")),
+        }
+        self.plan = plan;
+        self.session.kept = self.in_words();
+        Ok(())
+    }
+
+    fn write_down(&mut self, field: &[Runner], is_cut_short: bool) {
+        let noise = race::noise(field);
+        for runner in field {
+            let is_kept = runner.candidate.plan == self.plan;
+            let verdict = match &runner.out {
+                Some(verdict) => verdict.clone(),
+                None if is_kept => Verdict::Stayed,
+                None if is_cut_short => Verdict::Unfinished,
+                None => Verdict::NoFaster,
+            };
+            // Who lost narrowly may have had bad luck, and gets another chance in the next pass.
+            if matches!(verdict, Verdict::Dropped { .. } | Verdict::Failed { .. }) {
+                self.tried.push(runner.candidate.plan.clone());
+            } else if self.session.stage == Stage::Start && !is_kept {
+                self.again = Some(runner.candidate.clone()).filter(|one| one.plan != *self.default);
+            }
+            let attempt = runner.attempt(&self.session, noise, verdict);
+            self.session.log.push(attempt);
+        }
+    }
+
+    fn in_words(&self) -> String {
+        if self.words.is_empty() { "the default".to_owned() } else { self.words.join(", ") }
+    }
+
+    /// The last word: what was found against the default, by fresh pairs.
+    fn finish(mut self, first: f64) -> Result<Tuned, TuneError> {
+        if self.plan == *self.default {
+            return Ok(self.result(Interval::SAME, first, false));
+        }
+        self.session.stage = Stage::Final;
+        self.session.is_final = true;
+        let (what, plan) = (self.in_words(), self.plan.clone());
+        let default = ("the default", self.default);
+        let duel = match self.session.last_duel((&what, &plan), default) {
+            Ok(duel) => duel,
+            Err(Halt::Error(error)) => return Err(error),
+            Err(Halt::Asked | Halt::Budget) => return Ok(self.interrupted(first)),
+        };
+        let (duel, gain, error) = match duel {
+            Ok((duel, gain)) => (duel, gain, None),
+            Err(error) => {
+                let duel = Duel::default();
+                let gain = duel.interval(self.session.settings.confidence);
+                (duel, gain, Some(error.to_string()))
+            }
+        };
+        let is_better = gain.is_above_one();
+        let verdict = match error {
+            Some(error) => Verdict::Failed { error },
+            None if is_better => Verdict::Kept { duel: gain },
+            None => Verdict::NotBeyondNoise { duel: gain },
+        };
+        let (stage, to_default) = (Stage::Final, gain);
+        self.session.log.push(Attempt { stage, what, size_bytes: None, plan, to_default, verdict });
+        let figure = median(if is_better { &duel.challenger } else { &duel.champion });
+        Ok(self.result(gain, figure, is_better))
+    }
+
+    fn interrupted(self, first: f64) -> Tuned {
+        Tuned { is_interrupted: true, ..self.result(Interval::SAME, first, false) }
+    }
+
+    fn result(self, gain: Interval, figure: f64, is_better: bool) -> Tuned {
+        let what = if is_better { self.in_words() } else { "the default".to_owned() };
+        Tuned {
+            plan: if is_better { self.plan } else { self.default.clone() },
+            what,
+            gain,
+            is_better,
+            is_interrupted: false,
+            figure: figure.exp(),
+            attempts: self.session.log,
+            together: self.together,
+            measured: self.session.measured,
+            spent: self.session.spent,
+        }
+    }
+}
+
+fn size_of_stage(stage: Stage, plan: &Plan) -> Option<usize> {
+    match stage {
+        Stage::Batch => plan.buffers.batch_bytes,
+        Stage::Inside => Some(plan.buffers.inside_bytes),
+        Stage::Between => Some(plan.buffers.between_bytes),
+        _ => None,
+    }
+}

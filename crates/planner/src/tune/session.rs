@@ -1,0 +1,244 @@
+//! One search: the trial, its budget, and the log.
+
+use super::log::Attempt;
+use super::shuffle::Random;
+use super::space::Stage;
+use millstream_flow::plan::Plan;
+use std::time::Duration;
+
+/// Why a plan could not be measured.
+pub type TrialError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Measures plans.
+pub trait Trial {
+    /// Runs the graph by `plan` once.
+    ///
+    /// # Errors
+    /// The plan cannot be run. The search goes on without it, unless it is the default.
+    fn measure(&mut self, plan: &Plan) -> Result<Measured, TrialError>;
+
+    /// The same in a `share` of the time, above 0 and up to 1, if a shorter run says anything of
+    /// the plan. By default it does not, and this is [`Self::measure`].
+    ///
+    /// # Errors
+    /// As [`Self::measure`].
+    fn glance(&mut self, plan: &Plan, share: f64) -> Result<Measured, TrialError> {
+        let _ = share;
+        self.measure(plan)
+    }
+}
+
+/// A measurement.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measured {
+    /// More is better: items per second, say. Above 0.
+    pub figure: f64,
+    /// How long it took, with everything around it.
+    pub spent: Duration,
+}
+
+/// How to search.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// Time to use up at most, apart from a measurement under way.
+    pub budget: Duration,
+    /// Pairs in a duel; from 8, which is the least for 95 % in several looks.
+    pub repeats: usize,
+    /// Of the verdict: with 0.95, at most one of forty plans that are no better passes for better.
+    pub confidence: f64,
+    /// Of the order in which plans are measured.
+    pub seed: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { budget: Duration::from_secs(60), repeats: 10, confidence: 0.95, seed: 1 }
+    }
+}
+
+/// How the search stands, told before each measurement.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a> {
+    /// The stage.
+    pub stage: Stage,
+    /// What is measured next.
+    pub what: &'a str,
+    /// What the plan kept so far is, in words.
+    pub kept: &'a str,
+    /// Its figure over the default's.
+    pub gain: f64,
+    /// Time used.
+    pub spent: Duration,
+    /// Time there is.
+    pub budget: Duration,
+    /// Measurements so far.
+    pub measured: usize,
+}
+
+/// Why there is no result.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TuneError {
+    /// Nothing can be compared with a plan that does not run.
+    #[error("the default plan cannot be measured: {0}")]
+    Default(TrialError),
+    /// A figure that is none.
+    #[error("a measurement gave {0} items per second; nothing passes this graph")]
+    Figure(f64),
+    /// Too short to be sure of anything.
+    #[error(
+        "{:.1} s of the budget are left, which is too short: one measurement takes {:.2} s and \
+         the verdict needs {}; give at least {} s",
+        budget.as_secs_f64(), each.as_secs_f64(), needed, least.as_secs() + 1
+    )]
+    Budget {
+        /// What there is.
+        budget: Duration,
+        /// What a measurement takes.
+        each: Duration,
+        /// Measurements that the verdict needs.
+        needed: usize,
+        /// What it takes at least.
+        least: Duration,
+    },
+}
+
+/// Why a stage ends before its time.
+#[derive(Debug)]
+pub(super) enum Halt {
+    /// No time is left but that for the verdict.
+    Budget,
+    /// Somebody asked.
+    Asked,
+    /// It makes no sense to go on.
+    Error(TuneError),
+}
+
+/// Tells of progress; `false` ends the search.
+pub(super) type Watch<'a> = dyn FnMut(&Progress) -> bool + 'a;
+
+pub(super) struct Session<'a> {
+    trial: &'a mut dyn Trial,
+    watch: &'a mut Watch<'a>,
+    pub(super) settings: Settings,
+    pub(super) random: Random,
+    pub(super) log: Vec<Attempt>,
+    pub(super) stage: Stage,
+    pub(super) kept: String,
+    pub(super) gain: f64,
+    pub(super) spent: Duration,
+    pub(super) measured: usize,
+    /// Time and number of the measurements that were no glances.
+    whole: (Duration, u32),
+    /// Whether the time that the verdict needs may be used.
+    pub(super) is_final: bool,
+}
+
+impl<'a> Session<'a> {
+    pub(super) fn new(
+        trial: &'a mut dyn Trial,
+        settings: Settings,
+        watch: &'a mut Watch<'a>,
+    ) -> Self {
+        Self {
+            trial,
+            watch,
+            random: Random::new(settings.seed),
+            settings,
+            log: Vec::new(),
+            stage: Stage::Start,
+            kept: "the default".to_owned(),
+            gain: 1.0,
+            spent: Duration::ZERO,
+            measured: 0,
+            whole: (Duration::ZERO, 0),
+            is_final: false,
+        }
+    }
+
+    /// Logarithm of the figure of a plan, measured once. The inner error is the plan's.
+    pub(super) fn measure(
+        &mut self,
+        what: &str,
+        plan: &Plan,
+    ) -> Result<Result<f64, TrialError>, Halt> {
+        self.look(what, plan, None)
+    }
+
+    /// The same by a glance, where a share is given.
+    pub(super) fn look(
+        &mut self,
+        what: &str,
+        plan: &Plan,
+        share: Option<f64>,
+    ) -> Result<Result<f64, TrialError>, Halt> {
+        if !self.is_final && self.spent + self.reserve() > self.settings.budget {
+            return Err(Halt::Budget);
+        }
+        let progress = Progress {
+            stage: self.stage,
+            what,
+            kept: &self.kept,
+            gain: self.gain,
+            spent: self.spent,
+            budget: self.settings.budget,
+            measured: self.measured,
+        };
+        if !(self.watch)(&progress) {
+            return Err(Halt::Asked);
+        }
+        let result = match share {
+            Some(share) => self.trial.glance(plan, share),
+            None => self.trial.measure(plan),
+        };
+        let result = match result {
+            Ok(result) => result,
+            // Whoever asks for an end in the middle of a run makes it fail.
+            Err(_) if !(self.watch)(&progress) => return Err(Halt::Asked),
+            Err(error) => return Ok(Err(error)),
+        };
+        self.spent += result.spent;
+        self.measured += 1;
+        if share.is_none() {
+            self.whole = (self.whole.0 + result.spent, self.whole.1 + 1);
+        }
+        if !(result.figure.is_finite() && result.figure > 0.0) {
+            return Err(Halt::Error(TuneError::Figure(result.figure)));
+        }
+        Ok(Ok(result.figure.ln()))
+    }
+
+    /// The same for the plan that others are compared with.
+    pub(super) fn measure_default(&mut self, plan: &Plan) -> Result<f64, Halt> {
+        self.look_at_default(plan, None)
+    }
+
+    /// Likewise by a glance, where a share is given.
+    pub(super) fn look_at_default(&mut self, plan: &Plan, share: Option<f64>) -> Result<f64, Halt> {
+        match self.look("the default", plan, share)? {
+            Ok(logarithm) => Ok(logarithm),
+            Err(error) => Err(Halt::Error(TuneError::Default(error))),
+        }
+    }
+
+    /// Mean time of a measurement that is no glance.
+    pub(super) fn each(&self) -> Duration {
+        self.whole.0 / self.whole.1.max(1)
+    }
+
+    /// Time for the search that is not used yet.
+    pub(super) fn left(&self) -> Duration {
+        self.settings.budget.saturating_sub(self.spent + self.reserve())
+    }
+
+    /// Measurements of the verdict.
+    pub(super) fn final_measurements(&self) -> usize {
+        2 * self.settings.repeats
+    }
+
+    /// What is kept for the verdict: all its looks where a third of the budget is enough for them.
+    fn reserve(&self) -> Duration {
+        let look = self.each() * u32::try_from(self.final_measurements()).unwrap_or(u32::MAX);
+        (4 * look).min(self.settings.budget / 3).max(look)
+    }
+}

@@ -1,0 +1,115 @@
+//! What the tuner has to know of a graph.
+
+use crate::place;
+use millstream_cpu::CpuSet;
+use millstream_flow::graph::{Graph, GraphError};
+use millstream_flow::plan::{Plan, default_batch_bytes};
+
+/// Blocks and connections, without the blocks' insides.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Shape {
+    /// Names, every block after those it gets items from, chains kept together as far as that goes.
+    pub blocks: Vec<String>,
+    /// Connections, from writer to reader, by position in `blocks`.
+    pub edges: Vec<(usize, usize)>,
+}
+
+impl Shape {
+    /// The shape of a graph.
+    ///
+    /// # Errors
+    /// [`GraphError::Cycle`].
+    pub fn of(graph: &Graph) -> Result<Self, GraphError> {
+        // Says that there is no cycle.
+        let order = graph.topological_order()?;
+        let shape = millstream_flow::Shape::of(graph);
+        let edges: Vec<_> = shape.edges.iter().map(|edge| (edge.from, edge.to)).collect();
+        let order = depth_first(&order, &edges);
+        let mut position = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(at, node)| position[*node] = at);
+        let edges = edges.iter().map(|(from, to)| (position[*from], position[*to]));
+        Ok(Self {
+            edges: edges.collect(),
+            blocks: order.iter().map(|node| shape.blocks[*node].name.clone()).collect(),
+        })
+    }
+
+    /// The groups of blocks that no connection joins, each in order.
+    #[must_use]
+    pub fn components(&self) -> Vec<Vec<usize>> {
+        let mut group: Vec<usize> = (0..self.blocks.len()).collect();
+        // A graph has few edges: as many rounds as a chain is long do.
+        for _ in 0..self.blocks.len() {
+            for &(from, to) in &self.edges {
+                let least = group[from].min(group[to]);
+                (group[from], group[to]) = (least, least);
+            }
+        }
+        let members = |of: usize| (0..group.len()).filter(|node| group[*node] == of).collect();
+        (0..group.len()).filter(|node| group[*node] == *node).map(members).collect()
+    }
+}
+
+/// The plan with every block in a partition of it and the size of batches, as the runtime would
+/// have them.
+///
+/// # Errors
+/// The plan does not fit the graph or the machine.
+pub(super) fn spelled_out(
+    plan: &Plan,
+    graph: &Graph,
+    allowed: &CpuSet,
+) -> Result<Plan, GraphError> {
+    let mut plan = place::complete(plan, &millstream_flow::Shape::of(graph), Some(allowed))?;
+    plan.buffers.batch_bytes.get_or_insert_with(default_batch_bytes);
+    Ok(plan)
+}
+
+/// A topological order that goes on with a reader of the block before, where there is one: two
+/// parallel chains come one after the other, not interleaved.
+fn depth_first(order: &[usize], edges: &[(usize, usize)]) -> Vec<usize> {
+    let mut placed = vec![false; order.len()];
+    let mut result: Vec<usize> = Vec::with_capacity(order.len());
+    while result.len() < order.len() {
+        let is_ready = |node: usize| {
+            let mut writers = edges.iter().filter(|(_, to)| *to == node).map(|(from, _)| *from);
+            !placed[node] && writers.all(|from| placed[from])
+        };
+        // The latest block that still has a reader to place comes first.
+        let next = result.iter().rev().find_map(|last| {
+            edges
+                .iter()
+                .filter(|(from, _)| from == last)
+                .map(|(_, to)| *to)
+                .find(|to| is_ready(*to))
+        });
+        let next = next.or_else(|| order.iter().copied().find(|node| is_ready(*node)));
+        let next = next.expect("a graph without cycle has a block that is ready");
+        placed[next] = true;
+        result.push(next);
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parallel_chains_stay_together() {
+        // 0 and 1 feed 2 and 3, those 4 and 5; Kahn's order would be 0 to 5.
+        let edges = [(0, 2), (2, 4), (1, 3), (3, 5)];
+        assert_eq!(depth_first(&[0, 1, 2, 3, 4, 5], &edges), [0, 2, 4, 1, 3, 5]);
+        let shape = Shape {
+            blocks: ["a", "b", "c", "d", "e", "f"].map(String::from).to_vec(),
+            edges: edges.to_vec(),
+        };
+        assert_eq!(shape.components(), [vec![0, 2, 4], vec![1, 3, 5]]);
+    }
+
+    #[test]
+    fn a_block_with_two_inputs_waits_for_both() {
+        let edges = [(0, 2), (1, 2), (2, 3), (0, 3)];
+        assert_eq!(depth_first(&[0, 1, 2, 3], &edges), [0, 1, 2, 3]);
+    }
+}

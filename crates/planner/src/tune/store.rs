@@ -1,0 +1,296 @@
+//! Plans that were found, by machine and graph: a folder of files that people can read and edit.
+
+use super::machine::Machine;
+use millstream_cpu::folders;
+use millstream_flow::file::read_text;
+use millstream_flow::plan::Plan;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// How the name of a stored plan ends.
+const SUFFIX: &str = "toml";
+
+/// What a plan is stored by.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Key {
+    graph: u64,
+    machine: u64,
+}
+
+impl Key {
+    /// The key of a graph, by its [structure](millstream_flow::GraphFile::structure), on a machine.
+    #[must_use]
+    pub fn of(structure: &str, machine: &Machine) -> Self {
+        Self { graph: fnv1a(structure), machine: fnv1a(machine.description()) }
+    }
+
+    fn file_name(&self) -> String {
+        format!("{:016x}-{:016x}.{SUFFIX}", self.graph, self.machine)
+    }
+}
+
+/// A plan that was found, and what is known of it.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Record {
+    /// The graph, as whoever tuned it called it.
+    pub graph: String,
+    /// The machine in words; what counts is the name of the file.
+    pub machine: String,
+    /// When, RFC 3339.
+    pub tuned_at: String,
+    /// What the plan changes, in words.
+    pub what: String,
+    /// What was measured: `items/s` or `items per CPU second`.
+    pub unit: String,
+    /// Median of it.
+    pub figure: f64,
+    /// Over the default plan's.
+    pub gain: f64,
+    /// The gain is hardly below this.
+    pub gain_low: f64,
+    /// Nor above this.
+    pub gain_high: f64,
+    /// Time in blocks for each item of the sources, nanoseconds: what a run is compared with.
+    pub ns_per_item: f64,
+    /// How far single measurements of that lay apart: standard deviation over mean.
+    pub ns_per_item_spread: f64,
+    /// Items of one measurement; a much shorter run is not compared.
+    pub items: u64,
+    /// Entries of the graph's own plan that were set aside, as TOML; empty when it was obeyed.
+    #[serde(default)]
+    pub set_aside: String,
+    /// The plan. Edit it as you like.
+    pub plan: Plan,
+}
+
+/// Why the store failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// A file or folder.
+    #[error("cannot {doing} {}: {source}", path.display())]
+    Io {
+        /// `read`, `write` or `remove`.
+        doing: &'static str,
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A stored plan that is none.
+    #[error("{} is no stored plan: {reason}; correct or remove it", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Nowhere to keep it.
+    #[error("no place for stored plans: set XDG_STATE_HOME or HOME to a folder")]
+    NoFolder,
+}
+
+/// A file of the store, and what it holds or why that cannot be read.
+pub type Stored = (PathBuf, Result<Record, StoreError>);
+
+/// A folder of stored plans.
+#[derive(Clone, Debug)]
+pub struct Store {
+    folder: PathBuf,
+}
+
+impl Store {
+    /// The store in `folder`, which need not exist.
+    #[must_use]
+    pub fn in_folder(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// The user's store, by the XDG Base Directory Specification 0.8: `$XDG_STATE_HOME` (which must
+    /// be absolute), else `$HOME/.local/state`; in it `millstream/plans`.
+    ///
+    /// # Errors
+    /// [`StoreError::NoFolder`]: neither is set.
+    pub fn of_user(variable: impl Fn(&str) -> Option<PathBuf>) -> Result<Self, StoreError> {
+        let state = folders::state(variable).ok_or(StoreError::NoFolder)?;
+        let folder = state.join("millstream/plans");
+        Ok(Self { folder })
+    }
+
+    /// Where the plan of this key is or would be.
+    #[must_use]
+    pub fn path(&self, key: &Key) -> PathBuf {
+        self.folder.join(key.file_name())
+    }
+
+    /// The plan of this key, if there is one.
+    ///
+    /// # Errors
+    /// [`StoreError`]: there is one that cannot be read.
+    pub fn load(&self, key: &Key) -> Result<Option<Record>, StoreError> {
+        read(&self.path(key))
+    }
+
+    /// Stores a plan; whoever reads at the same time gets the old one or the new one.
+    ///
+    /// # Errors
+    /// [`StoreError`]: the folder cannot be made or the file not be written.
+    pub fn save(&self, key: &Key, record: &Record) -> Result<PathBuf, StoreError> {
+        let path = self.path(key);
+        let text = format!(
+            "# Found by `millstream tune`, used by `millstream run`. The plan at the end may be\n\
+             # edited; `millstream tune GRAPH --forget` or removing this file forgets it.\n\n{}",
+            toml::to_string(record).expect("a record has nothing that TOML cannot say")
+        );
+        let written = fs::create_dir_all(&self.folder).and_then(|()| replace(&path, &text));
+        match written {
+            Ok(()) => Ok(path),
+            Err(source) => Err(StoreError::Io { doing: "write", path, source }),
+        }
+    }
+
+    /// Forgets a plan; whether there was one.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`]: it cannot be removed.
+    pub fn forget(&self, key: &Key) -> Result<bool, StoreError> {
+        let path = self.path(key);
+        match fs::remove_file(&path) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(source) => Err(StoreError::Io { doing: "remove", path, source }),
+        }
+    }
+
+    /// Everything in it, by file name, with what cannot be read.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`]: the folder cannot be read.
+    pub fn list(&self) -> Result<Vec<Stored>, StoreError> {
+        let path = self.folder.clone();
+        let entries = match fs::read_dir(&path) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(source) => return Err(StoreError::Io { doing: "read", path, source }),
+        };
+        let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        paths.retain(|path| path.extension().is_some_and(|suffix| suffix == SUFFIX));
+        paths.sort();
+        let found = paths.into_iter().filter_map(|path| {
+            // One that is forgotten at this moment is not there.
+            let record = read(&path).transpose()?;
+            Some((path, record))
+        });
+        Ok(found.collect())
+    }
+}
+
+fn read(path: &Path) -> Result<Option<Record>, StoreError> {
+    let path = path.to_owned();
+    match read_text(&path) {
+        Ok(text) => toml::from_str(&text).map(Some).map_err(|error| {
+            let reason = error.message().to_owned();
+            StoreError::Content { path, reason }
+        }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(StoreError::Io { doing: "read", path, source }),
+    }
+}
+
+/// Writes beside the file and renames, which replaces it at once (rename(2)).
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}", std::process::id()));
+    millstream_flow::blocks::write_whole(&PathBuf::from(name), path, text.as_bytes())
+}
+
+/// FNV-1a, 64 bits (Fowler, Noll, Vo; RFC 9923): the same on every machine and in every version.
+fn fnv1a(text: &str) -> u64 {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    text.as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(in crate::tune) fn record() -> Record {
+        Record {
+            graph: "graphs/a.toml".to_owned(),
+            machine: "a CPU".to_owned(),
+            tuned_at: "2026-11-22T08:00:00Z".to_owned(),
+            what: "rings inside: 48 KiB".to_owned(),
+            unit: "items/s".to_owned(),
+            figure: 6.25e6,
+            gain: 1.038,
+            gain_low: 1.02,
+            gain_high: 1.05,
+            ns_per_item: 160.0,
+            ns_per_item_spread: 0.02,
+            items: 3_125_000,
+            set_aside: String::new(),
+            plan: Plan::default(),
+        }
+    }
+
+    fn key(graph: u64) -> Key {
+        Key { graph, machine: 7 }
+    }
+
+    #[test]
+    fn hashes_are_those_of_the_specification() {
+        // RFC 9923, appendix C.
+        assert_eq!(fnv1a(""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fnv1a("a"), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(fnv1a("foobar"), 0x8594_4171_f739_67e8);
+    }
+
+    #[test]
+    fn what_is_stored_comes_back_and_can_be_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::in_folder(folder.path().join("not/yet/there"));
+        assert_eq!(store.load(&key(1)).unwrap(), None);
+        assert!(store.list().unwrap().is_empty());
+        let path = store.save(&key(1), &record()).unwrap();
+        assert_eq!(store.load(&key(1)).unwrap(), Some(record()));
+        store.save(&key(2), &record()).unwrap();
+        let names: Vec<_> = store.list().unwrap().into_iter().map(|(path, _)| path).collect();
+        assert_eq!(names, [path.clone(), store.path(&key(2))]);
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 2, "nothing beside");
+        assert!(store.forget(&key(1)).unwrap());
+        assert!(!store.forget(&key(1)).unwrap());
+    }
+
+    #[test]
+    fn people_may_edit_it_and_are_told_what_is_wrong() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::in_folder(folder.path().to_owned());
+        let path = store.save(&key(1), &record()).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with("# Found by `millstream tune`"), "{text}");
+        fs::write(&path, text.replace("inside_bytes = 65536", "inside_bytes = 49152")).unwrap();
+        assert_eq!(store.load(&key(1)).unwrap().unwrap().plan.buffers.inside_bytes, 49152);
+        fs::write(&path, text.replace("inside_bytes", "inner_bytes")).unwrap();
+        let error = store.load(&key(1)).unwrap_err().to_string();
+        assert!(error.contains("is no stored plan: unknown field `inner_bytes`"), "{error}");
+        assert!(store.list().unwrap()[0].1.is_err());
+    }
+
+    #[test]
+    fn it_lies_where_the_specification_says() {
+        let of = |state: Option<&str>, home: Option<&str>| {
+            let variable = |name: &str| match name {
+                "XDG_STATE_HOME" => state.map(PathBuf::from),
+                _ => home.map(PathBuf::from),
+            };
+            Store::of_user(variable).map(|store| store.folder.display().to_string()).ok()
+        };
+        assert_eq!(of(Some("/s"), Some("/h")).unwrap(), "/s/millstream/plans");
+        let fallback = "/h/.local/state/millstream/plans";
+        assert_eq!(of(None, Some("/h")).unwrap(), fallback);
+        assert_eq!(of(Some("relative"), Some("/h")).unwrap(), fallback, "must be ignored");
+        assert_eq!(of(None, None), None);
+    }
+}

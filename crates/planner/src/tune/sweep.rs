@@ -1,0 +1,126 @@
+//! The long way round: every plan of a space, to judge the tuner by.
+
+use super::race::Runner;
+use super::session::{Halt, Session, Settings, Trial, TuneError, Watch};
+use super::space::{Candidate, Space, Stage};
+use super::statistics::{Interval, paired};
+use millstream_flow::plan::Plan;
+use std::time::Duration;
+
+/// So many of the fastest race.
+const FINALISTS: usize = 8;
+/// Rounds of the last meeting, in repeats of a duel.
+const MEETINGS: usize = 3;
+/// Measurements of the default before anything else, to know how long one takes.
+const FIRST: usize = 2;
+
+/// What an exhaustive sweep found.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    /// Plans that were measured.
+    pub plans: usize,
+    /// The best of them.
+    pub best: Plan,
+    /// What it is, in words.
+    pub what: String,
+    /// The best over the default.
+    pub to_default: Interval,
+    /// The tuner's plan over the best.
+    pub tuned_to_best: Interval,
+    /// The tuner's plan over the default.
+    pub tuned_to_default: Interval,
+    /// Measurements.
+    pub measured: usize,
+    /// Time they took.
+    pub spent: Duration,
+}
+
+/// Measures every combination of the choices of the [coarse](Space::coarse) space at least once,
+/// by successive halving, and lets the best meet `tuned` and `default`. The lengths of first looks
+/// are chosen so that halving ends in the budget, as far as that can be; the race and the meeting
+/// after it take their own time. `watch` may end it, which gives `None`.
+///
+/// Who looks best among a thousand has also been lucky: the figures by which the best was chosen
+/// would make it better than it is. So the three intervals come from rounds after the choice, in
+/// which each of the three plans is measured once, in random order.
+///
+/// # Errors
+/// [`TuneError`]: the default or the tuner's plan cannot be measured.
+pub fn sweep<'a>(
+    trial: &'a mut dyn Trial,
+    space: &Space,
+    (default, tuned): (&Plan, &Plan),
+    settings: Settings,
+    watch: &'a mut Watch<'a>,
+) -> Result<Option<Sweep>, TuneError> {
+    let mut session = Session::new(trial, settings, watch);
+    session.is_final = true;
+    match walk(&mut session, space, default, tuned) {
+        Ok(sweep) => Ok(Some(sweep)),
+        Err(Halt::Error(error)) => Err(error),
+        Err(Halt::Asked | Halt::Budget) => Ok(None),
+    }
+}
+
+fn walk(session: &mut Session, space: &Space, default: &Plan, tuned: &Plan) -> Result<Sweep, Halt> {
+    session.stage = Stage::Together;
+    let all = space.coarse().combinations(default);
+    let plans = all.len();
+    for _ in 0..FIRST {
+        session.measure_default(default)?;
+    }
+    let share = session.share_for(plans, session.settings.budget);
+    let finalists = session.sift(all, default, share, FINALISTS)?;
+    session.stage = Stage::Final;
+    let mut field: Vec<Runner> =
+        finalists.into_iter().map(|candidate| Runner::new(candidate, false, default)).collect();
+    session.race(&mut field, default)?;
+    let best = field
+        .into_iter()
+        .filter(|runner| runner.out.is_none())
+        .max_by(|a, b| a.estimate().total_cmp(&b.estimate()));
+    let Candidate { what, plan: best, .. } = match best {
+        Some(best) => best.candidate,
+        None => Candidate { what: String::new(), plan: default.clone(), size_bytes: None },
+    };
+    let what = if best == *default { "the default".to_owned() } else { what };
+    let [to_default, tuned_to_best, tuned_to_default] = meet(session, default, &best, tuned)?;
+    let (measured, spent) = (session.measured, session.spent);
+    Ok(Sweep { plans, best, what, to_default, tuned_to_best, tuned_to_default, measured, spent })
+}
+
+/// Best over default, tuned over best, tuned over default.
+fn meet(
+    session: &mut Session,
+    default: &Plan,
+    best: &Plan,
+    tuned: &Plan,
+) -> Result<[Interval; 3], Halt> {
+    let mut plans: Vec<(&str, &Plan)> = vec![("the default", default)];
+    for one in [("the best of the sweep", best), ("the tuner's plan", tuned)] {
+        if plans.iter().all(|(_, plan)| *plan != one.1) {
+            plans.push(one);
+        }
+    }
+    let mut figures = vec![Vec::new(); plans.len()];
+    if plans.len() > 1 {
+        for _ in 0..MEETINGS * session.settings.repeats {
+            let mut order: Vec<usize> = (0..plans.len()).collect();
+            session.random.shuffle(&mut order);
+            for at in order {
+                let figure = session.measure(plans[at].0, plans[at].1)?;
+                figures[at].push(figure.map_err(|error| Halt::Error(TuneError::Default(error)))?);
+            }
+        }
+    }
+    let of = |plan: &Plan| plans.iter().position(|(_, other)| *other == plan).expect("it met");
+    let ratio = |one: &Plan, other: &Plan| {
+        if one == other {
+            return Interval::SAME;
+        }
+        let pairs = figures[of(one)].iter().zip(&figures[of(other)]);
+        let ratios: Vec<f64> = pairs.map(|(one, other)| one - other).collect();
+        paired(&ratios, session.settings.confidence)
+    };
+    Ok([ratio(best, default), ratio(tuned, best), ratio(tuned, default)])
+}
