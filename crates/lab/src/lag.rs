@@ -1,6 +1,6 @@
 //! How far a consumer runs behind a radio's clock.
 
-use crate::Histogram;
+use millstream_measure::Histogram;
 use std::time::{Duration, Instant};
 
 /// What is first seen settles where zero is.

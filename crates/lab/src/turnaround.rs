@@ -6,8 +6,8 @@
 //! burst, or says at which of its ticks the late one came. With a lead of 0 every burst is late,
 //! and each of those ticks is the turnaround of one try, exactly.
 
-use crate::Histogram;
 use crate::rate::RateError;
+use millstream_measure::Histogram;
 use millstream_radio::{
     Complex32, Device, RxArgs, RxEvent, RxStreamer, TxArgs, TxEvent, TxMetadata, TxStreamer,
 };

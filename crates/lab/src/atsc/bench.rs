@@ -3,9 +3,9 @@
 use super::gnuradio::{Peer, Took};
 use super::ours::{Receiver, Run};
 use super::{AtscError, Ensemble, Point, Recording, SETTLE_S, SPARE_S, Score};
-use crate::Summary;
 use millstream_cpu::CpuSet;
 use millstream_flow::{Plan, Profile};
+use millstream_measure::Summary;
 use serde::Serialize;
 use std::path::Path;
 

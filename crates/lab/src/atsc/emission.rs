@@ -1,12 +1,12 @@
 //! The transmitter: what it costs, and how good its signal is.
 
 use super::{AtscError, Recording};
-use crate::Summary;
 use millstream_atsc::Sample;
 use millstream_atsc::params::SYMBOL_RATE_HZ;
 use millstream_atsc::tx::quality::{mask_room_db, modulation_error_ratio_db};
 use millstream_atsc::tx::{Impairments, TestSignal, TxConfig};
 use millstream_cpu::usage;
+use millstream_measure::Summary;
 use serde::Serialize;
 use std::time::Instant;
 

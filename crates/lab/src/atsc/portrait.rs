@@ -1,7 +1,7 @@
 //! The picture of a recording.
 
 use super::survey::{ROWS, SPAN, Survey};
-use crate::chart::{BLACK, BLUE, Canvas, GREEN, GREY, ORANGE, Panel, Scale};
+use millstream_measure::chart::{BLACK, BLUE, Canvas, GREEN, GREY, ORANGE, Panel, Scale};
 
 const WIDTH: u32 = 1240;
 const HEIGHT: u32 = 940;

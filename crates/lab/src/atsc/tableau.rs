@@ -2,7 +2,7 @@
 
 use super::table::{Table, rate_word};
 use super::{Axis, BACKGROUND_CN_DB, Line, Point};
-use crate::chart::{BLACK, BLUE, Canvas, GREEN, GREY, ORANGE, Panel, Rgb, Scale};
+use millstream_measure::chart::{BLACK, BLUE, Canvas, GREEN, GREY, ORANGE, Panel, Rgb, Scale};
 
 /// Size of a cell, room for the head of a table, and width of small and of large letters.
 const CELL: (u32, u32) = (46, 18);

@@ -10,7 +10,7 @@ use crate::packets::measure::{How, measure};
 use crate::packets::rows::{Half, Row};
 use crate::packets::trips::{PATIENCE, Round, trip};
 use crate::packets::{Path, Span, Stage, StageError, Wait, Workload};
-use crate::{Histogram, Summary};
+use millstream_measure::{Histogram, Summary};
 
 /// A measured rate must be this much above the need: machines have worse days.
 const HEADROOM: f64 = 1.25;

@@ -15,7 +15,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::Summary;
+use millstream_measure::Summary;
 
 /// A sample type at the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

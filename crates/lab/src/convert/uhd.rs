@@ -1,7 +1,7 @@
 //! UHD's own converters, through its `converter_benchmark` (Debian package `uhd-host`).
 
 use super::{Direction, Pair, User, figures};
-use crate::Summary;
+use millstream_measure::Summary;
 use millstream_radio::convert::Wire;
 use serde::Serialize;
 use std::collections::BTreeMap;

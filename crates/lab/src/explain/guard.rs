@@ -1,22 +1,12 @@
 //! Looks on while threads of this process measure, and explains the outliers that they report.
 
-use super::cause::Explanation;
 use super::recorder::{LEAD, Late, Recorder};
 use super::trip::Trip;
 use millstream_host::trace::TraceError;
-use serde::{Deserialize, Serialize};
+use millstream_measure::explained::Explanation;
 use std::fs::OpenOptions;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
-
-/// An outlier of a measurement, and why it was one.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-pub struct Explained {
-    /// When the answer came, nanoseconds from the beginning of the sample.
-    pub at_ns: u64,
-    /// The cause, and what it is read from.
-    pub why: Explanation,
-}
 
 /// Where measuring threads report their late answers. Reporting allocates nothing.
 #[derive(Debug)]

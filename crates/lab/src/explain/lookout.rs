@@ -1,10 +1,10 @@
 //! A watched thread and a ring of trace events: waits for outliers and explains them.
 
-use super::cause::Explanation;
 use super::helper::Helper;
 use super::observer::{NAME, Order, Tale, Told, Watch};
 use super::recorder::{LEAD, Late, Recorder};
 use millstream_host::trace::TraceError;
+use millstream_measure::explained::Explanation;
 use std::io;
 use std::process::Command;
 use std::time::{Duration, Instant};

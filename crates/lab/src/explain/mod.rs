@@ -27,8 +27,8 @@ mod trip;
 mod trips;
 mod way;
 
-pub use cause::{Cause, Explanation, Outlier, Share, explain};
-pub use guard::{Explained, Guard, Snare};
+pub use cause::{Outlier, explain};
+pub use guard::{Guard, Snare};
 pub use lookout::{Lookout, LookoutError, StartObserver};
 pub use recorder::Late;
 pub use timeline::{Doing, Holder, Stretch};

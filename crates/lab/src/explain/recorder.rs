@@ -1,9 +1,10 @@
 //! A ring of trace events that tell who had the CPU, and what it says of a late answer.
 
-use super::cause::{Explanation, Outlier, explain};
+use super::cause::{Outlier, explain};
 use super::trips::LateTrip;
 use super::way::{Way, explain_way};
 use millstream_host::trace::{Instance, TraceError};
+use millstream_measure::explained::Explanation;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 

@@ -1,12 +1,12 @@
 //! The explanation put to the test: causes that are made on purpose must be named, and nothing may
 //! be named that was not there.
 
-use super::cause::{Cause, Explanation};
 use super::flood;
 use super::helper::Helper;
 use super::lookout::{Lookout, LookoutError};
 use millstream_cpu::sched::{self, Class};
 use millstream_cpu::thread::{name_current_thread, pin_current_thread};
+use millstream_measure::explained::{Cause, Explanation};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 use std::io;

@@ -1,8 +1,8 @@
 //! Looks on while two processes play round trips, and explains the first late one of each job.
 
-use super::guard::Explained;
 use super::recorder::{LEAD, Recorder};
 use millstream_host::trace::TraceError;
+use millstream_measure::explained::Explained;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 

@@ -1,8 +1,9 @@
 //! Why a round trip was late: its way is cut where one side wakes the other, and each leg is
 //! explained by the CPU of the side that everybody waits for then.
 
-use super::cause::{Cause, Explanation, Outlier, Share, explain};
+use super::cause::{Outlier, explain};
 use millstream_host::trace::{Event, What};
+use millstream_measure::explained::{Cause, Explanation, Share};
 
 /// A round trip that took too long.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -16,12 +16,12 @@ pub use gnuradio::Peer;
 pub use kernel::{Kernel, TAPS};
 pub use ours::{Run, Spread};
 
-use crate::Summary;
 use crate::gnuradio::PeerError;
 use kernel::Number;
 use millstream_cpu::CpuSet;
 use millstream_dsp::Sample;
 use millstream_flow::RunError;
+use millstream_measure::Summary;
 use serde::Serialize;
 use std::time::Duration;
 

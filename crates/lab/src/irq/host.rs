@@ -18,8 +18,8 @@ use super::clock::Calibration;
 use super::device::host_ns;
 use super::stages::{Stamps, analyse};
 use super::{Interrupts, Plan};
-use crate::Observed;
-use crate::record::Stage;
+use millstream_measure::Observed;
+use millstream_measure::record::Stage;
 
 /// The device answers, or begins, within this.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);

@@ -2,8 +2,8 @@
 
 use super::Interrupts;
 use super::clock::Calibration;
-use crate::record::Stage;
-use crate::{Histogram, Observed};
+use millstream_measure::record::Stage;
+use millstream_measure::{Histogram, Observed};
 
 /// The times of a block: the device's in ticks, the host's in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -3,12 +3,8 @@
 //! measured.
 
 mod kinds;
-mod machine;
-mod profile;
 mod running;
 mod worker;
 
-pub use machine::Machine;
-pub use profile::{Kind, Profile, ProfileError, Profiles, Spot, Worker};
 pub use running::{LoadError, Running};
 pub use worker::serve;

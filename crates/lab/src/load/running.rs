@@ -10,10 +10,9 @@ use std::time::{Duration, Instant};
 use millstream_cpu::CpuSet;
 use millstream_host::child::cpu_time_s;
 
-use super::machine::Machine;
-use super::profile::Profile;
 use super::worker::{Order, READY};
-use crate::record::LoadSeen;
+use millstream_measure::load::{Machine, Profile};
+use millstream_measure::record::LoadSeen;
 
 /// How long a worker may take to begin or to answer; it may be starved by the load.
 const PATIENCE: Duration = Duration::from_secs(30);

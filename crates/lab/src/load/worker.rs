@@ -11,7 +11,7 @@ use millstream_cpu::thread::{confine_current_thread, name_current_thread};
 use serde::{Deserialize, Serialize};
 
 use super::kinds;
-use super::profile::{Kind, Worker};
+use millstream_measure::load::{Kind, Worker};
 
 /// What a worker says when it works.
 pub(super) const READY: &str = "ready";
@@ -110,7 +110,7 @@ fn shares(order: &Order) -> Vec<(CpuSet, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::profile::Spot;
+    use millstream_measure::load::Spot;
     use std::io::BufReader;
 
     fn serve_two_questions(kind: Kind) -> Vec<String> {

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Histogram;
 use crate::explain::{LateTrip, Stop};
+use millstream_measure::Histogram;
 
 use super::end::Address;
 use super::plan::{EndPlan, Span};

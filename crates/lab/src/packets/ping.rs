@@ -8,9 +8,9 @@ use std::time::Instant;
 
 use millstream_cpu::usage::process_cpu_time;
 
-use crate::Histogram;
 use crate::explain::{LateTrip, Stop, Trip};
 use crate::timer::now_ns;
+use millstream_measure::Histogram;
 
 use super::end::{BATCH, End, Look};
 use super::job::{Outcome, PingPlan, Trips};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::Summary;
+use millstream_measure::Summary;
 
 use super::measure::Measured;
 use super::rows::BASE;

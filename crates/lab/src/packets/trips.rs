@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::explain::Stop;
-use crate::{Histogram, Summary};
+use millstream_measure::{Histogram, Summary};
 
 use super::end::Address;
 use super::job::{Job, PingPlan, Role, Trips};

@@ -19,10 +19,11 @@ use millstream_cpu::sched::{self, Class, ClassError};
 use millstream_cpu::thread::{PinError, name_current_thread, pin_current_thread};
 use millstream_host::trace::TraceError;
 
-use crate::Observed;
-use crate::explain::{Explained, Guard, Late, Snare};
+use crate::explain::{Guard, Late, Snare};
 use alarm::Alarm;
 pub(crate) use alarm::{now_ns, sleep_to};
+use millstream_measure::Observed;
+use millstream_measure::explained::Explained;
 
 /// From the start of a thread to its first deadline, nanoseconds.
 const LEAD_NS: u64 = 5_000_000;

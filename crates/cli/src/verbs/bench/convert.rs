@@ -3,8 +3,8 @@
 use crate::live::Steps;
 use crate::numbers::positive;
 use crate::output::Report;
-use millstream_lab::Summary;
 use millstream_lab::convert::{Pair, Plan, Row, measure, uhd};
+use millstream_measure::Summary;
 use serde_json::json;
 use std::fmt::Write;
 use std::path::PathBuf;

@@ -5,10 +5,11 @@ use crate::live::Steps;
 use crate::numbers::positive;
 use crate::output::Report;
 use anyhow::ensure;
+use millstream_lab::graph::Entry;
 use millstream_lab::graph::{
     Case, Contender, ItemKind, Kernel, Peer, Plan, Row, Shape, cost_of_timing, measure,
 };
-use millstream_lab::{Summary, graph::Entry};
+use millstream_measure::Summary;
 use serde_json::json;
 use std::fmt::Write;
 use std::time::Duration;

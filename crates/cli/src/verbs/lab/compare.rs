@@ -4,8 +4,8 @@ use super::run::failed;
 use super::sets::SetArgs;
 use crate::numbers::positive;
 use crate::output::Report;
-use millstream_lab::compare::{Comparison, Order, Rule, compare};
-use millstream_lab::picture::{short_ratio, short_time};
+use millstream_measure::compare::{Comparison, Order, Rule, compare};
+use millstream_measure::picture::{short_ratio, short_time};
 use serde_json::json;
 use std::fmt::Write;
 

@@ -3,8 +3,8 @@
 use super::place::StoreArgs;
 use crate::output::Report;
 use anyhow::Context;
-use millstream_lab::design::Known;
-use millstream_lab::{Failure, Record};
+use millstream_measure::design::Known;
+use millstream_measure::{Failure, Record};
 use serde_json::json;
 use std::path::PathBuf;
 

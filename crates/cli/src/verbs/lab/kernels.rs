@@ -8,11 +8,11 @@ use crate::output::{Report, note};
 use crate::verbs::guest::Options;
 use anyhow::{bail, ensure};
 use millstream_guest::{Error, Kernel};
-use millstream_lab::design::{
+use millstream_measure::design::{
     Bench, Cell, Known, Plan, PlannedMeasurement, Trouble, Unit, Variant, run as carry_out,
 };
-use millstream_lab::store::Store;
-use millstream_lab::{Failure, Record};
+use millstream_measure::store::Store;
+use millstream_measure::{Failure, Record};
 
 /// Where a guest finds its plan.
 const GUEST_PLAN: &str = "/plan.toml";

@@ -3,7 +3,7 @@
 use super::place::StoreArgs;
 use super::run::failed;
 use crate::output::Report;
-use millstream_lab::picture::short_time;
+use millstream_measure::picture::short_time;
 use serde_json::json;
 use std::fmt::Write;
 

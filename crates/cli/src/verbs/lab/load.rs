@@ -8,7 +8,8 @@ use crate::program;
 use anyhow::Context;
 use millstream_cpu::CpuSet;
 use millstream_cpu::thread::allowed_cpus;
-use millstream_lab::load::{Profiles, Running};
+use millstream_lab::load::Running;
+use millstream_measure::load::Profiles;
 use serde_json::json;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -41,7 +42,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
         profiles.all.extend(Profiles::parse(&text)?.all);
     }
     let Some(name) = &args.name else {
-        let line = |text: String, profile: &millstream_lab::load::Profile| {
+        let line = |text: String, profile: &millstream_measure::load::Profile| {
             format!("{text}{:<12} {}\n", profile.name, profile.about)
         };
         let text = profiles.all.iter().fold(String::new(), line);

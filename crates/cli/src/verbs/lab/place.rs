@@ -1,7 +1,7 @@
 //! The store, as the command line says it.
 
 use millstream_cpu::folders;
-use millstream_lab::store::Store;
+use millstream_measure::store::Store;
 use std::path::PathBuf;
 
 /// Where results are.

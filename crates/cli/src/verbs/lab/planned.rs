@@ -2,9 +2,9 @@
 
 use crate::output::now;
 use anyhow::Context;
-use millstream_lab::design::run::Outcome;
-use millstream_lab::design::{Known, Plan};
-use millstream_lab::store::{Begun, Store};
+use millstream_measure::design::run::Outcome;
+use millstream_measure::design::{Known, Plan};
+use millstream_measure::store::{Begun, Store};
 use std::path::PathBuf;
 
 /// A plan, and the name of its run.

@@ -3,8 +3,8 @@
 use super::sets::SetArgs;
 use crate::output::Report;
 use anyhow::Context;
-use millstream_lab::compare::{Rule, compare};
-use millstream_lab::report::{View, html, png};
+use millstream_measure::compare::{Rule, compare};
+use millstream_measure::report::{View, html, png};
 use serde_json::json;
 use std::fs::File;
 use std::io::BufWriter;
@@ -32,7 +32,7 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<Report> {
     let sets = args.sets.read()?;
     let comparisons = compare(&sets, &Rule::default());
-    let references = millstream_lab::reference::builtin();
+    let references = millstream_measure::reference::builtin();
     let failures = args.sets.failures()?;
     let view = View {
         title: &args.title,

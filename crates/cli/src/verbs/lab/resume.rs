@@ -8,8 +8,8 @@ use crate::{Cli, Verb};
 use anyhow::{Context, bail};
 use clap::Parser;
 use millstream_cpu::Environment;
-use millstream_lab::Record;
-use millstream_lab::design::Plan;
+use millstream_measure::Record;
+use millstream_measure::design::Plan;
 use std::path::Path;
 
 /// Goes on with a run of `lab run` or `lab kernels` that was interrupted, killed, or in which

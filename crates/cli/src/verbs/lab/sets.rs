@@ -3,8 +3,8 @@
 use super::kernels::is_under;
 use super::place::StoreArgs;
 use anyhow::Context;
-use millstream_lab::compare::Set;
-use millstream_lab::{Failure, Record};
+use millstream_measure::compare::Set;
+use millstream_measure::{Failure, Record};
 use std::path::Path;
 
 /// Sets of records.

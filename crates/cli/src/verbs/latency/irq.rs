@@ -8,10 +8,10 @@ use crate::verbs::lab::adc;
 use anyhow::Context;
 use millstream_cpu::sched::Class;
 use millstream_cpu::thread::allowed_cpus;
-use millstream_lab::Measured;
 use millstream_lab::irq::{Choice, Interrupts, Plan, Source, Taken, measure};
-use millstream_lab::picture::short_time;
 use millstream_lab::timer::Quiet;
+use millstream_measure::Measured;
+use millstream_measure::picture::short_time;
 use serde_json::{Map, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -202,7 +202,7 @@ fn stages(records: &[Measured]) -> String {
         let _ = writeln!(text, "\n{:<30} {:>9} {:>9} {:>9}", record.series, "mean", "p50", "p99");
         let mut sum_ns = 0;
         for (index, stage) in record.stages.iter().enumerate() {
-            let mut histogram = millstream_lab::Histogram::default();
+            let mut histogram = millstream_measure::Histogram::default();
             all.iter().for_each(|one| histogram.merge(&one.stages[index].histogram));
             let total_ns: u64 = all.iter().map(|one| one.stages[index].total_ns).sum();
             sum_ns += total_ns;

@@ -1,8 +1,8 @@
 //! Samples of a measurement for people: a line a series, the samples of each together.
 
-use millstream_lab::extreme::{Estimate, Untold};
-use millstream_lab::picture::{draw, short_time};
-use millstream_lab::{Histogram, Measured};
+use millstream_measure::extreme::{Estimate, Untold};
+use millstream_measure::picture::{draw, short_time};
+use millstream_measure::{Histogram, Measured};
 use serde_json::{Value, json};
 use std::fmt::Write;
 

@@ -9,9 +9,9 @@ use anyhow::Context;
 use millstream_cpu::CpuSet;
 use millstream_cpu::sched::Class;
 use millstream_cpu::thread::allowed_cpus;
-use millstream_lab::Measured;
 use millstream_lab::explain::Guard;
 use millstream_lab::timer::{Mechanism, Plan, Quiet, THREADS, Taken, measure};
+use millstream_measure::Measured;
 use serde_json::{Map, json};
 use std::collections::BTreeMap;
 

@@ -3,8 +3,8 @@
 use anyhow::Context;
 use millstream_cpu::thread::pin_current_thread;
 use millstream_host::shield::Shield;
-use millstream_lab::Histogram;
 use millstream_lab::timer::Beat;
+use millstream_measure::Histogram;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 

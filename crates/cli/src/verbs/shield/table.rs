@@ -106,7 +106,7 @@ pub fn effect(effect: &Effect) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use millstream_lab::Histogram;
+    use millstream_measure::Histogram;
 
     fn of(ns: u64) -> Histogram {
         let mut histogram = Histogram::default();

@@ -13,9 +13,9 @@ use millstream_cpu::sched::{self, Class};
 use millstream_dsp::noise::Noise;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
-use super::profile::Kind;
 use super::worker::Tally;
 use crate::timer::Beat;
+use millstream_measure::load::Kind;
 
 /// Bytes of a page, or less.
 const PAGE: usize = 4096;

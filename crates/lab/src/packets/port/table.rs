@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{Bound, Case, Through, Topology};
 use crate::packets::job::Trips;
-use crate::{Histogram, Summary};
+use millstream_measure::{Histogram, Summary};
 
 /// The quantiles that are predicted: median and tail.
 const PREDICTED: [f64; 2] = [0.5, 0.99];

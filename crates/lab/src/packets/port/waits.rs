@@ -1,6 +1,6 @@
 //! How long probes wait for other frames, and what their round trips are with that.
 
-use crate::Histogram;
+use millstream_measure::Histogram;
 
 /// Waits of the probes that wait; the others do not.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -8,10 +8,10 @@ use crate::output::Report;
 use crate::stored;
 use millstream_atsc::tx::Impairments;
 use millstream_flow::{GraphFile, Plan};
-use millstream_lab::Summary;
 use millstream_lab::atsc::{
     BACKGROUND_CN_DB, Bench, Contender, ECHOES, Entry, Outcome, Peer, Recording, bench,
 };
+use millstream_measure::Summary;
 use serde_json::json;
 use std::fmt::Write;
 

@@ -2,8 +2,8 @@
 
 use crate::numbers::{rate, seconds};
 use crate::output::Report;
-use millstream_lab::Summary;
 use millstream_lab::atsc::Emission;
+use millstream_measure::Summary;
 use serde_json::json;
 use std::fmt::Write;
 

@@ -3,9 +3,9 @@
 use super::Args;
 use crate::child_radio::{ChildRadio, Options};
 use crate::output::{Report, note};
-use millstream_lab::picture::short_time;
 use millstream_lab::trial::{self, Trial, TrialOutcome};
 use millstream_lab::{Direction, buffer};
+use millstream_measure::picture::short_time;
 use millstream_radio::DeviceArgs;
 use serde_json::json;
 use std::fmt::Write;

@@ -3,7 +3,7 @@
 use millstream_lab::packets::measure::Measured;
 use millstream_lab::packets::stage::Place;
 use millstream_lab::packets::{BASE, Line, Table, Workload};
-use millstream_lab::picture::short_ratio;
+use millstream_measure::picture::short_ratio;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 

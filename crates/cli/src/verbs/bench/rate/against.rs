@@ -4,7 +4,8 @@ use super::Args;
 use super::contender::{Flow, Found, Ours, Uhd, highest};
 use super::place::{Place, RadioUnderTest};
 use crate::output::{Report, count, note};
-use millstream_lab::{Direction, Summary};
+use millstream_lab::Direction;
+use millstream_measure::Summary;
 use serde_json::{Value, json};
 use std::fmt::Write;
 

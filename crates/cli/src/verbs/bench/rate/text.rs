@@ -1,8 +1,8 @@
 //! Measurements for people.
 
 use super::contender::{Attempt, Details};
-use millstream_lab::picture::short_time;
 use millstream_lab::rate::{RxChannelOutcome, RxOutcome, TxChannelOutcome, TxOutcome};
+use millstream_measure::picture::short_time;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 

@@ -1,8 +1,8 @@
 //! Explanations, for people.
 
-use millstream_lab::Measured;
-use millstream_lab::explain::Explanation;
 use millstream_lab::explain::trials::{Injection, Trial};
+use millstream_measure::Measured;
+use millstream_measure::explained::Explanation;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -90,7 +90,7 @@ fn plain(who: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use millstream_lab::explain::{Cause, Share};
+    use millstream_measure::explained::{Cause, Share};
 
     fn found() -> Explanation {
         let share = |cause, who: &str, us| Share { cause, who: who.to_owned(), us };

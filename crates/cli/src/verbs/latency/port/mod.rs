@@ -9,11 +9,11 @@ use crate::live::Steps;
 use crate::numbers::{positive, rate};
 use crate::output::{Report, note, now};
 use crate::verbs::bench::places;
-use millstream_lab::Measured;
 use millstream_lab::packets::Ground;
 use millstream_lab::packets::port::{Bulk, Case, Probing, Table, Topology, frame_ns, through};
 use millstream_lab::packets::stage::Ports;
 use millstream_lab::packets::{Stage, StageError};
+use millstream_measure::Measured;
 use serde_json::json;
 use std::time::Instant;
 

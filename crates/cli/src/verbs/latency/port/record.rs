@@ -1,7 +1,7 @@
 //! Round trips through a port as records.
 
 use millstream_lab::packets::port::{Case, Probing, Through, Topology};
-use millstream_lab::{Measured, Observed};
+use millstream_measure::{Measured, Observed};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 

@@ -2,7 +2,7 @@
 
 use super::Args;
 use millstream_lab::packets::port::{Against, Limit, Line, Table, Topology, came_ns};
-use millstream_lab::picture::{short_spread, short_time};
+use millstream_measure::picture::{short_spread, short_time};
 use std::fmt::Write;
 
 /// All rows, and what limits each.

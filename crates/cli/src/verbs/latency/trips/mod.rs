@@ -12,11 +12,11 @@ use crate::numbers::rate;
 use crate::output::{Report, note, now};
 use crate::verbs::bench::places;
 use crate::wait::WaitArg;
-use millstream_lab::Measured;
 use millstream_lab::explain::TripWatch;
 use millstream_lab::packets::rows::{self, round_trip};
 use millstream_lab::packets::trips::{PATIENCE, trip};
 use millstream_lab::packets::{Ground, Path, Round, Row, Stage, StageError, TripTable};
+use millstream_measure::Measured;
 use serde_json::json;
 use std::time::Instant;
 

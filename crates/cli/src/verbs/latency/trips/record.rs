@@ -2,7 +2,7 @@
 
 use millstream_lab::packets::job::Trips;
 use millstream_lab::packets::{Path, Round, Row};
-use millstream_lab::{Measured, Observed};
+use millstream_measure::{Measured, Observed};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 

@@ -4,7 +4,7 @@ use super::TripArgs;
 use crate::verbs::bench::refusals;
 use millstream_lab::packets::TripTable;
 use millstream_lab::packets::trips::{QUANTILES, TripLine};
-use millstream_lab::picture::{draw, short_spread, short_time};
+use millstream_measure::picture::{draw, short_spread, short_time};
 use std::fmt::Write;
 
 /// All rows, the repetitions of each together.

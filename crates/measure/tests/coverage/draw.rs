@@ -2,7 +2,7 @@
 //! other, and a heavy tail that comes in bursts.
 
 use millstream_dsp::noise::Noise;
-use millstream_lab::Histogram;
+use millstream_measure::Histogram;
 
 /// Values of a start.
 const VALUES: u32 = 500;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-use crate::explain::Explained;
+use crate::explained::Explained;
 use crate::{Failure, Histogram, Observed};
 
 /// The version of [`Record`] that is written here.

@@ -3,8 +3,8 @@
 use super::draw::{Levels, start_ns};
 use super::{Line, judge, sets};
 use millstream_dsp::noise::Noise;
-use millstream_lab::design::next_look;
-use millstream_lab::statistics::{Known, LEVEL, LOOK_LEVEL, Pairs};
+use millstream_measure::design::next_look;
+use millstream_measure::statistics::{Known, LEVEL, LOOK_LEVEL, Pairs};
 
 const BASE_NS: f64 = 20_000.0;
 const FIGURES: [(&str, f64); 2] = [("p50", 0.5), ("p99", 0.99)];

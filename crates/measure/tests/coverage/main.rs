@@ -1,7 +1,7 @@
 //! How often the intervals that the lab calls 95 % hold what they are said to hold, in drawn cases.
 //!
 //! ```text
-//! cargo test --release -p millstream-lab --test coverage -- --nocapture
+//! cargo test --release -p millstream-measure --test coverage -- --nocapture
 //! ```
 //!
 //! prints the table that stands in docs/lab.md. `MILLSTREAM_COVERAGE_SETS` is how many data sets

@@ -3,8 +3,8 @@
 use super::draw::share;
 use super::{Line, is_thorough, judge, sets};
 use millstream_dsp::noise::Noise;
-use millstream_lab::extreme::Estimate;
-use millstream_lab::observed::BlockMaxima;
+use millstream_measure::extreme::Estimate;
+use millstream_measure::observed::BlockMaxima;
 
 /// Values of a block.
 const BLOCK: u64 = 128;

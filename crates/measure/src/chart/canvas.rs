@@ -82,9 +82,9 @@ impl Canvas {
         let Ok(_) = Text::with_alignment(text, at.into(), style, alignment).draw(self);
     }
 
-    /// Pixels of this colour.
-    #[cfg(test)]
-    pub(crate) fn count(&self, Rgb(r, g, b): Rgb) -> u32 {
+    /// How many pixels have this colour.
+    #[must_use]
+    pub fn count(&self, Rgb(r, g, b): Rgb) -> u32 {
         self.pixels.chunks_exact(3).filter(|pixel| **pixel == [r, g, b]).count() as u32
     }
 

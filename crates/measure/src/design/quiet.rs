@@ -28,7 +28,7 @@ pub struct Quiet {
 
 /// Counters at a moment.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub struct Watch {
     at: Instant,
     machine: Machine,
     own_ticks: u64,
@@ -39,7 +39,7 @@ pub(super) struct Watch {
 
 /// What others did.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Others {
+pub struct Others {
     cpu_share: f64,
     packets_per_s: f64,
     /// The interface that most packets passed.
@@ -47,7 +47,9 @@ pub(super) struct Others {
 }
 
 impl Watch {
-    pub(super) fn begin(interfaces: &[String]) -> Self {
+    /// Reads the counters of this machine; of the interfaces those with hardware and these.
+    #[must_use]
+    pub fn begin(interfaces: &[String]) -> Self {
         let root = Path::new("/");
         Self {
             at: Instant::now(),
@@ -59,7 +61,8 @@ impl Watch {
     }
 
     /// What was done since, beside this process, its children and `load_cpu_s` of a load.
-    pub(super) fn end(&self, load_cpu_s: f64) -> Others {
+    #[must_use]
+    pub fn end(&self, load_cpu_s: f64) -> Others {
         let now = Self::begin(&self.interfaces);
         let busy = now.machine.busy_ticks.saturating_sub(self.machine.busy_ticks) as f64;
         let all = now.machine.all_ticks.saturating_sub(self.machine.all_ticks).max(1) as f64;
@@ -86,7 +89,7 @@ fn passed(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>) -> (u64
 
 impl Others {
     /// Puts it into what is kept with a sample.
-    pub(super) fn tell(&self, seen: &mut LoadSeen) {
+    pub fn tell(&self, seen: &mut LoadSeen) {
         seen.others_cpu_share = self.cpu_share;
         seen.hardware_packets_per_s = self.packets_per_s;
         seen.terminals = terminals(Path::new("/"));
@@ -98,8 +101,11 @@ impl Quiet {
         others.cpu_share <= self.cpu_share && others.packets_per_s <= self.packets_per_s
     }
 
-    /// Waits until the machine is quiet; who is busy, if that takes longer than the patience.
-    pub(super) fn wait(&self, ended: fn() -> bool) -> Result<(), String> {
+    /// Waits until the machine is quiet, or `ended` says so.
+    ///
+    /// # Errors
+    /// Who is busy, if it takes longer than the patience; an interface that does not exist.
+    pub fn wait(&self, ended: fn() -> bool) -> Result<(), String> {
         if self.patience.is_zero() {
             return Ok(());
         }

@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 use millstream_cpu::CpuSet;
 use serde_json::Value;
 
-use super::bench::{Bench, Known, Trouble, Unit};
-use super::quiet::{Quiet, Watch};
 use crate::load::Running;
-use crate::record::{Document, Record};
+use millstream_measure::design::{Bench, Known, Quiet, Trouble, Unit, Watch};
+use millstream_measure::record::{Document, Record};
 
 /// How often a wait looks whether to end.
 const TICK: Duration = Duration::from_millis(20);

@@ -2,7 +2,7 @@
 
 use super::tables;
 use super::view::View;
-use crate::explain::Explained;
+use crate::explained::Explained;
 use crate::picture::short_time;
 use crate::record::Record;
 use std::collections::BTreeMap;
@@ -73,7 +73,7 @@ fn row(set: &str, record: &Record, one: &Explained) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::compare::Set;
-    use crate::explain::{Cause, Explanation, Share};
+    use crate::explained::{Cause, Explanation, Share};
     use crate::record::tests::record;
 
     fn late(us: f64, cause: Cause, who: &str) -> Explained {

@@ -11,7 +11,6 @@
 
 mod bench;
 mod book;
-mod host;
 mod look;
 mod plan;
 mod quiet;
@@ -19,9 +18,8 @@ pub mod run;
 pub mod variance;
 
 pub use bench::{Bench, Known, Trouble, Unit};
-pub use host::{Host, Keep};
 pub use look::next_look;
 pub use plan::{Cell, Plan, PlanError, PlannedMeasurement, Variant};
-pub use quiet::Quiet;
+pub use quiet::{Others, Quiet, Watch};
 pub use run::{RunError, run};
 pub use variance::Spread;
