@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=$(rustc -vV | sed -n 's/^host: //p')
-rooms=(-p millstream-ring -p millstream-flow)
+rooms=(-p millstream-ring -p millstream-flow -p millstream-planner)
 # The sanitizers allocate; tuner and partitioner calculate much, without threads or unsafe code.
 skipped=(--skip allocate --skip tune:: --skip place::)
 export RUSTC_BOOTSTRAP=1
