@@ -1,10 +1,10 @@
 //! A block of one's own: a limiter, from a graph file and from the Rust builder.
 
 use millstream_blocks::signal_source::{Shape, SignalSource};
-use millstream_blocks::{Process, Through};
 use millstream_flow::blocks::{Head, VectorSink};
 use millstream_flow::registry::{BlockType, Kind};
 use millstream_flow::{BlockError, Graph, GraphFile, Message, Plan, Registry, Value};
+use millstream_flow::{Process, Through};
 
 /// Cuts what lies beyond `±limit`.
 ///

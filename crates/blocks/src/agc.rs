@@ -1,9 +1,10 @@
 //! Automatic gain control.
 
-use crate::through::{each, number};
-use crate::{ITEM, Process, Sample, Through};
+use crate::common::{each, number};
+use crate::{ITEM, Sample};
 use millstream_flow::registry::BlockType;
 use millstream_flow::{BlockError, Gauge, Kind, Message, Metric, Registry, Value, for_item};
+use millstream_flow::{Process, Through};
 
 /// What has a magnitude.
 pub trait Magnitude: millstream_flow::Item + Default {

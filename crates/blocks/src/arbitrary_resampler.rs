@@ -1,10 +1,11 @@
 //! Resampling by any ratio.
 
-use crate::through::number;
-use crate::{ITEM, Process, Sample, Through};
+use crate::common::number;
+use crate::{ITEM, Sample};
 use millstream_dsp::arbitrary::{ArbitraryResampler, RATIOS};
 use millstream_flow::registry::BlockType;
 use millstream_flow::{BlockError, Item, Kind, Message, Rate, Registry, Value, for_item};
+use millstream_flow::{Process, Through};
 use std::marker::PhantomData;
 
 /// What the resampler's rows hold.

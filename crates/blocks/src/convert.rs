@@ -1,9 +1,10 @@
 //! From one sample format to another.
 
-use crate::through::each;
-use crate::{Made, Process, Sample, Through};
+use crate::common::each;
+use crate::{Made, Sample};
 use millstream_flow::registry::{BlockType, Parameters};
 use millstream_flow::{Item, Registry};
+use millstream_flow::{Process, Through};
 use std::marker::PhantomData;
 
 /// A value that becomes another by a rule.

@@ -1,9 +1,9 @@
 //! De-emphasis of FM broadcasts.
 
-use crate::through::each;
-use crate::{Process, Through};
+use crate::common::each;
 use millstream_flow::registry::BlockType;
 use millstream_flow::{BlockError, Kind, Registry};
+use millstream_flow::{Process, Through};
 
 /// A low-pass with the time constant of a broadcaster's pre-emphasis: `H(s) = 1 / (1 + s τ)`, by
 /// the bilinear transform with its corner where it belongs (prewarped).

@@ -1,8 +1,9 @@
 //! A delay by whole items.
 
-use crate::{ITEM, Process, Through};
+use crate::ITEM;
 use millstream_flow::registry::BlockType;
 use millstream_flow::{Item, Kind, Registry, TagRule, for_item};
+use millstream_flow::{Process, Through};
 use std::marker::PhantomData;
 
 /// Puts zeros in front of a stream, so that every item comes so much later. Tags

@@ -1,9 +1,10 @@
 //! Spectra, frame by frame.
 
+use crate::Sample;
 use crate::taps::{WINDOWS, window};
-use crate::{Process, Sample, Through};
 use millstream_flow::registry::BlockType;
 use millstream_flow::{BlockError, Kind, Registry};
+use millstream_flow::{Process, Through};
 use rustfft::{Fft, FftDirection, FftPlanner};
 use std::sync::Arc;
 

@@ -1,11 +1,12 @@
 //! Filters with a finite impulse response, at the input's rate or below.
 
 use crate::taps::{declare, from_message, imaginary_taps, real_taps};
-use crate::{ITEM, Made, Process, Sample, Through};
+use crate::{ITEM, Made, Sample};
 use millstream_dsp::fir::{self, Filtered};
 use millstream_dsp::resample::{Resampler, Signal};
 use millstream_flow::registry::{BlockType, Parameters};
 use millstream_flow::{BlockError, Item, Kind, Message, Rate, Registry, Value};
+use millstream_flow::{Process, Through};
 
 /// `y[m] = Σₖ taps[k] · x[m · decimation - k]`; what was before the first item counts as zero. The
 /// delay of a symmetric filter is (taps - 1) / 2 items of the input.

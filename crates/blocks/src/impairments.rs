@@ -3,10 +3,11 @@
 //! White noise is `noise_source` and `add`, a carrier off its place is `rotator`, a clock that is
 //! off is `arbitrary_resampler`.
 
-use crate::{Process, Sample, Through};
+use crate::Sample;
 use millstream_dsp::impair::{DcOffset, Echo, Echoes, Impair, IqImbalance, Quantizer};
 use millstream_flow::registry::{BlockType, Parameters};
 use millstream_flow::{BlockError, Kind, Registry};
+use millstream_flow::{Process, Through};
 
 /// One sample out for each in, changed by an impairment.
 #[derive(Debug)]

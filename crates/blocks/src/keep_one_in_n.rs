@@ -1,8 +1,9 @@
 //! One item of every few.
 
-use crate::{ITEM, Process, Through};
+use crate::ITEM;
 use millstream_flow::registry::BlockType;
 use millstream_flow::{Item, Kind, Rate, Registry, for_item};
+use millstream_flow::{Process, Through};
 use std::marker::PhantomData;
 
 /// Keeps the last of every `n` items, without a filter: what lies beyond the new rate folds down.

@@ -2,8 +2,9 @@
 //!
 //! One file per block, each a thin layer over a kernel of `millstream-dsp` that is tested against a
 //! formula of its own. [`register`] makes them all known to graph files; `millstream blocks` lists
-//! them. Blocks with one input and one output are a [`Process`] inside a [`Through`]; the others
-//! implement [`Block`](millstream_flow::Block) themselves.
+//! them. Blocks with one input and one output are a [`Process`](millstream_flow::Process) inside a
+//! [`Through`](millstream_flow::Through); the others implement [`Block`](millstream_flow::Block)
+//! themselves.
 //!
 //! ```
 //! use millstream_flow::{GraphFile, Plan, Registry};
@@ -35,6 +36,7 @@
 pub mod agc;
 pub mod arbitrary_resampler;
 pub mod combine;
+mod common;
 pub mod complex;
 pub mod convert;
 pub mod deemphasis;
@@ -58,12 +60,9 @@ pub mod single_pole;
 pub mod squelch;
 pub mod tag_probe;
 mod taps;
-pub mod through;
 pub mod udp;
 pub mod vector;
 pub mod wav_sink;
-
-pub use through::{Process, Through};
 
 use millstream_flow::Registry;
 

@@ -1,9 +1,10 @@
 //! Multiplies by a constant.
 
-use crate::{ITEM, Made, Process, Sample, Through};
+use crate::{ITEM, Made, Sample};
 use millstream_dsp::scale::Scaled;
 use millstream_flow::registry::{BlockType, Parameters};
 use millstream_flow::{BlockError, Item, Kind, Message, Registry, Value};
+use millstream_flow::{Process, Through};
 
 /// What can be a factor, and be multiplied by one.
 pub trait Factor: Item + Scaled {

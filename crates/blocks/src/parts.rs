@@ -1,10 +1,11 @@
 //! One number of each complex sample.
 
-use crate::through::each;
-use crate::{Process, Sample, Through};
+use crate::Sample;
+use crate::common::each;
 use millstream_dsp::angle::arg;
 use millstream_flow::Registry;
 use millstream_flow::registry::BlockType;
+use millstream_flow::{Process, Through};
 
 /// Which number.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -1,10 +1,11 @@
 //! Power over frequency.
 
+use crate::Sample;
 use crate::fft::{Frame, frame_size, narrow};
 use crate::taps::window;
-use crate::{Process, Sample, Through};
 use millstream_flow::registry::BlockType;
 use millstream_flow::{Kind, Rate, Registry, TagRule};
+use millstream_flow::{Process, Through};
 use rustfft::FftDirection;
 
 /// Averages the power of `average` frames and puts out one of `size` decibels, frequency zero in

@@ -1,10 +1,11 @@
 //! FM demodulation.
 
-use crate::through::number;
-use crate::{Process, Sample, Through};
+use crate::Sample;
+use crate::common::number;
 use millstream_dsp::angle::turns;
 use millstream_flow::registry::BlockType;
 use millstream_flow::{BlockError, Kind, Message, Registry, Value};
+use millstream_flow::{Process, Through};
 
 /// `y[n] = gain · arg(x[n] · conj(x[n - 1]))`: the frequency of the signal. With
 /// `gain = rate / (2π · deviation)` full deviation gives ±1. The first sample is compared with

@@ -1,11 +1,12 @@
 //! Resampling by a fraction.
 
-use crate::{ITEM, Process, Through};
+use crate::ITEM;
 use millstream_dsp::design::{Band, design};
 use millstream_dsp::resample::{Resampler, Signal};
 use millstream_dsp::window::Window;
 use millstream_flow::registry::{BlockType, Parameters};
 use millstream_flow::{BlockError, Item, Kind, Rate, Registry, for_item};
+use millstream_flow::{Process, Through};
 
 /// Makes `interpolation` items of `decimation`, with one filter at `interpolation` times the input
 /// rate. What was before the first item counts as zero; the delay is (taps - 1) / 2 items of that

@@ -1,10 +1,11 @@
 //! Shifts in frequency.
 
-use crate::through::number;
-use crate::{Process, Sample, Through};
+use crate::Sample;
+use crate::common::number;
 use millstream_dsp::nco::Nco;
 use millstream_flow::registry::BlockType;
 use millstream_flow::{BlockError, Kind, Message, Registry, Value};
+use millstream_flow::{Process, Through};
 
 /// Multiplies by `exp(j 2π shift n / rate)`. The phase is an integer, so hours change nothing.
 ///

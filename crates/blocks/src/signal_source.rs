@@ -1,6 +1,6 @@
 //! Test signals.
 
-use crate::through::number;
+use crate::common::number;
 use crate::{Made, Sample};
 use millstream_dsp::nco::Nco;
 use millstream_flow::registry::{BlockType, Parameters};

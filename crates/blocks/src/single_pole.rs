@@ -1,9 +1,10 @@
 //! A recursive low-pass of first order.
 
-use crate::through::{each, number};
-use crate::{ITEM, Process, Through};
+use crate::ITEM;
+use crate::common::{each, number};
 use millstream_flow::registry::BlockType;
 use millstream_flow::{BlockError, Item, Kind, Message, Registry, Value, for_item};
+use millstream_flow::{Process, Through};
 use std::ops::{Add, Mul, Sub};
 
 /// `y[n] = y[n - 1] + alpha · (x[n] - y[n - 1])`, from zero. Its time constant is

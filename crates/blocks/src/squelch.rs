@@ -1,9 +1,10 @@
 //! Silence where nothing is sent.
 
-use crate::through::{each, number};
-use crate::{Process, Sample, Through};
+use crate::Sample;
+use crate::common::{each, number};
 use millstream_flow::registry::BlockType;
 use millstream_flow::{BlockError, Gauge, Kind, Message, Metric, Registry, Value};
+use millstream_flow::{Process, Through};
 
 /// Puts out zeros while the mean power, `p += alpha · (|x|² - p)`, is below a threshold.
 ///

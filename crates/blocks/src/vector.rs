@@ -1,8 +1,9 @@
 //! Items of many values.
 
-use crate::{Made, Process, Sample, Through};
+use crate::{Made, Sample};
 use millstream_flow::registry::{BlockType, Parameters};
 use millstream_flow::{Item, Kind, Rate, Registry};
+use millstream_flow::{Process, Through};
 use std::marker::PhantomData;
 
 /// Makes one item of every `N`: an array. What is no whole array at the end is dropped.

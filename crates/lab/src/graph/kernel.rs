@@ -1,10 +1,10 @@
 //! The work of a stage: one piece of code, for the blocks and for the hand-written loop.
 
-use millstream_blocks::Process;
 use millstream_dsp::Sample;
 use millstream_dsp::fir::{Filtered, Fir};
 use millstream_dsp::scale::Scaled;
 use millstream_flow::Item;
+use millstream_flow::Process;
 use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;

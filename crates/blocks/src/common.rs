@@ -1,0 +1,25 @@
+//! What several blocks need.
+
+use millstream_flow::{BlockError, Value};
+
+/// One item out for each in.
+pub(crate) fn each<A: Copy, B>(
+    input: &[A],
+    output: &mut [B],
+    mut make: impl FnMut(A) -> B,
+) -> (usize, usize) {
+    let items = input.len().min(output.len());
+    for (to, from) in output[..items].iter_mut().zip(&input[..items]) {
+        *to = make(*from);
+    }
+    (items, items)
+}
+
+/// The number of a message.
+pub(crate) fn number(value: &Value) -> Result<f64, BlockError> {
+    match value {
+        Value::Number(x) if x.is_finite() => Ok(*x),
+        Value::Integer(n) => Ok(*n as f64),
+        other => Err(format!("expected a number, found {other}").into()),
+    }
+}
