@@ -2,7 +2,7 @@
 //!
 //! - A [`Trial`] measures a plan. [`Rehearsal`] does it with a graph file; tests simulate machines.
 //! - A [`Space`] says which plans there are: layouts of partitions, sizes of rings, waiting, CPUs.
-//!   What was written by hand ([`Pins`]) is the same in all of them.
+//!   What was written by hand ([`Pins`](millstream_flow::Pins)) is the same in all of them.
 //! - [`tune`] goes through the space stage by stage. In a stage all candidates *race*: they are
 //!   measured in turns with the default, and the hopeless ones leave early. The fastest then has a
 //!   *duel* with the plan kept so far. A race is for choosing, and whoever wins a race of many has
