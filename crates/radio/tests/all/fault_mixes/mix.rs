@@ -40,7 +40,7 @@ const COMMAND: u8 = 2;
 const CONTROL: u8 = 4;
 const TIMED_DATA: u8 = 7;
 
-/// Commands that a mix may lose: a stream that hears nothing of eight openings is given up, rightly.
+/// Commands that a mix may lose: a stream that hears nothing of eight openings is given up.
 const COMMANDS_LOST_MAX: u64 = 7;
 
 /// What goes wrong in a mix.
