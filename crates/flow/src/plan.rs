@@ -66,6 +66,18 @@ pub struct Partition {
     pub wait: WaitMode,
 }
 
+impl Partition {
+    /// This name, or one like it if one of `others` has it.
+    #[must_use]
+    pub fn unused_name(others: &[Self], name: &str) -> String {
+        let mut name = name.to_owned();
+        while others.iter().any(|other| other.name == name) {
+            name.push('_');
+        }
+        name
+    }
+}
+
 /// How a partition waits.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -95,9 +95,9 @@ impl Plan {
         let mut partitions = self.partitions.clone();
         let open: Vec<usize> =
             order.iter().copied().filter(|node| of_node[*node].is_none()).collect();
-        let cpus = allowed.len().saturating_sub(partitions.len()).clamp(1, open.len().max(1));
-        for run in 0..cpus.min(open.len()) {
-            let run = &open[run * open.len() / cpus..(run + 1) * open.len() / cpus];
+        let runs = allowed.len().saturating_sub(partitions.len()).max(1).min(open.len());
+        for run in 0..runs {
+            let run = &open[run * open.len() / runs..(run + 1) * open.len() / runs];
             run.iter().for_each(|node| of_node[*node] = Some(partitions.len()));
             let partition = run_of_blocks(graph, run, &partitions);
             partitions.push(partition);
@@ -168,10 +168,42 @@ impl Plan {
 
 /// A partition of the blocks that the plan does not mention, called after the first of them.
 fn run_of_blocks(graph: &Graph, run: &[usize], others: &[Partition]) -> Partition {
-    let mut name = graph.nodes[run[0]].name.clone();
-    while others.iter().any(|other| other.name == name) {
-        name.push('_');
-    }
+    let name = Partition::unused_name(others, &graph.nodes[run[0]].name);
     let blocks = run.iter().map(|node| graph.nodes[*node].name.clone()).collect();
     Partition { name, blocks, cpu: None, wait: WaitMode::Park }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blocks::{Copy, NullSink, NullSource};
+
+    #[test]
+    fn what_a_plan_does_not_mention_is_cut_into_runs_of_equal_length() {
+        let mut graph = Graph::new();
+        // Not in the order that items pass.
+        graph.add("e", NullSink::<f32>::new()).unwrap();
+        graph.add("a", NullSource::<f32>::new()).unwrap();
+        ["b", "c", "d"].into_iter().for_each(|name| graph.add(name, Copy::<f32>::new()).unwrap());
+        graph.chain(&["a", "b", "c", "d", "e"]).unwrap();
+        let runs = |plan: &Plan, cpus: usize| {
+            let placed = plan.place(&graph, &(0..cpus).collect()).unwrap();
+            let text = |one: &Partition| format!("{}: {}", one.name, one.blocks.join(" "));
+            let all: Vec<_> = placed.partitions.iter().map(text).collect();
+            for (node, partition) in placed.of_node.iter().enumerate() {
+                assert!(placed.partitions[*partition].blocks.contains(&graph.nodes[node].name));
+            }
+            all
+        };
+        let open = Plan::default();
+        assert_eq!(runs(&open, 1), ["a: a b c d e"]);
+        assert_eq!(runs(&open, 2), ["a: a b", "c: c d e"]);
+        assert_eq!(runs(&open, 9), ["a: a", "b: b", "c: c", "d: d", "e: e"]);
+        let blocks = vec!["b".to_owned(), "c".to_owned()];
+        let hand = Partition { name: "a".to_owned(), blocks, cpu: None, wait: WaitMode::Park };
+        let half = Plan { partitions: vec![hand], ..Plan::default() };
+        assert_eq!(runs(&half, 1), ["a: b c", "a_: a d e"]);
+        assert_eq!(runs(&half, 3), ["a: b c", "a_: a", "d: d e"]);
+        assert_eq!(runs(&Plan::single(&graph, WaitMode::Park), 2), ["all: e a b c d"]);
+    }
 }

@@ -129,9 +129,5 @@ fn unused_name(others: &[Partition], case: &Case, blocks: &[usize]) -> String {
             first = *block;
         }
     }
-    let mut name = case.shape.blocks[first].name.clone();
-    while others.iter().any(|other| other.name == name) {
-        name.push('_');
-    }
-    name
+    Partition::unused_name(others, &case.shape.blocks[first].name)
 }
