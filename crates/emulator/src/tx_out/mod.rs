@@ -74,8 +74,7 @@ impl Fate {
 
 /// The device thread's end.
 pub(crate) struct Recorder {
-    /// None once it is closed.
-    samples: Option<millstream_ring::Writer<Sc16>>,
+    samples: millstream_ring::Writer<Sc16>,
     marks: spsc::Sender<Mark>,
     /// The writer's thread waits here.
     waiter: Arc<Waiter>,
@@ -118,7 +117,7 @@ impl Recorder {
         let reader = readers.pop().expect("one reader was asked for");
         let (marks, marked) = spsc::channel(ROOM_MARKS);
         let recorder = Self {
-            samples: Some(samples),
+            samples,
             marks,
             waiter: Arc::default(),
             told: 0,
@@ -133,9 +132,8 @@ impl Recorder {
     /// Takes samples that follow the last ones if `follows` is set; otherwise they begin a stretch.
     pub fn record(&mut self, begin: Begin, follows: bool, samples: &[Sc16]) {
         self.fresh |= !follows;
-        let Some(ring) = &mut self.samples else { return };
-        let position = ring.position();
-        let room = ring.slice_mut();
+        let position = self.samples.position();
+        let room = self.samples.slice_mut();
         let mut count = samples.len().min(room.len());
         if count > 0 && self.fresh {
             // There must be room to say where it ends, too.
@@ -145,7 +143,7 @@ impl Recorder {
             count = if begins { count } else { 0 };
         }
         room[..count].copy_from_slice(&samples[..count]);
-        ring.produce(count);
+        self.samples.produce(count);
         if count < samples.len() {
             self.lost += (samples.len() - count) as u64;
             self.fresh = true;
@@ -158,10 +156,8 @@ impl Recorder {
     /// The burst is over: what there is of it goes to the disk.
     pub fn end(&mut self, how: End) {
         // Where samples are missing its end is not known.
-        if !std::mem::replace(&mut self.fresh, true)
-            && let Some(ring) = &self.samples
-        {
-            let end = Mark { position: ring.position(), what: What::End(how) };
+        if !std::mem::replace(&mut self.fresh, true) {
+            let end = Mark { position: self.samples.position(), what: What::End(how) };
             // Its room was kept when the stretch began.
             let _ = self.marks.push(end);
         }
@@ -186,7 +182,7 @@ impl Recorder {
 
     /// Waits until everything is written, metadata included.
     pub fn close(&mut self) {
-        self.samples = None;
+        self.samples.close();
         self.waiter.notify();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -195,7 +191,7 @@ impl Recorder {
 
     /// Tells the writer that there is something to write.
     fn tell(&mut self) {
-        self.told = self.samples.as_ref().map_or(self.told, millstream_ring::Writer::position);
+        self.told = self.samples.position();
         self.waiter.notify();
     }
 }
