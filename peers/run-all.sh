@@ -5,7 +5,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 ask() { timeout --kill-after=10 300 "$1"; }
-passed=0 failed=0 skipped=0 times=
+passed=0 failed=() skipped=0 times=
 said=$(mktemp -d)
 trap 'rm -rf "$said"' EXIT
 for peer in peers/*_*.py peers/*_*.sh; do
@@ -17,13 +17,14 @@ for peer in peers/*_*.py peers/*_*.sh; do
   case $outcome in
     0) passed=$((passed + 1)) ;;
     77) skipped=$((skipped + 1)) ;;
-    *) failed=$((failed + 1)); echo "== $peer FAILED, exit status $outcome"; mv "$said/${peer##*/}" "$said/FAILED ${peer##*/}" ;;
+    *) failed+=("$peer"); echo "== $peer FAILED, exit status $outcome" ;;
   esac
   times+=" $(basename "$peer") $SECONDS"
 done
-for end in "$said/FAILED "*; do
-  [ -e "$end" ] && { echo "== peers/${end##*FAILED } FAILED; its last lines:"; tail -n 30 "$end"; }
+for peer in "${failed[@]}"; do
+  echo "== $peer FAILED; its last lines:"
+  tail -n 30 "$said/${peer##*/}"
 done
 echo "seconds:$times"
-echo "$passed passed, $failed failed, $skipped skipped"
-[ "$failed" -eq 0 ]
+echo "$passed passed, ${#failed[@]} failed, $skipped skipped"
+[ ${#failed[@]} -eq 0 ]

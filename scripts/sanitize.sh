@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs the tests of the rooms with unsafe code shared by threads under the address and the thread sanitizer.
+# Runs the tests of the rooms with unsafe code shared by threads, and of the planner, which moves the blocks of graphs that
+# run, under the address and the thread sanitizer.
 #
 # The flags are unstable, so the stable compiler is told to take them (RUSTC_BOOTSTRAP). The standard
 # library stays as it was built: scripts/tsan.supp lists what the thread sanitizer cannot see in it.
