@@ -2,6 +2,7 @@
 # Runs every fuzz target for a short time on stable Rust (libFuzzer, no cargo-fuzz, no sanitizer).
 #
 #   fuzz/run.sh [SECONDS] [TARGET...]      default: 10 seconds for each target
+#   FUZZ_RUNS=10000000 fuzz/run.sh 0 receive    so many inputs, however long that takes
 #
 # Prints one line per target. Ends with 1 at the first crash and says where the input that crashed
 # lies; replay it with  fuzz/run.sh repro TARGET FILE.
@@ -42,14 +43,15 @@ for target; do
     [ ! -d "corpus/$target" ] || seeds="corpus/$target"
     log="$work/$target.log"
     # shellcheck disable=SC2086
-    if TMPDIR="$work" "$bin/$target" -max_total_time="$seconds" -timeout=10 -max_len=4096 \
+    if TMPDIR="$work" "$bin/$target" -max_total_time="$seconds" -runs="${FUZZ_RUNS:--1}" -timeout=10 -max_len=4096 \
         -print_final_stats=1 -artifact_prefix="artifacts/$target/" \
         "$work/$target" $seeds >"$log" 2>&1; then
         runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
         cov=$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$log" | tail -1)
         seed=$(sed -n 's/^INFO: Seed: //p' "$log")
         [ -n "$cov" ] || { echo "fuzz $target: no coverage, built without the flags?"; exit 1; }
-        echo "fuzz $target: ok, $runs runs in $seconds s, coverage $cov, seed $seed"
+        took=$(sed -n 's/^Done .* in \([0-9]*\) second.*/\1/p' "$log")
+        echo "fuzz $target: ok, $runs runs in $took s, coverage $cov, seed $seed"
     else
         sed -n '/panicked at/,+1p; /^SUMMARY/p' "$log"
         input=$(sed -n 's/.*Test unit written to //p' "$log" | tail -1)

@@ -10,7 +10,12 @@ pub(crate) const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// When `timeout` is over. One too long for the clock is a year.
 pub(crate) fn deadline(timeout: Duration) -> Instant {
-    Instant::now() + timeout.min(YEAR)
+    deadline_after(Instant::now(), timeout)
+}
+
+/// When `timeout` is over that began at `now`.
+pub(crate) fn deadline_after(now: Instant, timeout: Duration) -> Instant {
+    now + timeout.min(YEAR)
 }
 
 /// The time that all steps of opening a device may take together.

@@ -8,7 +8,7 @@ use millstream_host::doctor::{Focus, RULES, View, examine};
 use millstream_host::shield::Hierarchy;
 use std::fs;
 use std::path::PathBuf;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Mutex};
 
 const FILES: [&str; 32] = [
     "sys/devices/system/cpu/online",
@@ -53,10 +53,17 @@ static ROOT: LazyLock<PathBuf> = LazyLock::new(|| {
     root
 });
 
+/// What the files hold: inputs differ in few of them.
+static WRITTEN: Mutex<[Option<Vec<u8>>; FILES.len()]> = Mutex::new([const { None }; FILES.len()]);
+
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let mut texts = bytes.split(|byte| *byte == 0);
-    for file in FILES {
-        fs::write(ROOT.join(file), texts.next().unwrap_or_default()).unwrap();
+    for (file, written) in FILES.iter().zip(WRITTEN.lock().unwrap().iter_mut()) {
+        let text = texts.next().unwrap_or_default();
+        if written.as_deref() != Some(text) {
+            fs::write(ROOT.join(file), text).unwrap();
+            *written = Some(text.to_vec());
+        }
     }
     let _ = Hierarchy::find(&ROOT);
     let interfaces = Some(vec!["eth0".to_owned()]);

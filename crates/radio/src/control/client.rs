@@ -10,8 +10,9 @@ use millstream_link::port::{Port, PortTx};
 use millstream_wire::ctrl::{CtrlRepr, DataWords, Op, SEQ_MODULUS, Status};
 use millstream_wire::{Epid, Width};
 
+use super::Registers;
 use super::events::ChannelEvents;
-use super::{Registers, pump};
+use super::pump::Receiver;
 use crate::RadioError;
 use crate::deadline::OpenDeadline;
 use crate::error::io_error;
@@ -47,8 +48,8 @@ pub struct ControlCounters {
 
 /// The control endpoint of this host. One access is outstanding at a time.
 ///
-/// A thread of its own receives acknowledgements and asynchronous messages; it ends when the last
-/// owner drops the client.
+/// A [`Receiver`] takes acknowledgements and asynchronous messages: on a thread that ends when the
+/// last owner drops the client, or wherever its caller has it.
 pub struct Control {
     shared: Arc<Shared>,
     /// Held for the length of an access.
@@ -119,7 +120,7 @@ impl Shared {
 
 impl Control {
     /// Takes over the port whose endpoint is `epid`, routed to the device's control endpoint
-    /// `peer`.
+    /// `peer`. A thread receives.
     ///
     /// # Errors
     /// [`RadioError::Io`] when no thread can be started.
@@ -130,12 +131,30 @@ impl Control {
         epid: Epid,
         peer: Epid,
     ) -> Result<Self, RadioError> {
+        let (mut control, receiver) = Self::without_thread(port.tx, device, width, epid, peer);
+        let rx = port.rx;
+        let pump = thread::Builder::new()
+            .name("radio-control".into())
+            .spawn(move || receiver.run(rx))
+            .map_err(io_error("start the control thread for", device))?;
+        control.pump = Some(pump);
+        Ok(control)
+    }
+
+    /// The same, whose caller lets the receiver hear what comes.
+    pub fn without_thread(
+        tx: Box<dyn PortTx>,
+        device: SocketAddrV4,
+        width: Width,
+        epid: Epid,
+        peer: Epid,
+    ) -> (Self, Receiver) {
         let shared = Arc::new(Shared {
             device,
             width,
             epid,
             peer,
-            sender: Mutex::new(Sender { tx: port.tx, seq: 0 }),
+            sender: Mutex::new(Sender { tx, seq: 0 }),
             waiting: Mutex::default(),
             answered: Condvar::new(),
             channels: Mutex::default(),
@@ -143,12 +162,8 @@ impl Control {
             stop: AtomicBool::new(false),
             claim_loss: OnceLock::new(),
         });
-        let (rx, pumped) = (port.rx, Arc::clone(&shared));
-        let pump = thread::Builder::new()
-            .name("radio-control".into())
-            .spawn(move || pump::run(rx, &pumped))
-            .map_err(io_error("start the control thread for", device))?;
-        Ok(Self { shared, turn: Mutex::default(), pump: Some(pump) })
+        let receiver = Receiver::new(Arc::clone(&shared));
+        (Self { shared, turn: Mutex::default(), pump: None }, receiver)
     }
 
     /// This host's control endpoint.

@@ -1,9 +1,10 @@
-//! The thread that receives on the control port.
+//! What comes on the control port: acknowledgements and asynchronous messages.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use millstream_link::port::PortRx;
+use millstream_link::port::{Datagram, PortRx};
 use millstream_wire::chdr;
 use millstream_wire::ctrl::{CtrlRepr, Op, Status};
 use millstream_wire::regs::radio::async_msg::Event;
@@ -17,34 +18,45 @@ const SLICE: Duration = Duration::from_millis(50);
 /// The messages of each block whose channels are watched, by its port.
 type Sequences = Vec<(u16, Sequence)>;
 
-pub(super) fn run(mut rx: Box<dyn PortRx>, shared: &Shared) {
-    let mut sequences = Sequences::new();
-    while !shared.stop.load(Ordering::Relaxed) {
-        // A port that fails leaves accesses without answers, and they report it.
-        let Ok(count) = rx.recv_batch(SLICE) else { return };
-        for index in 0..count {
-            let datagram = rx.datagram(index);
-            if datagram.source != shared.device {
-                shared.counters.foreign.fetch_add(1, Ordering::Relaxed);
-                continue;
-            }
-            let packet = chdr::Packet::parse(datagram.payload, shared.width);
-            match packet.and_then(|packet| CtrlRepr::parse(&packet)) {
-                Ok(repr) if repr.dst_epid == shared.epid => take(shared, &mut sequences, repr),
-                _ => {
-                    shared.counters.malformed.fetch_add(1, Ordering::Relaxed);
-                }
-            }
+/// The receiving half of a [`Control`](super::Control): takes datagrams, waits for nothing.
+pub struct Receiver {
+    shared: Arc<Shared>,
+    sequences: Sequences,
+}
+
+impl Receiver {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, sequences: Sequences::new() }
+    }
+
+    /// Takes what came on the control port.
+    pub fn hear(&mut self, datagram: &Datagram<'_>) {
+        let shared = &self.shared;
+        if datagram.source != shared.device {
+            shared.counters.foreign.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let packet = chdr::Packet::parse(datagram.payload, shared.width);
+        match packet.and_then(|packet| CtrlRepr::parse(&packet)) {
+            Ok(repr) if repr.dst_epid != shared.epid => count_malformed(shared),
+            Ok(repr) if repr.is_ack => acknowledge(shared, repr),
+            Ok(repr) => message(shared, &mut self.sequences, &repr),
+            Err(_) => count_malformed(shared),
+        }
+    }
+
+    /// Receives until the client is dropped.
+    pub(super) fn run(mut self, mut rx: Box<dyn PortRx>) {
+        while !self.shared.stop.load(Ordering::Relaxed) {
+            // A port that fails leaves accesses without answers, and they report it.
+            let Ok(count) = rx.recv_batch(SLICE) else { return };
+            (0..count).for_each(|index| self.hear(&rx.datagram(index)));
         }
     }
 }
 
-fn take(shared: &Shared, sequences: &mut Sequences, repr: CtrlRepr) {
-    if repr.is_ack {
-        acknowledge(shared, repr);
-    } else {
-        message(shared, sequences, &repr);
-    }
+fn count_malformed(shared: &Shared) {
+    shared.counters.malformed.fetch_add(1, Ordering::Relaxed);
 }
 
 /// Hands an acknowledgement to the access that waits for it.

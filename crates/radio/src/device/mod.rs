@@ -10,6 +10,7 @@ pub use set::DeviceSet;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Instant;
 
 use millstream_link::port::PortOptions;
 use millstream_wire::{Epid, Width};
@@ -225,6 +226,7 @@ impl Device {
             endpoint: *endpoint,
             epid: self.new_epid()?,
             rate_hz: self.rate_hz,
+            now: Instant::now,
         })
     }
 

@@ -1,6 +1,6 @@
 //! Starting and stopping.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::meta::RxError;
 use super::streamer::{Run, RxStreamer};
@@ -56,7 +56,7 @@ impl RxStreamer {
             return Ok(());
         }
         let outcome = self.forget_what_has_not_begun();
-        self.run = Run::Stopping(Instant::now());
+        self.run = Run::Stopping(self.now());
         outcome
     }
 
@@ -99,16 +99,16 @@ impl RxStreamer {
                 Err(error) => return Err(error.into()),
             }
         }
-        self.last_heard = Instant::now();
+        self.last_heard = self.now();
         Ok(())
     }
 
     /// Takes leftovers of an earlier burst off the port, until it has been quiet for `quiet`.
     fn pass_over_strays(&mut self, quiet: Duration) -> Result<(), RxError> {
-        let until = Instant::now() + QUIET_TIMEOUT;
+        let until = self.now() + QUIET_TIMEOUT;
         loop {
             self.inspect_batch()?;
-            if Instant::now() >= until {
+            if self.now() >= until {
                 return Ok(());
             }
             let received = self.port.rx.recv_batch(quiet);

@@ -13,7 +13,7 @@
 mod align;
 mod restart;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use num_complex::Complex32;
 
@@ -21,7 +21,7 @@ use super::meta::{RxCounters, RxError, RxEvent};
 use super::streamer::{Run, RxStreamer};
 use crate::Ledger;
 use crate::convert::Converter;
-use crate::deadline::deadline;
+use crate::deadline::deadline_after;
 use align::Front;
 
 /// Time between the command and the start of a group that is not told when, milliseconds.
@@ -272,8 +272,9 @@ impl RxGroup {
                 }
                 Front::Samples { .. } => return Ok(()),
                 Front::Nothing(index) => {
-                    let until = *until.get_or_insert_with(|| deadline(timeout));
-                    if !self.members[index].advance(until)? && Instant::now() >= until {
+                    let member = &mut self.members[index];
+                    let until = *until.get_or_insert_with(|| deadline_after(member.now(), timeout));
+                    if !member.advance(until)? && member.now() >= until {
                         if meta.samples == 0 {
                             meta.event = RxEvent::Timeout;
                         }

@@ -47,6 +47,8 @@ pub struct StreamPath {
     pub epid: Epid,
     /// Samples, and ticks, per second.
     pub rate_hz: f64,
+    /// What tells the time to the stream: `Instant::now`, but in a simulation.
+    pub now: fn() -> Instant,
 }
 
 /// Routes the stream to `port` and opens it. Afterwards both sides count from zero. How many
@@ -79,7 +81,7 @@ fn attempt(
 ) -> Result<bool, RadioError> {
     credit.reset();
     configure(management, path, credit.period_bytes())?;
-    let until = Instant::now() + INIT_TIMEOUT;
+    let until = (path.now)() + INIT_TIMEOUT;
     let init = management.stream_command(until)?;
     if init.is_none_or(|command| command.op != CommandOp::Init) {
         return Ok(false);

@@ -1,6 +1,6 @@
 //! Nothing comes: find out why, and go on where that is possible.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use millstream_wire::ctrl::CLIENT_ZERO_PORT;
 use millstream_wire::regs::client_zero::PROTO_VER;
@@ -67,7 +67,7 @@ impl RxStreamer {
         if self.run == Run::Idle {
             return Ok(());
         }
-        let now = Instant::now();
+        let now = self.now();
         // Of one further down the chain nothing is said before its turn.
         let concerned = self.awaited.is_some() || self.chain.is_empty();
         if concerned && self.channel.events().late_commands() != self.late_commands_seen {
@@ -153,19 +153,19 @@ impl RxStreamer {
 
     /// Nothing has come for too long: ask the device whether it lives.
     fn silence(&mut self, silent: Duration) -> Result<(), RxError> {
-        let asked = Instant::now();
+        let asked = self.now();
         match self.channel.control().read(CLIENT_ZERO_PORT, PROTO_VER) {
             Ok(_) => {}
             Err(RadioError::Silent { .. } | RadioError::Io { .. }) => {
                 return Err(RxError::DeviceSilent {
                     address: self.path.device,
                     claim_lost: self.channel.control().claim_lost(),
-                    silent_ms: (silent + asked.elapsed()).as_millis() as u64,
+                    silent_ms: (silent + self.now().duration_since(asked)).as_millis() as u64,
                 });
             }
             Err(error) => return Err(error.into()),
         }
-        self.last_heard = Instant::now();
+        self.last_heard = self.now();
         // What it sent before it answered is there by now.
         if self.has_come()? || self.is_early()? {
             return Ok(());
@@ -184,7 +184,7 @@ impl RxStreamer {
     fn has_come(&mut self) -> Result<bool, RxError> {
         let received = self.port.rx.recv_batch(Duration::ZERO);
         let count = received.map_err(|error| self.receive_error(error))?;
-        self.last_look = Instant::now();
+        self.last_look = self.now();
         (self.batch, self.heard) = ((0, count), false);
         Ok(self.inspect_batch()? || self.heard)
     }

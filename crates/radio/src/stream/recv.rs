@@ -7,7 +7,7 @@ use num_complex::Complex32;
 
 use super::meta::{RxError, RxEvent, RxMetadata};
 use super::streamer::{Held, Pending, RxStreamer, TICKS_PER_SAMPLE};
-use crate::deadline::deadline;
+use crate::deadline::deadline_after;
 
 /// Longest sleep between looks at the state of the stream.
 const SLICE: Duration = Duration::from_millis(50);
@@ -101,8 +101,8 @@ impl RxStreamer {
             if self.inspect_batch()? {
                 continue;
             }
-            let until = *until.get_or_insert_with(|| deadline(timeout));
-            if !self.advance(until)? && Instant::now() >= until {
+            let until = *until.get_or_insert_with(|| deadline_after(self.now(), timeout));
+            if !self.advance(until)? && self.now() >= until {
                 if meta.samples == 0 {
                     meta.event = RxEvent::Timeout;
                 }
@@ -163,7 +163,7 @@ impl RxStreamer {
         if self.credit.is_owed() {
             self.report_unless_over()?;
         }
-        let now = Instant::now();
+        let now = self.now();
         let away = now.saturating_duration_since(self.last_look).saturating_sub(AWAY_MAX);
         self.last_heard = (self.last_heard + away).min(now);
         let left = until.saturating_duration_since(now);
@@ -171,7 +171,7 @@ impl RxStreamer {
         let wait = self.aside.left(now).map_or(longest, |wait| wait.min(longest));
         let received = self.port.rx.recv_batch(left.min(wait));
         let count = received.map_err(|error| self.receive_error(error))?;
-        self.last_look = Instant::now();
+        self.last_look = self.now();
         self.batch = (0, count);
         self.heard = false;
         let mut found = self.inspect_batch()?;

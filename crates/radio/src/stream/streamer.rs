@@ -180,7 +180,7 @@ impl RxStreamer {
         channel.set_samples_per_packet(samples_per_packet)?;
         let packets_per_drop =
             if capabilities.coalescing { packets_per_train(samples_per_packet) } else { 1 };
-        let now = Instant::now();
+        let now = (path.now)();
         Ok(Self {
             port,
             path,
@@ -282,8 +282,13 @@ impl RxStreamer {
         self.ledger.clone()
     }
 
+    /// The time of time-outs.
+    pub(super) fn now(&self) -> Instant {
+        (self.path.now)()
+    }
+
     pub(super) fn end(&mut self) {
-        let until = Instant::now() + FINISH_TIMEOUT;
+        let until = self.now() + FINISH_TIMEOUT;
         // What the books say now stays: the rest is taken off the port, and nobody expected it.
         let mut kept = self.ledger.clone();
         kept.close();
@@ -294,7 +299,7 @@ impl RxStreamer {
                 alive &= self.pass(held, samples).is_ok();
             }
             (self.pending, self.failure) = (None, None);
-            if self.run == Run::Idle || !alive || Instant::now() >= until {
+            if self.run == Run::Idle || !alive || self.now() >= until {
                 break;
             }
             alive = self.advance(until).is_ok();

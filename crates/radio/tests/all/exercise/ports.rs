@@ -1,32 +1,36 @@
 //! Ports without a network: what is sent goes to a device in this process, at once.
 
-use std::collections::VecDeque;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex};
+use std::time::{Duration, Instant};
 
 use millstream_link::port::{Capabilities, Datagram, Loan, Port, PortRx, PortTx};
 
 pub const DEVICE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 4900);
 
+/// The time that has passed, ns: it passes only where the host waits for nothing to come.
+static PASSED_NS: AtomicU64 = AtomicU64::new(0);
+
+/// The time of all histories.
+pub fn now() -> Instant {
+    static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
+    *BEGIN + Duration::from_nanos(PASSED_NS.load(Ordering::Relaxed))
+}
+
 /// What is on its way to the host.
 #[derive(Clone, Default)]
-pub struct Air(Arc<(Mutex<VecDeque<Vec<u8>>>, Condvar)>);
+pub struct Air(Arc<Mutex<Vec<Vec<u8>>>>);
 
 impl Air {
     pub fn put(&self, datagram: Vec<u8>) {
-        self.0.0.lock().unwrap().push_back(datagram);
-        self.0.1.notify_all();
+        self.0.lock().unwrap().push(datagram);
     }
 
-    /// Waits for something where that is asked for, and takes all there is.
-    fn take(&self, wait: Option<Duration>, into: &mut Vec<Vec<u8>>) {
-        let mut queue = self.0.0.lock().unwrap();
-        if let Some(wait) = wait.filter(|_| queue.is_empty()) {
-            queue = self.0.1.wait_timeout(queue, wait).unwrap().0;
-        }
-        into.extend(queue.drain(..));
+    /// Takes all there is.
+    fn take(&self, into: &mut Vec<Vec<u8>>) {
+        into.append(&mut self.0.lock().unwrap());
     }
 }
 
@@ -41,16 +45,15 @@ pub trait Device: Send {
 struct Rx<D> {
     air: Air,
     device: Arc<Mutex<D>>,
-    waits: bool,
     lent: Vec<Vec<u8>>,
 }
 
 struct Tx<D>(Arc<Mutex<D>>, Loan);
 
-/// A port to `device`, which answers over `air`. It waits only where that is asked for.
-pub fn port<D: Device + 'static>(device: &Arc<Mutex<D>>, air: &Air, waits: bool) -> Port {
+/// A port to `device`, which answers over `air`. A wait takes no time but that of [`now`].
+pub fn port<D: Device + 'static>(device: &Arc<Mutex<D>>, air: &Air) -> Port {
     let device = Arc::clone(device);
-    let rx = Rx { air: air.clone(), device: Arc::clone(&device), waits, lent: Vec::new() };
+    let rx = Rx { air: air.clone(), device: Arc::clone(&device), lent: Vec::new() };
     let local = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 4000);
     Port { local, rx: Box::new(rx), tx: Box::new(Tx(device, Loan::default())) }
 }
@@ -68,10 +71,13 @@ impl<D: Device> PortRx for Rx<D> {
 
     fn recv_batch(&mut self, timeout: Duration) -> io::Result<usize> {
         self.lent.clear();
-        self.air.take(self.waits.then_some(timeout), &mut self.lent);
-        if self.lent.is_empty() && !self.waits {
+        self.air.take(&mut self.lent);
+        if self.lent.is_empty() {
             self.device.lock().unwrap().is_listened_to();
-            self.air.take(None, &mut self.lent);
+            self.air.take(&mut self.lent);
+        }
+        if self.lent.is_empty() {
+            PASSED_NS.fetch_add(timeout.as_nanos() as u64, Ordering::Relaxed);
         }
         Ok(self.lent.len())
     }

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use millstream_link::port::Datagram;
 use millstream_radio::channel::RxChannel;
-use millstream_radio::control::Control;
+use millstream_radio::control::{Control, Receiver};
 use millstream_radio::stream::StreamPath;
 use millstream_radio::topology::Endpoint;
 use millstream_radio::{RxArgs, RxError, RxEvent, RxStreamer};
@@ -18,7 +19,7 @@ use millstream_wire::regs::sep::{OSTRM_CTRL_STATUS, STATUS_FC_ENABLED};
 use millstream_wire::stream::{CommandOp, CommandRepr};
 use millstream_wire::{Epid, Width};
 
-use super::ports::{Air, DEVICE, Device, port};
+use super::ports::{Air, DEVICE, Device, now, port};
 
 const SPP: u64 = 10;
 const HOST: Epid = Epid(1);
@@ -29,18 +30,22 @@ const RATE_HZ: f64 = 1e9;
 
 /// The device's time.
 static TIME: AtomicU64 = AtomicU64::new(0);
-/// Messages of the device that the host acknowledged.
-static TOLD: AtomicU64 = AtomicU64::new(0);
 
-/// Registers that answer as a radio's do.
-struct Block(Air);
+/// Registers that answer as a radio's do, at once.
+#[derive(Default)]
+struct Block {
+    /// What the host has for the answers. Elsewhere while it hears a message.
+    host: Option<Receiver>,
+    /// Messages of the device that the host acknowledged.
+    told: u64,
+}
 
 impl Device for Block {
     fn hear(&mut self, datagram: &[u8]) {
         let packet = Packet::parse(datagram, Width::W64).expect("the host writes packets");
         let request = CtrlRepr::parse(&packet).expect("the host writes requests");
         if request.is_ack {
-            TOLD.fetch_add(1, Ordering::Release);
+            self.told += 1;
             return;
         }
         let time = TIME.load(Ordering::Relaxed);
@@ -51,29 +56,29 @@ impl Device for Block {
             _ => 0,
         };
         let data = if request.op == Op::Read { DataWords::one(word) } else { request.data };
-        let mut bytes = vec![0; 64];
+        let mut bytes = [0; 64];
         let answer = request.ack(0, Status::Ok, data);
         let length = answer.emit(Width::W64, &mut bytes).expect("it is that long");
-        bytes.truncate(length);
-        self.0.put(bytes);
+        let host = self.host.as_mut().expect("it asks nothing while it hears a message");
+        host.hear(&Datagram { payload: &bytes[..length], source: DEVICE });
     }
 }
 
-/// The one channel of all histories, and where its device's messages go.
+/// The one channel of all histories, and its device.
 struct Shared {
     channel: RxChannel,
-    air: Air,
+    block: Arc<Mutex<Block>>,
 }
 
 fn shared() -> MutexGuard<'static, Shared> {
     static SHARED: OnceLock<Mutex<Shared>> = OnceLock::new();
     let shared = SHARED.get_or_init(|| {
-        let air = Air::default();
-        let block = Arc::new(Mutex::new(Block(air.clone())));
-        let port = port(&block, &air, true);
-        let control = Control::new(port, DEVICE, Width::W64, HOST, SEP).expect("a thread starts");
+        let block = Arc::new(Mutex::new(Block::default()));
+        let tx = port(&block, &Air::default()).tx;
+        let (control, host) = Control::without_thread(tx, DEVICE, Width::W64, HOST, SEP);
+        block.lock().unwrap().host = Some(host);
         let channel = RxChannel::new(&Arc::new(control), PORT, 0).expect("it answers");
-        Mutex::new(Shared { channel, air })
+        Mutex::new(Shared { channel, block })
     });
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -84,8 +89,8 @@ struct Sender {
     air: Air,
     seq: u16,
     ticks: u64,
-    /// The host only waits for the end.
-    ending: bool,
+    /// How often it still ends what the host listens for; then it is silent.
+    ends: u32,
 }
 
 impl Sender {
@@ -173,7 +178,8 @@ impl Device for Sender {
     }
 
     fn is_listened_to(&mut self) {
-        if self.ending {
+        if let Some(left) = self.ends.checked_sub(1) {
+            self.ends = left;
             let last = self.next(1, true);
             self.air.put(last);
         }
@@ -206,27 +212,28 @@ pub fn receive(bytes: &[u8]) {
         endpoint: Endpoint { port: 1, instance: 0, epid: SEP, control: true, data: true },
         epid: STREAM,
         rate_hz: RATE_HZ,
+        now,
     };
     let silence = if first & 1 == 0 { Duration::from_secs(3600) } else { Duration::ZERO };
     let channel = shared.channel.lease().expect("one history at a time");
-    let port = port(&sender, &air, false);
+    let port = port(&sender, &air);
     let stream = RxStreamer::open(port, path, channel, &RxArgs::new(0), silence);
     let stream = stream.expect("the device does as it should");
     let mut history = History { stream, sender, air, held: Vec::new(), intact: true };
     for step in steps.chunks_exact(2) {
-        if history.step(step[0], step[1], &shared.air).is_err() {
+        if history.step(step[0], step[1], &shared.block).is_err() {
             break;
         }
         history.stream.ledger().balance().expect("it balances at any time");
     }
-    history.sender.lock().unwrap().ending = true;
+    history.sender.lock().unwrap().ends = 3;
     let ledger = history.stream.finish();
     ledger.balance().expect("it balances at the end");
     assert_eq!(ledger.held, 0);
 }
 
 impl History {
-    fn step(&mut self, what: u8, amount: u8, messages: &Air) -> Result<(), RxError> {
+    fn step(&mut self, what: u8, amount: u8, block: &Mutex<Block>) -> Result<(), RxError> {
         let (more, count) = (what >> 4, u64::from(amount));
         let sender = Arc::clone(&self.sender);
         let mut sender = sender.lock().unwrap();
@@ -267,7 +274,7 @@ impl History {
             }
             12 => {
                 let event = if more & 1 == 0 { Event::RxOverrun } else { Event::RxLateCommand };
-                tell(messages, event, sender.ticks.wrapping_sub(count));
+                tell(block, event, sender.ticks.wrapping_sub(count));
             }
             13 => {
                 drop(sender);
@@ -324,7 +331,7 @@ impl History {
 }
 
 /// The device says by itself what happened, and is heard.
-fn tell(air: &Air, event: Event, ticks: u64) {
+fn tell(block: &Mutex<Block>, event: Event, ticks: u64) {
     static SEQ: AtomicU64 = AtomicU64::new(0);
     let seq = SEQ.fetch_add(1, Ordering::Relaxed);
     let message = CtrlRepr {
@@ -340,12 +347,14 @@ fn tell(air: &Air, event: Event, ticks: u64) {
         data: DataWords::one(event.code()),
         ..CtrlRepr::default()
     };
-    let mut bytes = vec![0; 64];
+    let mut bytes = [0; 64];
     let length = message.emit(Width::W64, &mut bytes).expect("it is that long");
-    bytes.truncate(length);
-    let told = TOLD.load(Ordering::Acquire);
-    air.put(bytes);
-    while TOLD.load(Ordering::Acquire) == told {
-        std::thread::yield_now();
-    }
+    let (mut host, told) = {
+        let mut block = block.lock().unwrap_or_else(PoisonError::into_inner);
+        (block.host.take().expect("it is not elsewhere"), block.told)
+    };
+    host.hear(&Datagram { payload: &bytes[..length], source: DEVICE });
+    let mut block = block.lock().unwrap_or_else(PoisonError::into_inner);
+    block.host = Some(host);
+    assert_eq!(block.told, told + 1, "it acknowledges each");
 }

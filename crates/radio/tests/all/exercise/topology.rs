@@ -80,7 +80,7 @@ impl Device for Liar {
 pub fn topology(bytes: &[u8]) {
     let air = Air::default();
     let liar = Arc::new(Mutex::new(Liar { bytes: bytes.to_vec(), at: 0, air: air.clone() }));
-    let mut port = port(&liar, &air, false);
+    let mut port = port(&liar, &air);
     let mut management = Management::new(&mut port, DEVICE, Width::W64, Epid(1));
     let Ok(topology) = discover(&mut management, Ipv4Addr::LOCALHOST, 1, 2) else { return };
     let control = *topology.control().expect("a walk without one is an error");
