@@ -1,0 +1,96 @@
+//! Derives `millstream_flow::Ports`; see there.
+
+use proc_macro::TokenStream;
+use proc_macro2::TokenStream as Code;
+use quote::quote;
+use syn::spanned::Spanned;
+use syn::{Data, DeriveInput, Error, Field, LitStr, Type};
+
+/// Shows every field of type `In` or `Out`, in the order of the fields.
+///
+/// A field called `input` is the port `in`, one called `output` the port `out`, any other has its
+/// own name; `#[port("name")]` gives another. An array or a `Vec` of ports gives numbered ones:
+/// `#[port("in")] inputs: Vec<In<f32>>` is `in0`, `in1` and so on.
+#[proc_macro_derive(Ports, attributes(port))]
+pub fn ports(input: TokenStream) -> TokenStream {
+    let input = syn::parse_macro_input!(input as DeriveInput);
+    expand(&input).unwrap_or_else(Error::into_compile_error).into()
+}
+
+fn expand(input: &DeriveInput) -> Result<Code, Error> {
+    let Data::Struct(data) = &input.data else {
+        return Err(Error::new(input.span(), "ports are fields of a struct"));
+    };
+    let shown: Vec<Code> =
+        data.fields.iter().map(show).collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
+    let (name, generics) = (&input.ident, &input.generics);
+    let (head, arguments, bounds) = generics.split_for_impl();
+    Ok(quote! {
+        impl #head ::millstream_flow::Ports for #name #arguments #bounds {
+            fn ports(&mut self, ports: &mut dyn ::millstream_flow::PortVisitor) {
+                #(#shown)*
+            }
+        }
+    })
+}
+
+/// What shows a field, if it is a port or several.
+fn show(field: &Field) -> Result<Option<Code>, Error> {
+    let said = field.attrs.iter().find(|attribute| attribute.path().is_ident("port"));
+    let said = said.map(|attribute| attribute.parse_args::<LitStr>()).transpose()?;
+    let Some((visit, several)) = kind(&field.ty) else {
+        return match said {
+            None => Ok(None),
+            Some(name) => Err(Error::new(
+                name.span(),
+                "not a port: expected `In<T>`, `Out<T>`, or an array or `Vec` of them",
+            )),
+        };
+    };
+    let Some(ident) = &field.ident else {
+        return Err(Error::new(field.span(), "a port needs a field with a name"));
+    };
+    let name = said.map_or_else(|| name_of(&ident.to_string()), |said| said.value());
+    Ok(Some(match several {
+        false => quote! { ports.#visit(#name, &mut self.#ident); },
+        true => quote! {
+            for (index, port) in self.#ident.iter_mut().enumerate() {
+                ports.#visit(&::std::format!("{}{index}", #name), port);
+            }
+        },
+    }))
+}
+
+fn name_of(field: &str) -> String {
+    match field {
+        "input" => "in",
+        "output" => "out",
+        other => other,
+    }
+    .to_owned()
+}
+
+/// The method that visits a port of this type, and whether there are several.
+fn kind(of: &Type) -> Option<(Code, bool)> {
+    match of {
+        Type::Array(array) => kind(&array.elem).map(|(visit, _)| (visit, true)),
+        Type::Path(path) => {
+            let last = path.path.segments.last()?;
+            match last.ident.to_string().as_str() {
+                "In" => Some((quote!(input), false)),
+                "Out" => Some((quote!(output), false)),
+                "Vec" => {
+                    let syn::PathArguments::AngleBracketed(arguments) = &last.arguments else {
+                        return None;
+                    };
+                    let syn::GenericArgument::Type(element) = arguments.args.first()? else {
+                        return None;
+                    };
+                    kind(element).map(|(visit, _)| (visit, true))
+                }
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
