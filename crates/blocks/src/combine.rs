@@ -2,9 +2,7 @@
 
 use crate::{ITEM, Made};
 use millstream_flow::registry::{BlockType, Parameters};
-use millstream_flow::{
-    Block, BlockError, Context, In, Item, Out, PortVisitor, Registry, Work, for_item,
-};
+use millstream_flow::{Block, BlockError, Context, In, Item, Out, Ports, Registry, Work, for_item};
 use std::ops::{Add, Mul, Sub};
 
 /// How streams are put together.
@@ -21,13 +19,13 @@ pub enum Operation {
 /// Puts streams together item by item.
 ///
 /// Ports: `in0`, `in1`, …; `out`. It ends when one of its inputs has.
-#[derive(Debug)]
+#[derive(Debug, Ports)]
 pub struct Combine<T: Item> {
     /// Items.
+    #[port("in")]
     pub inputs: Vec<In<T>>,
     /// Items put together.
     pub output: Out<T>,
-    names: Vec<String>,
     operation: Operation,
 }
 
@@ -35,12 +33,7 @@ impl<T: Item> Combine<T> {
     /// A block with this many inputs.
     #[must_use]
     pub fn new(operation: Operation, inputs: usize) -> Self {
-        Self {
-            inputs: (0..inputs).map(|_| In::new()).collect(),
-            output: Out::new(),
-            names: (0..inputs).map(|n| format!("in{n}")).collect(),
-            operation,
-        }
+        Self { inputs: (0..inputs).map(|_| In::new()).collect(), output: Out::new(), operation }
     }
 }
 
@@ -48,13 +41,6 @@ impl<T> Block for Combine<T>
 where
     T: Item + Add<Output = T> + Sub<Output = T> + Mul<Output = T>,
 {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        for (name, input) in self.names.iter().zip(&mut self.inputs) {
-            ports.input(name, input);
-        }
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let output = self.output.slice_mut();
         let there = self.inputs.iter().map(|input| input.slice().len()).min().unwrap_or(0);

@@ -2,12 +2,12 @@
 
 use crate::Sample;
 use millstream_flow::registry::BlockType;
-use millstream_flow::{Block, BlockError, Context, In, Out, PortVisitor, Registry, Work};
+use millstream_flow::{Block, BlockError, Context, In, Out, Ports, Registry, Work};
 
 /// Joins two streams of floats to complex samples.
 ///
 /// Ports: `re`, `im`; `out`.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Ports)]
 pub struct FloatsToComplex {
     /// Real parts.
     pub re: In<f32>,
@@ -18,12 +18,6 @@ pub struct FloatsToComplex {
 }
 
 impl Block for FloatsToComplex {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("re", &mut self.re);
-        ports.input("im", &mut self.im);
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let (re, im, output) = (self.re.slice(), self.im.slice(), self.output.slice_mut());
         let items = re.len().min(im.len()).min(output.len());
@@ -40,7 +34,7 @@ impl Block for FloatsToComplex {
 /// Splits complex samples into two streams of floats.
 ///
 /// Ports: `in`; `re`, `im`.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Ports)]
 pub struct ComplexToFloats {
     /// Samples.
     pub input: In<Sample>,
@@ -51,12 +45,6 @@ pub struct ComplexToFloats {
 }
 
 impl Block for ComplexToFloats {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("in", &mut self.input);
-        ports.output("re", &mut self.re);
-        ports.output("im", &mut self.im);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let (input, re, im) = (self.input.slice(), self.re.slice_mut(), self.im.slice_mut());
         let items = input.len().min(re.len()).min(im.len());

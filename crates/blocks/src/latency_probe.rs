@@ -4,7 +4,7 @@ use crate::ITEM;
 use millstream_flow::latency::Histogram;
 use millstream_flow::registry::BlockType;
 use millstream_flow::{
-    Block, BlockError, Context, Counter, Gauge, In, Item, Metric, Out, PortVisitor, Registry, Work,
+    Block, BlockError, Context, Counter, Gauge, In, Item, Metric, Out, Ports, Registry, Work,
     for_item, keys,
 };
 use std::sync::OnceLock;
@@ -25,7 +25,7 @@ fn epoch() -> Instant {
 /// The time is that of the call, which the runtime may read once for a sweep over its blocks.
 ///
 /// Ports: `in`, `out`.
-#[derive(Debug)]
+#[derive(Debug, Ports)]
 pub struct LatencyMark<T: Item> {
     /// Items.
     pub input: In<T>,
@@ -44,11 +44,6 @@ impl<T: Item> LatencyMark<T> {
 }
 
 impl<T: Item> Block for LatencyMark<T> {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("in", &mut self.input);
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
         let (input, output) = (self.input.slice(), self.output.slice_mut());
         let items = input.len().min(output.len());
@@ -70,7 +65,7 @@ impl<T: Item> Block for LatencyMark<T> {
 ///
 /// # Metrics
 /// `marks`; of their ages so far `p50_ms`, `p99_ms`, `max_ms`.
-#[derive(Debug)]
+#[derive(Debug, Ports)]
 pub struct LatencyProbe<T: Item> {
     /// Items.
     pub input: In<T>,
@@ -119,11 +114,6 @@ impl<T: Item> LatencyProbe<T> {
 }
 
 impl<T: Item> Block for LatencyProbe<T> {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("in", &mut self.input);
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
         let (input, output) = (self.input.slice(), self.output.slice_mut());
         let items = input.len().min(output.len());

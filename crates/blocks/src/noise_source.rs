@@ -3,9 +3,7 @@
 use crate::{ITEM, Sample};
 use millstream_dsp::noise::Noise;
 use millstream_flow::registry::BlockType;
-use millstream_flow::{
-    Block, BlockError, Context, Item, Out, PortVisitor, Registry, Work, for_item,
-};
+use millstream_flow::{Block, BlockError, Context, Item, Out, Ports, Registry, Work, for_item};
 
 /// How values are distributed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -54,7 +52,7 @@ impl Noisy for Sample {
 /// White noise without end, the same for the same seed. Gaussian noise has the power amplitude².
 ///
 /// Ports: `out`.
-#[derive(Debug)]
+#[derive(Debug, Ports)]
 pub struct NoiseSource<T: Noisy> {
     /// Noise.
     pub output: Out<T>,
@@ -72,10 +70,6 @@ impl<T: Noisy> NoiseSource<T> {
 }
 
 impl<T: Noisy> Block for NoiseSource<T> {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let output = self.output.slice_mut();
         let items = output.len();

@@ -4,7 +4,7 @@ use crate::ITEM;
 use crate::agc::Magnitude;
 use millstream_flow::registry::BlockType;
 use millstream_flow::{
-    Block, BlockError, Context, Gauge, In, Metric, Out, PortVisitor, Registry, Work, for_item,
+    Block, BlockError, Context, Gauge, In, Metric, Out, Ports, Registry, Work, for_item,
 };
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ const RATE_EVERY: Duration = Duration::from_millis(200);
 /// # Metrics
 /// Of the last stretch of `window` items (at the end: of what there was): `rms`, `peak`;
 /// `rate_hz`, items per second.
-#[derive(Debug)]
+#[derive(Debug, Ports)]
 pub struct Probe<T: Magnitude> {
     /// Items.
     pub input: In<T>,
@@ -92,11 +92,6 @@ impl<T: Magnitude> Probe<T> {
 }
 
 impl<T: Magnitude> Block for Probe<T> {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("in", &mut self.input);
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
         let (input, output) = (self.input.slice(), self.output.slice_mut());
         let items = input.len().min(output.len());

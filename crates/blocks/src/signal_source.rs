@@ -5,7 +5,7 @@ use crate::{Made, Sample};
 use millstream_dsp::nco::Nco;
 use millstream_flow::registry::{BlockType, Parameters};
 use millstream_flow::{
-    Block, BlockError, Context, Item, Kind, Message, Out, PortVisitor, Registry, Value, Work,
+    Block, BlockError, Context, Item, Kind, Message, Out, Ports, Registry, Value, Work,
 };
 
 /// The shape of a signal, which begins at phase zero.
@@ -108,7 +108,7 @@ impl Generated for Sample {
 ///
 /// # Messages
 /// `frequency_hz` (without a jump in phase), `amplitude`, `offset`.
-#[derive(Debug)]
+#[derive(Debug, Ports)]
 pub struct SignalSource<T: Generated> {
     /// The signal.
     pub output: Out<T>,
@@ -140,10 +140,6 @@ impl<T: Generated> SignalSource<T> {
 }
 
 impl<T: Generated> Block for SignalSource<T> {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let output = self.output.slice_mut();
         let items = output.len();

@@ -3,8 +3,8 @@
 use crate::ITEM;
 use millstream_flow::registry::{BlockType, Parameters};
 use millstream_flow::{
-    Block, BlockError, Context, Counter, Gauge, In, Item, Key, Metric, Out, PortVisitor, Registry,
-    Tag, Work, for_item,
+    Block, BlockError, Context, Counter, Gauge, In, Item, Key, Metric, Out, Ports, Registry, Tag,
+    Work, for_item,
 };
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 /// # Metrics
 /// Of the tags whose key is `key` (of all, if it is empty): `tags`; `last_item`, the number of the
 /// item; `last_value`, if that is a number.
-#[derive(Debug)]
+#[derive(Debug, Ports)]
 pub struct TagProbe<T: Item> {
     /// Items.
     pub input: In<T>,
@@ -73,11 +73,6 @@ impl<T: Item> TagProbe<T> {
 }
 
 impl<T: Item> Block for TagProbe<T> {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("in", &mut self.input);
-        ports.output("out", &mut self.output);
-    }
-
     fn start(&mut self) -> Result<(), BlockError> {
         if let Some(path) = &self.path {
             let list = File::create(path).map_err(|error| self.cannot(&error))?;

@@ -7,7 +7,7 @@
 use crate::{ITEM, Made, Sample};
 use millstream_flow::blocks::{FileSink, name_whole};
 use millstream_flow::registry::{BlockType, Kind, Parameters};
-use millstream_flow::{Block, BlockError, Context, Counter, In, Item, Metric, PortVisitor};
+use millstream_flow::{Block, BlockError, Context, Counter, In, Item, Metric, Ports};
 use millstream_flow::{Registry, Work};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -57,7 +57,7 @@ pub enum WavError {
 /// `NAME.part` before. Without a single item there is no file.
 ///
 /// Ports: `in`. Metrics: `clipped`, values beyond full scale, which 16 bits cannot hold.
-#[derive(Debug)]
+#[derive(Debug, Ports)]
 pub struct WavSink<T: Item> {
     input: In<T>,
     path: PathBuf,
@@ -194,10 +194,6 @@ impl<T: Sound> WavSink<T> {
 }
 
 impl<T: Sound> Block for WavSink<T> {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("in", &mut self.input);
-    }
-
     fn start(&mut self) -> Result<(), BlockError> {
         self.create().map_err(|source| self.fail(source))
     }

@@ -21,8 +21,14 @@ fn expand(input: &DeriveInput) -> Result<Code, Error> {
     let Data::Struct(data) = &input.data else {
         return Err(Error::new(input.span(), "ports are fields of a struct"));
     };
-    let shown: Vec<Code> =
-        data.fields.iter().map(show).collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
+    let shown: Vec<Code> = data
+        .fields
+        .iter()
+        .map(show)
+        .collect::<Result<Vec<_>, _>>()?
+        .into_iter()
+        .flatten()
+        .collect();
     let (name, generics) = (&input.ident, &input.generics);
     let (head, arguments, bounds) = generics.split_for_impl();
     Ok(quote! {
@@ -55,7 +61,7 @@ fn show(field: &Field) -> Result<Option<Code>, Error> {
         false => quote! { ports.#visit(#name, &mut self.#ident); },
         true => quote! {
             for (index, port) in self.#ident.iter_mut().enumerate() {
-                ports.#visit(&::std::format!("{}{index}", #name), port);
+                ports.#visit(&::millstream_flow::port::NumberedName::new(#name, index), port);
             }
         },
     }))
@@ -92,5 +98,67 @@ fn kind(of: &Type) -> Option<(Code, bool)> {
             }
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use syn::parse_quote;
+
+    /// The calls of the visitor, or the error.
+    fn calls(input: &DeriveInput) -> String {
+        let text = match expand(input) {
+            Ok(code) => code.to_string(),
+            Err(error) => return error.to_string(),
+        };
+        let from = text.find("PortVisitor)").expect("it has the method") + "PortVisitor)".len();
+        text[from..].split_whitespace().collect()
+    }
+
+    #[test]
+    fn ports_are_shown_in_the_order_of_the_fields_with_their_names() {
+        let block = parse_quote! {
+            pub struct Mixed<T: Item> {
+                gain: f32,
+                pub output: Out<T>,
+                pub input: millstream_flow::In<T>,
+                pub carrier: In<f32>,
+                #[port("else")]
+                other: Out<u8>,
+            }
+        };
+        assert_eq!(
+            calls(&block),
+            "{ports.output(\"out\",&mutself.output);ports.input(\"in\",&mutself.input);\
+             ports.input(\"carrier\",&mutself.carrier);ports.output(\"else\",&mutself.other);}}"
+        );
+    }
+
+    #[test]
+    fn several_ports_are_numbered() {
+        let name = "&::millstream_flow::port::NumberedName::new";
+        for ports in [parse_quote!(Vec<In<f32>>), parse_quote!([In<f32>; 3])] {
+            let ports: Type = ports;
+            let block = parse_quote! { struct Sum { #[port("in")] inputs: #ports } };
+            let shown = format!("ports.input({name}(\"in\",index),port);");
+            assert!(calls(&block).contains(&shown), "{}", calls(&block));
+        }
+    }
+
+    #[test]
+    fn a_struct_without_ports_shows_nothing() {
+        assert_eq!(calls(&parse_quote! { struct Idle; }), "{}}");
+        assert_eq!(calls(&parse_quote! { struct Idle { taps: Vec<f32> } }), "{}}");
+    }
+
+    #[test]
+    fn what_cannot_be_a_port_is_refused() {
+        let tuple = calls(&parse_quote! { struct Pair(In<f32>, u8); });
+        assert_eq!(tuple, "a port needs a field with a name");
+        let number = calls(&parse_quote! { struct Gain { #[port("in")] gain: f32 } });
+        assert!(number.starts_with("not a port: expected `In<T>`"), "{number}");
+        let either = calls(&parse_quote! { enum Either { One } });
+        assert_eq!(either, "ports are fields of a struct");
     }
 }

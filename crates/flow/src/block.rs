@@ -29,6 +29,18 @@ pub enum Work {
     Finished,
 }
 
+/// The ports of a block.
+///
+/// `#[derive(Ports)]` writes it for a struct: it shows every field of type [`In`](crate::In) or
+/// [`Out`](crate::Out), in the order of the fields. A field called `input` is the port `in`, one
+/// called `output` the port `out`; any other has its own name. `#[port("name")]` gives another
+/// name. A `Vec` or an array of ports gives numbered ones: `#[port("in")] inputs: Vec<In<f32>>` is
+/// `in0`, `in1` and so on.
+pub trait Ports {
+    /// Shows every port, always the same ones in the same order. Called often: only visit.
+    fn ports(&mut self, ports: &mut dyn PortVisitor);
+}
+
 /// One step of signal processing: a struct with typed ports as fields, and one `work`.
 ///
 /// # When `work` is called
@@ -46,10 +58,7 @@ pub enum Work {
 ///   what it leaves unread is dropped.
 /// - Every reader of its outputs is gone.
 /// - It is a source (no inputs) and the graph is asked to stop.
-pub trait Block: Send {
-    /// Shows every port, always the same ones in the same order. Called often: only visit.
-    fn ports(&mut self, ports: &mut dyn PortVisitor);
-
+pub trait Block: Ports + Send {
     /// Prepares for work; called once, on the thread that will work. Allocate here.
     ///
     /// # Errors
@@ -132,11 +141,13 @@ pub trait Block: Send {
     }
 }
 
-impl Block for Box<dyn Block> {
+impl Ports for Box<dyn Block> {
     fn ports(&mut self, ports: &mut dyn PortVisitor) {
         (**self).ports(ports);
     }
+}
 
+impl Block for Box<dyn Block> {
     fn start(&mut self) -> Result<(), BlockError> {
         (**self).start()
     }

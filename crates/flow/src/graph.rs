@@ -9,6 +9,7 @@ pub use error::GraphError;
 pub(crate) use messages::MessageEdge;
 pub use shape::{BlockShape, EdgeShape, Shape};
 
+use crate::Ports;
 use crate::block::{Block, BlockError, Context, Work};
 use crate::item::ItemType;
 use crate::port::{InputPort, OutputPort, PortVisitor};
@@ -253,11 +254,10 @@ impl Graph {
 }
 
 /// Stands where a block was taken out; nobody calls it.
+#[derive(Ports)]
 struct Taken;
 
 impl Block for Taken {
-    fn ports(&mut self, _: &mut dyn PortVisitor) {}
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         Ok(Work::Finished)
     }

@@ -10,13 +10,15 @@
 //!
 //! # Adding a block
 //!
-//! One file with one struct. The ports are its public fields; `work` takes slices, does what
-//! fits, and says how much it consumed and produced:
+//! One file with one struct. The ports are its public fields; `#[derive(Ports)]` shows them to
+//! the runtime. `work` takes slices, processes what fits, and says how much it consumed and
+//! produced:
 //!
 //! ```
-//! use millstream_flow::{Block, BlockError, Context, In, Mock, Out, PortVisitor, Work};
+//! use millstream_flow::{Block, BlockError, Context, In, Mock, Out, Ports, Work};
 //!
 //! /// Multiplies by a constant.
+//! #[derive(Ports)]
 //! pub struct Scale {
 //!     /// Samples.
 //!     pub input: In<f32>,
@@ -27,11 +29,6 @@
 //! }
 //!
 //! impl Block for Scale {
-//!     fn ports(&mut self, ports: &mut dyn PortVisitor) {
-//!         ports.input("in", &mut self.input);
-//!         ports.output("out", &mut self.output);
-//!     }
-//!
 //!     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
 //!         let (input, output) = (self.input.slice(), self.output.slice_mut());
 //!         let items = input.len().min(output.len());
@@ -53,6 +50,9 @@
 //! To name it in graph files, [register](Registry::register) a [`BlockType`]. To publish
 //! numbers from it, keep a [`Counter`] or [`Gauge`] and list it in [`Block::metrics`]. The files
 //! in [`blocks`] are examples to copy.
+
+// What is derived names this crate, here as elsewhere.
+extern crate self as millstream_flow;
 
 pub mod block;
 pub mod blocks;
@@ -77,7 +77,7 @@ pub mod tag;
 /// The item type `cf32`.
 pub use num_complex::Complex;
 
-pub use block::{Block, BlockError, Context, Work};
+pub use block::{Block, BlockError, Context, Ports, Work};
 pub use file::{GraphFile, GraphFileError};
 pub use graph::{BlockShape, EdgeShape, Graph, GraphError, Shape};
 pub use item::{Item, ItemType};
@@ -85,6 +85,7 @@ pub use lane::Lane;
 pub use latency::{Latency, LatencyError, LatencyStats};
 pub use message::{Emitter, EmitterList, Message, MessageError};
 pub use metric::{Counter, Gauge, Metric};
+pub use millstream_derive::Ports;
 pub use mock::Mock;
 pub use plan::{Buffers, Partition, Pins, Plan, PlanError, Preset, WaitMode};
 pub use port::{In, InputPort, Out, OutputPort, PortVisitor};

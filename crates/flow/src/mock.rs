@@ -18,12 +18,10 @@ const DEFAULT_ITEMS: usize = 4096;
 /// Runs one block without a runtime.
 ///
 /// ```
-/// # use millstream_flow::{Block, BlockError, Context, In, Mock, PortVisitor, Work};
+/// # use millstream_flow::{Block, BlockError, Context, In, Mock, Ports, Work};
+/// #[derive(Ports)]
 /// struct Sum { input: In<u8>, sum: u64 }
 /// impl Block for Sum {
-///     fn ports(&mut self, ports: &mut dyn PortVisitor) {
-///         ports.input("in", &mut self.input);
-///     }
 ///     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
 ///         self.sum += self.input.slice().iter().map(|x| u64::from(*x)).sum::<u64>();
 ///         self.input.consume(self.input.slice().len());

@@ -3,8 +3,10 @@
 //! [`In`] and [`Out`] are what blocks use. [`InputPort`] and [`OutputPort`] are the same ports
 //! seen without their item type, by the graph and the runtime.
 
+mod numbered;
 mod untyped;
 
+pub use numbered::NumberedName;
 pub use untyped::{Collector, Feeder, InputPort, OutputPort};
 
 use crate::item::{Item, ItemType};
@@ -15,7 +17,7 @@ use millstream_ring::cursor::{Consumer, ConsumerView, Producer, ProducerView};
 use millstream_ring::{Loan, Reader, RingError, RingOptions, Writer, ring};
 use std::any::Any;
 
-/// Receives every port of a block, in order. See [`Block::ports`](crate::Block::ports).
+/// Receives every port of a block, in order. See [`Ports`](crate::Ports).
 pub trait PortVisitor {
     /// An input called `name`, unique in its block.
     fn input(&mut self, name: &str, port: &mut dyn InputPort);

@@ -1,8 +1,8 @@
 //! Blocks with one input and one output.
 
 use crate::{
-    Block, BlockError, Context, In, Item, Lane, Message, Metric, Out, PortVisitor, Rate, TagRule,
-    Value, Work,
+    Block, BlockError, Context, In, Item, Lane, Message, Metric, Out, Ports, Rate, TagRule, Value,
+    Work,
 };
 
 /// What turns a stream into another, by slices of any length.
@@ -62,7 +62,7 @@ pub trait Process: Send + 'static {
 }
 
 /// The block of a [`Process`]: ports `in` and `out`.
-#[derive(Debug)]
+#[derive(Debug, Ports)]
 pub struct Through<P: Process> {
     /// What comes in.
     pub input: In<P::Input>,
@@ -83,11 +83,6 @@ impl<P: Process> Through<P> {
 }
 
 impl<P: Process> Block for Through<P> {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("in", &mut self.input);
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let (taken, made) = self.process.process(self.input.slice(), self.output.slice_mut());
         self.input.consume(taken);

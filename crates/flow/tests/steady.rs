@@ -10,7 +10,7 @@ use millstream_cpu::threads::{self, Thread};
 use millstream_flow::blocks::{NullSink, NullSource, Throttle};
 use millstream_flow::{
     Block, BlockError, Context, Emitter, EmitterList, Graph, In, Key, Kind, Message, Out,
-    Partition, Plan, PortVisitor, Running, Value, WaitMode, Work,
+    Partition, Plan, PortVisitor, Ports, Running, Value, WaitMode, Work,
 };
 use millstream_ring::locks_taken;
 use millstream_testkit::allocations;
@@ -32,11 +32,13 @@ struct Watched<B> {
     used: Arc<Used>,
 }
 
-impl<B: Block> Block for Watched<B> {
+impl<B: Block> Ports for Watched<B> {
     fn ports(&mut self, ports: &mut dyn PortVisitor) {
         self.block.ports(ports);
     }
+}
 
+impl<B: Block> Block for Watched<B> {
     fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
         self.used.allocations.store(allocations(), Ordering::Relaxed);
         self.used.locks.store(locks_taken(), Ordering::Relaxed);
@@ -58,6 +60,7 @@ const EVERY: u64 = 2000;
 const MARK: Key = Key::new("mark");
 
 /// Passes items on, tags some and tells of them.
+#[derive(Ports)]
 struct Talker {
     input: In<f32>,
     output: Out<f32>,
@@ -65,11 +68,6 @@ struct Talker {
 }
 
 impl Block for Talker {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("in", &mut self.input);
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let (input, output) = (self.input.slice(), self.output.slice_mut());
         let items = input.len().min(output.len());
@@ -91,6 +89,7 @@ impl Block for Talker {
 }
 
 /// Passes items on and counts their tags.
+#[derive(Ports)]
 struct Listener {
     input: In<f32>,
     output: Out<f32>,
@@ -98,11 +97,6 @@ struct Listener {
 }
 
 impl Block for Listener {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("in", &mut self.input);
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let (input, output) = (self.input.slice(), self.output.slice_mut());
         let items = input.len().min(output.len());

@@ -2,7 +2,7 @@
 
 use crate::rx::outer::{BlockDeinterleaver, INCOMPLETE_CODEWORDS};
 use crate::segment::CodeBlock;
-use millstream_flow::{Block, BlockError, Context, In, Out, PortVisitor, Work};
+use millstream_flow::{Block, BlockError, Context, In, Out, Ports, Work};
 
 /// Restores the order of bytes.
 ///
@@ -11,6 +11,7 @@ use millstream_flow::{Block, BlockError, Context, In, Out, PortVisitor, Work};
 ///
 /// # Stream Outputs
 /// `out`: codewords, 52 blocks late.
+#[derive(Ports)]
 pub struct AtscDeinterleaver {
     /// Interleaved bytes.
     pub input: In<CodeBlock>,
@@ -38,11 +39,6 @@ impl Default for AtscDeinterleaver {
 }
 
 impl Block for AtscDeinterleaver {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("in", &mut self.input);
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let (blocks, room) = (self.input.slice(), self.output.slice_mut());
         let count = blocks.len().min(room.len());

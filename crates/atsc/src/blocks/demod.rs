@@ -5,9 +5,7 @@ use crate::monitor::Monitor;
 use crate::rx::front_end::CHUNK_SAMPLES;
 use crate::rx::{FrontEnd, RxConfig, RxError};
 use crate::segment::Segment;
-use millstream_flow::{
-    Block, BlockError, Context, In, Metric, Out, PortVisitor, TagValue, Work, keys,
-};
+use millstream_flow::{Block, BlockError, Context, In, Metric, Out, Ports, TagValue, Work, keys};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -22,6 +20,7 @@ const PENDING_SEGMENTS: usize = 512;
 ///
 /// # Stream Outputs
 /// `out`: segments whose place in the field is known; none while there is no lock.
+#[derive(Ports)]
 pub struct AtscDemod {
     /// Samples.
     pub input: In<Sample>,
@@ -81,11 +80,6 @@ impl AtscDemod {
 }
 
 impl Block for AtscDemod {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("in", &mut self.input);
-        ports.output("out", &mut self.output);
-    }
-
     fn start(&mut self) -> Result<(), BlockError> {
         if !self.front_end.monitor().claim() {
             return Err("another atsc_demod is part of the same receiver; give each receiver's \

@@ -4,7 +4,7 @@ use crate::monitor::Monitor;
 use crate::params::PACKET_BYTES;
 use crate::rx::outer::packet;
 use crate::segment::CodeBlock;
-use millstream_flow::{Block, BlockError, Context, In, Metric, Out, PortVisitor, Work};
+use millstream_flow::{Block, BlockError, Context, In, Metric, Out, Ports, Work};
 use std::sync::Arc;
 
 /// Derandomises codewords and puts out transport stream packets.
@@ -15,6 +15,7 @@ use std::sync::Arc;
 /// # Stream Outputs
 /// `out`: bytes of the transport stream, always whole packets of 188. A packet of a marked codeword
 /// has its transport error indicator set.
+#[derive(Ports)]
 pub struct AtscDerandomizer {
     /// Codewords corrected or marked.
     pub input: In<CodeBlock>,
@@ -32,11 +33,6 @@ impl AtscDerandomizer {
 }
 
 impl Block for AtscDerandomizer {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("in", &mut self.input);
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let codewords = self.input.slice();
         let room = self.output.slice_mut().as_chunks_mut::<PACKET_BYTES>().0;

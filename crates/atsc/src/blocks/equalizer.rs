@@ -3,7 +3,7 @@
 use crate::monitor::Monitor;
 use crate::rx::equalizer::Equalizer;
 use crate::segment::Segment;
-use millstream_flow::{Block, BlockError, Context, In, Metric, Out, PortVisitor, Work};
+use millstream_flow::{Block, BlockError, Context, In, Metric, Out, Ports, Work};
 use std::sync::Arc;
 
 /// Equalises segments, trained on the field sync.
@@ -13,6 +13,7 @@ use std::sync::Arc;
 ///
 /// # Stream Outputs
 /// `out`: the same segments equalised, one segment late.
+#[derive(Ports)]
 pub struct AtscEqualizer {
     /// Segments as received.
     pub input: In<Segment>,
@@ -31,11 +32,6 @@ impl AtscEqualizer {
 }
 
 impl Block for AtscEqualizer {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("in", &mut self.input);
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let (segments, room) = (self.input.slice(), self.output.slice_mut());
         let count = segments.len().min(room.len());

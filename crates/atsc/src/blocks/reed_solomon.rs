@@ -3,7 +3,7 @@
 use crate::monitor::Monitor;
 use crate::rx::outer::correct;
 use crate::segment::CodeBlock;
-use millstream_flow::{Block, BlockError, Context, In, Metric, Out, PortVisitor, Work};
+use millstream_flow::{Block, BlockError, Context, In, Metric, Out, Ports, Work};
 use std::sync::Arc;
 
 /// Corrects codewords, and marks those with more than ten wrong bytes.
@@ -13,6 +13,7 @@ use std::sync::Arc;
 ///
 /// # Stream Outputs
 /// `out`: codewords corrected or marked.
+#[derive(Ports)]
 pub struct AtscReedSolomon {
     /// Codewords as received.
     pub input: In<CodeBlock>,
@@ -30,11 +31,6 @@ impl AtscReedSolomon {
 }
 
 impl Block for AtscReedSolomon {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("in", &mut self.input);
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let (codewords, room) = (self.input.slice(), self.output.slice_mut());
         let count = codewords.len().min(room.len());

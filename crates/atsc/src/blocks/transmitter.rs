@@ -3,7 +3,7 @@
 use crate::Sample;
 use crate::params::PACKET_BYTES;
 use crate::tx::{Numbered, Transmitter, TsSource};
-use millstream_flow::{Block, BlockError, Context, Out, PortVisitor, Work};
+use millstream_flow::{Block, BlockError, Context, Out, Ports, Work};
 
 /// Where a transmitter's packets come from.
 #[derive(Clone, Debug)]
@@ -30,6 +30,7 @@ impl Packets {
 ///
 /// # Stream Outputs
 /// `out`: complex samples, the middle of the channel at 0 Hz.
+#[derive(Ports)]
 pub struct AtscTransmitter {
     /// Samples.
     pub output: Out<Sample>,
@@ -46,10 +47,6 @@ impl AtscTransmitter {
 }
 
 impl Block for AtscTransmitter {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let Self { output, transmitter, packets } = self;
         let room = output.slice_mut();

@@ -2,7 +2,7 @@
 
 use crate::rx::trellis_decoder::TrellisDecoder;
 use crate::segment::{CodeBlock, Segment};
-use millstream_flow::{Block, BlockError, Context, In, Out, PortVisitor, Work};
+use millstream_flow::{Block, BlockError, Context, In, Out, Ports, Work};
 
 /// Blocks that one segment may complete.
 const BLOCKS_PER_SEGMENT: usize = 2;
@@ -14,6 +14,7 @@ const BLOCKS_PER_SEGMENT: usize = 2;
 ///
 /// # Stream Outputs
 /// `out`: blocks of 207 interleaved bytes.
+#[derive(Ports)]
 pub struct AtscViterbi {
     /// Equalised segments.
     pub input: In<Segment>,
@@ -41,11 +42,6 @@ impl Default for AtscViterbi {
 }
 
 impl Block for AtscViterbi {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("in", &mut self.input);
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let (segments, room) = (self.input.slice(), self.output.slice_mut());
         let count = segments.len().min(room.len() / BLOCKS_PER_SEGMENT);

@@ -4,7 +4,8 @@ use super::{Recording, SigmfError, Stretch, write_meta};
 use crate::Sample;
 use millstream_flow::blocks::FileSink;
 use millstream_flow::{
-    Block, BlockError, Context, Counter, Item, Metric, PortVisitor, Tag, TagValue, Work, keys,
+    Block, BlockError, Context, Counter, Item, Metric, PortVisitor, Ports, Tag, TagValue, Work,
+    keys,
 };
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -124,11 +125,13 @@ fn note(stretches: &mut Vec<Stretch>, rate_hz: &mut Option<f64>, tag: Tag) {
     }
 }
 
-impl<T: Stored> Block for SigmfSink<T> {
+impl<T: Stored> Ports for SigmfSink<T> {
     fn ports(&mut self, ports: &mut dyn PortVisitor) {
         self.data.ports(ports);
     }
+}
 
+impl<T: Stored> Block for SigmfSink<T> {
     fn start(&mut self) -> Result<(), BlockError> {
         self.began = SystemTime::now();
         self.data.start()

@@ -3,7 +3,7 @@
 use super::{Annotation, Capture, SigmfError, Source};
 use millstream_flow::blocks::FileSource;
 use millstream_flow::{
-    Block, BlockError, Context, Gauge, Metric, PortVisitor, TagTime, TagValue, Work, keys,
+    Block, BlockError, Context, Gauge, Metric, PortVisitor, Ports, TagTime, TagValue, Work, keys,
 };
 use std::path::Path;
 
@@ -104,11 +104,13 @@ impl SigmfSource {
     }
 }
 
-impl Block for SigmfSource {
+impl Ports for SigmfSource {
     fn ports(&mut self, ports: &mut dyn PortVisitor) {
         self.samples.ports(ports);
     }
+}
 
+impl Block for SigmfSource {
     fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
         self.tell();
         self.annotate();

@@ -1,6 +1,6 @@
 //! Items that leave in datagrams.
 
-use millstream_flow::{Block, BlockError, Context, Counter, In, Item, Metric, PortVisitor, Work};
+use millstream_flow::{Block, BlockError, Context, Counter, In, Item, Metric, Ports, Work};
 use millstream_link::port::{PortOptions, PortTx};
 use millstream_link::{LinkError, open};
 use std::io::ErrorKind;
@@ -16,6 +16,7 @@ const TRAIN_BYTES: usize = 60_000;
 ///
 /// # Metrics
 /// `datagrams` sent; `lost`, datagrams that the system did not take (nobody listens, or no room).
+#[derive(Ports)]
 pub struct UdpSink<T: Item> {
     /// Items.
     pub input: In<T>,
@@ -83,10 +84,6 @@ impl<T: Item + bytemuck::Pod> UdpSink<T> {
 }
 
 impl<T: Item + bytemuck::Pod> Block for UdpSink<T> {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("in", &mut self.input);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         loop {
             let items = self.send()?;

@@ -1,6 +1,6 @@
 //! Items that come in datagrams.
 
-use millstream_flow::{Block, BlockError, Context, Counter, Item, Metric, Out, PortVisitor, Work};
+use millstream_flow::{Block, BlockError, Context, Counter, Item, Metric, Out, Ports, Work};
 use millstream_link::port::{PortOptions, PortRx};
 use millstream_link::udp::PAYLOAD_BYTES_MAX;
 use millstream_link::{LinkError, open};
@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 /// # Metrics
 /// `datagrams`; `queue_drops`, lost because this graph was too slow (what the network lost nobody
 /// knows: there is no header); `partial`, datagrams with bytes left over.
+#[derive(Ports)]
 pub struct UdpSource<T: Item> {
     /// Items.
     pub output: Out<T>,
@@ -82,10 +83,6 @@ impl<T: Item + bytemuck::Pod> UdpSource<T> {
 }
 
 impl<T: Item + bytemuck::Pod> Block for UdpSource<T> {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
         if self.next == self.lent {
             self.lent = self.port.recv_batch(context.may_block)?;

@@ -4,21 +4,18 @@ use millstream_blocks::Sample;
 use millstream_blocks::sigmf::{Annotation, Capture, SigmfSink, SigmfSource, Source};
 use millstream_flow::blocks::SampleFormat;
 use millstream_flow::{
-    Block, BlockError, Context, Graph, Key, Out, Plan, PortVisitor, TagTime, TagValue, Work, keys,
+    Block, BlockError, Context, Graph, Key, Out, Plan, Ports, TagTime, TagValue, Work, keys,
 };
 use serde_json::Value;
 
 /// A thousand samples at 1 MS/s, 250 missing in front of number 600.
+#[derive(Ports)]
 struct Receiver {
     out: Out<Sample>,
     sent: usize,
 }
 
 impl Block for Receiver {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.output("out", &mut self.out);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         if self.sent == 0 {
             self.out.tag(0, keys::RX_RATE_HZ, 1e6);

@@ -1,11 +1,11 @@
 //! Passes items on.
 
-use crate::{Block, BlockError, Context, In, Item, Lane, Out, PortVisitor, Work};
+use crate::{Block, BlockError, Context, In, Item, Lane, Out, Ports, Work};
 
 /// Passes items on unchanged: the cheapest block there is, to measure the runtime with.
 ///
 /// Ports: `in`, `out`.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Ports)]
 pub struct Copy<T: Item> {
     /// Items.
     pub input: In<T>,
@@ -22,11 +22,6 @@ impl<T: Item> Copy<T> {
 }
 
 impl<T: Item> Block for Copy<T> {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("in", &mut self.input);
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let (input, output) = (self.input.slice(), self.output.slice_mut());
         let items = input.len().min(output.len());

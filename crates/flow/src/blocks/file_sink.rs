@@ -3,7 +3,7 @@
 mod direct;
 
 use super::whole::name_whole;
-use crate::{Block, BlockError, Context, In, Item, PortVisitor, Work};
+use crate::{Block, BlockError, Context, In, Item, Ports, Work};
 use direct::{BLOCK_BYTES, Direct, WRITE_BYTES_MIN};
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -42,7 +42,7 @@ fn hint(error: &io::Error) -> &'static str {
 /// and devices are written directly.
 ///
 /// Ports: `in`.
-#[derive(Debug)]
+#[derive(Debug, Ports)]
 pub struct FileSink<T: Item> {
     /// Items.
     pub input: In<T>,
@@ -164,10 +164,6 @@ impl<T: Item + bytemuck::NoUninit> FileSink<T> {
 }
 
 impl<T: Item + bytemuck::NoUninit> Block for FileSink<T> {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("in", &mut self.input);
-    }
-
     fn start(&mut self) -> Result<(), BlockError> {
         let (part, file) = self.create().map_err(|source| self.fail(source))?;
         if self.wants_direct && part != self.path && BLOCK_BYTES.is_multiple_of(size_of::<T>()) {

@@ -1,6 +1,6 @@
 //! Samples from a file.
 
-use crate::{Block, BlockError, Context, Counter, Metric, Out, PortVisitor, Work};
+use crate::{Block, BlockError, Context, Counter, Metric, Out, Ports, Work};
 use num_complex::Complex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fs::File;
@@ -103,7 +103,7 @@ pub enum FileSourceError {
 /// is no reason to end, and no block behind could use it.
 ///
 /// Ports: `out`. Metrics: `not_finite`, such samples; if they are many, it is no cf32 file.
-#[derive(Debug)]
+#[derive(Debug, Ports)]
 pub struct FileSource {
     /// Samples; full scale of sc16 is ±1.0.
     pub output: Out<Complex<f32>>,
@@ -209,10 +209,6 @@ impl FileSource {
 }
 
 impl Block for FileSource {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
         let room = self.output.slice_mut().len();
         if room == 0 {

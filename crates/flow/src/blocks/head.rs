@@ -1,12 +1,12 @@
 //! Passes the first items on, then ends.
 
 use crate::registry::Value;
-use crate::{Block, BlockError, Context, In, Item, Kind, Message, Out, PortVisitor, Work};
+use crate::{Block, BlockError, Context, In, Item, Kind, Message, Out, Ports, Work};
 
 /// Passes the first `count` items on, then ends, and with it what only feeds it.
 ///
 /// Ports: `in`, `out`. Messages: `more`.
-#[derive(Debug)]
+#[derive(Debug, Ports)]
 pub struct Head<T: Item> {
     /// Items.
     pub input: In<T>,
@@ -27,11 +27,6 @@ impl<T: Item> Head<T> {
 }
 
 impl<T: Item> Block for Head<T> {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("in", &mut self.input);
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let (input, output) = (self.input.slice(), self.output.slice_mut());
         let left = usize::try_from(self.left).unwrap_or(usize::MAX);

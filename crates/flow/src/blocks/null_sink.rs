@@ -1,11 +1,11 @@
 //! Takes everything and keeps nothing.
 
-use crate::{Block, BlockError, Context, In, Item, Lane, PortVisitor, Work};
+use crate::{Block, BlockError, Context, In, Item, Lane, Ports, Work};
 
 /// Takes everything and keeps nothing.
 ///
 /// Ports: `in`.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Ports)]
 pub struct NullSink<T: Item> {
     /// Items.
     pub input: In<T>,
@@ -20,10 +20,6 @@ impl<T: Item> NullSink<T> {
 }
 
 impl<T: Item> Block for NullSink<T> {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("in", &mut self.input);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let items = self.input.slice().len();
         self.input.consume(items);

@@ -1,11 +1,11 @@
 //! Zeros without end.
 
-use crate::{Block, BlockError, Context, Item, Lane, Out, PortVisitor, Work};
+use crate::{Block, BlockError, Context, Item, Lane, Out, Ports, Work};
 
 /// All-zero items, as many as there is room for, without end.
 ///
 /// Ports: `out`.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Ports)]
 pub struct NullSource<T: Item> {
     /// Zeros.
     pub output: Out<T>,
@@ -20,10 +20,6 @@ impl<T: Item> NullSource<T> {
 }
 
 impl<T: Item> Block for NullSource<T> {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let output = self.output.slice_mut();
         output.fill(T::zeroed());

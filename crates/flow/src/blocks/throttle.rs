@@ -1,7 +1,7 @@
 //! Lets items pass at a rate.
 
 use crate::registry::Value;
-use crate::{Block, BlockError, Context, In, Item, Kind, Message, Out, PortVisitor, Work};
+use crate::{Block, BlockError, Context, In, Item, Kind, Message, Out, Ports, Work};
 use std::time::{Duration, Instant};
 
 /// How much is let through at a time.
@@ -11,7 +11,7 @@ const STEP: Duration = Duration::from_millis(1);
 /// steps of a millisecond. When the graph is asked to stop it lets the rest pass at once.
 ///
 /// Ports: `in`, `out`. Messages: `rate_hz`.
-#[derive(Debug)]
+#[derive(Debug, Ports)]
 pub struct Throttle<T: Item> {
     /// Items.
     pub input: In<T>,
@@ -61,11 +61,6 @@ fn check(rate_hz: f64) -> Result<f64, BlockError> {
 }
 
 impl<T: Item> Block for Throttle<T> {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("in", &mut self.input);
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
         let due = self.due(context);
         let (input, output) = (self.input.slice(), self.output.slice_mut());

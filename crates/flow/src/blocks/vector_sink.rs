@@ -1,6 +1,6 @@
 //! Items into memory.
 
-use crate::{Block, BlockError, Context, In, Item, PortVisitor, Work};
+use crate::{Block, BlockError, Context, In, Item, Ports, Work};
 use millstream_ring::Lock;
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// meant for tests and small results.
 ///
 /// Ports: `in`.
-#[derive(Debug)]
+#[derive(Debug, Ports)]
 pub struct VectorSink<T: Item> {
     /// Items.
     pub input: In<T>,
@@ -39,10 +39,6 @@ impl<T: Item> VectorSink<T> {
 }
 
 impl<T: Item> Block for VectorSink<T> {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("in", &mut self.input);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let input = self.input.slice();
         let items = input.len();

@@ -1,11 +1,11 @@
 //! Items from memory.
 
-use crate::{Block, BlockError, Context, Item, Out, PortVisitor, Work};
+use crate::{Block, BlockError, Context, Item, Out, Ports, Work};
 
 /// Gives the items of a vector, then ends.
 ///
 /// Ports: `out`.
-#[derive(Debug)]
+#[derive(Debug, Ports)]
 pub struct VectorSource<T: Item> {
     /// The items.
     pub output: Out<T>,
@@ -22,10 +22,6 @@ impl<T: Item> VectorSource<T> {
 }
 
 impl<T: Item> Block for VectorSource<T> {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let rest = &self.items[self.given..];
         let output = self.output.slice_mut();

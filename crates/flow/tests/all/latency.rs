@@ -3,8 +3,8 @@
 use crate::common::tagged::Random;
 use millstream_flow::blocks::{Copy, Head, NullSink, NullSource, Throttle};
 use millstream_flow::{
-    Block, BlockError, Context, Graph, In, Latency, Out, Partition, Plan, PortVisitor, Rate,
-    WaitMode, Work,
+    Block, BlockError, Context, Graph, In, Latency, Out, Partition, Plan, Ports, Rate, WaitMode,
+    Work,
 };
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -20,6 +20,7 @@ struct Ends {
 }
 
 /// Produces whatever there is room for, and notes what is then under way to the slowest sink.
+#[derive(Ports)]
 struct Start {
     output: Out<u32>,
     items: u64,
@@ -27,10 +28,6 @@ struct Start {
 }
 
 impl Block for Start {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let left = self.items - self.output.position();
         let items = (self.output.slice_mut().len() as u64).min(left);
@@ -46,6 +43,7 @@ impl Block for Start {
 }
 
 /// Keeps `holds` items back until the end, and changes the rate behind that.
+#[derive(Ports)]
 struct Middle {
     input: In<u32>,
     output: Out<u32>,
@@ -56,11 +54,6 @@ struct Middle {
 }
 
 impl Block for Middle {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("in", &mut self.input);
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let (up, down) = (self.rate.interpolation() as usize, self.rate.decimation() as usize);
         let keep = self.input.slice().len().min((self.holds - self.kept) as usize);
@@ -83,6 +76,7 @@ impl Block for Middle {
 }
 
 /// Consumes in bites; each item is `worth` so many of the source.
+#[derive(Ports)]
 struct End {
     input: In<u32>,
     worth: Rate,
@@ -92,10 +86,6 @@ struct End {
 }
 
 impl Block for End {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("in", &mut self.input);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let items = self.input.slice().len().min(1 + self.random.below(500));
         self.input.consume(items);

@@ -12,6 +12,7 @@ mod mock;
 mod move_messages;
 mod moves;
 mod plans;
+mod ports;
 mod run;
 mod stalls;
 mod tags;

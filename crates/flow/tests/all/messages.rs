@@ -4,12 +4,14 @@ use crate::common::gain::Gain;
 use millstream_flow::blocks::{Head, NullSink, NullSource, Throttle, VectorSink};
 use millstream_flow::{
     Block, BlockError, Context, Emitter, EmitterList, Graph, GraphFile, In, Kind, Message,
-    MessageError, Out, Partition, Plan, PortVisitor, Registry, Running, Value, WaitMode, Work,
+    MessageError, Out, Partition, Plan, PortVisitor, Ports, Registry, Running, Value, WaitMode,
+    Work,
 };
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 /// Ones without end, slowly; tells each message it takes, refuses odd numbers.
+#[derive(Ports)]
 struct Listener {
     output: Out<f32>,
     told: SyncSender<(String, Value, std::thread::ThreadId)>,
@@ -23,10 +25,6 @@ impl Listener {
 }
 
 impl Block for Listener {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let room = self.output.slice_mut();
         let items = room.len().min(10);
@@ -135,10 +133,13 @@ fn what_cannot_be_sent_says_what_can() {
 fn too_many_messages_and_a_finished_block_are_told_apart() {
     // It takes the first message and then does not come back until it is let.
     struct Deaf(Receiver<()>, Out<f32>);
-    impl Block for Deaf {
+    impl Ports for Deaf {
         fn ports(&mut self, ports: &mut dyn PortVisitor) {
             ports.output("out", &mut self.1);
         }
+    }
+
+    impl Block for Deaf {
         fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
             self.0.recv_timeout(LONG)?;
             Ok(Work::Finished)
@@ -184,6 +185,7 @@ fn an_idle_partition_wakes_for_a_message() {
 }
 
 /// Passes items on and says how many have passed.
+#[derive(Ports)]
 struct Teller {
     input: In<f32>,
     output: Out<f32>,
@@ -191,11 +193,6 @@ struct Teller {
 }
 
 impl Block for Teller {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("in", &mut self.input);
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let items = self.input.slice().len().min(self.output.slice_mut().len());
         self.output.slice_mut()[..items].copy_from_slice(&self.input.slice()[..items]);
@@ -283,11 +280,13 @@ fn a_graph_file_says_where_messages_go() {
 /// A source that never has anything.
 struct Silent(Out<f32>);
 
-impl Block for Silent {
+impl Ports for Silent {
     fn ports(&mut self, ports: &mut dyn PortVisitor) {
         ports.output("out", &mut self.0);
     }
+}
 
+impl Block for Silent {
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         Ok(Work::Again(Duration::from_millis(1)))
     }

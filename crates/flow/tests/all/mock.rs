@@ -1,8 +1,9 @@
 //! One block alone: what a mock feeds, collects and decides.
 
-use millstream_flow::{Block, BlockError, Context, In, Mock, Out, PortVisitor, Work};
+use millstream_flow::{Block, BlockError, Context, In, Mock, Out, PortVisitor, Ports, Work};
 
 /// Sums pairs of bytes; an odd one at the end is dropped.
+#[derive(Ports)]
 struct PairSum {
     input: In<u8>,
     output: Out<u32>,
@@ -15,11 +16,6 @@ impl PairSum {
 }
 
 impl Block for PairSum {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("in", &mut self.input);
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let (input, output) = (self.input.slice(), self.output.slice_mut());
         let pairs = (input.len() / 2).min(output.len());
@@ -56,6 +52,7 @@ fn ends_with_its_input_and_drops_what_it_cannot_use() {
 }
 
 /// Delays by two items, and gives them back at the end.
+#[derive(Ports)]
 struct Delay {
     input: In<i32>,
     output: Out<i32>,
@@ -64,11 +61,6 @@ struct Delay {
 }
 
 impl Block for Delay {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("in", &mut self.input);
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let (input, output) = (self.input.slice(), self.output.slice_mut());
         let items = input.len().min(output.len());
@@ -106,10 +98,13 @@ fn a_block_flushes_its_tail_when_the_input_has_ended() {
 #[test]
 fn an_error_reaches_the_caller() {
     struct Broken(In<u8>);
-    impl Block for Broken {
+    impl Ports for Broken {
         fn ports(&mut self, ports: &mut dyn PortVisitor) {
             ports.input("in", &mut self.0);
         }
+    }
+
+    impl Block for Broken {
         fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
             Err("worn out".into())
         }
@@ -119,6 +114,7 @@ fn an_error_reaches_the_caller() {
 }
 
 /// Multiplies by the latest number on `factor`, if one ever comes.
+#[derive(Ports)]
 struct Tunable {
     input: In<i32>,
     factor: In<i32>,
@@ -127,12 +123,6 @@ struct Tunable {
 }
 
 impl Block for Tunable {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("in", &mut self.input);
-        ports.input("factor", &mut self.factor);
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let factors = self.factor.slice();
         self.latest = factors.last().copied().unwrap_or(self.latest);

@@ -4,23 +4,20 @@ use crate::common::Nibble;
 use crate::common::moving::Random;
 use millstream_flow::{
     Block, BlockError, Context, Emitter, EmitterList, Graph, In, Kind, Message, MessageError, Out,
-    PortVisitor, Value, Work,
+    Ports, Value, Work,
 };
 use std::sync::{Arc, Mutex};
 
 const MOVES: usize = 100;
 
 /// Gives items without end and notes every message that it takes.
+#[derive(Ports)]
 struct Listener {
     output: Out<u32>,
     heard: Arc<Mutex<Vec<(String, i64)>>>,
 }
 
 impl Block for Listener {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let items = self.output.slice_mut().len().min(100);
         self.output.produce(items);
@@ -39,6 +36,7 @@ impl Block for Listener {
 }
 
 /// Tells how often it was called, now and then.
+#[derive(Ports)]
 struct Teller {
     input: In<u32>,
     emitter: Emitter,
@@ -46,10 +44,6 @@ struct Teller {
 }
 
 impl Block for Teller {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("in", &mut self.input);
-    }
-
     fn emitters(&mut self) -> EmitterList<'_> {
         vec![("count", &mut self.emitter)]
     }

@@ -5,7 +5,7 @@ use crate::common::tagged::Case;
 use crate::common::{Kind, Nibble, Ticker, Trouble};
 use millstream_flow::blocks::{NullSink, NullSource, Throttle};
 use millstream_flow::{Block, BlockError, Context, Graph, MoveError, Out, Partition, Plan};
-use millstream_flow::{PortVisitor, WaitMode, Work};
+use millstream_flow::{Ports, WaitMode, Work};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -164,6 +164,7 @@ fn a_plan_that_cannot_be_obeyed_is_refused_and_the_graph_goes_on() {
 }
 
 /// Holds `work` up for as long as it is told to.
+#[derive(Ports)]
 struct Stubborn {
     output: Out<u32>,
     held: Held,
@@ -187,10 +188,6 @@ impl Held {
 }
 
 impl Block for Stubborn {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         while self.held.0.0.load(Ordering::Relaxed) {
             self.held.0.1.store(true, Ordering::Relaxed);

@@ -3,7 +3,7 @@
 use crate::common::{Add, Kind, Nibble, Ticker, Trouble};
 use millstream_flow::blocks::{FileSource, Head, NullSink, NullSource, SampleFormat};
 use millstream_flow::blocks::{Throttle, VectorSink, VectorSource};
-use millstream_flow::{Block, BlockError, Context, Out, PortVisitor, Work};
+use millstream_flow::{Block, BlockError, Context, Out, PortVisitor, Ports, Work};
 use millstream_flow::{Buffers, Graph, Plan, Preset, RunError, WaitMode};
 use num_complex::Complex;
 use std::io::Write;
@@ -251,6 +251,7 @@ fn dropping_a_running_graph_ends_it() {
 }
 
 /// A source that waits inside `work`, like one that reads a socket.
+#[derive(Ports)]
 struct Waits {
     output: Out<u32>,
     left: u32,
@@ -258,10 +259,6 @@ struct Waits {
 }
 
 impl Block for Waits {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
         if !self.allowed && context.may_block == Duration::ZERO {
             return Ok(Work::Again(Duration::ZERO));
@@ -294,6 +291,7 @@ struct Sweeps {
 }
 
 /// Sweeps as long as it may, some times.
+#[derive(Ports)]
 struct Polls {
     output: Out<u32>,
     left: u32,
@@ -301,10 +299,6 @@ struct Polls {
 }
 
 impl Block for Polls {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
         let mut sweeps = self.sweeps.lock().unwrap();
         if sweeps.sweep.replace(context.now) != Some(context.now) {
@@ -346,10 +340,13 @@ fn sources_that_wait_share_what_their_partition_may_wait() {
 #[test]
 fn a_partition_runs_where_the_plan_says_under_its_name() {
     struct Where(Out<u32>);
-    impl Block for Where {
+    impl Ports for Where {
         fn ports(&mut self, ports: &mut dyn PortVisitor) {
             ports.output("out", &mut self.0);
         }
+    }
+
+    impl Block for Where {
         fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
             let name = std::fs::read_to_string("/proc/thread-self/comm")?;
             Err(format!("{} on {}", name.trim(), millstream_cpu::thread::allowed_cpus()?).into())

@@ -3,7 +3,7 @@
 use crate::common::{Add, Nibble, Ticker};
 use millstream_flow::blocks::{NullSink, Throttle, VectorSource};
 use millstream_flow::runtime::{Reason, Why};
-use millstream_flow::{Block, BlockError, Context, Graph, Out, Plan, PortVisitor, Preset};
+use millstream_flow::{Block, BlockError, Context, Graph, Out, Plan, Ports, Preset};
 use millstream_flow::{Running, Stall, WaitMode, Work};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -19,6 +19,7 @@ fn stalls(running: &mut Running) -> Vec<Stall> {
 }
 
 /// A source that gives some items and then does what its mode says.
+#[derive(Ports)]
 struct Moody {
     output: Out<u32>,
     left: usize,
@@ -27,10 +28,6 @@ struct Moody {
 }
 
 impl Block for Moody {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let items = self.left.min(self.output.slice_mut().len());
         self.output.produce(items);

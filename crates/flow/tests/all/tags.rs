@@ -57,10 +57,13 @@ fn tags_behind_the_end_go_with_their_items() {
 fn a_tag_for_an_item_that_is_gone_moves_to_the_next() {
     // Says one out for three in and gives two for three.
     struct Wrong(crate::common::tagged::Ratio);
-    impl millstream_flow::Block for Wrong {
+    impl millstream_flow::Ports for Wrong {
         fn ports(&mut self, ports: &mut dyn millstream_flow::PortVisitor) {
             self.0.ports(ports);
         }
+    }
+
+    impl millstream_flow::Block for Wrong {
         fn work(
             &mut self,
             context: &mut millstream_flow::Context,

@@ -3,7 +3,7 @@
 use crate::common::moving::Random;
 use millstream_flow::{
     Block, BlockError, Context, Graph, In, Item, Key, Kind, Lane, Message, Out, Partition, Plan,
-    PortVisitor, RunError, Tag, Value, WaitMode, Work,
+    PortVisitor, Ports, RunError, Tag, Value, WaitMode, Work,
 };
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -14,6 +14,7 @@ const MARK: Key = Key::new("mark");
 const EVERY: u64 = 70_001;
 
 /// Counts up; stops at `end`, or once the gate is closed; gives nothing while it is `still`.
+#[derive(Ports)]
 struct Count {
     output: Out<u32>,
     end: u64,
@@ -25,10 +26,6 @@ struct Count {
 }
 
 impl Block for Count {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let position = self.output.position();
         let left = self.end - position;
@@ -79,13 +76,15 @@ fn add<T: From<u32>>(by: u32, fails_at: Option<u32>, input: &[u32], output: &mut
     }
 }
 
-impl<T: Item + From<u32>> Block for Add<T> {
+impl<T: Item + From<u32>> Ports for Add<T> {
     // In the order that is not the usual one.
     fn ports(&mut self, ports: &mut dyn PortVisitor) {
         ports.output("out", &mut self.output);
         ports.input("in", &mut self.input);
     }
+}
 
+impl<T: Item + From<u32>> Block for Add<T> {
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let (input, output) = (self.input.slice(), self.output.slice_mut());
         let items = input.len().min(output.len());
@@ -131,6 +130,7 @@ impl Seen {
     }
 }
 
+#[derive(Ports)]
 struct Check {
     input: In<u64>,
     ahead_by: u64,
@@ -138,10 +138,6 @@ struct Check {
 }
 
 impl Block for Check {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("in", &mut self.input);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let (position, input) = (self.input.position(), self.input.slice());
         let first = position + self.ahead_by;

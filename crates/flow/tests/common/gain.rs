@@ -2,11 +2,12 @@
 
 use millstream_flow::registry::{BlockType, Registry};
 use millstream_flow::{
-    Block, BlockError, Complex, Context, In, Item, Kind, Message, Out, PortVisitor, Value, Work,
+    Block, BlockError, Complex, Context, In, Item, Kind, Message, Out, Ports, Value, Work,
 };
 use std::ops::Mul;
 
 /// Multiplies by a number, which the message `factor` changes.
+#[derive(Ports)]
 pub struct Gain<T: Item> {
     input: In<T>,
     output: Out<T>,
@@ -20,11 +21,6 @@ impl<T: Item> Gain<T> {
 }
 
 impl<T: Item + Mul<f32, Output = T>> Block for Gain<T> {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("in", &mut self.input);
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let (input, output) = (self.input.slice(), self.output.slice_mut());
         let items = input.len().min(output.len());

@@ -5,9 +5,10 @@ pub mod gain;
 pub mod moving;
 pub mod tagged;
 
-use millstream_flow::{Block, BlockError, Context, In, Out, PortVisitor, Work};
+use millstream_flow::{Block, BlockError, Context, In, Out, Ports, Work};
 
 /// Passes items on in bites of changing size, as real blocks do.
+#[derive(Ports)]
 pub struct Nibble {
     pub input: In<u32>,
     pub output: Out<u32>,
@@ -37,11 +38,6 @@ impl Nibble {
 }
 
 impl Block for Nibble {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("in", &mut self.input);
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let bite = self.bite();
         let (input, output) = (self.input.slice(), self.output.slice_mut());
@@ -63,6 +59,7 @@ pub enum Kind {
 }
 
 /// Passes items on until it has seen `after` of them.
+#[derive(Ports)]
 pub struct Trouble {
     pub input: In<u32>,
     pub output: Out<u32>,
@@ -77,11 +74,6 @@ impl Trouble {
 }
 
 impl Block for Trouble {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("in", &mut self.input);
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let (input, output) = (self.input.slice(), self.output.slice_mut());
         let items = input.len().min(output.len()).min(self.after);
@@ -113,9 +105,11 @@ impl Drop for Trouble {
 }
 
 /// Adds two streams item by item.
+#[derive(Ports)]
 pub struct Add {
     pub a: In<u32>,
     pub b: In<u32>,
+    #[port("sum")]
     pub output: Out<u32>,
 }
 
@@ -126,12 +120,6 @@ impl Add {
 }
 
 impl Block for Add {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("a", &mut self.a);
-        ports.input("b", &mut self.b);
-        ports.output("sum", &mut self.output);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let (a, b, output) = (self.a.slice(), self.b.slice(), self.output.slice_mut());
         let items = a.len().min(b.len()).min(output.len());
@@ -146,16 +134,13 @@ impl Block for Add {
 }
 
 /// Counts without end, never faster than it is asked.
+#[derive(Ports)]
 pub struct Ticker {
     pub output: Out<u32>,
     pub next: u32,
 }
 
 impl Block for Ticker {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let output = self.output.slice_mut();
         let items = output.len().min(1000);

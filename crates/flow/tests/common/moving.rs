@@ -2,7 +2,7 @@
 
 use super::{Add, Nibble};
 use millstream_flow::{Block, BlockError, Context, Graph, In, Out, Partition, Plan};
-use millstream_flow::{PortVisitor, WaitMode, Work};
+use millstream_flow::{Ports, WaitMode, Work};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -74,6 +74,7 @@ impl Gate {
 }
 
 /// A source whose item n is a hash of n.
+#[derive(Ports)]
 pub struct Counted {
     output: Out<u32>,
     gate: Gate,
@@ -96,10 +97,6 @@ impl Counted {
 }
 
 impl Block for Counted {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let output = self.output.slice_mut();
         let items = output.len().min(1000).min((self.last - self.next) as usize);
@@ -129,6 +126,7 @@ impl Digest {
 }
 
 /// Hashes everything it sees in order (FNV-1a).
+#[derive(Ports)]
 struct DigestSink {
     input: In<u32>,
     digest: Digest,
@@ -136,10 +134,6 @@ struct DigestSink {
 }
 
 impl Block for DigestSink {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("in", &mut self.input);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let input = self.input.slice();
         for item in input {

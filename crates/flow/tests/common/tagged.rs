@@ -1,8 +1,8 @@
 //! Graphs of rate changers with tags on every stream, and what must come out of them.
 
 use millstream_flow::{
-    Block, BlockError, Context, Graph, In, Key, Out, Partition, Plan, PortVisitor, Rate, Tag,
-    TagRule, WaitMode, Work,
+    Block, BlockError, Context, Graph, In, Key, Out, Partition, Plan, PortVisitor, Ports, Rate,
+    Tag, TagRule, WaitMode, Work,
 };
 use std::sync::{Arc, Mutex};
 
@@ -36,6 +36,7 @@ impl Random {
 pub const KEYS: [Key; 3] = [Key::new("a"), Key::new("b"), Key::new("c")];
 
 /// Produces its items' numbers in bites, with given tags.
+#[derive(Ports)]
 pub struct Tagged {
     pub output: Out<u32>,
     pub items: u64,
@@ -44,10 +45,6 @@ pub struct Tagged {
 }
 
 impl Block for Tagged {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let first = self.output.position();
         let bite = 1 + self.random.below(3000);
@@ -67,6 +64,7 @@ impl Block for Tagged {
 }
 
 /// `interpolation` items out for `decimation` in, whole groups only, in bites.
+#[derive(Ports)]
 pub struct Ratio {
     pub input: In<u32>,
     pub output: Out<u32>,
@@ -76,11 +74,6 @@ pub struct Ratio {
 }
 
 impl Block for Ratio {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("in", &mut self.input);
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let (up, down) = (self.rate.interpolation() as usize, self.rate.decimation() as usize);
         let groups = (self.input.slice().len() / down).min(self.output.slice_mut().len() / up);
@@ -112,13 +105,15 @@ pub struct Join {
     pub output: Out<u32>,
 }
 
-impl Block for Join {
+impl Ports for Join {
     fn ports(&mut self, ports: &mut dyn PortVisitor) {
         ports.input("left", &mut self.left);
         ports.output("out", &mut self.output);
         ports.input("right", &mut self.right);
     }
+}
 
+impl Block for Join {
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let items = self.left.slice().len().min(self.right.slice().len());
         let items = items.min(self.output.slice_mut().len());
@@ -130,6 +125,7 @@ impl Block for Join {
 }
 
 /// Keeps the tags it sees.
+#[derive(Ports)]
 pub struct Keep {
     pub input: In<u32>,
     pub tags: Vec<Tag>,
@@ -138,10 +134,6 @@ pub struct Keep {
 }
 
 impl Block for Keep {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("in", &mut self.input);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let items = self.input.slice().len().min(1 + self.random.below(5000));
         let position = self.input.position();

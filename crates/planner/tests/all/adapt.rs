@@ -3,7 +3,7 @@
 use millstream_cpu::Topology;
 use millstream_flow::Shape;
 use millstream_flow::{Block, BlockError, Context, Graph, In, Out, Partition, Plan};
-use millstream_flow::{PortVisitor, Profile, WaitMode, Work};
+use millstream_flow::{Ports, Profile, WaitMode, Work};
 use millstream_planner::adapt::{Adapter, Advisor, Event, Partitioner, Policy};
 use millstream_planner::place::Hints;
 use std::sync::Arc;
@@ -20,6 +20,7 @@ const POLICY: Policy = Policy {
 };
 
 /// Passes one item a call, and works hard for it while `front` is what it says.
+#[derive(Ports)]
 struct Shifty {
     input: In<u32>,
     output: Out<u32>,
@@ -28,11 +29,6 @@ struct Shifty {
 }
 
 impl Block for Shifty {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("in", &mut self.input);
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let hard = self.front.load(Ordering::Relaxed) == self.is_front;
         let (input, output) = (self.input.slice(), self.output.slice_mut());

@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
-use millstream_flow::{Block, BlockError, Context, Metric, Out, PortVisitor, Work};
+use millstream_flow::{Block, BlockError, Context, Metric, Out, Ports, Work};
 
 use super::metrics::Metrics;
 use super::segments::{Progress, Segment, so_far};
@@ -22,7 +22,9 @@ pub const CHANNELS_MAX: usize = 16;
 ///
 /// # Metrics
 /// Those of [`super::RadioSource`], each the sum over all channels.
+#[derive(Ports)]
 pub struct GroupSource<T: WireSample> {
+    #[port("out")]
     outs: Vec<Out<T>>,
     group: Option<RxGroup>,
     /// Keeps the claims; after the group in order, so that they go last.
@@ -135,12 +137,6 @@ impl<T: WireSample> GroupSource<T> {
 }
 
 impl<T: WireSample> Block for GroupSource<T> {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        for (index, out) in self.outs.iter_mut().enumerate() {
-            ports.output(&format!("out{index}"), out);
-        }
-    }
-
     fn start(&mut self) -> Result<(), BlockError> {
         match &mut self.group {
             Some(group) => Ok(group.start_continuous(self.at)?),

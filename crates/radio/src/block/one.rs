@@ -3,7 +3,7 @@
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use millstream_flow::{Block, BlockError, Context, Metric, Out, PortVisitor, Work};
+use millstream_flow::{Block, BlockError, Context, Metric, Out, Ports, Work};
 
 use super::metrics::Metrics;
 use super::segments::{Progress, Segment, so_far};
@@ -21,6 +21,7 @@ use crate::{Device, RxMetadata, RxStreamer};
 /// `expected`, `delivered` and one counter for each [`crate::Cause`], which balance at the end;
 /// `after_end`, samples that came after it and are in none of these;
 /// `packets`, `gaps`, `overruns`, `duplicates`, `hostile`.
+#[derive(Ports)]
 pub struct RadioSource<T: WireSample> {
     /// The samples.
     pub out: Out<T>,
@@ -95,10 +96,6 @@ impl<T: WireSample> RadioSource<T> {
 }
 
 impl<T: WireSample> Block for RadioSource<T> {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.output("out", &mut self.out);
-    }
-
     fn start(&mut self) -> Result<(), BlockError> {
         match &mut self.stream {
             Some(stream) => Ok(stream.start_continuous(self.at)?),

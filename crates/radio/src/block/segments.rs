@@ -218,7 +218,7 @@ pub(super) fn so_far(ledger: &Ledger) -> Ledger {
 
 #[cfg(test)]
 mod tests {
-    use millstream_flow::{Block, BlockError, Context, Mock, PortVisitor, Work};
+    use millstream_flow::{Block, BlockError, Context, Mock, PortVisitor, Ports, Work};
 
     use super::*;
 
@@ -233,11 +233,13 @@ mod tests {
         }
     }
 
-    impl Block for Gappy {
+    impl Ports for Gappy {
         fn ports(&mut self, ports: &mut dyn PortVisitor) {
             ports.output("out", &mut self.1);
         }
+    }
 
+    impl Block for Gappy {
         fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
             self.give(30);
             self.0.refuse(4);

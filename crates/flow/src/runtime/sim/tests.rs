@@ -3,12 +3,13 @@
 //! `MILLSTREAM_SEEDS` says how many seeds are tried, `MILLSTREAM_SEED` the first.
 
 use super::{Random, Waiter, point, simulate, spawn};
+use crate::Ports;
 use crate::block::{Block, BlockError, Context, Work};
 use crate::graph::Graph;
 use crate::lane::Lane;
 use crate::message::Message;
 use crate::plan::{Buffers, Partition, Plan, WaitMode};
-use crate::port::{In, Out, PortVisitor};
+use crate::port::{In, Out};
 use crate::registry::{Kind, Value};
 use crate::runtime::MoveError;
 use millstream_ring::{Lock, Wait};
@@ -22,6 +23,7 @@ use std::time::Duration;
 type Wide = [u64; 64];
 
 /// Gives numbers.
+#[derive(Ports)]
 struct Source {
     output: Out<Wide>,
     count: u64,
@@ -30,10 +32,6 @@ struct Source {
 }
 
 impl Block for Source {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         point();
         let given = self.given.load(Ordering::Relaxed);
@@ -52,6 +50,7 @@ impl Block for Source {
 }
 
 /// Passes items on, if it is open.
+#[derive(Ports)]
 struct Relay {
     input: In<Wide>,
     output: Out<Wide>,
@@ -61,11 +60,6 @@ struct Relay {
 }
 
 impl Block for Relay {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("in", &mut self.input);
-        ports.output("out", &mut self.output);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         point();
         if self.shut {
@@ -102,16 +96,13 @@ impl Block for Relay {
 }
 
 /// Keeps numbers.
+#[derive(Ports)]
 struct Sink {
     input: In<Wide>,
     got: Arc<Lock<Vec<u64>>>,
 }
 
 impl Block for Sink {
-    fn ports(&mut self, ports: &mut dyn PortVisitor) {
-        ports.input("in", &mut self.input);
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         point();
         let items = self.input.slice();

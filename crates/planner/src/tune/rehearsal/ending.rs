@@ -60,15 +60,16 @@ pub(super) fn await_end(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use millstream_flow::Ports;
     use millstream_flow::blocks::{NullSink, NullSource};
     use millstream_flow::plan::{Plan, WaitMode};
-    use millstream_flow::port::PortVisitor;
     use millstream_flow::{Block, BlockError, Context, Graph, Out, Work};
     use std::sync::mpsc::{Receiver, Sender};
 
     const LONG: Duration = Duration::from_secs(600);
 
     /// A source that comes back when somebody lets it.
+    #[derive(Ports)]
     struct Stuck {
         output: Out<u8>,
         inside: Sender<()>,
@@ -76,10 +77,6 @@ mod tests {
     }
 
     impl Block for Stuck {
-        fn ports(&mut self, ports: &mut dyn PortVisitor) {
-            ports.output("out", &mut self.output);
-        }
-
         fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
             self.inside.send(())?;
             let _ = self.release.recv();
