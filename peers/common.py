@@ -109,7 +109,7 @@ class Radio:
             skip(f"no {MILLSTREAM} (run make build)")
         self.addrs = free_addresses(count) if addr is None else [addr]
         self.addr = self.addrs[0]
-        self.command = [*inside, MILLSTREAM, "radio", "--json", "--addr", self.addr,
+        self.command = [*inside, MILLSTREAM, "sim", "radio", "--json", "--addr", self.addr,
                         "--count", str(count), *options]
         self.counters = {}
 

@@ -38,7 +38,7 @@ start_radio() {
     exit 77
   fi
   RADIO_ADDR="$(/usr/bin/python3 "$ROOT/peers/common.py" free-address)" || fail "no free address"
-  "$MILLSTREAM" radio --addr "$RADIO_ADDR" "$@" >"$WORK/radio.out" 2>"$WORK/radio.err" &
+  "$MILLSTREAM" sim radio --addr "$RADIO_ADDR" "$@" >"$WORK/radio.out" 2>"$WORK/radio.err" &
   RADIO_PID=$!
   for _ in $(seq 200); do
     grep -q '^ready' "$WORK/radio.err" && return

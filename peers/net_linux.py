@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Linux as judge of our user-space IPv4 host (`millstream net host`), across a veth pair.
+"""Linux as judge of our user-space IPv4 host (`millstream host net host`), across a veth pair.
 
 Our host has an address that its kernel does not know; Linux is on the other side. Links `packet`
 and `xdp` in each of its modes, with and without VLAN tag, with frames of 1500 and of 9000 bytes.
@@ -74,7 +74,7 @@ class Wire:
         words = ["device0", options, f"address={self.ours}/24",
                  f"vlan={VLAN}" if self.vlan else ""]
         link = f"{name}:{','.join(word for word in words if word)}"
-        return [MILLSTREAM, "net", "host", "--json", "--link", link, "--echo", str(ECHO)]
+        return [MILLSTREAM, "host", "net", "host", "--json", "--link", link, "--echo", str(ECHO)]
 
     def __enter__(self):
         self.neighbour.__enter__()

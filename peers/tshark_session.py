@@ -2,7 +2,7 @@
 """A live session of ours, captured by tshark and read by UHD's packet codec (`uhd.chdr`).
 
 tshark records the loopback interface of a network namespace while `millstream rx` receives from
-`millstream radio`; segmentation offload is off, so that a datagram is a packet. Every datagram of
+`millstream sim radio`; segmentation offload is off, so that a datagram is a packet. Every datagram of
 the CHDR port has to be a packet of exactly its length. Of the samples, all have to be there: the
 sequence numbers and times follow each other, the values are those of the antenna's counter. And
 the device keeps to its credit: what it sent and the host has not acknowledged stays within the

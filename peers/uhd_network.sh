@@ -46,7 +46,7 @@ for mtu in 1500 9000; do
   ip -n "$DEVICE" link set msdev mtu $mtu up
   ip -n "$HOST" link set mshost mtu $mtu up
   # Not by the function: its subshell would be the process that is stopped.
-  ip netns exec "$DEVICE" "$MILLSTREAM" radio --addr 10.77.0.1 --rx-antenna ramp --rx-buffer-samples 4194304 \
+  ip netns exec "$DEVICE" "$MILLSTREAM" sim radio --addr 10.77.0.1 --rx-antenna ramp --rx-buffer-samples 4194304 \
     >"$WORK/radio.out" 2>"$WORK/radio.err" &
   RADIO_PID=$!
   for _ in $(seq 100); do grep -q '^ready' "$WORK/radio.err" && break; sleep 0.1; done

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """UHD's command lines of the README, as they stand there: people type them first.
 
-Each block of code that begins with a `millstream radio` and goes on with programs of UHD is done in
+Each block of code that begins with a `millstream sim radio` and goes on with programs of UHD is done in
 order, at another address. Then the files must be there that the README says they write. Then the
 example `gpio` runs, and finds the radio by the serial number that `uhd_find_devices` shows.
 """
@@ -37,9 +37,9 @@ def blocks():
 def follow(block, done):
     """Does the commands of a block with the radio that it begins with."""
     first = block[0]
-    if first[:2] != ["millstream", "radio"] or first[-1] != "&":
+    if first[:3] != ["millstream", "sim", "radio"] or first[-1] != "&":
         sys.exit(f"the README's block does not begin with a radio: {first}")
-    options = first[2:-1]
+    options = first[3:-1]
     at = options.index("--addr")
     named = options[at + 1]
     # A busy machine must not lose what the README's does not.

@@ -47,7 +47,7 @@ def check(link, program, folder):
     """Records over one link as nobody, and looks at the process meanwhile."""
     out, log = (os.path.join(folder, name) for name in (f"{link}.sc16", f"{link}.log"))
     args = f"addr={THEIRS},link={link}:peer0"
-    command = [program, "grant", "--interface", "peer0", "--user", "nobody", "--links", link,
+    command = [program, "host", "grant", "--interface", "peer0", "--user", "nobody", "--links", link,
                "--", program, "rx", "--args", args, "--rate", "1e6", "--duration", "4", "--out", out]
     with open(log, "w", encoding="utf-8") as errors:
         grant = subprocess.Popen(command, stdout=errors, stderr=errors, preexec_fn=die_with_parent)
@@ -75,7 +75,7 @@ def check(link, program, folder):
 def recipe(program, folder):
     """The README's commands, with a user who may not write where root does."""
     out, broker = os.path.join(folder, "recipe.sc16"), os.path.join(folder, "grant.sock")
-    grant = [program, "grant", "--interface", "peer0", "--user", "nobody", "--ports", "49153-49400", "--socket", broker]
+    grant = [program, "host", "grant", "--interface", "peer0", "--user", "nobody", "--ports", "49153-49400", "--socket", broker]
     rx = [program, "rx", "--args", f"addr={THEIRS},link=xdp:peer0", "--rate", "1e6", "--duration", "1", "--out", out]
     user = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "--no-new-privs",
             "--inh-caps=-all", "--ambient-caps=-all", "--bounding-set=-all"]
@@ -110,7 +110,7 @@ def main():
         os.chmod(folder, 0o777)
         program = shutil.copy(MILLSTREAM, os.path.join(folder, "millstream"))
         os.chmod(program, 0o755)
-        radio = [program, "radio", "--addr", THEIRS, "--rx-antenna", "ramp", "--mtu", "1500"]
+        radio = [program, "sim", "radio", "--addr", THEIRS, "--rx-antenna", "ramp", "--mtu", "1500"]
         with open(os.path.join(folder, "radio.log"), "w", encoding="utf-8") as log:
             with namespace.Neighbour(radio, OURS, THEIRS, log):
                 wait_for_radio(log.name)

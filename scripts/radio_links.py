@@ -84,7 +84,7 @@ def start_radio(link, cpu):
         run("ip", "-n", RADIO[0], "addr", "replace", f"{OWN_RADIO}/32", "dev", "lo")
         run("ip", "-n", HOST[0], "route", "replace", f"{OWN_RADIO}/32", "via", RADIO[2])
         address = OWN_RADIO
-    command = ["ip", "netns", "exec", RADIO[0], "taskset", "-c", str(cpu), MILLSTREAM, "radio", "--addr", address,
+    command = ["ip", "netns", "exec", RADIO[0], "taskset", "-c", str(cpu), MILLSTREAM, "sim", "radio", "--addr", address,
                "--any-rate", "--serial", "11", "--rx-antenna", "ramp", "--mtu", "9000", *BUFFERS, "--link", link]
     radio = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                              preexec_fn=die_with_parent)

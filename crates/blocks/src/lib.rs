@@ -1,10 +1,10 @@
 //! The starting library of blocks.
 //!
 //! One file per block, each a thin layer over a kernel of `millstream-dsp` that is tested against a
-//! formula of its own. [`register`] makes them all known to graph files; `millstream blocks` lists
-//! them. Blocks with one input and one output are a [`Process`](millstream_flow::Process) inside a
-//! [`Through`](millstream_flow::Through); the others implement [`Block`](millstream_flow::Block)
-//! themselves.
+//! formula of its own. [`register`] makes them all known to graph files; `millstream graph blocks`
+//! lists them. Blocks with one input and one output are a [`Process`](millstream_flow::Process)
+//! inside a [`Through`](millstream_flow::Through); the others implement
+//! [`Block`](millstream_flow::Block) themselves.
 //!
 //! ```
 //! use millstream_flow::{GraphFile, Plan, Registry};

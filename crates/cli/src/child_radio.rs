@@ -24,7 +24,7 @@ pub struct ChildRadio {
 pub struct Options {
     /// Where it listens; none: at an address of the loopback that nobody else has.
     pub addr: Option<Ipv4Addr>,
-    /// Arguments of `millstream radio` beside its address.
+    /// Arguments of `millstream sim radio` beside its address.
     pub args: Vec<String>,
     /// What it reads from `/dev/stdin`.
     pub stdin: Option<&'static [u8]>,
@@ -107,7 +107,16 @@ fn spawn(addr: Ipv4Addr, options: &Options) -> anyhow::Result<Child> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let mut command = Command::new(program);
     command
-        .args(["radio", "--json", "--any-rate", "--chdr-port", "0", "--addr", &addr.to_string()])
+        .args([
+            "sim",
+            "radio",
+            "--json",
+            "--any-rate",
+            "--chdr-port",
+            "0",
+            "--addr",
+            &addr.to_string(),
+        ])
         .args(&options.args)
         // Ctrl-C is for this process, which then ends the radio.
         .process_group(0)

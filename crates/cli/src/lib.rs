@@ -33,7 +33,7 @@ struct Cli {
     #[arg(long, global = true, display_order = 900)]
     json: bool,
 
-    /// Network configuration (TOML) for the links that are opened: see `millstream net`.
+    /// Network configuration (TOML) for the links that are opened: see `millstream host net`.
     #[arg(long, global = true, value_name = "FILE", display_order = 901)]
     config: Option<PathBuf>,
 
@@ -41,39 +41,31 @@ struct Cli {
     verb: Verb,
 }
 
-/// Each verb describes itself where its arguments are.
+/// Each verb describes itself where its arguments are: first those of every day.
 #[derive(Subcommand)]
 enum Verb {
-    Atsc(verbs::atsc::Args),
-    Bench(verbs::bench::Args),
-    Blocks(verbs::blocks::Args),
     Demo(verbs::demo::Args),
-    Doctor(verbs::doctor::Args),
-    Fault(verbs::fault::Args),
     Find(verbs::find::Args),
-    Generate(verbs::generate::Args),
-    Grant(verbs::grant::Args),
-    Guest(verbs::guest::Args),
-    Lab(verbs::lab::Args),
-    Latency(verbs::latency::Args),
-    Net(verbs::net::Args),
-    Plan(verbs::plan::Args),
-    Radio(verbs::radio::Args),
     Rx(verbs::rx::Args),
-    Run(verbs::run::Args),
-    Shield(verbs::shield::Args),
-    Tune(verbs::tune::Args),
     Tx(verbs::tx::Args),
+    Run(verbs::run::Args),
+    Atsc(verbs::atsc::Args),
+    Graph(verbs::graph::Args),
+    Sim(verbs::sim::Args),
+    Host(verbs::host::Args),
+    Bench(verbs::bench::Args),
+    Latency(verbs::latency::Args),
+    Lab(verbs::lab::Args),
 }
 
 impl Verb {
     /// Whether it may open links, which the configuration is about.
     fn opens_links(&self) -> bool {
         match self {
-            Self::Blocks(_) | Self::Fault(_) | Self::Find(_) | Self::Grant(_) => false,
-            Self::Atsc(_) | Self::Doctor(_) | Self::Generate(_) => false,
-            Self::Guest(_) | Self::Lab(_) | Self::Shield(_) => false,
-            Self::Net(args) => args.opens_links(),
+            Self::Atsc(_) | Self::Find(_) | Self::Lab(_) => false,
+            Self::Graph(args) => args.opens_links(),
+            Self::Sim(args) => args.opens_links(),
+            Self::Host(args) => args.opens_links(),
             _ => true,
         }
     }
@@ -97,6 +89,23 @@ fn with_negative_values(command: clap::Command) -> clap::Command {
         .fold(command, |command, name| command.mut_subcommand(name, with_negative_values))
 }
 
+/// Where somebody gives a verb of a group without its group, the error names the whole of it.
+fn whole_path(error: clap::Error) -> clap::Error {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidSubcommand) else {
+        return error;
+    };
+    let mut command = command();
+    let groups = command.get_subcommands().filter(|group| group.find_subcommand(given).is_some());
+    let found: Vec<_> =
+        groups.map(|group| format!("`millstream {} {given}`", group.get_name())).collect();
+    if found.is_empty() {
+        return error;
+    }
+    let text = format!("'{given}' is part of a group of commands: give {}", found.join(" or "));
+    command.error(ErrorKind::InvalidSubcommand, text)
+}
+
 /// Runs what the command line asks for.
 #[must_use]
 pub fn main() -> ExitCode {
@@ -106,7 +115,7 @@ pub fn main() -> ExitCode {
     let read = |mut matches| Cli::from_arg_matches_mut(&mut matches);
     let cli = match command().try_get_matches().and_then(read) {
         Ok(cli) => cli,
-        Err(error) => return output::refuse(&error),
+        Err(error) => return output::refuse(&whole_path(error)),
     };
     put_back();
     let configured = if cli.verb.opens_links() { configure(cli.config) } else { Ok(None) };
@@ -120,26 +129,18 @@ pub fn main() -> ExitCode {
 
 fn run(verb: Verb, json: bool) -> anyhow::Result<output::Report> {
     match verb {
-        Verb::Atsc(args) => verbs::atsc::run(args),
-        Verb::Bench(args) => verbs::bench::run(args),
-        Verb::Blocks(args) => verbs::blocks::run(args),
         Verb::Demo(args) => verbs::demo::run(args),
-        Verb::Doctor(args) => verbs::doctor::run(&args),
-        Verb::Fault(args) => verbs::fault::run(args),
         Verb::Find(args) => verbs::find::run(args),
-        Verb::Generate(args) => verbs::generate::run(args),
-        Verb::Grant(args) => verbs::grant::run(args),
-        Verb::Guest(args) => verbs::guest::run(args),
-        Verb::Lab(args) => verbs::lab::run(args),
-        Verb::Latency(args) => verbs::latency::run(args),
-        Verb::Net(args) => verbs::net::run(args),
-        Verb::Plan(args) => verbs::plan::run(args),
-        Verb::Radio(args) => verbs::radio::run(args),
         Verb::Rx(args) => verbs::rx::run(args),
-        Verb::Run(args) => verbs::run::run(args),
-        Verb::Shield(args) => verbs::shield::run(&args, json),
-        Verb::Tune(args) => verbs::tune::run(args),
         Verb::Tx(args) => verbs::tx::run(args),
+        Verb::Run(args) => verbs::run::run(args),
+        Verb::Atsc(args) => verbs::atsc::run(args),
+        Verb::Graph(args) => verbs::graph::run(args),
+        Verb::Sim(args) => verbs::sim::run(args),
+        Verb::Host(args) => verbs::host::run(args, json),
+        Verb::Bench(args) => verbs::bench::run(args),
+        Verb::Latency(args) => verbs::latency::run(args),
+        Verb::Lab(args) => verbs::lab::run(args),
     }
 }
 

@@ -72,7 +72,7 @@ fn line(record: &Record) -> String {
     let Record { gain, gain_low, gain_high, what, tuned_at, .. } = record;
     let gain = Interval { estimate: *gain, low: *gain_low, high: *gain_high, pairs: 0 };
     format!(
-        "plan: stored by `millstream tune` at {tuned_at}, {} of the default ({what}); \
+        "plan: stored by `millstream graph tune` at {tuned_at}, {} of the default ({what}); \
          --no-stored-plan runs the graph's own",
         Percent(gain)
     )
@@ -84,7 +84,7 @@ pub fn advice(record: &Record, snapshot: &Snapshot, without: &[String]) -> Optio
     let drift = drift::judge(record, now)?;
     Some(format!(
         "this run took {:.2} ns of its blocks' time an item, {:.2} times the {:.2} ns of when its \
-         plan was tuned (up to {:.2} times is noise): run `millstream tune {}` again",
+         plan was tuned (up to {:.2} times is noise): run `millstream graph tune {}` again",
         now.ns_per_item, drift.ratio, record.ns_per_item, drift.tolerance, record.graph
     ))
 }

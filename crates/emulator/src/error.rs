@@ -41,7 +41,7 @@ pub enum Error {
         expected: &'static str,
     },
     /// An antenna specification could not be understood.
-    #[error("antenna `{spec}`: {reason}; `millstream radio --help` lists all")]
+    #[error("antenna `{spec}`: {reason}; `millstream sim radio --help` lists all")]
     AntennaSpec {
         /// The specification given.
         spec: String,

@@ -130,7 +130,7 @@ pub fn decide(interface: &str, stored: &[Stored], machine: &Machine, rights: boo
     if !rights {
         return Chosen::udp(format!(
             "{link} was measured to be right for {interface}, but it needs root, or a broker \
-             (millstream grant) and link=NAME:{interface}"
+             (millstream host grant) and link=NAME:{interface}"
         ));
     }
     let comma = if options.is_empty() { "" } else { "," };

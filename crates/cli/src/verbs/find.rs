@@ -43,7 +43,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     if found.is_empty() {
         anyhow::bail!(
             "no radio answers {place} (UDP port {}): check its power, cable and address{ask}; \
-             without a radio, start an emulated one with `millstream radio`",
+             without a radio, start an emulated one with `millstream sim radio`",
             args.discovery_port
         );
     }

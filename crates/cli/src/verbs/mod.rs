@@ -1,22 +1,14 @@
-//! One file a verb.
+//! One file or folder a verb.
 
 pub mod atsc;
 pub mod bench;
-pub mod blocks;
 pub mod demo;
-pub mod doctor;
-pub mod fault;
 pub mod find;
-pub mod generate;
-pub mod grant;
-pub mod guest;
+pub mod graph;
+pub mod host;
 pub mod lab;
 pub mod latency;
-pub mod net;
-pub mod plan;
-pub mod radio;
 pub mod run;
 pub mod rx;
-pub mod shield;
-pub mod tune;
+pub mod sim;
 pub mod tx;

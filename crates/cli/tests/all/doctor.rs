@@ -1,4 +1,4 @@
-//! `millstream doctor` as people use it, on a machine made of files.
+//! `millstream host doctor` as people use it, on a machine made of files.
 
 use serde_json::Value;
 use std::fs;
@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 fn doctor(root: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_millstream"));
-    command.args(["doctor", "--root"]).arg(root).args(arguments).output().unwrap()
+    command.args(["host", "doctor", "--root"]).arg(root).args(arguments).output().unwrap()
 }
 
 /// A machine with swap that is used too readily, and a stopped real-time class.
@@ -150,7 +150,7 @@ echo '{"begin":{"id":0,"file":{"path":"/x","before":"0","text":"1","after":"1"}}
     > /run/millstream/doctor.kept
 chmod 600 /run/millstream/doctor.kept
 cp "$0" /run/millstream/it
-exec setpriv --reuid=65534 --regid=65534 --clear-groups /run/millstream/it doctor --undo
+exec setpriv --reuid=65534 --regid=65534 --clear-groups /run/millstream/it host doctor --undo
 "#;
 
 #[test]
@@ -166,7 +166,7 @@ fn a_user_is_told_that_roots_changes_are_roots_to_undo() {
     }
     assert_eq!(output.status.code(), Some(1), "{errors}");
     assert!(errors.contains("root's changes are noted in /run/millstream/doctor.kept"), "{errors}");
-    assert!(errors.contains("run `sudo millstream doctor --undo`"), "{errors}");
+    assert!(errors.contains("run `sudo millstream host doctor --undo`"), "{errors}");
 }
 
 #[test]

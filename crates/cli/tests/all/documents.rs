@@ -16,6 +16,17 @@ fn help_texts(command: &Command, path: &str, found: &mut Vec<(String, String)>) 
     command.get_subcommands().for_each(|verb| help_texts(verb, &path, found));
 }
 
+/// The verb that the words begin with, `sim radio` for one of a group.
+fn verb(words: &[String]) -> String {
+    let (mut command, mut path) = (millstream_cli::command(), Vec::new());
+    for word in &words[1..] {
+        let Some(verb) = command.find_subcommand(word) else { break };
+        path.push(word.as_str());
+        command = verb.clone();
+    }
+    path.join(" ")
+}
+
 /// Whether the command line is accepted, and that of a command behind `--`, too. What a `part` of
 /// one, or an ellipsis, leaves out may be missing.
 fn check(place: &str, words: &[String], part: bool) {
@@ -32,7 +43,7 @@ fn check(place: &str, words: &[String], part: bool) {
     match inner {
         [first, ..] if first == "millstream" => check(place, inner, part),
         // A guest runs this program: its name is left out.
-        [first, ..] if words[1] == "guest" && !is_placeholder(first) => {
+        [first, ..] if verb(words) == "lab guest" && !is_placeholder(first) => {
             check(place, &[&["millstream".to_owned()], inner].concat(), part);
         }
         _ => {}
@@ -78,7 +89,7 @@ fn blocks_of_code(text: &str) -> Vec<Line> {
 fn quoted(text: &str) -> Vec<Line> {
     let quoted = text.lines().filter(|line| !line.starts_with("    "));
     let spans = quoted.flat_map(|line| line.split('`').skip(1).step_by(2));
-    // `millstream shield CPUS [-- COMMAND]` says what there may be, and is no command.
+    // `millstream host shield CPUS [-- COMMAND]` says what there may be, and is no command.
     let spans = spans.filter(|span| span.starts_with("millstream ") && !span.contains('['));
     shell::lines(spans)
 }
@@ -151,11 +162,10 @@ struct Reader {
 /// What is not done here: it needs a card, rights, minutes, or a core for itself.
 fn is_for_others(words: &[String]) -> bool {
     const HARDWARE: [&str; 6] = ["link=", "--link", "eth1", "--config", "--dpdk", "--user"];
-    const MINUTES: [&str; 7] = ["bench", "demo", "doctor", "guest", "lab", "latency", "tune"];
-    const SYSTEM: [&str; 3] = ["grant", "net", "shield"];
-    let verb = words.get(1).map_or("", String::as_str);
-    MINUTES.contains(&verb)
-        || SYSTEM.contains(&verb)
+    const MINUTES: [&str; 5] = ["bench", "demo", "graph tune", "lab", "latency"];
+    const SYSTEM: [&str; 1] = ["host"];
+    let verb = verb(words);
+    MINUTES.iter().chain(&SYSTEM).any(|one| verb.starts_with(one))
         || words.iter().any(|word| HARDWARE.iter().any(|part| word.contains(part)) || word == "…")
 }
 
@@ -192,23 +202,24 @@ impl Reader {
         let Some(words) = line.millstream().filter(|words| !is_for_others(words)) else { return };
         let here = self.here(words);
         let here: Vec<&str> = here.iter().map(String::as_str).collect();
-        if here[0] == "radio" {
-            self.serve(&here[1..]);
+        let verb = verb(words);
+        if verb == "sim radio" {
+            self.serve(&here[2..]);
         } else {
-            if here[0] == "rx" && self.radio.is_none() {
+            if verb == "rx" && self.radio.is_none() {
                 let addr = self.addr.to_string();
                 self.serve(&["--addr", &addr, "--rx-antenna", "noise"]);
             }
             let outcome = millstream(self.folder.path(), &here);
             assert_eq!(outcome.status, Some(0), "{}: {outcome:?}", words.join(" "));
         }
-        self.done.push(here[0].to_owned());
+        self.done.push(verb);
     }
 
     /// The radio before it ends: the address is one.
     fn serve(&mut self, options: &[&str]) {
         self.end();
-        let args = [&["radio"][..], options].concat();
+        let args = [&["sim", "radio"][..], options].concat();
         let running = Running::start(command(self.folder.path(), &args));
         running.line("ready: E320");
         self.radio = Some(running);
@@ -230,7 +241,8 @@ fn the_readme_can_be_followed_without_hardware() {
         reader.follow(&line);
     }
     reader.end();
-    for verb in ["generate", "run", "plan", "rx", "radio", "fault", "blocks", "find"] {
+    let sims = ["sim generate", "sim radio", "sim fault"];
+    for verb in ["run", "graph draw", "graph blocks", "rx", "find"].into_iter().chain(sims) {
         assert!(reader.done.iter().any(|done| done == verb), "no {verb}: {:?}", reader.done);
     }
 }

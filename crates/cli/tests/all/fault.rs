@@ -1,4 +1,4 @@
-//! `millstream fault`: faults come and go while a radio serves.
+//! `millstream sim fault`: faults come and go while a radio serves.
 
 use crate::common::{Radio, millstream};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -15,7 +15,7 @@ fn radio(args: &[&str]) -> (Radio, String) {
 }
 
 fn fault(control: &str, args: &[&str]) -> crate::common::Outcome {
-    millstream(Path::new("/"), &[&["fault", control], args].concat())
+    millstream(Path::new("/"), &[&["sim", "fault", control], args].concat())
 }
 
 #[test]
@@ -53,9 +53,9 @@ fn what_cannot_be_done_says_what_can() {
     fault("nowhere", &["list"]).fails(2, "expected IPV4:PORT or a port number");
     radio.stop();
     fault(&control, &["list"]).fails(1, "start the radio with `--control");
-    let refused = ["radio", "--addr", "127.0.12.9", "--fault", "stall"];
+    let refused = ["sim", "radio", "--addr", "127.0.12.9", "--fault", "stall"];
     millstream(Path::new("/"), &refused)
-        .fails(1, "fault `stall`: it needs `ms=`; `millstream fault add --help` lists all");
+        .fails(1, "fault `stall`: it needs `ms=`; `millstream sim fault add --help` lists all");
 }
 
 #[test]

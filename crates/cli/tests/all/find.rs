@@ -22,7 +22,7 @@ fn a_radio_is_found_by_its_address() {
 fn nobody_there_says_what_to_do() {
     let addr = address().to_string();
     let outcome = millstream(Path::new("/"), &["find", "--addr", &addr, "--timeout-ms", "20"]);
-    outcome.fails(1, "start an emulated one with `millstream radio`");
+    outcome.fails(1, "start an emulated one with `millstream sim radio`");
     outcome.fails(1, &format!("no radio answers at {addr} (UDP port 49600)"));
     // No radio listens on this port. Tests ask this machine only: its networks belong to others.
     let nobody = ["find", "--local", "--discovery-port", "9", "--timeout-ms", "20"];

@@ -1,4 +1,4 @@
-//! `millstream generate`, and what receives it: `run`, `atsc report`, `bench atsc`.
+//! `millstream sim generate`, and what receives it: `run`, `atsc report`, `bench atsc`.
 
 use crate::common::{graph, millstream, names};
 use std::path::Path;
@@ -12,7 +12,7 @@ fn a_spoilt_recording_decodes_to_the_packets_that_were_sent() {
         ["--cn", "28", "--echo", "1.3us:-12dB:80deg", "--offset", "-7e3", "--clock-ppm", "9"];
     let more = ["--seed", &seed, "--duration", "0.3", "--sent", "sent.ts", "--bits", "8", "--json"];
     let outcome =
-        millstream(folder.path(), &[&["generate", "tv.sc16"], &channel[..], &more].concat());
+        millstream(folder.path(), &[&["sim", "generate", "tv.sc16"], &channel[..], &more].concat());
     let results = outcome.succeeds().json()["results"].take();
     assert_eq!(results["recorded"]["samples"], 1_875_000);
     assert_eq!(names(folder.path()), ["sent.ts", "tv.sc16"]);
@@ -56,7 +56,7 @@ fn a_spoilt_recording_decodes_to_the_packets_that_were_sent() {
 fn the_same_seed_is_the_same_recording_and_the_picture_is_sent_on_demand() {
     let folder = tempfile::tempdir().unwrap();
     let generate = |out: &str, more: &[&str]| {
-        let args = [&["generate", out, "--duration", "0.02", "--cn", "20"], more].concat();
+        let args = [&["sim", "generate", out, "--duration", "0.02", "--cn", "20"], more].concat();
         millstream(folder.path(), &args).succeeds();
         std::fs::read(folder.path().join(out)).unwrap()
     };
@@ -121,21 +121,49 @@ fn what_makes_no_sense_is_refused_with_what_to_do() {
     std::fs::write(folder.path().join("empty.sc16"), []).unwrap();
     for (args, status, part) in [
         (
-            &["generate", "x.wav"][..],
+            &["sim", "generate", "x.wav"][..],
             1,
             "x.wav: give --format sc16 or cf32, or a name that ends so",
         ),
-        (&["generate", "x.sc16", "--format", "sc8"], 2, "there are: sc16, cf32"),
-        (&["generate", "x.sc16", "--rate", "1e6"], 1, "a sample rate of 1000000 Hz cannot carry"),
-        (&["generate", "x.sc16", "--echo", "5us"], 2, "`5us` is no echo: write DELAY:LEVEL"),
-        (&["generate", "x.sc16", "--echo", "1s:-3dB"], 1, "beyond what is simulated at this rate"),
-        (&["generate", "x.sc16", "--adjacent", "1:20dB"], 1, "needs a sample rate of 18000000 Hz"),
-        (&["generate", "x.sc16", "--adjacent", "0.5:20dB"], 2, "give a whole number of channels"),
-        (&["generate", "x.sc16", "--bits", "1"], 1, "a number of bits of 1: give a number from 2"),
-        (&["generate", "x.sc16", "--iq", "1"], 2, "write two numbers, for example 0.5dB:2deg"),
-        (&["generate", "x.sc16", "--duration", "1e9"], 1, "give at most a day"),
-        (&["generate", "x.sc16", "--ts", "no.ts"], 1, "cannot read the transport stream no.ts"),
-        (&["generate", "no/x.sc16"], 1, "no/x.sc16"),
+        (&["sim", "generate", "x.sc16", "--format", "sc8"], 2, "there are: sc16, cf32"),
+        (
+            &["sim", "generate", "x.sc16", "--rate", "1e6"],
+            1,
+            "a sample rate of 1000000 Hz cannot carry",
+        ),
+        (&["sim", "generate", "x.sc16", "--echo", "5us"], 2, "`5us` is no echo: write DELAY:LEVEL"),
+        (
+            &["sim", "generate", "x.sc16", "--echo", "1s:-3dB"],
+            1,
+            "beyond what is simulated at this rate",
+        ),
+        (
+            &["sim", "generate", "x.sc16", "--adjacent", "1:20dB"],
+            1,
+            "needs a sample rate of 18000000 Hz",
+        ),
+        (
+            &["sim", "generate", "x.sc16", "--adjacent", "0.5:20dB"],
+            2,
+            "give a whole number of channels",
+        ),
+        (
+            &["sim", "generate", "x.sc16", "--bits", "1"],
+            1,
+            "a number of bits of 1: give a number from 2",
+        ),
+        (
+            &["sim", "generate", "x.sc16", "--iq", "1"],
+            2,
+            "write two numbers, for example 0.5dB:2deg",
+        ),
+        (&["sim", "generate", "x.sc16", "--duration", "1e9"], 1, "give at most a day"),
+        (
+            &["sim", "generate", "x.sc16", "--ts", "no.ts"],
+            1,
+            "cannot read the transport stream no.ts",
+        ),
+        (&["sim", "generate", "no/x.sc16"], 1, "no/x.sc16"),
         (&["atsc", "report", "x"], 1, "or give --format sc16 or --format cf32"),
         (&["atsc", "report", "x.sc16"], 1, "cannot read x.sc16: No such file"),
         (&["atsc", "report", "empty.sc16"], 1, "empty.sc16"),
@@ -154,5 +182,5 @@ fn what_makes_no_sense_is_refused_with_what_to_do() {
         millstream(folder.path(), args).fails(status, part);
     }
     assert_eq!(names(folder.path()), ["empty.sc16"]);
-    millstream(Path::new("/"), &["generate", "--help"]).succeeds();
+    millstream(Path::new("/"), &["sim", "generate", "--help"]).succeeds();
 }

@@ -1,4 +1,4 @@
-//! `millstream net`, inside namespaces that the tests make.
+//! `millstream host net`, inside namespaces that the tests make.
 
 use crate::common::{Outcome, Running, millstream};
 use millstream_testkit::netns::{INTERFACE, Namespace, Pair, PairOptions};
@@ -21,17 +21,17 @@ fn an_import_reproduces_the_kernel_and_checks_clean() {
     let file = folder.path().join("net.toml");
     let file = file.to_str().unwrap();
     pair.left.sh(&format!("ip route add 192.0.2.0/24 via {}", pair.right.address));
-    inside(&pair.left, &["net", "import", INTERFACE, "--out", file]).succeeds();
+    inside(&pair.left, &["host", "net", "import", INTERFACE, "--out", file]).succeeds();
     let text = std::fs::read_to_string(file).unwrap();
     for part in ["mtu = 3000", "addresses = [\"10.99.0.1/24\"]", "to = \"192.0.2.0/24\""] {
         assert!(text.contains(part), "{part} in {text}");
     }
-    let again = inside(&pair.left, &["net", "import", "--out", file]);
+    let again = inside(&pair.left, &["host", "net", "import", "--out", file]);
     again.fails(1, "cannot write");
-    let clean = inside(&pair.left, &["net", "check", file]);
+    let clean = inside(&pair.left, &["host", "net", "check", file]);
     assert!(clean.succeeds().stdout.contains(&format!("xdp:{INTERFACE}")), "{clean:?}");
     pair.left.sh(&format!("ip link set {INTERFACE} mtu 1500"));
-    let dirty = inside(&pair.left, &["net", "check", file, "--json"]);
+    let dirty = inside(&pair.left, &["host", "net", "check", file, "--json"]);
     dirty.fails(1, "1 thing stands in the way");
     let findings = &dirty.json()["results"]["findings"];
     let obstacle = findings.as_array().unwrap().iter().find(|one| one["kind"] == "obstacle");
@@ -42,7 +42,7 @@ fn an_import_reproduces_the_kernel_and_checks_clean() {
 #[test]
 fn show_tells_driver_queues_and_links() {
     let Some(pair) = Pair::new(PairOptions { queues: 3, ..Default::default() }) else { return };
-    let shown = inside(&pair.left, &["net", "show"]);
+    let shown = inside(&pair.left, &["host", "net", "show"]);
     for part in [
         "lo: up",
         &format!("{INTERFACE}: up, driver veth, MTU 1500, "),
@@ -51,10 +51,11 @@ fn show_tells_driver_queues_and_links() {
     ] {
         assert!(shown.succeeds().stdout.contains(part), "{part} in {}", shown.stdout);
     }
-    let one = inside(&pair.left, &["net", "show", INTERFACE, "--json"]).json();
+    let one = inside(&pair.left, &["host", "net", "show", INTERFACE, "--json"]).json();
     assert_eq!(one["results"]["survey"]["interfaces"].as_array().unwrap().len(), 1);
     assert_eq!(one["results"]["survey"]["interfaces"][0]["driver"], "veth");
-    inside(&pair.left, &["net", "show", "eth9"]).fails(1, "no network interface \"eth9\" here");
+    inside(&pair.left, &["host", "net", "show", "eth9"])
+        .fails(1, "no network interface \"eth9\" here");
 }
 
 #[test]
@@ -65,11 +66,11 @@ fn a_configuration_is_in_force_while_a_verb_runs() {
     let text = format!("[[interface]]\nname = \"{INTERFACE}\"\nlink = \"xdp\"\nmtu = 9000\n");
     std::fs::write(&file, text).unwrap();
     let file = file.to_str().unwrap();
-    let radio = ["--config", file, "radio", "--addr", "127.0.0.1", "--duration", "0.1"];
+    let radio = ["--config", file, "sim", "radio", "--addr", "127.0.0.1", "--duration", "0.1"];
     let refused = inside(&pair.left, &radio);
     refused.fails(1, &format!("the MTU of {INTERFACE} is 1500, not 9000"));
     // Verbs without links do not look at it.
-    inside(&pair.left, &["--config", file, "net", "schema"]).succeeds();
+    inside(&pair.left, &["--config", file, "host", "net", "schema"]).succeeds();
     pair.left.sh(&format!("ip link set {INTERFACE} mtu 9000"));
     inside(&pair.left, &radio).succeeds();
 }
@@ -78,13 +79,15 @@ fn a_configuration_is_in_force_while_a_verb_runs() {
 fn threads_are_listed_with_what_they_do() {
     let own = std::process::id().to_string();
     let folder = Path::new("/");
-    let listed = millstream(folder, &["net", "threads", &own, "--interval-ms", "20"]);
+    let listed = millstream(folder, &["host", "net", "threads", &own, "--interval-ms", "20"]);
     assert!(listed.succeeds().stdout.contains("wake-ups/s"), "{listed:?}");
     let document =
-        millstream(folder, &["net", "threads", &own, "--interval-ms", "20", "--json"]).json();
+        millstream(folder, &["host", "net", "threads", &own, "--interval-ms", "20", "--json"])
+            .json();
     let threads = document["results"]["processes"][0]["threads"].as_array().unwrap();
     assert!(threads.iter().any(|one| one["thread"]["tid"] == std::process::id()), "{document}");
-    millstream(folder, &["net", "threads", "4194305"]).fails(1, "there is no process 4194305");
+    millstream(folder, &["host", "net", "threads", "4194305"])
+        .fails(1, "there is no process 4194305");
 }
 
 #[test]
@@ -92,7 +95,7 @@ fn a_wrong_file_is_answered_with_place_key_and_remedy() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("x.toml"), "[[interface]]\nname = \"a\"\nlink = \"tcp\"\n")
         .unwrap();
-    let outcome = millstream(folder.path(), &["net", "check", "x.toml"]);
+    let outcome = millstream(folder.path(), &["host", "net", "check", "x.toml"]);
     let said = "x.toml:3:8: interface[0].link: unknown variant `tcp`, expected one of `xdp`";
     outcome.fails(1, said);
     let missing = millstream(
@@ -112,7 +115,7 @@ fn a_wrong_file_is_answered_with_place_key_and_remedy() {
         ],
     );
     missing.fails(1, "cannot read the configuration y.toml");
-    let schema = millstream(folder.path(), &["net", "schema", "--json"]).json();
+    let schema = millstream(folder.path(), &["host", "net", "schema", "--json"]).json();
     assert_eq!(schema["results"]["type"], "object");
 }
 
@@ -122,7 +125,7 @@ fn frames_on_a_queue_that_nobody_watches_are_explained_at_the_end() {
     let host = |queues: &str| {
         let link = format!("xdp:{INTERFACE},mode=generic,queues={queues}");
         let mut command = pair.left.command(env!("CARGO_BIN_EXE_millstream"));
-        command.args(["net", "host", "--link", &link, "--echo", "7000"]);
+        command.args(["host", "net", "host", "--link", &link, "--echo", "7000"]);
         command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
         let running = Running::start(command);
         running.line("ready: ");

@@ -1,4 +1,5 @@
-//! `millstream plan`: costs measured or given, machines here and elsewhere, what cannot be planned.
+//! `millstream graph plan` and `draw`: costs measured or given, machines here and elsewhere, what
+//! cannot be planned.
 
 use crate::common::millstream;
 use std::path::Path;
@@ -52,7 +53,7 @@ fn read(folder: &Path, name: &str) -> String {
 fn a_plan_is_measured_told_drawn_and_obeyed() {
     let folder = folder();
     let path = folder.path();
-    let args = ["--json", "plan", "g.toml", "--duration", "0.3", "--max-cpus", "1"];
+    let args = ["--json", "graph", "plan", "g.toml", "--duration", "0.3", "--max-cpus", "1"];
     let outcome = millstream(path, &args);
     let document = outcome.succeeds().json();
     assert!(outcome.stderr.contains("running the graph for 0.3 s to measure it"), "{outcome:?}");
@@ -65,18 +66,26 @@ fn a_plan_is_measured_told_drawn_and_obeyed() {
     std::fs::write(path.join("costs.json"), &outcome.stdout).unwrap();
 
     // The same costs on another machine, without running anything.
-    let files = ["--svg", "p.svg", "--dot", "p.dot", "--out", "p.toml"];
-    let other = ["plan", "g.toml", "--profile", "costs.json", "--machine", "cortex-a53"];
-    let outcome = millstream(path, &[&other[..], &files].concat());
+    let other = ["g.toml", "--profile", "costs.json", "--machine", "cortex-a53", "--out"];
+    let elsewhere =
+        |verb: &str, out: &str| millstream(path, &[&["graph", verb], &other[..], &[out]].concat());
+    let outcome = elsewhere("plan", "p.toml");
     let told = &outcome.succeeds().stdout;
     for part in ["g on Four Arm Cortex-A53", "limit ", "cuts ", "else ", "buffers ", "by hand "] {
         assert!(told.contains(part), "no {part:?} in {told}");
     }
     assert!(!outcome.stderr.contains("running"), "{outcome:?}");
+    for out in ["p.svg", "p.dot"] {
+        assert!(elsewhere("draw", out).succeeds().stdout.contains(out));
+    }
     assert!(read(path, "p.svg").starts_with("<svg ") && read(path, "p.dot").contains("digraph"));
+    elsewhere("draw", "p.pdf").fails(1, "give a name that ends in .svg or .dot, or --format svg");
+    let piped =
+        millstream(path, &[&["graph", "draw", "--format", "dot"], &other[..], &["-"]].concat());
+    assert_eq!(piped.succeeds().stdout, read(path, "p.dot"));
 
     // A plan for this machine can be run.
-    let here = ["plan", "g.toml", "--profile", "costs.json", "--out", "p.toml"];
+    let here = ["graph", "plan", "g.toml", "--profile", "costs.json", "--out", "p.toml"];
     millstream(path, &here).succeeds();
     assert!(read(path, "p.toml").contains("cpu = "));
     let run = ["run", "g.toml", "--plan", "p.toml", "--set", "count=1000"];
@@ -87,7 +96,7 @@ fn a_plan_is_measured_told_drawn_and_obeyed() {
 fn what_is_decided_by_hand_stays() {
     let folder = folder();
     let path = folder.path();
-    let measure = ["--json", "plan", "g.toml", "--duration", "0.1"];
+    let measure = ["--json", "graph", "plan", "g.toml", "--duration", "0.1"];
     let keep = millstream(path, &[&measure[..], &["--keep"]].concat()).succeeds().json();
     assert_eq!(keep["results"]["plan"]["partition"][0]["name"], "all");
     let other = ["--machine", "i7-6950x", "--pin", "gain=7", "--max-cpus", "1"];
@@ -103,7 +112,7 @@ fn what_cannot_be_planned_is_told() {
     let other = "{\"elapsed_s\":1,\"blocks\":[],\"edges\":[]}";
     std::fs::write(path.join("other.json"), other).unwrap();
     std::fs::write(path.join("prices.toml"), "sibling = 3").unwrap();
-    let plan = |args: &[&str]| millstream(path, &[&["plan", "g.toml"][..], args].concat());
+    let plan = |args: &[&str]| millstream(path, &[&["graph", "plan", "g.toml"][..], args].concat());
     plan(&["--machine", "pdp-11"]).fails(1, "no machine is called `pdp-11`; there are: 2x-xeon");
     plan(&["--machine", "g.toml"]).fails(1, "machine g.toml: the machine cannot be read");
     plan(&["--machine", "."]).fails(1, "cannot read ./sys/devices/system/cpu/online");
@@ -115,7 +124,8 @@ fn what_cannot_be_planned_is_told() {
     plan(&["--max-cpus", "0"]).fails(1, "--max-cpus wants at least 1");
     plan(&["--pin", "gain"]).fails(2, "write BLOCK=CPU");
     plan(&["--duration", "0.1", "--pin", "gain=99999"]).fails(1, "wants CPU 99999; it may use");
-    plan(&["--duration", "0.1", "--svg", "no/p.svg"]).fails(1, "cannot write no/p.svg");
+    let draw = ["graph", "draw", "g.toml", "--duration", "0.1", "--out", "no/p.svg"];
+    millstream(path, &draw).fails(1, "cannot write no/p.svg");
 }
 
 /// A plan made from a receiver that found nothing is for nothing, and says so.
@@ -124,7 +134,7 @@ fn a_receiver_that_hears_nothing_is_told_to_have_cost_nothing() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("silence.sc16"), vec![0; 4 * 625_000]).unwrap();
     let graph = crate::common::graph("atsc-rx.toml");
-    let plan = ["plan", &graph, "--set", "in=silence.sc16", "--set", "out=x.ts"];
+    let plan = ["graph", "plan", &graph, "--set", "in=silence.sc16", "--set", "out=x.ts"];
     let outcome = millstream(folder.path(), &[&plan[..], &["--duration", "2"]].concat());
     assert!(outcome.succeeds().stderr.contains("and the plan is for that"), "{outcome:?}");
 }

@@ -1,4 +1,4 @@
-//! `millstream radio`: what it refuses, what it counts, and how it ends.
+//! `millstream sim radio`: what it refuses, what it counts, and how it ends.
 
 use crate::common::{Outcome, Radio, Running, address, command, millstream, names};
 use std::io::Write;
@@ -22,10 +22,10 @@ fn what_cannot_be_served_is_refused_with_what_to_do() {
         (&["--tx-buffer-samples", "1"], "tx_buffer_samples = 1: 4096 samples to 2^26"),
         (&["--time-scale", "1e9"], "a factor from 0.000001 to 1000000"),
     ] {
-        let args = [&["radio", "--addr", &addr], args].concat();
+        let args = [&["sim", "radio", "--addr", &addr], args].concat();
         millstream(folder.path(), &args).fails(1, part);
     }
-    let outcome = millstream(folder.path(), &["radio", "--addr", "192.0.2.1"]);
+    let outcome = millstream(folder.path(), &["sim", "radio", "--addr", "192.0.2.1"]);
     outcome.fails(1, "the address is not on this machine: choose one that `ip -4 addr` lists");
 }
 
@@ -33,7 +33,8 @@ fn what_cannot_be_served_is_refused_with_what_to_do() {
 fn a_second_radio_on_an_address_is_told_that_somebody_has_it() {
     let radio = Radio::start(Path::new("/"), &[]);
     let addr = radio.addr.to_string();
-    let outcome = millstream(Path::new("/"), &["radio", "--addr", &addr, "--chdr-port", "0"]);
+    let outcome =
+        millstream(Path::new("/"), &["sim", "radio", "--addr", &addr, "--chdr-port", "0"]);
     outcome.fails(1, &format!("cannot open UDP port {addr}:49600: Address already in use"));
     outcome.fails(1, "holds it; stop it, or choose another address");
     assert_eq!(outcome.stderr.matches("Address already in use").count(), 1, "{outcome:?}");
@@ -135,7 +136,7 @@ fn transmit_to(
 #[test]
 fn a_transmit_file_that_cannot_be_written_is_a_failure_and_keeps_its_part() {
     let folder = tempfile::tempdir().unwrap();
-    let radio = command(folder.path(), &["radio", "--json", "--tx-out", "/dev/full"]);
+    let radio = command(folder.path(), &["sim", "radio", "--json", "--tx-out", "/dev/full"]);
     let outcome = transmit_to(folder.path(), radio, &address().to_string(), |_| ());
     outcome.fails(1, "transmit file /dev/full: No space left on device");
     assert!(outcome.stderr.lines().count() > 2, "said when it happens, too: {outcome:?}");
@@ -146,7 +147,7 @@ fn a_transmit_file_that_cannot_be_written_is_a_failure_and_keeps_its_part() {
 
     // A limit of the size of files stands for a disk that becomes full. It comes when the radio
     // has its memory, which is files to the kernel.
-    let mut radio = command(folder.path(), &["radio", "--tx-out", "sent.sc16"]);
+    let mut radio = command(folder.path(), &["sim", "radio", "--tx-out", "sent.sc16"]);
     let ignore = || {
         // SAFETY: a plain system call.
         unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };

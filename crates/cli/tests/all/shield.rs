@@ -1,4 +1,4 @@
-//! `millstream shield` with a command, in a hierarchy of cpusets that can be seen by it alone.
+//! `millstream host shield` with a command, in a hierarchy of cpusets that can be seen by it alone.
 
 use serde_json::Value;
 use std::process::{Command, Output};
@@ -17,7 +17,8 @@ cat "$0/cg/cpuset.mems" > "$group/cpuset.mems"
 echo inside >&2
 export LEFT="$0/left"
 status=0
-"$1" $2 shield --under "${group##*/}" --keep-interrupts --measure-ms 0 1 -- sh -c "$3" || status=$?
+options="--under ${group##*/} --keep-interrupts --measure-ms 0"
+"$1" $2 host shield $options 1 -- sh -c "$3" || status=$?
 if [ -f "$LEFT" ]; then
     grep cpuset "/proc/$(cat "$LEFT")/cgroup" /proc/self/cgroup >&2
     kill "$(cat "$LEFT")"

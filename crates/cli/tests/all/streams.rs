@@ -12,7 +12,7 @@ fn serve_shortly(
     change: impl FnOnce(&mut std::process::Command),
 ) -> crate::common::Outcome {
     let addr = address().to_string();
-    let args = [&["radio", "--addr", &addr, "--duration", "0.1"], json].concat();
+    let args = [&["sim", "radio", "--addr", &addr, "--duration", "0.1"], json].concat();
     let mut command = command(Path::new("/"), &args);
     change(&mut command);
     Running::start(command).wait()
@@ -109,7 +109,7 @@ fn samples_on_standard_output_are_alone_there_and_the_summary_is_not_lost() {
 
 #[test]
 fn a_generated_recording_can_be_piped() {
-    let generate = ["generate", "-", "--format", "cf32", "--duration", "0.001"];
+    let generate = ["sim", "generate", "-", "--format", "cf32", "--duration", "0.001"];
     let mut command = command(Path::new("/"), &generate);
     let (mut reader, writer) = std::io::pipe().unwrap();
     command.stdout(writer);

@@ -1,4 +1,4 @@
-//! `millstream tune`: what it keeps, what it leaves alone, and who uses what it stored.
+//! `millstream graph tune`: what it keeps, what it leaves alone, and who uses what it stored.
 
 use crate::common::{Outcome, millstream, names};
 use std::path::Path;
@@ -27,7 +27,8 @@ connections = ["zeros -> half -> first -> file"]
 "#;
 
 fn tune(folder: &Path, more: &[&str]) -> Outcome {
-    let mut args = vec!["tune", "g.toml", "--json", "--set", "out=o.cf32", "--repeat", "8"];
+    let mut args =
+        vec!["graph", "tune", "g.toml", "--json", "--set", "out=o.cf32", "--repeat", "8"];
     args.extend(more);
     millstream(folder, &args)
 }
@@ -77,19 +78,22 @@ fn run_starts_from_the_stored_plan_unless_told_otherwise() {
     };
     let (name, outcome) = partition(&[]);
     assert_eq!(name, "mine");
-    assert!(outcome.stderr.contains("plan: stored by `millstream tune` at today"), "{outcome:?}");
+    assert!(
+        outcome.stderr.contains("plan: stored by `millstream graph tune` at today"),
+        "{outcome:?}"
+    );
     // A second for each item was stored; no machine is that slow.
-    assert!(outcome.stderr.contains("run `millstream tune g.toml` again"), "{outcome:?}");
+    assert!(outcome.stderr.contains("run `millstream graph tune g.toml` again"), "{outcome:?}");
     assert_ne!(partition(&["--no-stored-plan"]).0, "mine");
     let own = "\n[[plan.partition]]\nname = \"own\"\nblocks = [\"zeros\"]\n";
     std::fs::write(path.join("g.toml"), format!("{GRAPH}{own}")).unwrap();
     let (name, outcome) = partition(&[]);
     assert_eq!(name, "own", "what is written in the graph wins");
     assert!(outcome.stderr.contains("has its own `partition.own`"), "{outcome:?}");
-    let listed = millstream(path, &["tune", "--list"]);
+    let listed = millstream(path, &["graph", "tune", "--list"]);
     assert!(listed.succeeds().stdout.contains("g.toml: +50.0 %"), "{listed:?}");
     tune(path, &["--forget"]).succeeds();
-    assert!(millstream(path, &["tune", "--list"]).stdout.contains("nothing is stored"));
+    assert!(millstream(path, &["graph", "tune", "--list"]).stdout.contains("nothing is stored"));
 }
 
 #[test]
@@ -98,7 +102,9 @@ fn what_makes_no_sense_is_told() {
     std::fs::write(folder.path().join("g.toml"), GRAPH).unwrap();
     tune(folder.path(), &["--budget", "0s"])
         .fails(1, "0.0 s of the budget are left, which is too short");
-    millstream(folder.path(), &["tune", "g.toml", "--repeat=3"]).fails(2, "3 is not in 8..=1000");
-    millstream(folder.path(), &["tune"]).fails(2, "GRAPH.toml");
-    millstream(folder.path(), &["tune", "none.toml"]).fails(1, "cannot be read: No such file");
+    millstream(folder.path(), &["graph", "tune", "g.toml", "--repeat=3"])
+        .fails(2, "3 is not in 8..=1000");
+    millstream(folder.path(), &["graph", "tune"]).fails(2, "GRAPH.toml");
+    millstream(folder.path(), &["graph", "tune", "none.toml"])
+        .fails(1, "cannot be read: No such file");
 }

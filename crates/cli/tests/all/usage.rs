@@ -3,22 +3,36 @@
 use crate::common::{address, millstream};
 use std::path::Path;
 
-/// All of them, by the program's own account.
-fn verbs() -> Vec<String> {
-    let verbs = millstream_cli::command();
-    verbs.get_subcommands().map(|verb| verb.get_name().to_owned()).collect()
+/// Groups whose verbs have little in common.
+const GROUPS: [&str; 3] = ["graph", "sim", "host"];
+
+/// All of them, by the program's own account: those of a group with its name.
+fn verbs() -> Vec<Vec<String>> {
+    let commands = millstream_cli::command();
+    let mut verbs = Vec::new();
+    for verb in commands.get_subcommands() {
+        let name = verb.get_name().to_owned();
+        verbs.push(vec![name.clone()]);
+        if GROUPS.contains(&&*name) {
+            let inner = verb.get_subcommands().map(|one| one.get_name().to_owned());
+            verbs.extend(inner.map(|one| vec![name.clone(), one]));
+        }
+    }
+    verbs
 }
 
 #[test]
 fn every_verb_has_help_and_json() {
     let folder = Path::new("/");
-    let all = millstream(folder, &["--help"]).stdout;
     for verb in verbs() {
-        let outcome = millstream(folder, &[&verb, "--help"]);
+        let words: Vec<_> = verb.iter().map(String::as_str).collect();
+        let outcome = millstream(folder, &[&words[..], &["--help"]].concat());
         assert!(outcome.succeeds().stdout.contains("--json"), "{outcome:?}");
         assert_eq!(outcome.stderr, "");
-        let listed = all.lines().any(|line| line.starts_with(&format!("  {verb} ")));
-        assert!(listed, "{verb} is not listed: {all}");
+        let (name, group) = words.split_last().unwrap();
+        let all = millstream(folder, &[group, &["--help"]].concat()).stdout;
+        let listed = all.lines().any(|line| line.starts_with(&format!("  {name} ")));
+        assert!(listed, "{verb:?} is not listed: {all}");
     }
     for verb in ["rx", "run"] {
         let outcome = millstream(folder, &[verb, "--help"]);
@@ -121,12 +135,17 @@ fn a_wrong_argument_is_named_with_status_2() {
     for (args, part) in [
         (&[][..], "Usage: millstream"),
         (&["fly"], "unrecognized subcommand 'fly'"),
+        (&["doctor", "--apply"], "'doctor' is part of a group of commands: give `millstream host"),
+        (&["radio"], "give `millstream sim radio` or `millstream latency radio`"),
         (&["run"], "<GRAPH.toml>"),
         (&["find", "--timeout-ms", "0"], "0 is not in 1..=60000"),
         (&["find", "--addr", "localhost"], "invalid value 'localhost' for '--addr <IPV4>'"),
-        (&["radio", "--duration", "-1"], "give a number of seconds above 0, such as 0.005 or 5ms"),
-        (&["radio", "--time-scale", "nan"], "give a number above 0"),
-        (&["radio", "--rpc-port", "0"], "0 is not in 1..=65535"),
+        (
+            &["sim", "radio", "--duration", "-1"],
+            "give a number of seconds above 0, such as 0.005 or 5ms",
+        ),
+        (&["sim", "radio", "--time-scale", "nan"], "give a number above 0"),
+        (&["sim", "radio", "--rpc-port", "0"], "0 is not in 1..=65535"),
         (&["find", "--discovery-port", "0"], "0 is not in 1..=65535"),
         (&["bench", "faults", "--direction", "up"], "possible values: rx, tx, both"),
         (&["bench", "buffer", "--rate", "1"], "<--latency <SECONDS>|--samples <N>|--histogram"),
@@ -169,27 +188,29 @@ fn every_verb_that_fails_prints_one_document_and_one_reason() {
         &["atsc", "--json", "report", "none.sc16"][..],
         &["bench", "faults", "--json", "--only", "gremlins"],
         &["bench", "rate", "--json", "--against-uhd", "--uhd-program", "none"],
-        &["blocks", "--json", "none"],
+        &["graph", "--json", "blocks", "none"],
         &["demo", "--json", "--ts", "none.ts"],
-        &["doctor", "--json", "--interface", "none0"],
-        &["fault", "--json", "127.0.0.1:9", "list"],
+        &["host", "doctor", "--json", "--interface", "none0"],
+        &["graph", "draw", "--json", "none.toml", "--out", "none.svg"],
+        &["sim", "fault", "--json", "127.0.0.1:9", "list"],
         &["find", "--json", "--addr", &addr, "--timeout-ms", "20"],
-        &["generate", "--json", "none/x.sc16"],
-        &["grant", "--json", "--interface", "none0", "--user", "no such user"],
-        &["guest", "--json", "--kernel", "none/vmlinuz", "--", "find"],
+        &["sim", "generate", "--json", "none/x.sc16"],
+        &["host", "grant", "--json", "--interface", "none0", "--user", "no such user"],
+        &["lab", "guest", "--json", "--kernel", "none/vmlinuz", "--", "find"],
         &["lab", "--json", "report", "last"],
         &["latency", "--json", "radio", "--args", &args],
-        &["net", "--json", "check", "none.toml"],
-        &["plan", "--json", "none.toml"],
-        &["radio", "--json", "--addr", &addr, "--rx-antenna", "flute"],
+        &["host", "net", "--json", "check", "none.toml"],
+        &["graph", "plan", "--json", "none.toml"],
+        &["sim", "radio", "--json", "--addr", &addr, "--rx-antenna", "flute"],
         &["rx", "--json", "--args", &args, "--rate", "1e6", "--out", "x.sc16"],
         &["run", "--json", "none.toml"],
-        &["shield", "--json", "1023", "--", "true"],
-        &["tune", "--json", "none.toml"],
+        &["host", "shield", "--json", "1023", "--", "true"],
+        &["graph", "tune", "--json", "none.toml"],
         &["tx", "--json", "--args", &args, "--rate", "1e6", "--in", "none.sc16"],
     ];
     for verb in verbs() {
-        assert!(commands.iter().any(|command| command[0] == verb), "no command for {verb}");
+        let of = |command: &[&str]| verb.iter().all(|word| command.contains(&word.as_str()));
+        assert!(commands.iter().any(|command| of(command)), "no command for {verb:?}");
     }
     for command in commands {
         let outcome = millstream(folder.path(), command);

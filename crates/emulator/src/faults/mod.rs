@@ -51,7 +51,7 @@ pub const FAULTS_MAX: usize = 64;
 #[non_exhaustive]
 pub enum FaultError {
     /// The text is none of the accepted forms.
-    #[error("fault `{text}`: {reason}; `millstream fault add --help` lists all")]
+    #[error("fault `{text}`: {reason}; `millstream sim fault add --help` lists all")]
     Spec {
         /// The text given.
         text: String,

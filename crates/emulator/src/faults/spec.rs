@@ -192,7 +192,7 @@ mod tests {
             let error = parse(text).unwrap_err().to_string();
             assert!(error.contains(part), "{error}");
             assert!(error.starts_with(&format!("fault `{text}`: ")), "{error}");
-            assert!(error.ends_with("; `millstream fault add --help` lists all"), "{error}");
+            assert!(error.ends_with("; `millstream sim fault add --help` lists all"), "{error}");
             assert!(error.len() < 250 && !error.contains('\n'), "{}: {error}", error.len());
         }
     }

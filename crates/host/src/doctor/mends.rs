@@ -63,9 +63,13 @@ fn all() -> Vec<Ill> {
         (
             "smt-rivals",
             &[("sys/devices/system/cpu/cpu1/topology/core_cpus_list", "0-1\n")],
-            Hand("millstream shield "),
+            Hand("millstream host shield "),
         ),
-        ("isolation", &[("sys/devices/system/cpu/isolated", "\n")], Hand("millstream shield ")),
+        (
+            "isolation",
+            &[("sys/devices/system/cpu/isolated", "\n")],
+            Hand("millstream host shield "),
+        ),
         (
             "mitigations",
             &[("sys/devices/system/cpu/vulnerabilities/x", "Mitigation: y\n")],
@@ -150,7 +154,7 @@ fn all() -> Vec<Ill> {
                 ("sys/devices/system/node/node1/cpulist", "1\n"),
                 ("sys/class/net/eth0/device/numa_node", "0\n"),
             ],
-            Hand("millstream shield 0 "),
+            Hand("millstream host shield 0 "),
         ),
         ("receive-buffer", &[("proc/sys/net/core/rmem_max", "212992\n")], Writes(&[])),
         ("send-buffer", &[("proc/sys/net/core/wmem_max", "212992\n")], Writes(&[])),

@@ -31,7 +31,7 @@ pub enum IioError {
     /// There is none with a buffer, or none of this name.
     #[error(
         "no IIO device{} whose samples come through a buffer; there are: {known}. Load its driver, \
-         or take the one of `millstream guest --iio`",
+         or take the one of `millstream lab guest --iio`",
         .wanted.as_ref().map_or(String::new(), |name| format!(" `{name}`"))
     )]
     NoDevice {

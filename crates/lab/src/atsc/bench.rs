@@ -66,7 +66,7 @@ pub enum Contender {
     Single,
     /// Ours, by the partitioner's plan for all CPUs.
     Placed,
-    /// Ours, by the stored plan of `millstream tune`.
+    /// Ours, by the stored plan of `millstream graph tune`.
     Tuned,
     /// GNU Radio's, a thread per block, on all CPUs.
     GnuRadio {

@@ -59,8 +59,8 @@ struct IrqSet {
 pub enum VfioError {
     /// None is there.
     #[error(
-        "no ivshmem device is bound to vfio-pci here: in a guest, `millstream guest --adc` gives \
-         one and binds it"
+        "no ivshmem device is bound to vfio-pci here: in a guest, `millstream lab guest --adc` \
+         gives one and binds it"
     )]
     NoDevice,
     /// A step failed.

@@ -22,8 +22,8 @@ pub(super) fn eal(options: &DpdkOptions, error: DpdkError) -> LinkError {
             "it wants huge pages: `sysctl vm.nr_hugepages=512` reserves some, huge=off does without"
         }
         _ => {
-            "it can be tried once in a process: mend it and start again; `millstream doctor dpdk` \
-              says what is in the way"
+            "it can be tried once in a process: mend it and start again; `millstream host doctor \
+             dpdk` says what is in the way"
         }
     };
     refused(&options.device, error, hint.to_owned())
@@ -72,7 +72,7 @@ fn refused(device: &Device, error: DpdkError, hint: String) -> LinkError {
 fn pci(address: &str) -> String {
     format!(
         "bind it to vfio-pci (`dpdk-devbind.py --bind=vfio-pci {address}`), with an IOMMU that is \
-         on; `millstream doctor dpdk` says what is missing"
+         on; `millstream host doctor dpdk` says what is missing"
     )
 }
 

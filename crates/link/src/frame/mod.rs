@@ -73,7 +73,7 @@ pub struct LinkInfo {
     /// Queues of the interface that this link serves.
     pub queues: usize,
     /// UDP ports that [`FrameLink::steer`] may name, where somebody else decides (`millstream
-    /// grant`); an empty list stands for all of them.
+    /// host grant`); an empty list stands for all of them.
     pub udp_ports: Vec<RangeInclusive<u16>>,
     /// Frames that one call receives or transmits at most.
     pub batch_max: usize,

@@ -67,7 +67,7 @@ impl Broker {
             Ok(Some(answer)) => answer,
             Err(error) if !has_gone(&error) => return Err(error),
             Ok(None) | Err(_) => {
-                let what = "has gone; start `millstream grant` again, then this";
+                let what = "has gone; start `millstream host grant` again, then this";
                 return Err(self.failed(io::ErrorKind::BrokenPipe, what));
             }
         };

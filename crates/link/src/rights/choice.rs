@@ -8,12 +8,12 @@ use crate::spec::bad;
 /// Where a broker listens unless it is told otherwise.
 pub const DEFAULT_BROKER: &str = "/run/millstream/grant.sock";
 
-/// The environment variable by which `millstream grant … -- COMMAND` tells the command its broker.
+/// The environment variable by which `millstream host grant … -- COMMAND` names its broker.
 pub const BROKER_VARIABLE: &str = "MILLSTREAM_GRANT";
 
 /// What a link string may say about rights; part of the help of the links that need them.
 pub const OPTIONS_HELP: &str = "rights=auto|direct|broker (who opens sockets and programs), \
-     broker=PATH (socket of `millstream grant`)";
+     broker=PATH (socket of `millstream host grant`)";
 
 /// Who should act.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

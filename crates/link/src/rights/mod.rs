@@ -2,7 +2,7 @@
 //!
 //! A link asks a [`Rights`] for its sockets, for the program on the interface and for changes to
 //! the interface, and does everything else (memory, rings, bind, poll) by itself. Whether this
-//! process is privileged or a broker (`millstream grant`) acts for it and passes descriptors
+//! process is privileged or a broker (`millstream host grant`) acts for it and passes descriptors
 //! (unix(7), SCM_RIGHTS), the link never learns. Dropping the `Rights` of a link undoes what was
 //! done through it.
 

@@ -100,7 +100,7 @@ pub(crate) fn ways_out(link: &str, interface: &str) -> String {
     let program = std::env::current_exe()
         .map_or_else(|_| "PROGRAM".to_owned(), |path| path.display().to_string());
     format!(
-        "either leave the rights to a broker (`sudo millstream grant --interface {interface} \
+        "either leave the rights to a broker (`sudo millstream host grant --interface {interface} \
          --user {uid} --links {link}`), or run this as root, or give it the capabilities \
          (`sudo setcap {}+ep {program}`)",
         names.join(",")
@@ -128,7 +128,7 @@ mod tests {
         let error = open(&options, Family::Xdp, "veth0").err().unwrap().to_string();
         let start = "no rights for the link xdp on veth0: no broker listens at \
                      /nonexistent/grant.sock; either leave the rights to a broker (`sudo \
-                     millstream grant --interface veth0 --user";
+                     millstream host grant --interface veth0 --user";
         assert!(error.starts_with(start), "{error}");
         assert!(
             error.contains("setcap cap_net_raw,cap_net_admin,cap_bpf,cap_perfmon+ep"),

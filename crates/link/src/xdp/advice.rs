@@ -19,7 +19,7 @@ pub fn refused(device: &Device, step: &str, source: io::Error) -> LinkError {
     let hint = match source.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => {
             "it needs root (CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF), outside a user namespace: run \
-             `sudo millstream grant`, which does it for this process, or use packet: or udp"
+             `sudo millstream host grant`, which does it for this process, or use packet: or udp"
                 .to_owned()
         }
         Some(libc::EOPNOTSUPP) => format!(

@@ -13,7 +13,7 @@ pub const OPTIONS_HELP: &str = "INTERFACE first, then mode=auto|zero-copy|native
      unaligned=on), unaligned=on|off, wakeup=on|off (need_wakeup), busy_poll_us=N (preferred \
      busy polling), busy_poll_budget=N, rate_max_pps=N (frames per second and queue; more are \
      dropped and counted), huge=on|off (huge pages), rights=auto|direct|broker, \
-     broker=PATH (socket of `millstream grant`)";
+     broker=PATH (socket of `millstream host grant`)";
 
 /// How frames should pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

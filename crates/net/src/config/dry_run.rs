@@ -168,7 +168,7 @@ fn rights(wanted: &InterfaceConfig, survey: &Survey, tell: &mut impl FnMut(Kind,
             Kind::Obstacle,
             format!(
                 "this process may not open {} links: run as root, or have root run `millstream \
-                 grant`",
+                 host grant`",
                 wanted.link.name()
             ),
         ),

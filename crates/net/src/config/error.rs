@@ -14,7 +14,7 @@ use toml::de::{DeTable, DeValue};
 pub enum ConfigError {
     /// There is no such file, or it cannot be read.
     #[error(
-        "cannot read the configuration {}: {source}; `millstream net import` writes one",
+        "cannot read the configuration {}: {source}; `millstream host net import` writes one",
         file.display()
     )]
     Unreadable {

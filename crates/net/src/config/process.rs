@@ -43,7 +43,7 @@ pub fn configure(config: &Config) -> Result<Configured, ConfigError> {
     for wanted in of_kernel {
         let name = &wanted.name;
         let found = survey.interface(name).ok_or_else(|| {
-            unfit(format!("there is no interface {name}; `millstream net show` lists them"))
+            unfit(format!("there is no interface {name}; `millstream host net show` lists them"))
         })?;
         let mtu = found.interface.mtu;
         if let Some(expected) = wanted.mtu.filter(|expected| *expected != mtu) {

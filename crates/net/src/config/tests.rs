@@ -147,7 +147,7 @@ fn errors_name_place_key_and_remedy() {
     let owners = format!("{eth}{thread}interfaces = [\"eth1\", \"eth1\"]\n");
     assert!(parse(&owners).unwrap_err().contains("`eth1` has an owner already"), "{owners}");
     let error = Config::read(Path::new("/nowhere/x.toml")).unwrap_err().to_string();
-    assert!(error.ends_with("`millstream net import` writes one"), "{error}");
+    assert!(error.ends_with("`millstream host net import` writes one"), "{error}");
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn each_obstacle_is_named_with_its_remedy() {
     let text = change(&|_, survey| drop(survey.interfaces.remove(0)));
     assert_eq!(text, "eth1: there is no such interface here; there are: eth2");
     let text = change(&|_, survey| survey.means = Means { broker: None, ..Means::default() });
-    assert!(text.contains("run as root, or have root run `millstream grant`"), "{text}");
+    assert!(text.contains("run as root, or have root run `millstream host grant`"), "{text}");
     let text = change(&|_, survey| {
         survey.means = Means { broker: Some("/run/x".into()), ..Means::default() };
     });

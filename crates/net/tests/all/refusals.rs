@@ -109,7 +109,7 @@ fn missing_rights_say_which_and_how_to_go_without() {
             set_capabilities(None, sets).expect("a thread may drop what it has");
             open(link, INTERFACE, ANY)
         });
-        refused(link, opened, &["CAP_", "millstream grant"]);
+        refused(link, opened, &["CAP_", "millstream host grant"]);
     });
 }
 

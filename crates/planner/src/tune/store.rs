@@ -140,8 +140,9 @@ impl Store {
     pub fn save(&self, key: &Key, record: &Record) -> Result<PathBuf, StoreError> {
         let path = self.path(key);
         let text = format!(
-            "# Found by `millstream tune`, used by `millstream run`. The plan at the end may be\n\
-             # edited; `millstream tune GRAPH --forget` or removing this file forgets it.\n\n{}",
+            "# Found by `millstream graph tune`, used by `millstream run`. The plan at the end\n\
+             # may be edited; `millstream graph tune GRAPH --forget` or removing this file\n\
+             # forgets it.\n\n{}",
             toml::to_string(record).expect("a record has nothing that TOML cannot say")
         );
         let written = fs::create_dir_all(&self.folder).and_then(|()| replace(&path, &text));
@@ -269,7 +270,7 @@ pub(super) mod tests {
         let store = Store::in_folder(folder.path().to_owned());
         let path = store.save(&key(1), &record()).unwrap();
         let text = fs::read_to_string(&path).unwrap();
-        assert!(text.starts_with("# Found by `millstream tune`"), "{text}");
+        assert!(text.starts_with("# Found by `millstream graph tune`"), "{text}");
         fs::write(&path, text.replace("inside_bytes = 65536", "inside_bytes = 49152")).unwrap();
         assert_eq!(store.load(&key(1)).unwrap().unwrap().plan.buffers.inside_bytes, 49152);
         fs::write(&path, text.replace("inside_bytes", "inner_bytes")).unwrap();

@@ -23,7 +23,7 @@ const USUAL_RATE_HZ: f64 = 6.25e6;
 /// modulation error ratio over time, and the equaliser's taps. `--json` gives the figures.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  millstream generate tv.sc16 --cn 22 --echo 5.6us:-10dB
+  millstream sim generate tv.sc16 --cn 22 --echo 5.6us:-10dB
   millstream atsc report tv.sc16 --out tv.png
   millstream rx --args addr=127.0.0.2 --rate 6.25e6 --duration 2 --out tv.sigmf-meta
   millstream atsc report tv.sigmf-meta")]

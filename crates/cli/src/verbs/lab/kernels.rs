@@ -1,11 +1,11 @@
 //! `millstream lab kernels`: a plan under several kernels, each in a guest.
 
+use super::guest::Options;
 use super::place::StoreArgs;
 use super::planned::{PlanArgs, Planned, verdict};
 use super::run::table;
 use crate::interrupt;
 use crate::output::{Report, note};
-use crate::verbs::guest::Options;
 use anyhow::{bail, ensure};
 use millstream_guest::{Error, Kernel};
 use millstream_measure::design::{

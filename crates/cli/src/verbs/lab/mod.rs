@@ -3,6 +3,7 @@
 pub mod adc;
 mod card;
 mod compare;
+mod guest;
 mod import;
 mod kernels;
 mod list;
@@ -36,6 +37,7 @@ enum What {
     Import(import::Args),
     Kernels(Box<kernels::Args>),
     Load(load::Args),
+    Guest(guest::Args),
     Card(card::Args),
     #[command(hide = true)]
     Adc(adc::Args),
@@ -54,6 +56,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         What::Import(args) => import::run(&args),
         What::Kernels(args) => kernels::run(*args),
         What::Load(args) => load::run(&args),
+        What::Guest(args) => guest::run(args),
         What::Card(args) => card::run(&args),
         What::Adc(args) => adc::run(args),
         What::Worker(args) => worker::run(args),

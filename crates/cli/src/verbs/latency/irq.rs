@@ -28,8 +28,8 @@ use std::fmt::Write;
   sudo millstream latency irq
   sudo millstream latency irq --interrupts 1 --period-us 200 --count 50000 --histograms
   sudo millstream latency irq --via iio --device ads1015 --period-us 2000
-  millstream guest --kernel linux-image-6.1.0-56-rt-amd64 --adc -- latency irq --via vfio
-  millstream guest --kernel linux-image-6.12-rt-amd64 --iio -- latency irq --via iio")]
+  millstream lab guest --kernel linux-image-6.1.0-56-rt-amd64 --adc -- latency irq --via vfio
+  millstream lab guest --kernel linux-image-6.12-rt-amd64 --iio -- latency irq --via iio")]
 pub struct Args {
     /// Interrupts for a block; both by default, in turns.
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1u8, 2],
@@ -84,7 +84,7 @@ pub struct Args {
 enum Via {
     /// From a process, as an eventfd.
     Eventfd,
-    /// As MSI-X of a device that vfio-pci has: in a guest of `millstream guest --adc`.
+    /// As MSI-X of a device that vfio-pci has: in a guest of `millstream lab guest --adc`.
     Vfio,
     /// From a real converter, through the kernel's Industrial I/O and its character device.
     Iio,

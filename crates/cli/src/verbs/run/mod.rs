@@ -38,8 +38,8 @@ pub struct Args {
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
 
-    /// A plan to obey instead of the stored one of `millstream tune`, or the graph's own: single,
-    /// per-block, auto, measured, or a file.
+    /// A plan to obey instead of the stored one of `millstream graph tune`, or the graph's own:
+    /// single, per-block, auto, measured, or a file.
     ///
     /// measured: the graph runs for half a second first, with nothing written, and the partitioner
     /// places blocks by what they cost. Do not use it where reading takes something away, as from
@@ -62,7 +62,7 @@ pub struct Args {
 
     /// Sends a message to a block after so long; as often as needed.
     ///
-    /// As 2s:gain.factor=0.5; `millstream blocks TYPE` lists what a type of block understands.
+    /// As 2s:gain.factor=0.5; `millstream graph blocks TYPE` lists what a block understands.
     #[arg(long, value_name = "AFTER:BLOCK.MESSAGE=VALUE")]
     send: Vec<Sending>,
 

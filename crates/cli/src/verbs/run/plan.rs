@@ -47,7 +47,7 @@ impl Wanted {
     pub fn read(said: &PlanArg, file: &GraphFile, set: &[String]) -> anyhow::Result<Self> {
         Ok(match said {
             PlanArg::Word(preset) => Self::Word(*preset, file.plan().clone()),
-            PlanArg::Measured => Self::Given(crate::verbs::plan::surveyed(file, set)?),
+            PlanArg::Measured => Self::Given(crate::verbs::graph::placed::surveyed(file, set)?),
             PlanArg::File(path) => Self::Given(read(path)?),
         })
     }
@@ -58,7 +58,7 @@ impl Wanted {
         blind.then_some(
             "--plan auto takes every block to cost the same, because nothing was measured; \
              --plan measured runs the graph for a moment first, --adapt moves blocks by what they \
-             cost, `millstream tune` finds and stores a plan",
+             cost, `millstream graph tune` finds and stores a plan",
         )
     }
 

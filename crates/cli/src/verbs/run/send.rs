@@ -24,8 +24,8 @@ impl FromStr for Sending {
             Some((after, block, message, value.trim()))
         };
         let (after, block, message, value) = parts().ok_or(
-            "write AFTER:BLOCK.MESSAGE=VALUE, for example 2s:gain.factor=0.5; `millstream blocks \
-             TYPE` lists the messages of a block",
+            "write AFTER:BLOCK.MESSAGE=VALUE, for example 2s:gain.factor=0.5; `millstream graph \
+             blocks TYPE` lists the messages of a block",
         )?;
         let after = humantime::parse_duration(after.trim())
             .map_err(|error| format!("`{after}` is no time from the start, as 2s: {error}"))?;

@@ -210,7 +210,7 @@ impl Radio {
     pub fn start_and_hear(folder: &Path, args: &[&str]) -> (Self, Vec<String>) {
         let addr = address();
         let addr_text = addr.to_string();
-        let mut all = vec!["radio", "--json", "--addr", &addr_text, "--chdr-port", "0"];
+        let mut all = vec!["sim", "radio", "--json", "--addr", &addr_text, "--chdr-port", "0"];
         if !args.contains(&"--rx-buffer-samples") {
             all.extend(["--rx-buffer-samples", "8388608"]);
         }

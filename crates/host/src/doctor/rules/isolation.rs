@@ -46,7 +46,7 @@ fn check(view: &View) -> Vec<Finding> {
     vec![
         Finding::minor(missing.join("; "))
             .seen(seen)
-            .mend_by_hand(format!("millstream shield {stream} -- COMMAND")),
+            .mend_by_hand(format!("millstream host shield {stream} -- COMMAND")),
     ]
 }
 
@@ -64,7 +64,7 @@ mod tests {
         let expected =
             "the tick goes on there (nohz_full=1); RCU callbacks run there (rcu_nocbs=1)";
         assert_eq!(found.says, expected);
-        assert_eq!(found.mend.unwrap().command, "millstream shield 1 -- COMMAND");
+        assert_eq!(found.mend.unwrap().command, "millstream host shield 1 -- COMMAND");
     }
 
     #[test]

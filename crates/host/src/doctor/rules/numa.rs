@@ -45,7 +45,7 @@ fn check(view: &View) -> Vec<Finding> {
             true => Finding::good("on the node of the stream's CPUs"),
             false => {
                 Finding::matters(format!("on node {node}, the stream's {} on another", far.named()))
-                    .mend_by_hand(format!("millstream shield {near_cpus} -- COMMAND"))
+                    .mend_by_hand(format!("millstream host shield {near_cpus} -- COMMAND"))
             }
         };
         found.push(finding.about(interface).seen([seen, near]));

@@ -44,7 +44,7 @@ fn check(view: &View) -> Vec<Finding> {
             stream.named()
         ))
         .seen(seen.collect::<Vec<_>>())
-        .mend_by_hand(format!("millstream shield {own} -- COMMAND")),
+        .mend_by_hand(format!("millstream host shield {own} -- COMMAND")),
     ]
 }
 
@@ -60,7 +60,7 @@ mod tests {
         let found = Machine::with_two_cpus().with(siblings, "0-1\n").one(&RULE);
         assert_eq!(found.verdict, Minor);
         assert_eq!(found.evidence[0].path, format!("/{siblings}"), "where it stands");
-        assert_eq!(found.mend.unwrap().command, "millstream shield 0-1 -- COMMAND");
+        assert_eq!(found.mend.unwrap().command, "millstream host shield 0-1 -- COMMAND");
         assert_eq!(Machine::with_two_cpus().with(siblings, "1\n").verdict(&RULE), Good);
     }
 

@@ -6,8 +6,8 @@ use millstream_flow::Shape;
 use millstream_flow::profile::{BlockCost, EdgeCost, Profile};
 use std::collections::BTreeSet;
 
-/// The ATSC receiver of `graphs/atsc-rx.toml`, measured by `millstream --json plan` on two shared
-/// CPUs of a virtual machine.
+/// The ATSC receiver of `graphs/atsc-rx.toml`, measured by `millstream --json graph plan` on two
+/// shared CPUs of a virtual machine.
 fn atsc() -> Profile {
     toml::from_str(include_str!("atsc-rx.toml")).unwrap()
 }

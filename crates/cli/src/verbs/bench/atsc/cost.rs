@@ -95,7 +95,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     Ok(Report::done(text, results))
 }
 
-/// The plan that `millstream tune` stored for this graph on this machine.
+/// The plan that `millstream graph tune` stored for this graph on this machine.
 fn tuned(rate_hz: f64) -> Option<Plan> {
     let file = GraphFile::parse("atsc-rx", GRAPH).ok()?;
     // File names and formats do not count.

@@ -98,7 +98,7 @@ pub fn doctor_bound(_: &Rig) -> Outcome {
 }
 
 fn doctor() -> anyhow::Result<Vec<String>> {
-    let ended = Process::start(&["doctor", "dpdk"])?.end()?;
+    let ended = Process::start(&["host", "doctor", "dpdk"])?.end()?;
     Ok([vec![ended.head()], ended.wrote()].concat())
 }
 

@@ -22,7 +22,7 @@ use std::time::Instant;
 /// hand, and given back. What is tried: that it is refused as long as it is not vfio-pci's, that
 /// its configuration comes from what the kernel knew of it, that a stream is received and another
 /// transmitted without a loss, that a process may be killed in the middle, and that the cable may
-/// be pulled. `millstream guest --cards vmxnet3` gives a machine that has all of it.
+/// be pulled. `millstream lab guest --cards vmxnet3` gives a machine that has all of it.
 #[derive(clap::Args)]
 pub struct Args {
     /// The card: its PCI address. The kernel loses it meanwhile.

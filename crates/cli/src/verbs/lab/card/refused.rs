@@ -22,14 +22,16 @@ pub fn as_unsafe(rig: &Rig) -> Outcome {
 /// A host on the card, which there cannot be.
 fn host(rig: &Rig, more: &str, words: &[&str]) -> Outcome {
     let link = rig.link(more);
-    Process::start(&["net", "host", "--link", &link, "--duration", "1"])?.end()?.refused(words)
+    Process::start(&["host", "net", "host", "--link", &link, "--duration", "1"])?
+        .end()?
+        .refused(words)
 }
 
 /// What the kernel knows of it, as a file.
 pub fn import(rig: &Rig) -> Outcome {
     let file = rig.file();
     let file = file.to_string_lossy();
-    let words = ["net", "import", "--dpdk", &rig.name, "--out", &file];
+    let words = ["host", "net", "import", "--dpdk", &rig.name, "--out", &file];
     let ended = Process::start(&words)?.end()?;
     let head = ended.head();
     let text = std::fs::read_to_string(rig.file()).with_context(|| head.clone())?;

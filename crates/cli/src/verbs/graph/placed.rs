@@ -1,4 +1,4 @@
-//! `millstream plan`: where the blocks of a graph belong on a machine, and why.
+//! Where the blocks of a graph belong on a machine, found by what they cost.
 
 mod inputs;
 
@@ -6,29 +6,22 @@ use crate::graph_run;
 use crate::interrupt;
 use crate::live::Live;
 use crate::numbers::seconds;
-use crate::output::{self, Report};
+use crate::output;
 use crate::signal::SignalReport;
 use anyhow::{Context, ensure};
 use inputs::Machine;
 use millstream_flow::Shape;
 use millstream_flow::{Graph, GraphFile, Plan, Profile, WaitMode};
 use millstream_planner::place::{self, Costs, Hints, Placed};
-use serde_json::json;
-use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// How long a graph runs before the run that is asked for.
 const SURVEY: Duration = Duration::from_millis(500);
 
-/// Finds the best plan for a graph by what its blocks cost, and says why.
-///
-/// Without --profile it measures: the graph runs on one thread and for a short time. It reads its
-/// files and opens its radios; what would leave files behind is replaced by what takes the items
-/// and keeps nothing, so a sink is taken to cost next to nothing. The partitions in the graph
-/// file's own plan count as hand-made only with --keep.
+/// A graph, what its blocks cost, the machine, and what is decided already.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct PlaceArgs {
     /// The graph file, for example graphs/atsc-rx.toml.
     #[arg(value_name = "GRAPH.toml")]
     graph: PathBuf,
@@ -42,7 +35,8 @@ pub struct Args {
     #[arg(long, value_name = "NAME|FILE|DIR")]
     machine: Option<String>,
 
-    /// Costs measured before: a profile, or what `millstream --json plan` printed. Nothing runs.
+    /// Costs measured before: a profile, or what `millstream --json graph plan` printed. Nothing
+    /// runs.
     #[arg(long, value_name = "FILE.json")]
     profile: Option<PathBuf>,
 
@@ -67,53 +61,65 @@ pub struct Args {
     /// Prices of the model as TOML, for example from measurement: see `flow::place::Costs`.
     #[arg(long, value_name = "FILE.toml")]
     costs: Option<PathBuf>,
-
-    /// Draws the plan.
-    #[arg(long, value_name = "FILE.svg")]
-    svg: Option<PathBuf>,
-
-    /// Draws the plan for Graphviz.
-    #[arg(long, value_name = "FILE.dot")]
-    dot: Option<PathBuf>,
-
-    /// Writes the plan, for `millstream run GRAPH.toml --plan PLAN.toml`.
-    #[arg(long, value_name = "PLAN.toml")]
-    out: Option<PathBuf>,
 }
 
-/// Measures or reads costs, places the blocks, tells and draws the result.
-pub fn run(args: Args) -> anyhow::Result<Report> {
-    let duration = Duration::from_secs_f64(args.duration);
-    let file = GraphFile::read(&args.graph)?;
-    let machine = Machine::read(args.machine.as_deref())?;
-    let hints = hints(&args, &file, &machine)?;
-    let (shape, profile) = match &args.profile {
-        Some(path) => inputs::profile(path, &file)?,
-        None => measured(&file, &args.set, duration)?,
-    };
-    let placed = place::plan(&shape, &profile, &machine.topology, &hints)?;
-    let own = own_plan(&file, &shape, &profile, &machine, &hints, &placed);
-    let title = args.graph.file_stem().unwrap_or_default().to_string_lossy();
-    let title = format!("{title} on {}", machine.name);
-    write(args.svg.as_deref(), || placed.svg(&title))?;
-    write(args.dot.as_deref(), || placed.dot(&title))?;
-    write(args.out.as_deref(), || placed.plan.to_toml())?;
-    let mut text = format!("{title}\n{}", placed.words());
-    if let Some(own) = &own {
-        let _ = writeln!(text, "{own}");
+/// A plan with what it was made from.
+pub struct Found {
+    /// The graph and the machine.
+    pub title: String,
+    /// The machine.
+    pub machine: String,
+    /// What the blocks cost.
+    pub profile: Profile,
+    /// The plan, and what the model says of it.
+    pub placed: Placed,
+    /// How the graph's own plan compares; empty if it has none.
+    pub remarks: Vec<String>,
+}
+
+impl PlaceArgs {
+    /// Measures or reads costs, and places the blocks.
+    pub fn place(&self) -> anyhow::Result<Found> {
+        let file = GraphFile::read(&self.graph)?;
+        let machine = Machine::read(self.machine.as_deref())?;
+        let hints = self.hints(&file, &machine)?;
+        let (shape, profile) = match &self.profile {
+            Some(path) => inputs::profile(path, &file)?,
+            None => measured(&file, &self.set, Duration::from_secs_f64(self.duration))?,
+        };
+        let placed = place::plan(&shape, &profile, &machine.topology, &hints)?;
+        let own = own_plan(&file, &shape, &profile, &machine, &hints, &placed);
+        let elsewhere = self.machine.is_some() && self.profile.is_none();
+        let note = elsewhere.then(|| "note     the costs are this machine's".to_owned());
+        let name = self.graph.file_stem().unwrap_or_default().to_string_lossy();
+        Ok(Found {
+            title: format!("{name} on {}", machine.name),
+            machine: machine.name,
+            profile,
+            placed,
+            remarks: own.into_iter().chain(note).collect(),
+        })
     }
-    if args.machine.is_some() && args.profile.is_none() {
-        let _ = writeln!(text, "note     the costs are this machine's");
+
+    fn hints(&self, file: &GraphFile, machine: &Machine) -> anyhow::Result<Hints> {
+        let costs = match &self.costs {
+            None => Costs::default(),
+            Some(path) => {
+                let text = millstream_flow::file::read_text(path)
+                    .with_context(|| format!("cannot read the prices {}", path.display()))?;
+                toml::from_str(&text).with_context(|| format!("prices {}", path.display()))?
+            }
+        };
+        ensure!(self.max_cpus != Some(0), "--max-cpus wants at least 1");
+        Ok(Hints {
+            plan: if self.keep { file.plan().clone() } else { Plan::default() },
+            pins: self.pin.iter().cloned().collect(),
+            allowed: machine.allowed.clone(),
+            max_cpus: self.max_cpus,
+            unpinned: false,
+            costs,
+        })
     }
-    Ok(Report::done(
-        text,
-        json!({
-            "machine": machine.name,
-            "profile": profile,
-            "plan": placed.plan,
-            "prediction": placed.prediction,
-        }),
-    ))
 }
 
 /// The partitioner's plan for what the blocks cost in a short run. Of the graph's own plan it
@@ -128,26 +134,6 @@ pub fn surveyed(file: &GraphFile, set: &[String]) -> anyhow::Result<Plan> {
         ..Hints::default()
     };
     Ok(place::plan(&shape, &profile, &machine.topology, &hints)?.plan)
-}
-
-fn hints(args: &Args, file: &GraphFile, machine: &Machine) -> anyhow::Result<Hints> {
-    let costs = match &args.costs {
-        None => Costs::default(),
-        Some(path) => {
-            let text = millstream_flow::file::read_text(path)
-                .with_context(|| format!("cannot read the prices {}", path.display()))?;
-            toml::from_str(&text).with_context(|| format!("prices {}", path.display()))?
-        }
-    };
-    ensure!(args.max_cpus != Some(0), "--max-cpus wants at least 1");
-    Ok(Hints {
-        plan: if args.keep { file.plan().clone() } else { Plan::default() },
-        pins: args.pin.iter().cloned().collect(),
-        allowed: machine.allowed.clone(),
-        max_cpus: args.max_cpus,
-        unpinned: false,
-        costs,
-    })
 }
 
 /// Runs the graph on one thread for a while.
@@ -231,13 +217,4 @@ fn own_plan(
     };
     let count = own.partitions.len();
     Some(format!("by hand  the graph's own plan ({count} partitions): {compare} by the model"))
-}
-
-fn write(path: Option<&Path>, text: impl FnOnce() -> String) -> anyhow::Result<()> {
-    match path {
-        None => Ok(()),
-        Some(path) => {
-            std::fs::write(path, text()).with_context(|| format!("cannot write {}", path.display()))
-        }
-    }
 }

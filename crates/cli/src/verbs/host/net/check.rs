@@ -1,4 +1,4 @@
-//! `millstream net check`: a dry run of a configuration file.
+//! `millstream host net check`: a dry run of a configuration file.
 
 use crate::output::Report;
 use millstream_net::config::{Config, Finding, Kind, Survey, dry_run};

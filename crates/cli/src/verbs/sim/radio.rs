@@ -1,4 +1,4 @@
-//! `millstream radio`: an emulated radio, served until somebody ends it.
+//! `millstream sim radio`: an emulated radio, served until somebody ends it.
 
 mod names;
 mod trouble;
@@ -98,8 +98,8 @@ pub struct Args {
     #[arg(long, value_name = "SPEC", long_help = fault_help())]
     pub fault: Vec<String>,
 
-    /// Listen here for `millstream fault`; a port alone is on loopback, port 0 takes any free one.
-    /// With --count each radio has the next port.
+    /// Listen here for `millstream sim fault`; a port alone is on loopback, port 0 takes any free
+    /// one. With --count each radio has the next port.
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = control_address)]
     pub control: Option<SocketAddrV4>,
 
@@ -184,7 +184,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     start::note_links();
     for Served { serial, addr, radio } in &served {
         if let Some(control) = radio.control_addr() {
-            note(format_args!("control: {control}, see `millstream fault --help`"));
+            note(format_args!("control: {control}, see `millstream sim fault --help`"));
         }
         // Scripts wait for this line.
         note(format_args!("ready: E320 {serial} at {addr}, CHDR on {}", radio.chdr_addr()));

@@ -1,4 +1,4 @@
-//! `millstream net show`: the interfaces, and what links would do on them.
+//! `millstream host net show`: the interfaces, and what links would do on them.
 
 use crate::output::Report;
 use millstream_host::netlink::XdpMode;
@@ -163,6 +163,6 @@ fn rights(means: &Means) -> String {
     };
     match &means.broker {
         Some(broker) => format!("rights: {own}; a broker listens at {}\n", broker.display()),
-        None => format!("rights: {own}; there is no broker (`millstream grant` starts one)\n"),
+        None => format!("rights: {own}; there is no broker (`millstream host grant` starts one)\n"),
     }
 }

@@ -1,4 +1,4 @@
-//! `millstream net import`: a configuration file that describes the system as it is.
+//! `millstream host net import`: a configuration file that describes the system as it is.
 
 use crate::output::Report;
 use anyhow::Context;
@@ -44,8 +44,8 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     }
     let body = toml::to_string_pretty(&config)?;
     let text = format!(
-        "# What `millstream net import` found; `millstream net check` compares it with the system\n\
-         # and `millstream net schema` says what else may stand here.\n{}\n{body}",
+        "# What `millstream host net import` found; `millstream host net check` compares it with\n\
+         # the system and `millstream host net schema` says what else may stand here.\n{}\n{body}",
         commands(&config, &survey)
     );
     let results = serde_json::json!({ "config": config, "text": text, "file": args.out });

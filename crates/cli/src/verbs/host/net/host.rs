@@ -1,4 +1,4 @@
-//! `millstream net host`: a host that is there, and sends back what comes to its UDP ports.
+//! `millstream host net host`: a host that is there, and sends back what comes to its UDP ports.
 
 use crate::interrupt;
 use crate::numbers::seconds;

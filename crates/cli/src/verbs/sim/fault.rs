@@ -1,4 +1,4 @@
-//! `millstream fault`: switches the faults of an emulated radio while it runs.
+//! `millstream sim fault`: switches the faults of an emulated radio while it runs.
 
 use super::radio::control_address;
 use crate::output::Report;

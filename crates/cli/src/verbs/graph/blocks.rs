@@ -1,4 +1,4 @@
-//! `millstream blocks`: the types of blocks that graph files may name.
+//! `millstream graph blocks`: the types of blocks that graph files may name.
 
 mod schema;
 
@@ -62,7 +62,7 @@ fn list(registry: &Registry) -> String {
     for (name, way, summary) in &rows {
         let _ = writeln!(text, "{name:<names$}  {way:<ways$}  {summary}");
     }
-    text + "\n`millstream blocks TYPE` tells about one; items are those of its example.\n"
+    text + "\n`millstream graph blocks TYPE` tells about one; items are those of its example.\n"
 }
 
 struct Port {

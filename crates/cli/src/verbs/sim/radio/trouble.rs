@@ -16,7 +16,7 @@ pub fn of(counters: &CounterSnapshot) -> Vec<Trouble> {
     let deaf = deaf.into_iter().map(|(port, count)| {
         let text = format!(
             "{port} could not be read {count} times, and the radio did not hear what came there: \
-             check that its interface is still there and up (`millstream net show`)"
+             check that its interface is still there and up (`millstream host net show`)"
         );
         (port, count, text)
     });

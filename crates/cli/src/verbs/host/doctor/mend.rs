@@ -1,4 +1,4 @@
-//! `millstream doctor --apply` and `--undo`.
+//! `millstream host doctor --apply` and `--undo`.
 
 use crate::output::Report;
 use anyhow::bail;
@@ -58,7 +58,7 @@ pub fn apply(root: &Path, found: &[Finding], named: &[&str], run: Run) -> anyhow
         (_, 0) if failed == 0 => "nothing to change\n",
         (Run::Dry, _) => "nothing was changed: this was a dry run\n",
         (Run::Real, 0) => "",
-        (Run::Real, _) => "`millstream doctor --undo` puts it back; a reboot does, too\n",
+        (Run::Real, _) => "`millstream host doctor --undo` puts it back; a reboot does, too\n",
     };
     let failure = (failed > 0).then(|| format!("{} could not be mended", count(failed, "finding")));
     Ok(Report { text, results: json!({ "applied": done, "dry_run": run == Run::Dry }), failure })
@@ -69,7 +69,7 @@ pub fn undo(root: &Path, since: Since, run: Run) -> anyhow::Result<Report> {
     if let Some(file) = doctor::noted_by_root(root) {
         bail!(
             "root's changes are noted in {}, and only root can undo them: run \
-             `sudo millstream doctor --undo`",
+             `sudo millstream host doctor --undo`",
             file.display()
         );
     }

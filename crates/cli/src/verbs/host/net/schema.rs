@@ -1,4 +1,4 @@
-//! `millstream net schema`: the shape of the configuration file.
+//! `millstream host net schema`: the shape of the configuration file.
 
 use crate::output::Report;
 use millstream_net::config::SCHEMA;

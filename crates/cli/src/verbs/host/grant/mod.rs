@@ -1,4 +1,4 @@
-//! `millstream grant`: gives other users links without giving them rights.
+//! `millstream host grant`: gives other users links without giving them rights.
 
 mod account;
 mod confine;
@@ -89,7 +89,7 @@ fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
 /// Serves, or runs the command.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     if !rustix::process::geteuid().is_root() {
-        bail!("only root has rights to grant: run `sudo millstream grant …`");
+        bail!("only root has rights to grant: run `sudo millstream host grant …`");
     }
     for interface in &args.interface {
         exists(interface)?;

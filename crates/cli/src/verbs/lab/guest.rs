@@ -1,8 +1,8 @@
-//! `millstream guest`: any `millstream` command under other kernels.
+//! `millstream lab guest`: any `millstream` command under other kernels.
 
+use super::adc;
 use crate::numbers::seconds;
 use crate::output::{self, Report};
-use crate::verbs::lab::adc;
 use anyhow::Context;
 use millstream_cpu::folders;
 use millstream_guest::cards::{self, Cards};
@@ -36,12 +36,12 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  millstream guest --kernel linux-image-6.12-rt-amd64 -- find
-  millstream guest --kernel linux-image-6.1.0-56-rt-amd64 --adc -- latency irq --via vfio
-  millstream guest --kernel linux-image-6.1.0-56-amd64 --cards vmxnet3 --memory 1024 -- \\
+  millstream lab guest --kernel linux-image-6.12-rt-amd64 -- find
+  millstream lab guest --kernel linux-image-6.1.0-56-rt-amd64 --adc -- latency irq --via vfio
+  millstream lab guest --kernel linux-image-6.1.0-56-amd64 --cards vmxnet3 --memory 1024 -- \\
     lab card --card 0000:00:04.0
-  millstream guest --kernel linux-image-6.12-rt-amd64 --iio -- latency irq --via iio
-  millstream guest --kernel /boot/vmlinuz-6.1.0 --append mitigations=off -- --json bench convert";
+  millstream lab guest --kernel linux-image-6.12-rt-amd64 --iio -- latency irq --via iio
+  millstream lab guest --kernel /boot/vmlinuz-6.1.0 --append mitigations=off -- bench convert";
 
 /// What the guests have. Shared by the commands that start guests.
 #[derive(clap::Args)]

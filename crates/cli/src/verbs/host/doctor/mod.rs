@@ -1,4 +1,4 @@
-//! `millstream doctor`: what on this machine stands in the way, and how to change it.
+//! `millstream host doctor`: what on this machine stands in the way, and how to change it.
 
 mod mend;
 mod table;
@@ -19,11 +19,11 @@ use std::path::PathBuf;
 /// (`matters`). Nothing is changed without `--apply`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  millstream doctor --cpus 2-3 --interface eth1 --rate 50e6
-  millstream doctor --apply --dry-run              which files would be written, old -> new
-  sudo millstream doctor --apply                   what is safe; `--undo` puts it back
-  sudo millstream doctor rt-throttling --apply     applies one rule, even a risky one
-  sudo millstream doctor --undo")]
+  millstream host doctor --cpus 2-3 --interface eth1 --rate 50e6
+  millstream host doctor --apply --dry-run              which files would be written, old -> new
+  sudo millstream host doctor --apply                   what is safe; `--undo` puts it back
+  sudo millstream host doctor rt-throttling --apply     applies one rule, even a risky one
+  sudo millstream host doctor --undo")]
 pub struct Args {
     /// Topics (cpu, scheduling, memory, network, clock, dpdk) or rules; none: all but dpdk.
     #[arg(value_name = "TOPIC|RULE")]

@@ -1,4 +1,4 @@
-//! `millstream net threads`: what the threads of Millstream processes do.
+//! `millstream host net threads`: what the threads of Millstream processes do.
 
 use crate::output::Report;
 use anyhow::Context;

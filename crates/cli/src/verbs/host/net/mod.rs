@@ -1,4 +1,4 @@
-//! `millstream net`: interfaces, their configuration, and the threads that drive them.
+//! `millstream host net`: interfaces, their configuration, and the threads that drive them.
 
 mod check;
 mod host;

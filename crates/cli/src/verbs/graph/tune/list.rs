@@ -28,7 +28,8 @@ pub fn run() -> anyhow::Result<Report> {
         }
     }
     if text.is_empty() {
-        text = "nothing is stored; `millstream tune GRAPH.toml` finds and stores a plan\n".into();
+        text = "nothing is stored; `millstream graph tune GRAPH.toml` finds and stores a plan\n"
+            .into();
     }
     Ok(Report::done(text, json!(results)))
 }

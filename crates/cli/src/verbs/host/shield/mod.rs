@@ -1,4 +1,4 @@
-//! `millstream shield`: CPUs that are kept free for one application.
+//! `millstream host shield`: CPUs that are kept free for one application.
 
 mod effect;
 mod table;
@@ -29,10 +29,10 @@ use std::time::Duration;
 /// After a `kill -9` the next start of any `millstream` command puts all back.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  sudo millstream shield 2-3 -- millstream rx --args addr=192.168.10.2 --rate 10e6 --out a.sc16
-  sudo millstream shield 3                        until Ctrl-C
-  sudo millstream shield 1 --under mygroup        only threads in that control group are moved
-  sudo millstream shield 3 --interface eth1 --napi with --napi-class fifo:60 --class fifo:50 \\
+  sudo millstream host shield 2-3 -- millstream rx --args addr=192.168.10.2 --rate 10e6 --out a.sc16
+  sudo millstream host shield 3                        until Ctrl-C
+  sudo millstream host shield 1 --under mygroup        only threads in that control group are moved
+  sudo millstream host shield 3 --interface eth1 --napi with --napi-class fifo:60 --class fifo:50 \\
     -- millstream rx --args addr=192.168.10.2 --rate 6.25e6 --duration 10 --out x.sc16")]
 pub struct Args {
     /// CPUs to keep free, `2-3`.

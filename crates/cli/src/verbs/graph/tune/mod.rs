@@ -1,4 +1,4 @@
-//! `millstream tune`: the best plan for a graph on this machine, found by measuring, and stored.
+//! `millstream graph tune`: the best plan for a graph on this machine, found by measuring.
 
 mod check;
 mod list;

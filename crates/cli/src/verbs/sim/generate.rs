@@ -1,4 +1,4 @@
-//! `millstream generate`: a recording of a television channel, spoilt in known ways.
+//! `millstream sim generate`: a recording of a television channel, spoilt in known ways.
 
 use crate::live::Live;
 use crate::numbers::{frequency, number, positive, rate, seconds};
@@ -27,8 +27,8 @@ const TAIL_S: f64 = 0.1;
 /// the signal with its pilot over that of the noise in the channel's 6 MHz.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  millstream generate tv.sc16 --cn 20 --echo 5.6us:-10dB --offset 12e3 --sent sent.ts
-  millstream generate tv.cf32 --ts film.ts --rate 25e6 --adjacent +1:20dB --level 0.03
+  millstream sim generate tv.sc16 --cn 20 --echo 5.6us:-10dB --offset 12e3 --sent sent.ts
+  millstream sim generate tv.cf32 --ts film.ts --rate 25e6 --adjacent +1:20dB --level 0.03
   millstream run graphs/atsc-rx.toml --set in=tv.sc16 --set out=tv.ts")]
 pub struct Args {
     /// The recording to write; its format by its name: .sc16 or .cf32. With - samples go to
@@ -219,7 +219,7 @@ fn packets(
     let repeat = duration.is_some();
     Ok(match ts {
         Some(path) => Some(TsSource::open(path, repeat)?),
-        None if picture => Some(TsSource::new(super::demo::TEST_PICTURE, repeat)?),
+        None if picture => Some(TsSource::new(crate::verbs::demo::TEST_PICTURE, repeat)?),
         None => None,
     })
 }

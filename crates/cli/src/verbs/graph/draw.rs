@@ -1,0 +1,71 @@
+//! `millstream graph draw`: a picture of the best plan for a graph.
+
+use super::placed::PlaceArgs;
+use crate::output::Report;
+use anyhow::{Context, bail};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// Draws the plan that `millstream graph plan` finds: blocks on cores and caches, with what flows
+/// between them.
+///
+/// Without --profile it measures first, as `millstream graph plan` does.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  millstream graph plan graphs/atsc-rx.toml --set in=tv.cf32 --set out=tv.ts --json > costs.json
+  millstream graph draw graphs/atsc-rx.toml --profile costs.json --out plan.svg
+  millstream graph draw graphs/atsc-rx.toml --profile costs.json --out - --format dot | dot -Tpdf")]
+pub struct Args {
+    #[command(flatten)]
+    place: PlaceArgs,
+
+    /// The picture, .svg or .dot (Graphviz); - is standard output.
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+
+    /// The format, where the name does not tell it.
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    format: Option<Format>,
+}
+
+/// Formats of pictures.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Format {
+    /// Scalable Vector Graphics.
+    Svg,
+    /// The language of Graphviz.
+    Dot,
+}
+
+/// Places the blocks, and draws the result.
+pub fn run(args: &Args) -> anyhow::Result<Report> {
+    // Before anything is measured.
+    let format = match args.format {
+        Some(format) => format,
+        None => told_by(&args.out)?,
+    };
+    let found = args.place.place()?;
+    let picture = match format {
+        Format::Svg => found.placed.svg(&found.title),
+        Format::Dot => found.placed.dot(&found.title),
+    };
+    let shown = args.out.display();
+    if args.out == Path::new("-") {
+        return Ok(Report::done(picture.clone(), json!({ "picture": picture })));
+    }
+    std::fs::write(&args.out, picture).with_context(|| format!("cannot write {shown}"))?;
+    let text = format!("{}\npicture  {shown}\n", found.title);
+    Ok(Report::done(text, json!({ "picture": args.out })))
+}
+
+fn told_by(out: &Path) -> anyhow::Result<Format> {
+    match out.extension().and_then(|end| end.to_str()) {
+        Some("svg") => Ok(Format::Svg),
+        Some("dot" | "gv") => Ok(Format::Dot),
+        _ => bail!(
+            "--out {}: the name does not tell the format; give a name that ends in .svg or .dot, \
+             or --format svg or --format dot",
+            out.display()
+        ),
+    }
+}

@@ -1,0 +1,43 @@
+//! `millstream graph plan`: where the blocks of a graph belong on a machine, and why.
+
+use super::placed::PlaceArgs;
+use crate::output::Report;
+use anyhow::Context;
+use serde_json::json;
+use std::path::PathBuf;
+
+/// Finds the best plan for a graph by what its blocks cost, and says why.
+///
+/// Without --profile it measures: the graph runs on one thread and for a short time. It reads its
+/// files and opens its radios; what would leave files behind is replaced by what takes the items
+/// and keeps nothing, so a sink is taken to cost next to nothing. The partitions in the graph
+/// file's own plan count as hand-made only with --keep.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    place: PlaceArgs,
+
+    /// Writes the plan, for `millstream run GRAPH.toml --plan PLAN.toml`.
+    #[arg(long, value_name = "PLAN.toml")]
+    out: Option<PathBuf>,
+}
+
+/// Places the blocks, and tells the result.
+pub fn run(args: &Args) -> anyhow::Result<Report> {
+    let found = args.place.place()?;
+    if let Some(path) = &args.out {
+        std::fs::write(path, found.placed.plan.to_toml())
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    let remarks: String = found.remarks.iter().map(|line| format!("{line}\n")).collect();
+    let text = format!("{}\n{}{remarks}", found.title, found.placed.words());
+    Ok(Report::done(
+        text,
+        json!({
+            "machine": found.machine,
+            "profile": found.profile,
+            "plan": found.placed.plan,
+            "prediction": found.placed.prediction,
+        }),
+    ))
+}
