@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """A user without root, capabilities or a way to get any receives from a radio over the links that bypass the
 kernel, while the kernel's own ping uses the same interface. What the process may is what /proc says of it.
-Then the two commands of the README: a broker that grants a few ports, and a program of the user's beside it.
+Then the two commands of the guide "Without root": a broker that grants a few ports, and a program of the user's beside it.
 """
 
 import os
@@ -73,7 +73,7 @@ def check(link, program, folder):
 
 
 def recipe(program, folder):
-    """The README's commands, with a user who may not write where root does."""
+    """The commands of the guide "Without root", with a user who may not write where root does."""
     out, broker = os.path.join(folder, "recipe.sc16"), os.path.join(folder, "grant.sock")
     grant = [program, "host", "grant", "--interface", "peer0", "--user", "nobody", "--ports", "49153-49400", "--socket", broker]
     rx = [program, "rx", "--args", f"addr={THEIRS},link=xdp:peer0", "--rate", "1e6", "--duration", "1", "--out", out]
@@ -91,7 +91,7 @@ def recipe(program, folder):
             ended = subprocess.run(user + rx, capture_output=True, text=True, check=False, timeout=60,
                                    env={**os.environ, "MILLSTREAM_GRANT": broker})
             if ended.returncode != 0 or "balances" not in ended.stdout + ended.stderr:
-                sys.exit(f"the README's recipe fails (try {turn}): {ended.stdout}{ended.stderr}")
+                sys.exit(f"the recipe of docs/guides/without-root.md fails (try {turn}): {ended.stdout}{ended.stderr}")
         granting.terminate()
         granting.wait(20)
     if "refused: UDP port" in open(log, encoding="utf-8").read():

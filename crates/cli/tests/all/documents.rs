@@ -1,5 +1,5 @@
-//! What documents and help texts tell people to type: every command is accepted, and what a
-//! stranger's machine can do in seconds is done, in the order of the README.
+//! Commands that documents and help texts show: the command line accepts each of them, and those
+//! of the README and of the guides that need neither hardware nor minutes run, page by page.
 
 use crate::common::shell::{self, Line};
 use crate::common::{Running, address, command, graph, millstream};
@@ -43,11 +43,15 @@ fn check(place: &str, words: &[String], part: bool) {
     match inner {
         [first, ..] if first == "millstream" => check(place, inner, part),
         // A guest runs this program: its name is left out.
-        [first, ..] if verb(words) == "lab guest" && !is_placeholder(first) => {
+        [first, ..] if is_guest(words) && !is_placeholder(first) => {
             check(place, &[&["millstream".to_owned()], inner].concat(), part);
         }
         _ => {}
     }
+}
+
+fn is_guest(words: &[String]) -> bool {
+    words.iter().skip(1).take(2).eq(["lab", "guest"])
 }
 
 #[test]
@@ -67,6 +71,25 @@ fn every_example_of_a_help_text_is_accepted() {
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The pages that people read: those at the root, and all below `docs`.
+fn documents() -> Vec<PathBuf> {
+    let mut pages: Vec<_> =
+        ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md"].map(|name| root().join(name)).into();
+    let mut folders = vec![root().join("docs")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|end| end == "md") {
+                pages.push(path);
+            }
+        }
+    }
+    pages.sort();
+    pages
 }
 
 /// Commands in the blocks of code of a document.
@@ -106,13 +129,8 @@ fn names_a_command(words: &[String]) -> bool {
 
 #[test]
 fn every_command_of_a_document_is_accepted() {
-    let mut documents = vec![root().join("README.md"), root().join("CONTRIBUTING.md")];
-    for entry in std::fs::read_dir(root().join("docs")).unwrap() {
-        let path = entry.unwrap().path();
-        documents.extend((path.extension().is_some_and(|end| end == "md")).then_some(path));
-    }
     let mut count = 0;
-    for document in documents {
+    for document in documents() {
         let text = std::fs::read_to_string(&document).unwrap();
         let place = document.file_name().unwrap().to_string_lossy();
         let quoted = quoted(&text);
@@ -131,15 +149,16 @@ fn every_command_of_a_document_is_accepted() {
 
 /// A message names a block of one graph, which the document links behind it.
 #[test]
-fn a_message_of_the_readme_fits_its_graph() {
-    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+fn a_message_of_a_guide_fits_its_graph() {
+    let guide = std::fs::read_to_string(root().join("docs/guides/tune-a-graph.md")).unwrap();
     let mut count = 0;
     for (_, rest) in
-        readme.match_indices("`--send ").map(|(at, found)| readme.split_at(at + found.len()))
+        guide.match_indices("`--send ").map(|(at, found)| guide.split_at(at + found.len()))
     {
         let (message, behind) = rest.split_once('`').unwrap();
         let linked = behind.lines().next().unwrap().split("](").nth(1).unwrap();
-        let name = linked.strip_prefix("graphs/").and_then(|name| name.split(')').next()).unwrap();
+        let (_, name) = linked.split_once("graphs/").unwrap();
+        let name = name.split(')').next().unwrap();
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("in.cf32"), [0; 80_000]).unwrap();
         let run =
@@ -150,8 +169,9 @@ fn a_message_of_the_readme_fits_its_graph() {
     assert!(count > 0, "no message is left: are they still read?");
 }
 
-/// Follows the README on a machine without hardware and rights.
+/// Follows a page on a machine without hardware and rights.
 struct Reader {
+    page: String,
     folder: tempfile::TempDir,
     addr: Ipv4Addr,
     control: String,
@@ -159,25 +179,24 @@ struct Reader {
     done: Vec<String>,
 }
 
-/// What is not done here: it needs a card, rights, minutes, or a core for itself.
+/// Whether a command needs a card, rights, minutes, or a core for itself: it does not run here.
 fn is_for_others(words: &[String]) -> bool {
     const HARDWARE: [&str; 6] = ["link=", "--link", "eth1", "--config", "--dpdk", "--user"];
-    const MINUTES: [&str; 5] = ["bench", "demo", "graph tune", "lab", "latency"];
-    const SYSTEM: [&str; 1] = ["host"];
-    let verb = verb(words);
-    MINUTES.iter().chain(&SYSTEM).any(|one| verb.starts_with(one))
+    const LONG: [&str; 6] = ["bench", "demo", "host", "lab", "latency", "tune"];
+    words.iter().skip(1).take(2).any(|verb| LONG.contains(&verb.as_str()))
         || words.iter().any(|word| HARDWARE.iter().any(|part| word.contains(part)) || word == "…")
 }
 
 impl Reader {
-    fn new() -> Self {
+    fn new(page: &Path) -> Self {
+        let page = page.file_name().unwrap().to_string_lossy().into_owned();
         let folder = tempfile::tempdir().unwrap();
         let graphs = PathBuf::from(graph("")).canonicalize().unwrap();
         std::os::unix::fs::symlink(graphs, folder.path().join("graphs")).unwrap();
-        // Some port that nobody has; the README's may be somebody's.
+        // A free port in place of the page's, which another program may have.
         let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let control = free.to_string();
-        Self { folder, addr: address(), control, radio: None, done: Vec::new() }
+        Self { page, folder, addr: address(), control, radio: None, done: Vec::new() }
     }
 
     /// The same on this machine: another address, a free port, less time.
@@ -202,18 +221,20 @@ impl Reader {
         let Some(words) = line.millstream().filter(|words| !is_for_others(words)) else { return };
         let here = self.here(words);
         let here: Vec<&str> = here.iter().map(String::as_str).collect();
-        let verb = verb(words);
-        if verb == "sim radio" {
+        if here.starts_with(&["sim", "radio"]) {
             self.serve(&here[2..]);
         } else {
-            if verb == "rx" && self.radio.is_none() {
+            if ["find", "rx", "tx"].contains(&here[0]) && self.radio.is_none() {
                 let addr = self.addr.to_string();
                 self.serve(&["--addr", &addr, "--rx-antenna", "noise"]);
             }
             let outcome = millstream(self.folder.path(), &here);
-            assert_eq!(outcome.status, Some(0), "{}: {outcome:?}", words.join(" "));
+            let command = words.join(" ");
+            assert_eq!(outcome.status, Some(0), "{}: {command}: {outcome:?}", self.page);
         }
-        self.done.push(verb);
+        let groups = ["sim", "graph"];
+        let length = 1 + usize::from(groups.contains(&here[0]));
+        self.done.push(here[..length].join(" "));
     }
 
     /// The radio before it ends: the address is one.
@@ -233,16 +254,35 @@ impl Reader {
     }
 }
 
+/// Whether a page is followed: the README and each guide, which begins in an empty folder.
+fn is_followed(page: &Path) -> bool {
+    let folder = page.parent().and_then(Path::file_name);
+    page == root().join("README.md") || folder.is_some_and(|folder| folder == "guides")
+}
+
 #[test]
-fn the_readme_can_be_followed_without_hardware() {
-    let mut reader = Reader::new();
-    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
-    for line in blocks_of_code(&readme) {
-        reader.follow(&line);
+fn the_readme_and_the_guides_can_be_followed_without_hardware() {
+    let mut done = Vec::new();
+    for page in documents().into_iter().filter(|page| is_followed(page)) {
+        let mut reader = Reader::new(&page);
+        for line in blocks_of_code(&std::fs::read_to_string(&page).unwrap()) {
+            reader.follow(&line);
+        }
+        reader.end();
+        done.append(&mut reader.done);
     }
-    reader.end();
-    let sims = ["sim generate", "sim radio", "sim fault"];
-    for verb in ["run", "graph draw", "graph blocks", "rx", "find"].into_iter().chain(sims) {
-        assert!(reader.done.iter().any(|done| done == verb), "no {verb}: {:?}", reader.done);
+    let expected = [
+        "find",
+        "graph blocks",
+        "graph plan",
+        "run",
+        "rx",
+        "sim fault",
+        "sim generate",
+        "sim radio",
+        "tx",
+    ];
+    for command in expected {
+        assert!(done.iter().any(|done| done == command), "no {command}: {done:?}");
     }
 }

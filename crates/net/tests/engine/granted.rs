@@ -1,4 +1,4 @@
-//! The recipe of the README without root: a broker that grants a few ports, and beside it a program
+//! The recipe of the guide without root: a broker that grants a few ports, and beside it a program
 //! without any rights that asks for a port of no number. Both are this program again, in a role.
 
 use std::io::{BufRead, BufReader, Lines};
@@ -17,7 +17,7 @@ use millstream_testkit::netns::{Pair, PairOptions};
 /// The environment variable that names a role and its argument.
 const ROLE: &str = "MILLSTREAM_TEST_ROLE";
 
-/// The README's, of which few are enough here.
+/// The first of the guide's ports; few are enough here.
 const FIRST: u16 = 49_153;
 const LAST: u16 = 49_155;
 

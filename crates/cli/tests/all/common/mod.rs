@@ -95,9 +95,10 @@ impl Running {
         let mut child = command.spawn().unwrap();
         let stdout = child.stdout.take().map(|mut out| {
             std::thread::spawn(move || {
-                let mut text = String::new();
-                out.read_to_string(&mut text).unwrap();
-                text
+                let mut bytes = Vec::new();
+                out.read_to_end(&mut bytes).unwrap();
+                // Samples, too, may go to standard output.
+                String::from_utf8_lossy(&bytes).into_owned()
             })
         });
         let (sender, lines) = std::sync::mpsc::channel();

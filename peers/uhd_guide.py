@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""UHD's command lines of the README, as they stand there: people type them first.
+"""UHD's command lines of the guide "The emulated radio", as they stand there: people type them first.
 
-Each block of code that begins with a `millstream sim radio` and goes on with programs of UHD is done in
-order, at another address. Then the files must be there that the README says they write. Then the
+Each block of code that begins with `millstream sim radio` and goes on with programs of UHD is done in
+order, at another address. Then the files must be there that the guide says they write. Then the
 example `gpio` runs, and finds the radio by the serial number that `uhd_find_devices` shows.
 """
 
@@ -15,18 +15,22 @@ import tempfile
 
 from common import ROOT, Radio, uhd_example, uhd_output
 
+GUIDE = "docs/guides/emulated-radio.md"
 PROGRAMS = ["uhd_usrp_probe", "rx_samples_to_file", "tx_waveforms", "uhd_find_devices"]
-# Bytes that the README's commands write at least: 4 for each of their samples.
+# Bytes that the guide's commands write at least: 4 for each of their samples.
 FILES = {"tone.sc16": 4 * 5_000_000, "sent.sc16": 4 * 4_000_000}
 
 
 def blocks():
     """Blocks of indented lines, each a list of commands as words."""
     found, block = [], []
-    with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as readme:
-        for line in readme:
+    with open(os.path.join(ROOT, GUIDE), encoding="utf-8") as guide:
+        for line in guide:
             if line.startswith("    ") and line.strip():
-                block.append(line.strip())
+                if block and block[-1].endswith("\\"):
+                    block[-1] = block[-1][:-1] + line.strip()
+                else:
+                    block.append(line.strip())
             elif block:
                 found.append(block)
                 block = []
@@ -38,11 +42,11 @@ def follow(block, done):
     """Does the commands of a block with the radio that it begins with."""
     first = block[0]
     if first[:3] != ["millstream", "sim", "radio"] or first[-1] != "&":
-        sys.exit(f"the README's block does not begin with a radio: {first}")
+        sys.exit(f"a block of {GUIDE} does not begin with a radio: {first}")
     options = first[3:-1]
     at = options.index("--addr")
     named = options[at + 1]
-    # A busy machine must not lose what the README's does not.
+    # A busy machine must not lose samples that an idle one keeps.
     patient = ["--rx-buffer-samples", str(1 << 24)]
     with Radio(*options[:at], *options[at + 2:], *patient) as radio:
         for words in block[1:]:
@@ -51,7 +55,7 @@ def follow(block, done):
             here = [word.replace(named, radio.addr) for word in words]
             uhd_output(*here, timeout_s=120)
             done.append(words[0])
-            print(f"as in the README: {' '.join(words)}")
+            print(f"as in the guide: {' '.join(words)}")
 
 
 def find_by_serial():
@@ -91,7 +95,7 @@ def main():
         os.chdir("/")
     missing = set(PROGRAMS) - {"uhd_find_devices"} - set(done)
     if missing:
-        sys.exit(f"the README has no command of {', '.join(sorted(missing))} any more")
+        sys.exit(f"{GUIDE} has no command of {', '.join(sorted(missing))}")
     find_by_serial()
 
 
