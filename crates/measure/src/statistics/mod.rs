@@ -5,7 +5,7 @@
 //! that start was dealt. The figure of a start is the quantile of all its values together, and the
 //! figure of a set of starts is the median over them ([`by_start`], [`Known`]): a run, a comparison
 //! and a report show the same one. What an interval of 95 % holds in cases that were drawn is
-//! counted by `tests/coverage`, and stands in docs/lab.md.
+//! counted by `tests/coverage`, and stands in docs/evidence/comparisons.md.
 
 mod holm;
 mod median;

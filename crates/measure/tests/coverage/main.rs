@@ -4,9 +4,9 @@
 //! cargo test --release -p millstream-measure --test coverage -- --nocapture
 //! ```
 //!
-//! prints the table that stands in docs/lab.md. `MILLSTREAM_COVERAGE_SETS` is how many data sets
-//! are drawn for each line: 1000 in a release build, and 200 in others, where the arithmetic is
-//! slow and the largest values come from one size of sample only.
+//! prints the table that stands in docs/evidence/comparisons.md. `MILLSTREAM_COVERAGE_SETS` is how
+//! many data sets are drawn for each line: 1000 in a release build, and 200 in others, where the
+//! arithmetic is slow and the largest values come from one size of sample only.
 
 mod draw;
 mod figures;

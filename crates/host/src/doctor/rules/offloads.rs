@@ -35,7 +35,7 @@ fn check(view: &View) -> Vec<Finding> {
                 let finding = Finding::of(weight, format!("off: {}", names.join(", ")))
                     .mend_by_hand(format!("ethtool -K {interface} {}", switches.join(" ")));
                 match are_trains {
-                    true => finding.cost("a third of the rate or less (docs/links.md)"),
+                    true => finding.cost("a third of the rate or less: docs/evidence/links-udp.md"),
                     false => finding,
                 }
             }
