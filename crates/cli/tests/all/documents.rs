@@ -16,17 +16,6 @@ fn help_texts(command: &Command, path: &str, found: &mut Vec<(String, String)>) 
     command.get_subcommands().for_each(|verb| help_texts(verb, &path, found));
 }
 
-/// The verb that the words begin with, `sim radio` for one of a group.
-fn verb(words: &[String]) -> String {
-    let (mut command, mut path) = (millstream_cli::command(), Vec::new());
-    for word in &words[1..] {
-        let Some(verb) = command.find_subcommand(word) else { break };
-        path.push(word.as_str());
-        command = verb.clone();
-    }
-    path.join(" ")
-}
-
 /// Whether the command line is accepted, and that of a command behind `--`, too. What a `part` of
 /// one, or an ellipsis, leaves out may be missing.
 fn check(place: &str, words: &[String], part: bool) {
