@@ -4,7 +4,7 @@
 CARGO ?= cargo
 BIN   := target/release/millstream
 
-.PHONY: help demo build test sanitize miri test-dpdk test-vfio test-peers fuzz lint fresh clean rust
+.PHONY: help demo build test sanitize miri test-dpdk test-vfio test-peers fuzz lint fresh crates clean rust
 
 help:
 	@echo "make demo        emulated radio > kernel UDP > 8-VSB receiver > demo.ts and demo.png"
@@ -16,6 +16,7 @@ help:
 	@echo "make fuzz        every fuzz target for FUZZ_SECONDS (10)"
 	@echo "make miri        rings, packet formats and parts of the runtime under Miri (nightly Rust)"
 	@echo "make lint        rustfmt, clippy, rustdoc, tidy, declared programs, licences; warnings are errors"
+	@echo "make crates      lines and dependencies of the crates, as a table and docs/pictures/crates.svg"
 	@echo "make fresh       make demo and make test in a Debian made by debootstrap (root)"
 
 demo: build
@@ -65,6 +66,10 @@ lint: rust
 	scripts/programs.py
 	scripts/dependencies.sh
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
+
+crates: rust
+	@scripts/need.sh crates
+	scripts/crates.py
 
 fresh:
 	@scripts/need.sh fresh
