@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Style that a program can check: rooms use only what ARCHITECTURE.md lets them, files and lines stay short, and
-ordered memory accesses stay where they are explored.
+"""Style that a program can check: rooms use only what ARCHITECTURE.md lets them, files and lines stay short,
+ordered memory accesses stay where they are explored, and only a link's own folder decides by its name.
 
 The table of rooms in ARCHITECTURE.md is the rule; this script holds no second copy of it.
 """
@@ -29,6 +29,11 @@ ORDERED_ELSEWHERE = {
     "crates/link/src/xdp/ring.rs": "the kernel's wish to be called, beside the cursors of ring::shared",
     "crates/radio/src/control/events.rs": "counts, each stored behind what it counts",
     "crates/radio/src/lease.rs": "a claim that one holder at a time has",
+}
+
+# Where a word is compared that is a link's name, too, and what it is there.
+LINK_NAMES_ELSEWHERE = {
+    "crates/emulator/src/rpc/methods.rs": "a transport, as MPM names it",
 }
 
 
@@ -83,7 +88,7 @@ def order_problems():
         name = path.relative_to(ROOT)
         if name.parts[1] == "ring" or is_test(name):
             continue
-        code = re.split(r"^#\[cfg\(test\)\]\nmod \w+ \{", path.read_text(), maxsplit=1, flags=re.MULTILINE)[0]
+        code = without_tests(path)
         places = {str(name), *map(str, name.parents)} & set(ORDERED_ELSEWHERE)
         for number, line in enumerate(code.splitlines(), 1):
             if ORDERED.search(line):
@@ -97,10 +102,43 @@ def order_problems():
         yield f"scripts/tidy.py: ORDERED_ELSEWHERE has `{place}`, where nothing is ordered any more: take it out"
 
 
+def without_tests(path):
+    """A file's code, without the tests at its end."""
+    return re.split(r"^#\[cfg\(test\)\]\nmod \w+ \{", path.read_text(), maxsplit=1, flags=re.MULTILINE)[0]
+
+
+def link_problems():
+    """Decisions by the name of a link, which its entry in crates/link should make."""
+    source = ROOT / "crates/link/src"
+    entries = {path: re.search(r'pub static LINK: Entry = Entry \{\s*name: "(\w+)"', path.read_text())
+               for path in source.rglob("*.rs")}
+    homes = {path.parent if path.name == "mod.rs" else path: found[1] for path, found in entries.items() if found}
+    registered = len(re.findall(r"^    &\w+::LINK,$", (source / "registry.rs").read_text(), flags=re.MULTILINE))
+    if len(homes) != registered:
+        yield f"crates/link/src: {len(homes)} links have an entry, and registry.rs lists {registered}"
+    name = "(?:" + "|".join(sorted(homes.values())) + ")"
+    # `"xdp" =>`, `"xdp" |`, `| "xdp"`, `== "xdp"`, `matches!(…, "xdp"`, `starts_with("xdp:…`
+    decides = re.compile(
+        rf'"{name}"\)?\s*(?:=>|\|(?!\|))|(?:\||==|!=|matches!\(.*,)\s*"{name}"|(?:starts_with|strip_prefix)\("{name}[":,]'
+    )
+    unused = set(LINK_NAMES_ELSEWHERE)
+    for path in sorted(ROOT.glob("crates/*/src/**/*.rs")):
+        if is_test(path) or any(home == path or home in path.parents for home in homes):
+            continue
+        for number, line in enumerate(without_tests(path).splitlines(), 1):
+            if decides.search(line) and not line.lstrip().startswith("//"):
+                place = str(path.relative_to(ROOT))
+                unused.discard(place)
+                if place not in LINK_NAMES_ELSEWHERE:
+                    yield f"{place}:{number}: decides by the name of a link: ask its entry (crates/link/src/entry.rs)"
+    for place in sorted(unused):
+        yield f"scripts/tidy.py: LINK_NAMES_ELSEWHERE has `{place}`, which compares no such word: take it out"
+
+
 def main():
     """Prints every problem."""
-    problems = [*room_problems(), *file_problems(), *order_problems()]
-    print("\n".join(problems) if problems else "tidy: rooms, files, lines and ordered accesses are as they should be")
+    problems = [*room_problems(), *file_problems(), *order_problems(), *link_problems()]
+    print("\n".join(problems) if problems else "tidy: rooms, files, lines, ordered accesses and links are as they should be")
     sys.exit(1 if problems else 0)
 
 

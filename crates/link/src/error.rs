@@ -101,13 +101,12 @@ pub fn option_names(help: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::{FRAME_LINKS, LINKS};
+    use crate::registry::LINKS;
 
     /// What is wrong comes first, and a short list of what there is after it.
     #[test]
     fn an_unknown_option_gets_the_names_and_not_the_whole_help() {
-        let links = LINKS.iter().map(|link| (link.name, link.options_help));
-        for (link, help) in links.chain(FRAME_LINKS.iter().map(|l| (l.name, l.options_help))) {
+        for (link, help) in LINKS.map(|entry| (entry.name, entry.options_help)) {
             let (option, reason) = ("warp=9".to_owned(), "is not known".to_owned());
             let text = LinkError::BadOption { option, reason, help }.to_string();
             let start = "link option \"warp=9\": is not known; options of this link: ";

@@ -21,6 +21,7 @@ mod coarse;
 pub mod count;
 mod device;
 pub mod dpdk;
+pub mod entry;
 mod error;
 pub mod fault;
 pub mod frame;

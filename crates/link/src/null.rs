@@ -3,6 +3,7 @@
 
 use std::io;
 
+use crate::entry::{Entry, Factory, Target, nothing_ahead};
 use crate::frame::{FrameLink, FrameOptions, LinkInfo};
 use crate::supply::{Next, Supply, SupplyLink};
 use crate::{LinkError, Spec};
@@ -10,6 +11,19 @@ use crate::{LinkError, Spec};
 /// What a link string may say behind `null:`.
 pub const OPTIONS_HELP: &str = "mtu=BYTES (9000), bytes=N (receive frames of this length, header \
      included; default: receive nothing)";
+
+/// The link.
+pub static LINK: Entry = Entry {
+    name: "null",
+    about: "transmits into nothing, and receives nothing or generated frames",
+    options_help: OPTIONS_HELP,
+    target: Target::None,
+    factory: Factory::Frames(open),
+    check: |spec| options(spec).map(drop),
+    rights: None,
+    missing: None,
+    foresee: nothing_ahead,
+};
 
 /// An Ethernet type for experiments (IEEE 802, local experimental 1).
 const ETHERTYPE: u16 = 0x88b5;
@@ -35,11 +49,8 @@ impl Supply for Generator {
     }
 }
 
-/// Opens a null link; the factory behind the name `null`.
-///
-/// # Errors
-/// [`LinkError::BadOption`], or [`LinkError::Setup`] where there is no memory.
-pub fn open(spec: &Spec, sizes: &FrameOptions) -> Result<Box<dyn FrameLink>, LinkError> {
+/// The MTU, and the length of generated frames (0: none).
+fn options(spec: &Spec) -> Result<(usize, usize), LinkError> {
     spec.no_target(OPTIONS_HELP)?;
     let (mut mtu, mut bytes) = (9000usize, 0usize);
     for field in spec.fields(OPTIONS_HELP) {
@@ -49,7 +60,16 @@ pub fn open(spec: &Spec, sizes: &FrameOptions) -> Result<Box<dyn FrameLink>, Lin
             _ => return Err(field.unknown()),
         }
     }
-    let mut info = LinkInfo::new("null", MAC, mtu.max(bytes.saturating_sub(14)));
+    Ok((mtu, bytes))
+}
+
+/// Opens a null link.
+///
+/// # Errors
+/// [`LinkError::BadOption`], or [`LinkError::Setup`] where there is no memory.
+pub fn open(spec: &Spec, sizes: &FrameOptions) -> Result<Box<dyn FrameLink>, LinkError> {
+    let (mtu, bytes) = options(spec)?;
+    let mut info = LinkInfo::new(LINK.name, MAC, mtu.max(bytes.saturating_sub(14)));
     info.detail = match bytes {
         0 => "receives nothing".to_owned(),
         bytes => format!("receives generated frames of {bytes} bytes"),

@@ -6,71 +6,47 @@
 use std::net::SocketAddrV4;
 
 use crate::LinkError;
+use crate::entry::{Entry, Factory};
 use crate::frame::{FrameLink, FrameOptions};
 use crate::port::{Port, PortOptions};
 use crate::spec::{Spec, split_name};
 use crate::{capture, dpdk, fault, loopback, null, packet, replay, udp, xdp};
 
-/// Opens a port of one link: options, address to bind, sizes.
-pub type Factory = fn(&Spec, SocketAddrV4, &PortOptions) -> Result<Port, LinkError>;
-
-/// A link that can be chosen by name.
-#[derive(Debug, Clone, Copy)]
-pub struct Link {
-    /// The name in a link string.
-    pub name: &'static str,
-    /// Its options, for help texts and errors.
-    pub options_help: &'static str,
-    /// How a port of this link is opened.
-    pub factory: Factory,
-}
-
-/// Opens a frame link: what it works on and its options, sizes.
-pub type FrameFactory = fn(&Spec, &FrameOptions) -> Result<Box<dyn FrameLink>, LinkError>;
-
-/// A frame link that can be chosen by name.
-#[derive(Debug, Clone, Copy)]
-pub struct FrameEntry {
-    /// The name in a link string.
-    pub name: &'static str,
-    /// Its options, for help texts and errors.
-    pub options_help: &'static str,
-    /// How it is opened.
-    pub factory: FrameFactory,
-}
-
-/// Every frame link. `dpdk` is a name in every build, and says what to do where it was left out
-/// ([`dpdk::AVAILABLE`]).
-pub const FRAME_LINKS: &[FrameEntry] = &[
-    FrameEntry { name: "xdp", options_help: xdp::OPTIONS_HELP, factory: xdp::open },
-    FrameEntry { name: "packet", options_help: packet::OPTIONS_HELP, factory: packet::open },
-    FrameEntry { name: "dpdk", options_help: dpdk::OPTIONS_HELP, factory: dpdk::open },
-    FrameEntry { name: "null", options_help: null::OPTIONS_HELP, factory: null::open },
-    FrameEntry { name: "replay", options_help: replay::OPTIONS_HELP, factory: replay::open },
-    FrameEntry { name: "loop", options_help: loopback::OPTIONS_HELP, factory: loopback::open },
+/// Every link. Each has its entry in its own folder, and nothing else here knows their names.
+pub static LINKS: [&Entry; 7] = [
+    &udp::LINK,
+    &xdp::LINK,
+    &packet::LINK,
+    &dpdk::LINK,
+    &null::LINK,
+    &replay::LINK,
+    &loopback::LINK,
 ];
 
-/// Every link of this build that opens ports by itself.
-pub const LINKS: &[Link] =
-    &[Link { name: "udp", options_help: udp::OPTIONS_HELP, factory: udp::open }];
+/// The link that a link string names.
+///
+/// # Errors
+/// [`LinkError::UnknownLink`] with the names that there are.
+pub fn find(link: &str) -> Result<&'static Entry, LinkError> {
+    let (name, _) = split_name(link);
+    let found = LINKS.iter().find(|entry| entry.name == name).copied();
+    found.ok_or_else(|| unknown(name))
+}
 
 /// Opens a port on the link that `link` names, bound to `bind` (port 0: any free one).
 ///
 /// # Errors
 /// [`LinkError`], which says what to do.
 pub fn open(link: &str, bind: SocketAddrV4, options: &PortOptions) -> Result<Port, LinkError> {
-    let (name, _) = split_name(link);
-    let found = LINKS.iter().find(|candidate| candidate.name == name);
-    let found = found.ok_or_else(|| unknown(name))?;
-    let mut spec = Spec::parse(link, found.options_help)?;
-    let (captured, faults) = (spec.take(capture::OPTION), spec.take_all(fault::OPTION));
-    fault::check(&faults)?;
-    let mut port = (found.factory)(&spec, bind, options)?;
+    let entry = find(link)?;
+    let Factory::Ports(factory) = entry.factory else { return Err(unknown(entry.name)) };
+    let (spec, Common { capture, faults }) = Common::take(link, entry)?;
+    let mut port = factory(&spec, bind, options)?;
     if !faults.is_empty() {
         port = fault::port(port, &faults)?;
     }
-    match captured {
-        Some(path) => capture::port(port, &path, name),
+    match capture {
+        Some(path) => capture::port(port, &path, entry.name),
         None => Ok(port),
     }
 }
@@ -78,8 +54,30 @@ pub fn open(link: &str, bind: SocketAddrV4, options: &PortOptions) -> Result<Por
 /// Whether `link` names a frame link: one that [`open_frames`] opens.
 #[must_use]
 pub fn carries_frames(link: &str) -> bool {
-    let (name, _) = split_name(link);
-    FRAME_LINKS.iter().any(|candidate| candidate.name == name)
+    find(link).is_ok_and(Entry::carries_frames)
+}
+
+/// Whether `link` names a link that works on an interface of the kernel.
+#[must_use]
+pub fn takes_interface(link: &str) -> bool {
+    find(link).is_ok_and(Entry::takes_interface)
+}
+
+/// A link string with an interface, where its link works on one and it names none.
+#[must_use]
+pub fn at_interface(link: &str, interface: &str) -> String {
+    match Spec::parse(link, "") {
+        Ok(spec) if spec.target.is_none() && takes_interface(link) => {
+            Spec { target: Some(interface.to_owned()), ..spec }.to_string()
+        }
+        _ => link.to_owned(),
+    }
+}
+
+/// Whether the link that `link` names has an option of this name.
+#[must_use]
+pub fn has_option(link: &str, name: &str) -> bool {
+    find(link).is_ok_and(|entry| entry.has_option(name))
 }
 
 /// Opens the frame link that `link` names, such as `xdp:eth1`.
@@ -87,48 +85,49 @@ pub fn carries_frames(link: &str) -> bool {
 /// # Errors
 /// [`LinkError`], which says what to do.
 pub fn open_frames(link: &str, options: &FrameOptions) -> Result<Box<dyn FrameLink>, LinkError> {
-    let (name, _) = split_name(link);
-    let found = FRAME_LINKS.iter().find(|candidate| candidate.name == name);
-    let found = found.ok_or_else(|| unknown(name))?;
-    let mut spec = Spec::parse(link, found.options_help)?;
-    let (captured, faults) = (spec.take(capture::OPTION), spec.take_all(fault::OPTION));
-    fault::check(&faults)?;
-    let mut opened = (found.factory)(&spec, options)?;
+    let entry = find(link)?;
+    let Factory::Frames(factory) = entry.factory else { return Err(unknown(entry.name)) };
+    let (spec, Common { capture, faults }) = Common::take(link, entry)?;
+    let mut opened = factory(&spec, options)?;
     if !faults.is_empty() {
         opened = fault::frames(opened, &faults)?;
     }
-    match captured {
+    match capture {
         Some(path) => capture::frames(opened, &path),
         None => Ok(opened),
     }
 }
 
-/// Whether the options of a link on an interface (`xdp` or `packet`) can be understood; nothing is
-/// opened or looked at.
+/// Whether a link string can be understood; nothing is opened or looked at.
 ///
 /// # Errors
-/// [`LinkError::BadOption`], which says what to do.
+/// [`LinkError`], which says what to do.
 pub fn check_options(link: &str) -> Result<(), LinkError> {
-    let (name, _) = split_name(link);
-    let found = FRAME_LINKS.iter().find(|candidate| candidate.name == name);
-    let found = found.ok_or_else(|| unknown(name))?;
-    let mut spec = Spec::parse(link, found.options_help)?;
-    drop(spec.take(capture::OPTION));
-    fault::check(&spec.take_all(fault::OPTION))?;
-    match name {
-        "xdp" => xdp::check(&spec),
-        "packet" => packet::check(&spec),
-        "dpdk" => dpdk::check(&spec),
-        _ => Ok(()),
+    let entry = find(link)?;
+    let (spec, _) = Common::take(link, entry)?;
+    (entry.check)(&spec)
+}
+
+/// The options that every link has.
+struct Common {
+    capture: Option<String>,
+    faults: Vec<String>,
+}
+
+impl Common {
+    /// Takes them out of a link string.
+    fn take(link: &str, entry: &Entry) -> Result<(Spec, Self), LinkError> {
+        let mut spec = Spec::parse(link, entry.options_help)?;
+        let (capture, faults) = (spec.take(capture::OPTION), spec.take_all(fault::OPTION));
+        fault::check(&faults)?;
+        Ok((spec, Self { capture, faults }))
     }
 }
 
 fn unknown(name: &str) -> LinkError {
-    let ports = LINKS.iter().map(|link| link.name);
-    let frames = FRAME_LINKS.iter().map(|link| link.name);
-    let built = |name: &&str| dpdk::AVAILABLE || *name != "dpdk";
-    let known: Vec<_> = ports.chain(frames).filter(built).collect();
-    LinkError::UnknownLink { name: name.to_owned(), known: known.join(", ") }
+    let known = LINKS.iter().filter(|entry| entry.missing.is_none()).map(|entry| entry.name);
+    let known = known.collect::<Vec<_>>().join(", ");
+    LinkError::UnknownLink { name: name.to_owned(), known }
 }
 
 #[cfg(test)]
@@ -149,5 +148,16 @@ mod tests {
         let LinkError::UnknownLink { known, .. } = unknown("warp") else { panic!() };
         assert_eq!(known.split(", ").any(|name| name == "dpdk"), dpdk::AVAILABLE, "{known}");
         assert!(known.split(", ").any(|name| name == "xdp"), "{known}");
+    }
+
+    #[test]
+    fn every_link_has_a_name_of_its_own_and_describes_itself() {
+        for (at, entry) in LINKS.iter().enumerate() {
+            assert!(!entry.about.is_empty() && !entry.about.contains('\n'), "{}", entry.name);
+            assert!(LINKS[..at].iter().all(|other| other.name != entry.name), "{}", entry.name);
+            if let Some(family) = entry.rights {
+                assert_eq!(family.link, entry.name, "what the broker grants by name");
+            }
+        }
     }
 }

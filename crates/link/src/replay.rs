@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Seek};
 use std::time::Instant;
 
+use crate::entry::{Entry, Factory, Target, nothing_ahead};
 use crate::frame::{FrameLink, FrameOptions, LinkInfo};
 use crate::pcapng::{ReadError, Reader};
 use crate::spec::bad;
@@ -16,6 +17,19 @@ use crate::{LinkError, Spec};
 /// What a link string may say behind `replay:FILE`.
 pub const OPTIONS_HELP: &str = "speed=F (1: the times of the capture, 2: twice as fast, max: as \
      fast as asked), loop=N (play the file so often; 0: for ever), mtu=BYTES (9000)";
+
+/// The link.
+pub static LINK: Entry = Entry {
+    name: "replay",
+    about: "receives what a capture holds, at its times",
+    options_help: OPTIONS_HELP,
+    target: Target::File,
+    factory: Factory::Frames(open),
+    check: |spec| ReplayOptions::from_spec(spec).map(drop),
+    rights: None,
+    missing: None,
+    foresee: nothing_ahead,
+};
 
 /// Read from the file at once, bytes.
 const READ_AHEAD: usize = 1 << 20;
@@ -129,32 +143,51 @@ impl Reader<BufReader<File>> {
     }
 }
 
-/// Opens a replay; the factory behind the name `replay`.
+/// The options, parsed.
+struct ReplayOptions {
+    path: String,
+    mtu: usize,
+    /// Times that the file is played after the first one; none: for ever.
+    more: Option<u64>,
+    /// How much faster than captured; none: at once.
+    speed: Option<f64>,
+}
+
+impl ReplayOptions {
+    fn from_spec(spec: &Spec) -> Result<Self, LinkError> {
+        let Some(path) = spec.target.clone() else {
+            return Err(bad("replay", "wants a capture: replay:FILE.pcapng", OPTIONS_HELP));
+        };
+        let (mut mtu, mut more, mut speed) = (9000, Some(0), Some(1.0));
+        for field in spec.fields(OPTIONS_HELP) {
+            match field.name {
+                "mtu" => mtu = field.number("bytes", 68..=65_535)?,
+                "loop" => more = field.number("times", 0..=u64::MAX)?.checked_sub(1),
+                "speed" if field.value == "max" => speed = None,
+                "speed" => {
+                    let factor =
+                        field.value.parse().ok().filter(|f: &f64| *f > 0.0 && f.is_finite());
+                    speed =
+                        Some(factor.ok_or_else(|| field.refuse("wants a factor above 0, or max"))?);
+                }
+                _ => return Err(field.unknown()),
+            }
+        }
+        Ok(Self { path, mtu, more, speed })
+    }
+}
+
+/// Opens a replay.
 ///
 /// # Errors
 /// [`LinkError::BadOption`] for a file that cannot be played or unusable options,
 /// [`LinkError::Setup`] where there is no memory.
 pub fn open(spec: &Spec, sizes: &FrameOptions) -> Result<Box<dyn FrameLink>, LinkError> {
-    let Some(path) = &spec.target else {
-        return Err(bad("replay", "wants a capture: replay:FILE.pcapng", OPTIONS_HELP));
-    };
-    let (mut mtu, mut more, mut speed) = (9000, Some(0), Some(1.0));
-    for field in spec.fields(OPTIONS_HELP) {
-        match field.name {
-            "mtu" => mtu = field.number("bytes", 68..=65_535)?,
-            "loop" => more = field.number("times", 0..=u64::MAX)?.checked_sub(1),
-            "speed" if field.value == "max" => speed = None,
-            "speed" => {
-                let factor = field.value.parse().ok().filter(|f: &f64| *f > 0.0 && f.is_finite());
-                speed = Some(factor.ok_or_else(|| field.refuse("wants a factor above 0, or max"))?);
-            }
-            _ => return Err(field.unknown()),
-        }
-    }
-    let opened = File::open(path).map_err(ReadError::Io);
+    let ReplayOptions { path, mtu, more, speed } = ReplayOptions::from_spec(spec)?;
+    let opened = File::open(&path).map_err(ReadError::Io);
     let reader = opened.and_then(|file| Reader::new(BufReader::with_capacity(READ_AHEAD, file)));
-    let reader = reader.map_err(|error| bad(path, &error.to_string(), OPTIONS_HELP))?;
-    let mut info = LinkInfo::new("replay", MAC, mtu);
+    let reader = reader.map_err(|error| bad(&path, &error.to_string(), OPTIONS_HELP))?;
+    let mut info = LinkInfo::new(LINK.name, MAC, mtu);
     info.detail = match speed {
         Some(speed) => format!("plays {path} at {speed} times its speed"),
         None => format!("plays {path} as fast as asked"),

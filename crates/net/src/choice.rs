@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use millstream_cpu::{Environment, folders};
 use millstream_link::interfaces;
+use millstream_link::registry::{at_interface, takes_interface};
 use serde::{Deserialize, Serialize};
 
 /// The link string that follows the stored choice.
@@ -123,8 +124,7 @@ pub fn decide(interface: &str, stored: &[Stored], machine: &Machine, rights: boo
              measure again (millstream bench packets --choose)"
         ));
     }
-    let (name, options) = link.split_once(':').unwrap_or((link, ""));
-    if !matches!(name, "packet" | "xdp") {
+    if !takes_interface(link) {
         return Chosen { link: link.clone(), reason: reason.clone() };
     }
     if !rights {
@@ -133,8 +133,7 @@ pub fn decide(interface: &str, stored: &[Stored], machine: &Machine, rights: boo
              (millstream host grant) and link=NAME:{interface}"
         ));
     }
-    let comma = if options.is_empty() { "" } else { "," };
-    Chosen { link: format!("{name}:{interface}{comma}{options}"), reason: reason.clone() }
+    Chosen { link: at_interface(link, interface), reason: reason.clone() }
 }
 
 /// Stores a choice in place of an earlier one for the same interface; where. What root stores is

@@ -4,6 +4,8 @@
 //! program to the interface. So the links are tried in that order, and the first that is good
 //! enough is it; what is beyond is only worth its price where it is needed.
 
+use millstream_link::Spec;
+use millstream_link::registry::has_option;
 use serde::Serialize;
 
 use crate::packets::measure::{How, measure};
@@ -114,6 +116,9 @@ impl Need {
     }
 }
 
+/// The option of links that send several datagrams as one.
+const TRAINS: &str = "gso";
+
 /// Measures a link as its users will have it: ports on both sides; the kernel's sends single
 /// datagrams, as radios do, and not trains.
 ///
@@ -154,10 +159,12 @@ pub fn measure_link(
 
 fn row(link: &str) -> Row {
     let half = |link: &str| Half::new(Path::Port, link, Wait::Block);
-    let sender = match link.strip_prefix("udp") {
-        Some("") => "udp:gso=off".to_owned(),
-        Some(rest) => format!("udp:gso=off,{}", rest.trim_start_matches(':')),
-        None => link.to_owned(),
+    let sender = match Spec::parse(link, "") {
+        Ok(mut spec) if has_option(link, TRAINS) => {
+            spec.options.insert(0, (TRAINS.to_owned(), "off".to_owned()));
+            spec.to_string()
+        }
+        _ => link.to_owned(),
     };
     Row { name: link.to_owned(), active: half(&sender), passive: half(link) }
 }

@@ -1,5 +1,6 @@
 //! The paths that are compared, by name.
 
+use millstream_link::registry::{at_interface, carries_frames, takes_interface};
 use serde::{Deserialize, Serialize};
 
 use super::plan::{EndPlan, Path, Wait, Workload};
@@ -53,7 +54,7 @@ impl Half {
         let link = with_interface(&self.link, place.interface.as_deref());
         let is_set = |name: &str| link.split([':', ',']).any(|part| part.starts_with(name));
         let has_thread = self.path == Path::Port
-            && (link.starts_with("packet:") || link.starts_with("xdp:"))
+            && takes_interface(&link)
             && !is_set("io=inline")
             && !is_set("cpu=")
             && !is_set("thread=");
@@ -107,7 +108,7 @@ impl Row {
     /// Whether it can be measured without an interface of its own.
     #[must_use]
     pub fn needs_interface(&self) -> bool {
-        let needs = |half: &Half| half.path != Path::Kernel && !half.link.starts_with("udp");
+        let needs = |half: &Half| half.path != Path::Kernel && carries_frames(&half.link);
         needs(&self.active) || needs(&self.passive)
     }
 }
@@ -214,14 +215,9 @@ pub fn choose(rows: &mut Vec<Row>, only: &[String], interfaces: bool) {
 
 /// Adds an interface to a link string that needs one and names none.
 fn with_interface(link: &str, interface: Option<&str>) -> String {
-    let (name, rest) = link.split_once(':').unwrap_or((link, ""));
-    let names_one = rest.split(',').next().is_some_and(|w| !w.is_empty() && !w.contains('='));
     match interface {
-        Some(interface) if !names_one && matches!(name, "packet" | "xdp") => {
-            let comma = if rest.is_empty() { "" } else { "," };
-            format!("{name}:{interface}{comma}{rest}")
-        }
-        _ => link.to_owned(),
+        Some(interface) => at_interface(link, interface),
+        None => link.to_owned(),
     }
 }
 

@@ -6,13 +6,14 @@ use std::path::Path;
 use millstream_dpdk::DpdkError;
 
 use super::device::{Device, Driver};
+use super::foresee;
 use super::options::DpdkOptions;
 use crate::LinkError;
 
 /// An error about the device.
 pub(super) fn failed(device: &Device, step: &str, source: io::Error, hint: String) -> LinkError {
     let (step, interface) = (step.to_owned(), device.to_string());
-    LinkError::Interface { link: "dpdk", interface, step, source, hint }
+    LinkError::Interface { link: super::LINK.name, interface, step, source, hint }
 }
 
 /// EAL did not start.
@@ -102,7 +103,7 @@ fn judge(
 ) -> Result<(), (io::ErrorKind, String)> {
     let bind = pci(address);
     match driver {
-        Some("vfio-pci" | "mlx4_core" | "mlx5_core") => Ok(()),
+        Some(name) if foresee::has_the_device(name) => Ok(()),
         Some("uio_pci_generic" | "igb_uio") if unsafe_uio => Ok(()),
         Some(uio @ ("uio_pci_generic" | "igb_uio")) => Err((
             io::ErrorKind::PermissionDenied,

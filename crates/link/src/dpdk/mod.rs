@@ -16,6 +16,7 @@
 mod advice;
 #[cfg_attr(not(feature = "dpdk"), allow(dead_code, reason = "what opens a port reads it"))]
 mod device;
+mod foresee;
 #[cfg(feature = "dpdk")]
 mod link;
 #[cfg(feature = "dpdk")]
@@ -25,6 +26,7 @@ mod options;
 #[cfg(feature = "dpdk")]
 mod seam;
 
+use crate::entry::{Entry, Factory, Target};
 use crate::frame::{FrameLink, FrameOptions};
 use crate::{LinkError, Spec};
 
@@ -33,12 +35,25 @@ pub use options::OPTIONS_HELP;
 /// Whether this build has DPDK.
 pub const AVAILABLE: bool = cfg!(feature = "dpdk");
 
-/// Whether the options can be understood, as far as they are ours and not the driver's.
-pub(crate) fn check(spec: &Spec) -> Result<(), LinkError> {
-    options::DpdkOptions::from_spec(spec).map(drop)
-}
+/// The link. It has its name in every build, and says what to do where it was left out.
+pub static LINK: Entry = Entry {
+    name: "dpdk",
+    about: "DPDK: the device's driver in this process, or memory shared with another one",
+    options_help: OPTIONS_HELP,
+    target: Target::Device,
+    factory: Factory::Frames(open),
+    // As far as the options are ours and not the driver's.
+    check: |spec| options::DpdkOptions::from_spec(spec).map(drop),
+    rights: None,
+    missing: if AVAILABLE { None } else { Some(MISSING) },
+    foresee: foresee::foresee,
+};
 
-/// Opens a link; the factory behind the name `dpdk`.
+/// What to do about a build without DPDK.
+const MISSING: &str = "this build is without it: install libdpdk-dev and pkg-config, then build \
+     with `--features dpdk`";
+
+/// Opens a link.
 ///
 /// # Errors
 /// [`LinkError`], which says what to do.
@@ -55,13 +70,11 @@ pub fn open(spec: &Spec, sizes: &FrameOptions) -> Result<Box<dyn FrameLink>, Lin
 pub fn open(spec: &Spec, _: &FrameOptions) -> Result<Box<dyn FrameLink>, LinkError> {
     let options = options::DpdkOptions::from_spec(spec)?;
     Err(LinkError::Interface {
-        link: "dpdk",
+        link: LINK.name,
         interface: options.device.to_string(),
         step: "look for DPDK".to_owned(),
         source: std::io::ErrorKind::Unsupported.into(),
-        hint: "this build is without it: install libdpdk-dev and pkg-config, then build with \
-               `--features dpdk`"
-            .to_owned(),
+        hint: MISSING.to_owned(),
     })
 }
 

@@ -19,7 +19,7 @@ use crate::device::Device as Interface;
 use crate::frame::{ETHERNET_BYTES_MAX, FrameMemory, FrameOptions, LinkInfo, Mode};
 use crate::{LinkError, Spec};
 
-const NAME: &str = "dpdk";
+const NAME: &str = super::LINK.name;
 
 /// Largest IP packet in memory, where nobody says otherwise.
 const MEMORY_MTU: u16 = 9000;

@@ -14,7 +14,7 @@ use crate::frame::{Census, Frame, FrameLink, FrameMemory, LinkCounters, LinkInfo
 
 /// A slot of the receiver's memory that the sender has filled, and what lies in it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Entry {
+pub(super) struct Filled {
     pub slot: u32,
     pub bytes: u32,
     pub continues: bool,
@@ -22,9 +22,9 @@ pub(super) struct Entry {
 
 /// What an end needs to receive: its slots come filled and go back empty.
 pub(super) struct Receive {
-    pub filled: spsc::Receiver<Entry>,
+    pub filled: spsc::Receiver<Filled>,
     /// Filled ones for which the last batch had no room.
-    pub arrived: Vec<Entry>,
+    pub arrived: Vec<Filled>,
     pub empty: spsc::Sender<u32>,
     /// Empty ones that the sender does not see yet.
     pub emptied: Vec<u32>,
@@ -37,9 +37,9 @@ pub(super) struct Receive {
 
 /// What an end needs to send: the receiver's empty slots, and the memory they lie in.
 pub(super) struct Transmit {
-    pub filled: spsc::Sender<Entry>,
+    pub filled: spsc::Sender<Filled>,
     /// Filled ones that the receiver does not see yet: whole frames.
-    pub carried: Vec<Entry>,
+    pub carried: Vec<Filled>,
     pub empty: spsc::Receiver<u32>,
     /// Empty ones that were taken out of the channel.
     pub spare: Vec<u32>,
@@ -84,7 +84,7 @@ impl LoopLink {
         whole
     }
 
-    fn frame(&self, entry: Entry) -> Frame {
+    fn frame(&self, entry: Filled) -> Frame {
         let Receive { slot_bytes, .. } = self.receive;
         let at = u64::from(entry.slot) * u64::from(slot_bytes);
         // SAFETY: the sender has handed the slot over, and has forgotten it.
@@ -109,7 +109,7 @@ impl LoopLink {
             // SAFETY: the receiver has handed the slot over, so no frame covers it.
             let mut copy = unsafe { Frame::new(&to.memory, at, bytes, to.slot_bytes, 0) };
             to.memory.bytes_mut(&mut copy).copy_from_slice(self.memory.bytes(part));
-            to.carried.push(Entry { slot, bytes, continues: part.continues() });
+            to.carried.push(Filled { slot, bytes, continues: part.continues() });
         }
         true
     }

@@ -30,11 +30,12 @@ use millstream_ring::{Beacon, spsc};
 use rustix::mm::MapFlags;
 
 use crate::buffers::Buffers;
+use crate::entry::{Entry, Factory, Target, nothing_ahead};
 use crate::frame::{
     ETHERNET_BYTES_MAX, FrameLink, FrameMemory, FrameOptions, LinkCounters, LinkInfo,
 };
 use crate::{LinkError, Spec};
-use link::{Entry, Receive, Transmit};
+use link::{Filled, Receive, Transmit};
 
 pub use cable::{Cable, CableState};
 pub use link::LoopLink;
@@ -42,6 +43,19 @@ pub use link::LoopLink;
 /// What a link string may say behind `loop:`.
 pub const OPTIONS_HELP: &str = "mtu=BYTES (9000), part_bytes=BYTES (longest piece of a frame; \
      longer frames come in several), full=drop|wait (what happens when the receiver is slow)";
+
+/// The link.
+pub static LINK: Entry = Entry {
+    name: "loop",
+    about: "receives what it transmits, in memory",
+    options_help: OPTIONS_HELP,
+    target: Target::None,
+    factory: Factory::Frames(open),
+    check: |spec| options(spec).map(drop),
+    rights: None,
+    missing: None,
+    foresee: nothing_ahead,
+};
 
 /// How to make a loop or a pair.
 #[derive(Debug, Clone)]
@@ -63,13 +77,9 @@ impl Default for LoopOptions {
     }
 }
 
-/// Opens a loop; the factory behind the name `loop`.
-///
-/// # Errors
-/// [`LinkError::BadOption`], or [`LinkError::Setup`] where there is no memory.
-pub fn open(spec: &Spec, frames: &FrameOptions) -> Result<Box<dyn FrameLink>, LinkError> {
+fn options(spec: &Spec) -> Result<LoopOptions, LinkError> {
     spec.no_target(OPTIONS_HELP)?;
-    let mut options = LoopOptions { frames: frames.clone(), ..LoopOptions::default() };
+    let mut options = LoopOptions::default();
     for field in spec.fields(OPTIONS_HELP) {
         match field.name {
             "mtu" => options.mtu = field.number("bytes", 68..=65_535)?,
@@ -78,6 +88,15 @@ pub fn open(spec: &Spec, frames: &FrameOptions) -> Result<Box<dyn FrameLink>, Li
             _ => return Err(field.unknown()),
         }
     }
+    Ok(options)
+}
+
+/// Opens a loop.
+///
+/// # Errors
+/// [`LinkError::BadOption`], or [`LinkError::Setup`] where there is no memory.
+pub fn open(spec: &Spec, frames: &FrameOptions) -> Result<Box<dyn FrameLink>, LinkError> {
+    let options = LoopOptions { frames: frames.clone(), ..options(spec)? };
     Ok(Box::new(single(&options)?.0))
 }
 
@@ -123,7 +142,7 @@ impl End {
         let bell = Arc::new(Beacon::new().map_err(|error| setup("eventfd")(error))?);
         let lost = Arc::new(AtomicU64::new(0));
         // Slots go round in a circle of two channels. Each has room for all, so neither is full.
-        let (filled_in, filled) = spsc::channel::<Entry>(slots);
+        let (filled_in, filled) = spsc::channel::<Filled>(slots);
         let (mut empty, empty_out) = spsc::channel(slots);
         let mut emptied: Vec<u32> = (0..slots as u32).collect();
         empty.push_batch(&mut emptied);
@@ -159,7 +178,7 @@ fn join(
     transmit: Transmit,
     cable: Cable,
 ) -> LoopLink {
-    let mut info = LinkInfo::new("loop", mac, options.mtu);
+    let mut info = LinkInfo::new(LINK.name, mac, options.mtu);
     info.part_bytes_max = options.part_bytes_max.unwrap_or(info.part_bytes_max);
     let parts_each = (options.mtu + ETHERNET_BYTES_MAX).div_ceil(info.part_bytes_max);
     info.receive_frames = receive.slots / parts_each;

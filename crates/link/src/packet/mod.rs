@@ -52,6 +52,7 @@ use rustix::mm::MapFlags;
 
 use crate::buffers::Buffers;
 use crate::device::Device;
+use crate::entry::{Entry, Factory, Target, nothing_ahead};
 use crate::frame::{
     ETHERNET_BYTES_MAX, Frame, FrameLink, FrameMemory, FrameOptions, LinkCounters, LinkInfo, Mode,
     Steer,
@@ -73,19 +74,35 @@ const SEGMENTS: usize = 512;
 /// A train of datagrams is one IPv4 packet, bytes, with its Ethernet header.
 const TRAIN_BYTES_MAX: usize = 65_535 + ETHERNET_BYTES_MAX;
 
-/// Whether the options can be understood.
-pub(crate) fn check(spec: &Spec) -> Result<(), LinkError> {
-    PacketOptions::from_spec(spec).map(drop)
-}
+/// The link.
+pub static LINK: Entry = Entry {
+    name: "packet",
+    about: "AF_PACKET: frames out of the kernel's rings, beside its stack",
+    options_help: OPTIONS_HELP,
+    target: Target::Interface { outlook: |_| "rings shared with the kernel".to_owned() },
+    factory: Factory::Frames(open),
+    check: |spec| PacketOptions::from_spec(spec).map(drop),
+    rights: Some(&RIGHTS),
+    missing: None,
+    foresee: nothing_ahead,
+};
 
-/// Opens a packet link; the factory behind the name `packet`.
+/// The rights to open packet sockets.
+pub static RIGHTS: Family = Family {
+    link: "packet",
+    sockets: rustix::net::AddressFamily::PACKET,
+    capabilities: &[rights::NET_RAW],
+    programs: false,
+};
+
+/// Opens a packet link.
 ///
 /// # Errors
 /// [`LinkError::Interface`] with what to do, [`LinkError::BadOption`] for unusable options.
 pub fn open(spec: &Spec, sizes: &FrameOptions) -> Result<Box<dyn FrameLink>, LinkError> {
     let options = PacketOptions::from_spec(spec)?;
-    let device = Device::look("packet", &options.interface)?;
-    let mut rights = rights::open(&options.rights, Family::Packet, &options.interface)?;
+    let device = Device::look(LINK.name, &options.interface)?;
+    let mut rights = rights::open(&options.rights, &RIGHTS, &options.interface)?;
     let sockets = rights.socket().and_then(|rx| Ok((rx, rights.socket()?)));
     let (rx, tx) = sockets.map_err(|error| explain(&device, "open a socket", error))?;
     assemble(&options, &device, sizes, rx, tx)
@@ -106,7 +123,7 @@ fn explain(device: &Device, step: &str, source: io::Error) -> LinkError {
         _ => "see packet(7)",
     };
     LinkError::Interface {
-        link: "packet",
+        link: LINK.name,
         interface: device.name.clone(),
         step: step.to_owned(),
         source,
@@ -281,7 +298,7 @@ impl Plan {
             Transmit::Ring(_) => "sends by ring (PACKET_TX_RING)",
         };
         let queue = if options.qdisc_bypass { "past the queueing discipline" } else { "queued" };
-        let mut info = LinkInfo::new("packet", device.mac, device.mtu);
+        let mut info = LinkInfo::new(LINK.name, device.mac, device.mtu);
         info.interface = Some(device.name.clone());
         info.mode = Mode::Generic;
         info.detail = format!("{ring}, {way}, {queue}");

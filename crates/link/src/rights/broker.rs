@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
 use super::message::{Reply, Request, VERSION, fits, hook_of};
-use super::{Attach, Attached, BusyPoll, Family, Hook, Rights, channel};
+use super::{Attach, Attached, BusyPoll, Hook, Rights, channel};
 use crate::frame::Steer;
 
 /// How long a broker may take to answer.
@@ -32,18 +32,18 @@ struct Done {
 }
 
 impl Broker {
-    /// Asks the broker at `path` to act.
+    /// Asks the broker at `path` to act for the link of that name.
     ///
     /// # Errors
     /// `NotFound` or `ConnectionRefused` when none listens there; what it refuses, as
     /// `PermissionDenied`.
-    pub fn connect(path: &Path, family: Family, interface: &str) -> io::Result<Self> {
+    pub fn connect(path: &Path, link: &str, interface: &str) -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
         connect(&socket, &SocketAddrUnix::new(path)?)?;
         let mut broker = Self { socket, path: path.to_owned() };
-        let interface = interface.to_owned();
-        broker.ask(&Request::Hello { version: VERSION, family, interface }, &[])?;
+        let (link, interface) = (link.to_owned(), interface.to_owned());
+        broker.ask(&Request::Hello { version: VERSION, link, interface }, &[])?;
         Ok(broker)
     }
 

@@ -15,7 +15,7 @@ use crate::xdp::privileged::{self, Program};
 /// The privileged steps of one link, done here.
 #[derive(Debug)]
 pub struct Direct {
-    family: Family,
+    family: &'static Family,
     interface: u32,
     /// The process to act for; none: this one.
     client: Option<Pid>,
@@ -32,7 +32,7 @@ impl Direct {
     ///
     /// # Errors
     /// `NotFound` (ENODEV) when there is no such interface in this network namespace.
-    pub fn new(family: Family, interface: &str, client: Option<Pid>) -> io::Result<Self> {
+    pub fn new(family: &'static Family, interface: &str, client: Option<Pid>) -> io::Result<Self> {
         let any = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
         let queues = Queues::new(interface);
         let interface = rustix::net::netdevice::name_to_index(&any, interface)?;
@@ -50,11 +50,7 @@ impl Rights for Direct {
     }
 
     fn socket(&mut self) -> io::Result<OwnedFd> {
-        let family = match self.family {
-            Family::Packet => AddressFamily::PACKET,
-            Family::Xdp => AddressFamily::XDP,
-        };
-        Ok(socket_with(family, SocketType::RAW, SocketFlags::CLOEXEC, None)?)
+        Ok(socket_with(self.family.sockets, SocketType::RAW, SocketFlags::CLOEXEC, None)?)
     }
 
     fn allow_locked(&mut self, bytes: u64) -> io::Result<()> {

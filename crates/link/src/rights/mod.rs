@@ -20,7 +20,11 @@ use std::io;
 use std::ops::RangeInclusive;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
+use rustix::net::AddressFamily;
+use rustix::thread::CapabilitySet;
+
 use crate::frame::Steer;
+use crate::registry::LINKS;
 
 pub use broker::{Broker, errno};
 pub use choice::{BROKER_VARIABLE, Choice, DEFAULT_BROKER, OPTIONS_HELP, RightsOptions};
@@ -32,23 +36,41 @@ pub(crate) use open::ways_out;
 /// What [`Rights::holder`] says when this process acts by itself.
 pub const DIRECT: &str = "direct";
 
-/// The links that need privileges.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Family {
-    /// AF_PACKET: CAP_NET_RAW.
-    Packet,
-    /// AF_XDP: CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF, none of which a user namespace gives.
-    Xdp,
+/// A capability, and its name (capabilities(7)).
+pub type Capability = (CapabilitySet, &'static str);
+
+/// Packet sockets, and sockets on a device.
+pub const NET_RAW: Capability = (CapabilitySet::NET_RAW, "CAP_NET_RAW");
+/// Settings of interfaces.
+pub const NET_ADMIN: Capability = (CapabilitySet::NET_ADMIN, "CAP_NET_ADMIN");
+/// Programs in the kernel.
+pub const BPF: Capability = (CapabilitySet::BPF, "CAP_BPF");
+/// What such programs may do beyond the simplest.
+pub const PERFMON: Capability = (CapabilitySet::PERFMON, "CAP_PERFMON");
+
+/// The privileges that a link needs. It stands in the link's own folder.
+#[derive(Debug)]
+pub struct Family {
+    /// The name of the link, by which a broker grants it.
+    pub link: &'static str,
+    /// The address family of the link's sockets.
+    pub sockets: AddressFamily,
+    /// What a process needs to open the link by itself.
+    pub capabilities: &'static [Capability],
+    /// The link attaches an XDP program, which nobody may in a user namespace.
+    pub programs: bool,
 }
 
 impl Family {
-    /// The registered name of the link.
+    /// Every family, in the order of the links.
+    pub fn all() -> impl Iterator<Item = &'static Self> {
+        LINKS.iter().filter_map(|entry| entry.rights)
+    }
+
+    /// The family of the link of this name.
     #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Packet => "packet",
-            Self::Xdp => "xdp",
-        }
+    pub fn of_link(name: &str) -> Option<&'static Self> {
+        Self::all().find(|family| family.link == name)
     }
 }
 

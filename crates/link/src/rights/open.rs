@@ -17,7 +17,7 @@ const FIRST_USER_NAMESPACE: &str = "user:[4026531837]";
 /// [`LinkError::Rights`], which says both ways out.
 pub fn open(
     options: &RightsOptions,
-    family: Family,
+    family: &'static Family,
     interface: &str,
 ) -> Result<Box<dyn Rights>, LinkError> {
     let path = options.broker_path();
@@ -30,36 +30,22 @@ pub fn open(
     };
     let broker = match options.choice {
         Choice::Direct => "rights=direct rules out a broker".to_owned(),
-        Choice::Auto | Choice::Broker => match Broker::connect(&path, family, interface) {
+        Choice::Auto | Choice::Broker => match Broker::connect(&path, family.link, interface) {
             Ok(broker) => return Ok(Box::new(broker)),
             Err(error) => unanswered(&path, &error),
         },
     };
     let reason = lack.map_or_else(|| broker.clone(), |lack| format!("{lack}, and {broker}"));
-    Err(LinkError::Rights { link: family.name(), interface: interface.to_owned(), reason })
+    Err(LinkError::Rights { link: family.link, interface: interface.to_owned(), reason })
 }
 
-fn direct(family: Family, interface: &str) -> Result<Direct, LinkError> {
+fn direct(family: &'static Family, interface: &str) -> Result<Direct, LinkError> {
     let what = "look for the interface; `ip link` lists those of this network namespace";
     Direct::new(family, interface, None).map_err(|source| LinkError::Setup { what, source })
 }
 
-/// The capabilities that a link needs.
-fn needed(family: Family) -> &'static [(CapabilitySet, &'static str)] {
-    const ALL: &[(CapabilitySet, &str)] = &[
-        (CapabilitySet::NET_RAW, "CAP_NET_RAW"),
-        (CapabilitySet::NET_ADMIN, "CAP_NET_ADMIN"),
-        (CapabilitySet::BPF, "CAP_BPF"),
-        (CapabilitySet::PERFMON, "CAP_PERFMON"),
-    ];
-    match family {
-        Family::Packet => &ALL[..1],
-        Family::Xdp => ALL,
-    }
-}
-
 /// What this thread lacks to act by itself, in words.
-fn lacking(family: Family) -> Option<String> {
+fn lacking(family: &Family) -> Option<String> {
     let has = match rustix::thread::capabilities(None) {
         Ok(sets) => sets.effective,
         Err(error) => {
@@ -71,12 +57,12 @@ fn lacking(family: Family) -> Option<String> {
     }
     let namespace = std::fs::read_link("/proc/self/ns/user");
     let nested = namespace.is_ok_and(|name| name.as_os_str() != FIRST_USER_NAMESPACE);
-    (nested && family == Family::Xdp)
+    (nested && family.programs)
         .then(|| "in a user namespace nobody may attach XDP programs".to_owned())
 }
 
-fn lacking_of(family: Family, has: CapabilitySet) -> Option<String> {
-    let lacks = needed(family).iter().filter(|(one, _)| !has.contains(*one));
+fn lacking_of(family: &Family, has: CapabilitySet) -> Option<String> {
+    let lacks = family.capabilities.iter().filter(|(one, _)| !has.contains(*one));
     let lacks: Vec<_> = lacks.map(|(_, name)| *name).collect();
     (!lacks.is_empty()).then(|| format!("this process lacks {}", lacks.join(", ")))
 }
@@ -95,8 +81,8 @@ fn unanswered(path: &Path, error: &io::Error) -> String {
 /// Both ways to get rights, for an error.
 pub(crate) fn ways_out(link: &str, interface: &str) -> String {
     let uid = rustix::process::getuid().as_raw();
-    let family = if link == Family::Xdp.name() { Family::Xdp } else { Family::Packet };
-    let names: Vec<_> = needed(family).iter().map(|(_, name)| name.to_lowercase()).collect();
+    let needed = Family::of_link(link).map_or(&[][..], |family| family.capabilities);
+    let names: Vec<_> = needed.iter().map(|(_, name)| name.to_lowercase()).collect();
     let program = std::env::current_exe()
         .map_or_else(|_| "PROGRAM".to_owned(), |path| path.display().to_string());
     format!(
@@ -110,14 +96,15 @@ pub(crate) fn ways_out(link: &str, interface: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{packet, xdp};
 
     #[test]
     fn what_is_lacking_is_named() {
         let all = CapabilitySet::all();
-        assert_eq!(lacking_of(Family::Xdp, all), None);
+        assert_eq!(lacking_of(&xdp::RIGHTS, all), None);
         let raw = CapabilitySet::NET_RAW;
-        assert_eq!(lacking_of(Family::Packet, raw), None);
-        let text = lacking_of(Family::Xdp, raw | CapabilitySet::BPF).unwrap();
+        assert_eq!(lacking_of(&packet::RIGHTS, raw), None);
+        let text = lacking_of(&xdp::RIGHTS, raw | CapabilitySet::BPF).unwrap();
         assert_eq!(text, "this process lacks CAP_NET_ADMIN, CAP_PERFMON");
     }
 
@@ -125,7 +112,7 @@ mod tests {
     fn without_a_broker_the_error_says_both_ways_out() {
         let mut options = RightsOptions { choice: Choice::Broker, ..RightsOptions::default() };
         options.broker = Some("/nonexistent/grant.sock".into());
-        let error = open(&options, Family::Xdp, "veth0").err().unwrap().to_string();
+        let error = open(&options, &xdp::RIGHTS, "veth0").err().unwrap().to_string();
         let start = "no rights for the link xdp on veth0: no broker listens at \
                      /nonexistent/grant.sock; either leave the rights to a broker (`sudo \
                      millstream host grant --interface veth0 --user";

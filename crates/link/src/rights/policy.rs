@@ -58,7 +58,7 @@ pub struct Policy {
     /// Interfaces, by name.
     pub interfaces: Vec<String>,
     /// Links.
-    pub families: Vec<Family>,
+    pub families: Vec<&'static Family>,
     /// UDP ports that may be steered to a user.
     pub ports: Vec<RangeInclusive<u16>>,
     /// Addresses that a link may serve beside those of this machine.
@@ -77,7 +77,7 @@ pub const ORDINARY_PORTS: RangeInclusive<u16> = 1024..=u16::MAX;
 impl Policy {
     /// A policy that grants nothing to anybody but root, and to root `families` on `interface`.
     #[must_use]
-    pub fn new(interface: &str, families: &[Family]) -> Self {
+    pub fn new(interface: &str, families: &[&'static Family]) -> Self {
         Self {
             users: Vec::new(),
             groups: Vec::new(),
@@ -103,21 +103,23 @@ impl Policy {
         Err(format!("user {} is not granted anything here; grant it with --user", peer.uid))
     }
 
-    /// Whether a link may be opened on an interface.
+    /// What opening a link on an interface needs, if it is granted.
     ///
     /// # Errors
-    /// The reason why not.
-    pub fn link(&self, family: Family, interface: &str) -> Result<(), String> {
+    /// The reason why it is not.
+    pub fn link(&self, link: &str, interface: &str) -> Result<&'static Family, String> {
         if !self.interfaces.iter().any(|granted| granted == interface) {
             let granted = self.interfaces.join(", ");
             return Err(format!("interface {interface} is not granted, only {granted}"));
         }
-        if !self.families.contains(&family) {
-            let granted: Vec<_> = self.families.iter().map(|family| family.name()).collect();
-            let (name, granted) = (family.name(), granted.join(", "));
-            return Err(format!("the link {name} is not granted, only {granted} (--links)"));
-        }
-        Ok(())
+        let found = self.families.iter().find(|family| family.link == link).copied();
+        found.ok_or_else(|| {
+            let granted: Vec<_> = self.families.iter().map(|family| family.link).collect();
+            let granted = granted.join(", ");
+            // A client may have written anything.
+            let link = link.escape_debug();
+            format!("the link {link} is not granted, only {granted} (--links)")
+        })
     }
 
     /// Whether frames may be taken from the kernel. `kernel` are the addresses of the machine, and
@@ -171,7 +173,7 @@ mod tests {
     use super::*;
 
     fn policy() -> Policy {
-        let mut policy = Policy::new("eth1", &[Family::Xdp]);
+        let mut policy = Policy::new("eth1", &[&crate::xdp::RIGHTS]);
         (policy.users, policy.groups) = (vec![1000], vec![50]);
         policy.ports = vec![49153..=49400];
         policy.addresses = vec!["10.0.0.0/30".parse().unwrap()];
@@ -190,10 +192,10 @@ mod tests {
 
     #[test]
     fn other_interfaces_and_links_are_refused_by_name() {
-        assert!(policy().link(Family::Xdp, "eth1").is_ok());
-        let error = policy().link(Family::Xdp, "eth0").unwrap_err();
+        assert!(policy().link("xdp", "eth1").is_ok());
+        let error = policy().link("xdp", "eth0").unwrap_err();
         assert_eq!(error, "interface eth0 is not granted, only eth1");
-        let error = policy().link(Family::Packet, "eth1").unwrap_err();
+        let error = policy().link("packet", "eth1").unwrap_err();
         assert_eq!(error, "the link packet is not granted, only xdp (--links)");
     }
 

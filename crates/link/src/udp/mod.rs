@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use socket2::{Domain, Socket, Type};
 
+use crate::entry::{Entry, Factory, Target, nothing_ahead};
 use crate::port::{Capabilities, Port, PortOptions};
 use crate::{LinkError, Spec};
 use options::UdpOptions;
@@ -29,13 +30,26 @@ use options::UdpOptions;
 pub use gso::exercise as exercise_notes;
 pub use options::OPTIONS_HELP;
 
+/// The link.
+pub static LINK: Entry = Entry {
+    name: "udp",
+    about: "the kernel's UDP sockets, in batches",
+    options_help: OPTIONS_HELP,
+    target: Target::None,
+    factory: Factory::Ports(open),
+    check: |spec| UdpOptions::from_spec(spec).map(drop),
+    rights: None,
+    missing: None,
+    foresee: nothing_ahead,
+};
+
 /// Largest UDP payload over IPv4, bytes (65 535 less the IPv4 and UDP headers, RFC 768 and 791).
 pub const PAYLOAD_BYTES_MAX: usize = 65_507;
 
 /// Longest that one send may wait for room in the socket's send queue.
 const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Opens a kernel UDP port; the factory behind the name `udp`.
+/// Opens a kernel UDP port.
 ///
 /// # Errors
 /// [`LinkError::Bind`] with a hint when the address cannot be had, [`LinkError::BadOption`] for

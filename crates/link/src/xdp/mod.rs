@@ -20,6 +20,7 @@
 mod advice;
 mod attached;
 mod bpf;
+mod foresee;
 mod link;
 mod open;
 mod options;
@@ -35,7 +36,9 @@ mod transmit;
 mod vectors;
 mod watchdog;
 
+use crate::entry::{Entry, Factory, Target};
 use crate::frame::{FrameLink, FrameOptions};
+use crate::rights::{self, Family};
 use crate::{LinkError, Spec};
 
 pub use bpf::Counts;
@@ -43,12 +46,28 @@ pub use link::XdpLink;
 pub use options::OPTIONS_HELP;
 pub use watchdog::{Ring, Stall};
 
-/// Whether the options can be understood.
-pub(crate) fn check(spec: &Spec) -> Result<(), LinkError> {
-    options::XdpOptions::from_spec(spec).map(drop)
-}
+/// The link.
+pub static LINK: Entry = Entry {
+    name: "xdp",
+    about: "AF_XDP: frames of chosen UDP ports, before the kernel's stack sees them",
+    options_help: OPTIONS_HELP,
+    target: Target::Interface { outlook: foresee::outlook },
+    factory: Factory::Frames(open),
+    check: |spec| options::XdpOptions::from_spec(spec).map(drop),
+    rights: Some(&RIGHTS),
+    missing: None,
+    foresee: foresee::foresee,
+};
 
-/// Opens a link; the factory behind the name `xdp`.
+/// No user namespace gives these rights.
+pub static RIGHTS: Family = Family {
+    link: "xdp",
+    sockets: rustix::net::AddressFamily::XDP,
+    capabilities: &[rights::NET_RAW, rights::NET_ADMIN, rights::BPF, rights::PERFMON],
+    programs: true,
+};
+
+/// Opens a link.
 ///
 /// # Errors
 /// [`LinkError`], which says what to do.

@@ -21,7 +21,7 @@ use super::watchdog::Watchdog;
 use super::{advice, bpf};
 use crate::device::Device;
 use crate::frame::{FrameMemory, FrameOptions, LinkInfo, Mode};
-use crate::rights::{self, Attach, Attached, BusyPoll, Family, Hook, Rights};
+use crate::rights::{self, Attach, Attached, BusyPoll, Hook, Rights};
 use crate::spec::bad;
 use crate::{LinkError, Spec};
 
@@ -29,7 +29,7 @@ use crate::{LinkError, Spec};
 const RELEASE: Duration = Duration::from_secs(1);
 
 /// The link's name.
-pub(super) const NAME: &str = "xdp";
+pub(super) const NAME: &str = super::LINK.name;
 
 impl XdpLink {
     /// Opens a link on the interface that `spec` names.
@@ -39,7 +39,7 @@ impl XdpLink {
     pub fn open(spec: &Spec, sizes: &FrameOptions) -> Result<Self, LinkError> {
         let options = XdpOptions::from_spec(spec)?;
         let mut device = Device::look(NAME, &options.interface)?;
-        let mut rights = rights::open(&options.rights, Family::Xdp, &options.interface)?;
+        let mut rights = rights::open(&options.rights, &super::RIGHTS, &options.interface)?;
         let mut notes = Vec::new();
         if rights.holder() != rights::DIRECT {
             notes.push(format!("rights by {}", rights.holder()));

@@ -6,9 +6,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use millstream_link::frame::{FrameLink, FrameOptions, Steer};
+use millstream_link::rights::Direct;
 use millstream_link::rights::policy::Policy;
 use millstream_link::rights::server::Server;
-use millstream_link::rights::{Direct, Family};
+use millstream_link::{packet, xdp};
 
 /// The environment variable that names a role.
 pub const ROLE: &str = "MILLSTREAM_TEST_ROLE";
@@ -35,7 +36,7 @@ fn say(line: &str) {
 
 /// A broker for nobody.
 fn serve(path: &Path) {
-    let mut policy = Policy::new("veth0", &[Family::Xdp, Family::Packet]);
+    let mut policy = Policy::new("veth0", &[&xdp::RIGHTS, &packet::RIGHTS]);
     policy.users = vec![65_534];
     let mut server = Server::listen(path, policy, |family, interface, peer| {
         let client = rustix::process::Pid::from_raw(peer.pid);

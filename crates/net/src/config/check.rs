@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::stack::Subnet;
 
 use super::error::{Problem, Step};
-use super::{Config, InterfaceConfig, Io, LinkKind, ThreadConfig};
+use super::{Config, InterfaceConfig, Io, LinkName, ThreadConfig};
 
 /// The kernel's limit for names of interfaces, and for what is left of a thread's name.
 const INTERFACE_BYTES_MAX: usize = 15;
@@ -70,11 +70,14 @@ fn interface(index: usize, interface: &InterfaceConfig) -> Option<Problem> {
     }
     for (key, said) in [("mode", interface.mode.is_some()), ("queues", interface.queues.is_some())]
     {
-        if said && interface.link != LinkKind::Xdp {
-            return problem(&at(key), "is for link = \"xdp\" only: leave it out");
+        if said && (interface.link.takes_device() || !interface.link.entry().has_option(key)) {
+            let only =
+                LinkName::all().filter(|link| !link.takes_device() && link.entry().has_option(key));
+            let only = names(only);
+            return problem(&at(key), format!("is for {only} only: leave it out"));
         }
     }
-    if let Some(text) = dpdk(interface) {
+    if let Some(text) = device(interface) {
         return problem(&at(text.0), text.1);
     }
     if let Some(queues) = interface.queues.as_ref().filter(|queues| !is_queues(queues)) {
@@ -105,26 +108,41 @@ fn interface(index: usize, interface: &InterfaceConfig) -> Option<Problem> {
     addresses(interface, at)
 }
 
-/// What is the matter with an interface that is DPDK's, or with a device of one that is not.
-fn dpdk(interface: &InterfaceConfig) -> Option<(&'static str, &'static str)> {
-    match (interface.link, &interface.device) {
-        (LinkKind::Dpdk, None) => {
-            Some(("link", "\"dpdk\" wants a device, like `device = \"0000:03:00.0\"`"))
+/// What is the matter with an interface whose link takes its device from the kernel, or with a
+/// device of one whose link does not.
+fn device(interface: &InterfaceConfig) -> Option<(&'static str, String)> {
+    let link = interface.link;
+    let said = format!("link = \"{}\"", link.name());
+    match &interface.device {
+        Some(_) if !link.takes_device() => {
+            let takers = names(LinkName::all().filter(|link| link.takes_device()));
+            Some(("device", format!("is for {takers} only: leave it out")))
         }
-        (LinkKind::Dpdk, Some(device)) if device.is_empty() || device.contains([',', '=']) => {
-            Some(("device", "wants a PCI address, or a port in software"))
+        _ if !link.takes_device() => None,
+        None => {
+            let text =
+                format!("\"{}\" wants a device, like `device = \"0000:03:00.0\"`", link.name());
+            Some(("link", text))
         }
-        (LinkKind::Dpdk, Some(_)) if !interface.own => {
-            Some(("own", "has to be true with link = \"dpdk\": the kernel has no such address"))
+        Some(device) if device.is_empty() || device.contains([',', '=']) => {
+            Some(("device", "wants a PCI address, or a port in software".to_owned()))
         }
-        (LinkKind::Dpdk, Some(_)) if interface.channels.is_some() => {
-            Some(("channels", "is the kernel's: say options.queues = \"2\" with link = \"dpdk\""))
+        Some(_) if !interface.own => {
+            let text = format!("has to be true with {said}: the kernel has no such address");
+            Some(("own", text))
         }
-        (LinkKind::Xdp | LinkKind::Packet, Some(_)) => {
-            Some(("device", "is for link = \"dpdk\" only: leave it out"))
+        Some(_) if interface.channels.is_some() => {
+            let text = format!("is the kernel's: say options.queues = \"2\" with {said}");
+            Some(("channels", text))
         }
-        _ => None,
+        Some(_) => None,
     }
+}
+
+/// Links as a file writes them.
+fn names(links: impl IntoIterator<Item = LinkName>) -> String {
+    let links = links.into_iter().map(|link| format!("link = \"{}\"", link.name()));
+    links.collect::<Vec<_>>().join(" or ")
 }
 
 fn is_queues(text: &str) -> bool {

@@ -1,12 +1,13 @@
 //! What opening the links of a file would do here, and what stands in the way; nothing is done.
 
 use millstream_link::check_options;
+use millstream_link::entry::Remark;
 use serde::Serialize;
 
 use crate::options::Asked;
 
 use super::survey::{Found, Survey};
-use super::{Config, InterfaceConfig, LinkKind, process};
+use super::{Config, InterfaceConfig, process};
 
 /// What a finding is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
@@ -46,10 +47,6 @@ pub struct Finding {
     pub text: String,
 }
 
-/// Largest MTU at which a driver takes an XDP program that knows no parts: a page less what the
-/// kernel needs beside the frame. Of veth, measured.
-const WHOLE_FRAME_MTU_MAX: u32 = 3506;
-
 /// What would happen, in the order of the file.
 #[must_use]
 pub fn dry_run(config: &Config, survey: &Survey, cpus: &[usize]) -> Vec<Finding> {
@@ -59,7 +56,9 @@ pub fn dry_run(config: &Config, survey: &Survey, cpus: &[usize]) -> Vec<Finding>
             findings.push(Finding { about: interface.name.clone(), kind, text });
         };
         match survey.interface(&interface.name) {
-            _ if interface.link == LinkKind::Dpdk => dpdk(config, interface, survey, &mut tell),
+            found if interface.link.takes_device() => {
+                opening(config, interface, found, survey).into_iter().for_each(|(k, t)| tell(k, t));
+            }
             None => {
                 let known = survey.interfaces.iter().map(|found| found.interface.name.as_str());
                 let known = known.collect::<Vec<_>>().join(", ");
@@ -92,7 +91,9 @@ fn examine(
     survey: &Survey,
     tell: &mut impl FnMut(Kind, String),
 ) {
-    opening(config, wanted, tell);
+    let mut opened = opening(config, wanted, Some(found), survey).into_iter();
+    // The link first, then the interface, then what the link meets there.
+    opened.by_ref().take(1).for_each(|(kind, text)| tell(kind, text));
     if !found.interface.up {
         let name = &wanted.name;
         tell(Kind::Obstacle, format!("the interface is down: `ip link set {name} up`"));
@@ -100,9 +101,7 @@ fn examine(
         tell(Kind::Note, "there is no carrier: is the cable in, and the other end up?".into());
     }
     rights(wanted, survey, tell);
-    if wanted.link == LinkKind::Xdp {
-        xdp(wanted, found, tell);
-    }
+    opened.for_each(|(kind, text)| tell(kind, text));
     expectations(wanted, found, tell);
     for change in process::changes(wanted, found) {
         match change {
@@ -118,48 +117,37 @@ fn examine(
     }
 }
 
-/// The link that would be opened, and whether it can be understood.
-fn opening(config: &Config, wanted: &InterfaceConfig, tell: &mut impl FnMut(Kind, String)) {
-    let link = format!("{}:{}", wanted.link.name(), wanted.name);
-    let link = process::expand_by(config, &link);
-    let understood = Asked::parse(&link).and_then(|asked| check_options(&asked.link_text()));
-    tell(Kind::Open, link);
-    if let Err(error) = understood {
-        tell(Kind::Obstacle, error.to_string());
-    }
-}
-
-/// What is DPDK's: whether the kernel has let the device go.
-fn dpdk(
+/// The link that would be opened, whether it can be understood, and what it would meet.
+fn opening(
     config: &Config,
     wanted: &InterfaceConfig,
+    found: Option<&Found>,
     survey: &Survey,
-    tell: &mut impl FnMut(Kind, String),
-) {
-    opening(config, wanted, tell);
-    let device = wanted.device.as_deref().unwrap_or_default();
-    if !device.contains(':') {
-        return tell(
-            Kind::Note,
-            "a port in software: what it needs shows when it is opened".into(),
-        );
-    }
-    let card = survey.cards.iter().find(|card| card.address == device);
-    let bind = format!("`dpdk-devbind.py --bind=vfio-pci {device}`");
-    match card.map(|card| card.driver.as_deref()) {
-        None => tell(Kind::Obstacle, format!("there is no network device {device} here")),
-        Some(Some("vfio-pci" | "mlx4_core" | "mlx5_core")) => {}
-        Some(Some(driver)) => tell(
-            Kind::Obstacle,
-            format!("{driver} has the device: `ip link set {} down`, then {bind}", wanted.name),
-        ),
-        Some(None) => tell(Kind::Obstacle, format!("no driver has the device: {bind}")),
-    }
+) -> Vec<(Kind, String)> {
+    let link = format!("{}:{}", wanted.link.name(), wanted.name);
+    let link = process::expand_by(config, &link);
+    let understood = Asked::parse(&link).and_then(|asked| {
+        check_options(&asked.link_text())?;
+        Ok(asked.link)
+    });
+    let open = (Kind::Open, link);
+    let spec = match understood {
+        Ok(Some(spec)) => spec,
+        Ok(None) => return vec![open],
+        Err(error) => return vec![open, (Kind::Obstacle, error.to_string())],
+    };
+    let remarks = (wanted.link.entry().foresee)(&spec, &survey.place(&wanted.name, found));
+    let remarks = remarks.into_iter().map(|remark| match remark {
+        Remark::Obstacle(text) => (Kind::Obstacle, text),
+        Remark::Note(text) => (Kind::Note, text),
+    });
+    [open].into_iter().chain(remarks).collect()
 }
 
 fn rights(wanted: &InterfaceConfig, survey: &Survey, tell: &mut impl FnMut(Kind, String)) {
     let means = &survey.means;
-    if means.network && (means.programs || wanted.link == LinkKind::Packet) {
+    let Some(family) = wanted.link.entry().rights else { return };
+    if means.allow(family) {
         return;
     }
     match &means.broker {
@@ -172,81 +160,6 @@ fn rights(wanted: &InterfaceConfig, survey: &Survey, tell: &mut impl FnMut(Kind,
                 wanted.link.name()
             ),
         ),
-    }
-}
-
-fn xdp(wanted: &InterfaceConfig, found: &Found, tell: &mut impl FnMut(Kind, String)) {
-    if let Some(other) = &found.interface.xdp {
-        let id = other.program_id.map_or_else(String::new, |id| format!(" (program {id})"));
-        let text = format!(
-            "another XDP program is attached{id}: end the process that holds it, or detach it with \
-             `ip link set {} xdp off`",
-            wanted.name
-        );
-        tell(Kind::Obstacle, text);
-    }
-    let mode = wanted.mode.as_deref().unwrap_or("auto");
-    let driver = found.driver.as_deref().unwrap_or("of this interface");
-    let features = found.features.unwrap_or_default();
-    match mode {
-        "zero-copy" if !features.zero_copy => {
-            tell(
-                Kind::Obstacle,
-                format!("the driver {driver} has no zero-copy: use mode = \"auto\""),
-            );
-        }
-        "native" if !features.native => {
-            let text = format!("the driver {driver} runs no XDP programs: use mode = \"generic\"");
-            tell(Kind::Obstacle, text);
-        }
-        "auto" => {
-            let best = match (features.zero_copy, features.native) {
-                (true, _) => "zero-copy",
-                (false, true) => "native copy",
-                (false, false) => "generic",
-            };
-            tell(Kind::Note, format!("mode auto: at best {best} with the driver {driver}"));
-        }
-        _ => {}
-    }
-    if found.interface.mtu > WHOLE_FRAME_MTU_MAX && mode == "native" && !features.parts {
-        let mtu = found.interface.mtu;
-        let text = format!("at an MTU of {mtu} the driver wants frames in parts: lower the MTU");
-        tell(Kind::Obstacle, text);
-    }
-    queues(wanted, found, tell);
-    veth(wanted, found, tell);
-}
-
-/// What the veth driver asks of the other end before it takes a program; it says ENOSPC otherwise.
-fn veth(wanted: &InterfaceConfig, found: &Found, tell: &mut impl FnMut(Kind, String)) {
-    let is_veth = found.driver.as_deref() == Some("veth");
-    if let Some(count) = wanted.channels.filter(|_| is_veth) {
-        let text = format!(
-            "on veth, the other end may transmit on {count} queue{} at most",
-            if count == 1 { "" } else { "s" }
-        );
-        tell(Kind::Note, text);
-    }
-}
-
-fn queues(wanted: &InterfaceConfig, found: &Found, tell: &mut impl FnMut(Kind, String)) {
-    let (Some(queues), Some((now, _))) = (wanted.queues.as_deref(), found.channels) else { return };
-    let serving = wanted.channels.unwrap_or(now.receiving());
-    let last = queues.rsplit('-').next().and_then(|last| last.parse::<u32>().ok());
-    match last {
-        Some(last) if last >= serving => {
-            let text = format!("there are {serving} queues, 0 to {}: no queue {last}", serving - 1);
-            tell(Kind::Obstacle, text);
-        }
-        Some(last) if last + 1 < serving => {
-            let text = format!(
-                "queues {queues} of {serving} are served: what arrives on the others goes to the \
-                 kernel"
-            );
-            tell(Kind::Note, text);
-        }
-        _ => {}
     }
 }
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::survey::{Found, Survey};
-use super::{Cidr, Config, InterfaceConfig, LinkKind, RouteConfig};
+use super::{Cidr, Config, InterfaceConfig, LinkName, RouteConfig};
+use millstream_link::{dpdk, packet, xdp};
 
 /// What `survey` found as a configuration, which then fits: the interfaces called `names`, or
 /// every Ethernet interface that is up and has an IPv4 address.
@@ -43,7 +44,7 @@ pub fn import_for_dpdk(survey: &Survey, names: &[String]) -> Result<Config, Stri
         })?;
         let described = describe(found);
         Ok(InterfaceConfig {
-            link: LinkKind::Dpdk,
+            link: LinkName::from(&dpdk::LINK),
             device: Some(device),
             own: true,
             addresses: vec![*address],
@@ -69,7 +70,7 @@ fn describe(found: &Found) -> InterfaceConfig {
     let (default, routes): (Vec<_>, Vec<_>) = routes.partition(|route| route.to.prefix == 0);
     InterfaceConfig {
         name: found.interface.name.clone(),
-        link: if native { LinkKind::Xdp } else { LinkKind::Packet },
+        link: LinkName::from(if native { &xdp::LINK } else { &packet::LINK }),
         channels: found.channels.map(|(now, _)| now.receiving()).filter(|count| *count > 0),
         mtu: Some(found.interface.mtu),
         addresses: found.addresses.clone(),

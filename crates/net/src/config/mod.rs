@@ -25,6 +25,7 @@ mod check;
 mod dry_run;
 mod error;
 mod import;
+mod link_name;
 mod process;
 mod schema;
 mod survey;
@@ -41,6 +42,7 @@ use serde::{Deserialize, Serialize};
 pub use dry_run::{Finding, Kind, dry_run};
 pub use error::ConfigError;
 pub use import::{import, import_for_dpdk};
+pub use link_name::LinkName;
 pub(crate) use process::expand;
 pub use process::{Configured, configure};
 pub use schema::SCHEMA;
@@ -66,7 +68,7 @@ pub struct InterfaceConfig {
     /// Its name, such as `eth1`.
     pub name: String,
     /// The link that it gets where a link string does not say.
-    pub link: LinkKind,
+    pub link: LinkName,
     /// What DPDK takes (`dpdk` only): a PCI address, while the kernel may know nothing of `name`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
@@ -114,31 +116,6 @@ pub struct InterfaceConfig {
 
 fn is_false(value: &bool) -> bool {
     !value
-}
-
-/// A frame link that an interface can get.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LinkKind {
-    /// AF_XDP.
-    #[default]
-    Xdp,
-    /// AF_PACKET.
-    Packet,
-    /// DPDK: the kernel has lost the device.
-    Dpdk,
-}
-
-impl LinkKind {
-    /// Its name in link strings.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Xdp => "xdp",
-            Self::Packet => "packet",
-            Self::Dpdk => "dpdk",
-        }
-    }
 }
 
 /// Who drives a link.

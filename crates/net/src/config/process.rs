@@ -6,7 +6,7 @@ use millstream_host::ethtool::Channels;
 use millstream_host::journal::{Change, Journal, Value, recover};
 
 use super::survey::{Found, Survey};
-use super::{Config, ConfigError, InterfaceConfig, Io, LinkKind};
+use super::{Config, ConfigError, InterfaceConfig, Io};
 
 static CURRENT: Mutex<Option<Config>> = Mutex::new(None);
 
@@ -38,8 +38,8 @@ pub fn configure(config: &Config) -> Result<Configured, ConfigError> {
     let _ = recover();
     let survey = Survey::take().map_err(|error| unfit(error.to_string()))?;
     let mut changes = Vec::new();
-    // What is DPDK's the kernel knows nothing of.
-    let of_kernel = config.interfaces.iter().filter(|wanted| wanted.link != LinkKind::Dpdk);
+    // The kernel knows nothing of a device that it has given up.
+    let of_kernel = config.interfaces.iter().filter(|wanted| !wanted.link.takes_device());
     for wanted in of_kernel {
         let name = &wanted.name;
         let found = survey.interface(name).ok_or_else(|| {
@@ -66,7 +66,7 @@ pub fn configure(config: &Config) -> Result<Configured, ConfigError> {
 
 /// Whether the link changes that itself when it is opened, maybe through a broker.
 pub(super) fn is_the_links(wanted: &InterfaceConfig, value: &Value) -> bool {
-    wanted.link == LinkKind::Xdp && matches!(value, Value::Channels(_))
+    matches!(value, Value::Channels(_)) && wanted.link.entry().has_option("channels")
 }
 
 /// The settings that an interface wants and does not have.
@@ -174,9 +174,10 @@ fn options(
     if same_link {
         add("mode", interface.mode.clone());
         add("queues", interface.queues.clone());
-        let channels = interface.channels.filter(|_| interface.link == LinkKind::Xdp);
+        let has = |option| interface.link.entry().has_option(option);
+        let channels = interface.channels.filter(|_| has("channels"));
         add("channels", channels.map(|count| count.to_string()));
-        let mtu = interface.mtu.filter(|_| interface.link == LinkKind::Dpdk);
+        let mtu = interface.mtu.filter(|_| has("mtu"));
         add("mtu", mtu.map(|mtu| mtu.to_string()));
     }
     if interface.own {

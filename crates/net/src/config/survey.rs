@@ -8,7 +8,8 @@ use millstream_host::netlink::{
     Address, Interface, Netlink, NetlinkError, Route, RouteKind, XdpFeatures,
 };
 use millstream_host::pci::{self, Card};
-use millstream_link::rights::RightsOptions;
+use millstream_link::entry::Place;
+use millstream_link::rights::{Family, RightsOptions};
 use serde::Serialize;
 
 use super::text::Cidr;
@@ -73,6 +74,19 @@ impl Survey {
         Ok(Self { interfaces: found.collect(), cards: pci::cards(), means: Means::look() })
     }
 
+    /// A place as links look at it, whether the kernel still has an interface there or not.
+    #[must_use]
+    pub fn place<'a>(&'a self, name: &'a str, found: Option<&'a Found>) -> Place<'a> {
+        Place {
+            name,
+            interface: found.map(|found| &found.interface),
+            driver: found.and_then(|found| found.driver.as_deref()),
+            channels: found.and_then(|found| found.channels),
+            features: found.and_then(|found| found.features).unwrap_or_default(),
+            cards: &self.cards,
+        }
+    }
+
     /// The interface of a name.
     #[must_use]
     pub fn interface(&self, name: &str) -> Option<&Found> {
@@ -108,6 +122,12 @@ fn look(
 }
 
 impl Means {
+    /// Whether it may open links that need these rights.
+    #[must_use]
+    pub fn allow(&self, family: &Family) -> bool {
+        self.network && (self.programs || !family.programs)
+    }
+
     /// What the calling thread may do.
     #[must_use]
     pub fn look() -> Self {

@@ -306,7 +306,10 @@ fn each_obstacle_is_named_with_its_remedy() {
 fn an_import_checks_clean() {
     let config = import(&survey(), &["eth1".to_owned()]).unwrap();
     let eth1 = &config.interfaces[0];
-    assert_eq!((eth1.link, eth1.mtu, eth1.channels), (LinkKind::Xdp, Some(9000), Some(2)));
+    assert_eq!(
+        (eth1.link, eth1.mtu, eth1.channels),
+        (LinkName::of("xdp").unwrap(), Some(9000), Some(2))
+    );
     assert_eq!(eth1.gateway, Some([192, 168, 10, 254].into()));
     assert_eq!(eth1.routes.len(), 1);
     let text = toml::to_string_pretty(&config).unwrap();

@@ -9,9 +9,10 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use millstream_link::port::PortOptions;
+use millstream_link::rights::Direct;
 use millstream_link::rights::policy::Policy;
 use millstream_link::rights::server::Server;
-use millstream_link::rights::{Direct, Family};
+use millstream_link::xdp;
 use millstream_testkit::netns::{Pair, PairOptions};
 
 /// The environment variable that names a role and its argument.
@@ -33,7 +34,7 @@ fn play() {
 }
 
 fn serve(path: &Path) {
-    let mut policy = Policy::new("veth0", &[Family::Xdp]);
+    let mut policy = Policy::new("veth0", &[&xdp::RIGHTS]);
     (policy.users, policy.ports) = (vec![65_534], vec![FIRST..=LAST]);
     let mut server = Server::listen(path, policy, |family, interface, peer| {
         let client = rustix::process::Pid::from_raw(peer.pid);

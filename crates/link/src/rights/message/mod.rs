@@ -13,13 +13,13 @@ use std::ops::RangeInclusive;
 
 use fields::Fields;
 
-use super::{Attach, BusyPoll, Family, Hook};
+use super::{Attach, BusyPoll, Hook};
 use crate::frame::Steer;
 
 /// The version of what is said here. Others are refused: both ends are one program.
 ///
-/// 2: [`Request::Ports`].
-pub const VERSION: u16 = 2;
+/// 2: [`Request::Ports`]. 3: a link is named by its text.
+pub const VERSION: u16 = 3;
 
 /// Longest message, bytes. Longer ones are refused.
 pub const MESSAGE_BYTES_MAX: usize = 16 * 1024;
@@ -33,7 +33,7 @@ pub const ADDRESSES_MAX: usize = 64;
 /// Most ranges of ports in one answer.
 pub const RANGES_MAX: usize = 1024;
 
-/// Longest name of an interface, bytes (IFNAMSIZ less its end).
+/// Longest name of an interface, bytes (IFNAMSIZ less its end), and of a link.
 pub const NAME_BYTES_MAX: usize = 15;
 
 /// Longest text for people, bytes.
@@ -46,8 +46,8 @@ pub enum Request {
     Hello {
         /// [`VERSION`] of the asker.
         version: u16,
-        /// The link.
-        family: Family,
+        /// The link's name.
+        link: String,
         /// The interface's name.
         interface: String,
     },
@@ -123,10 +123,10 @@ impl Request {
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         match self {
-            Self::Hello { version, family, interface } => {
+            Self::Hello { version, link, interface } => {
                 out.push(1);
                 out.extend(version.to_le_bytes());
-                out.push(u8::from(*family == Family::Xdp));
+                text(&mut out, link, NAME_BYTES_MAX);
                 text(&mut out, interface, NAME_BYTES_MAX);
             }
             Self::Socket => out.push(2),
@@ -170,8 +170,8 @@ impl Request {
         let request = match fields.u8()? {
             1 => {
                 let version = fields.u16()?;
-                let family = if fields.flag("family")? { Family::Xdp } else { Family::Packet };
-                Self::Hello { version, family, interface: fields.name()? }
+                let link = fields.text(NAME_BYTES_MAX, "link")?;
+                Self::Hello { version, link, interface: fields.name()? }
             }
             2 => Self::Socket,
             3 => Self::AllowLocked { bytes: fields.u64()? },
@@ -240,6 +240,16 @@ impl Reply {
         };
         fields.end()?;
         Ok(reply)
+    }
+}
+
+/// The version that a client speaks, of its first request as bytes. It has the same place in every
+/// version.
+#[must_use]
+pub fn version_of(bytes: &[u8]) -> Option<u16> {
+    match bytes {
+        [1, low, high, ..] => Some(u16::from_le_bytes([*low, *high])),
+        _ => None,
     }
 }
 

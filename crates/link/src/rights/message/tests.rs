@@ -18,12 +18,8 @@ fn steers() -> impl Strategy<Value = Steer> {
 }
 
 fn requests() -> impl Strategy<Value = Request> {
-    let hello = (any::<u16>(), any::<bool>(), "[a-z][a-z0-9._-]{0,14}").prop_map(
-        |(version, xdp, interface)| {
-            let family = if xdp { Family::Xdp } else { Family::Packet };
-            Request::Hello { version, family, interface }
-        },
-    );
+    let hello = (any::<u16>(), "[a-z]{0,15}", "[a-z][a-z0-9._-]{0,14}")
+        .prop_map(|(version, link, interface)| Request::Hello { version, link, interface });
     let attach = (0..3u32, any::<bool>(), any::<u32>()).prop_map(|(hook, parts, rate_max_hz)| {
         Request::Attach(Attach { hook: hook_of(hook).unwrap(), parts, rate_max_hz })
     });
@@ -126,7 +122,7 @@ fn ranges_of_ports_are_bounded_and_in_order() {
 fn a_name_that_leads_elsewhere_is_refused() {
     for interface in ["", "..", "a/b", "a b", "eth0\0", "é"] {
         let hello =
-            Request::Hello { version: VERSION, family: Family::Xdp, interface: interface.into() };
+            Request::Hello { version: VERSION, link: "xdp".into(), interface: interface.into() };
         assert_eq!(Request::decode(&hello.encode()), Err(Malformed::Value("interface")));
     }
 }

@@ -41,7 +41,7 @@ const SESSIONS_OF_USER_MAX: usize = 16;
 const SESSIONS_MAX: usize = 128;
 
 /// How a link's privileged steps are begun: the link, the interface, the process to act for.
-pub type Open = fn(Family, &str, &Peer) -> io::Result<Box<dyn Rights>>;
+pub type Open = fn(&'static Family, &str, &Peer) -> io::Result<Box<dyn Rights>>;
 
 /// What a broker has to tell.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use super::peer::Client;
 use super::serving::Shared;
 use super::{Event, Peer, taken};
 use crate::interfaces;
-use crate::rights::message::{Reply, Request, VERSION, hook_number};
+use crate::rights::message::{self, Reply, Request, VERSION, hook_number};
 use crate::rights::policy::Policy;
 use crate::rights::{Family, Rights, channel, locked};
 
@@ -33,7 +33,7 @@ struct Link {
     what: String,
     interface: String,
     client: Arc<Client>,
-    family: Family,
+    family: &'static Family,
     rights: Box<dyn Rights>,
     attached: bool,
     sockets: usize,
@@ -80,7 +80,9 @@ impl Session {
         let request = match Request::decode(&received.bytes) {
             Ok(request) => request,
             Err(error) => {
-                refuse_unread(&self.socket, &error.to_string());
+                let version = message::version_of(&received.bytes);
+                let other = version.filter(|version| *version != VERSION).map(other_version);
+                refuse_unread(&self.socket, &other.unwrap_or_else(|| error.to_string()));
                 return false;
             }
         };
@@ -106,8 +108,8 @@ impl Session {
     fn answer(&mut self, request: Request, descriptors: Vec<OwnedFd>) -> Answer {
         let shared = &self.shared;
         match (request, &mut self.link) {
-            (Request::Hello { version, family, interface }, None) => {
-                let begun = begin(&self.client, shared, version, family, interface)?;
+            (Request::Hello { version, link, interface }, None) => {
+                let begun = begin(&self.client, shared, version, &link, interface)?;
                 self.link = Some(begun);
                 done(0)
             }
@@ -121,6 +123,10 @@ impl Session {
     }
 }
 
+fn other_version(version: u16) -> String {
+    format!("speaks version {VERSION}, not {version}: use one millstream")
+}
+
 /// Answers a request that was not read.
 pub fn refuse_unread(socket: &OwnedFd, reason: &str) {
     let reply = Reply::Refused { errno: libc::EPERM, reason: reason.to_owned() };
@@ -132,19 +138,19 @@ fn begin(
     client: &Arc<Client>,
     shared: &Shared,
     version: u16,
-    family: Family,
+    link: &str,
     interface: String,
 ) -> Result<Link, Refusal> {
     if version != VERSION {
-        let other = format!("speaks version {VERSION}, not {version}: use one millstream");
-        return Err(refusal(&other));
+        return Err(refusal(&other_version(version)));
     }
-    shared.policy.link(family, &interface).map_err(|reason| refusal(&reason))?;
+    let granted = shared.policy.link(link, &interface);
+    let family = granted.map_err(|reason| refusal(&reason))?;
     if !client.is_in_this_network() {
         return Err(refusal("the process lives in another network namespace than the broker"));
     }
     let rights = (shared.open)(family, &interface, &client.peer)?;
-    let what = format!("{} on {interface}", family.name());
+    let what = format!("{} on {interface}", family.link);
     let client = Arc::clone(client);
     Ok(Link { what, interface, client, family, rights, attached: false, sockets: 0 })
 }
@@ -178,8 +184,8 @@ impl Link {
                 self.rights.busy_poll(self.own_socket(&descriptors)?, how)?;
                 done(0)
             }
-            Request::Attach(_) if self.attached || self.family != Family::Xdp => {
-                refuse("one program a link, and only for xdp")
+            Request::Attach(_) if self.attached || !self.family.programs => {
+                refuse("a link has one program, if it has any")
             }
             Request::Attach(wanted) => {
                 let made = self.rights.attach(&wanted)?;
@@ -213,10 +219,7 @@ impl Link {
 
     /// The socket that came along: one, and of the link's family.
     fn own_socket<'a>(&self, along: &'a [OwnedFd]) -> Result<BorrowedFd<'a>, Refusal> {
-        let family = match self.family {
-            Family::Packet => libc::AF_PACKET,
-            Family::Xdp => libc::AF_XDP,
-        };
+        let family = i32::from(self.family.sockets.as_raw());
         match along {
             [one] if channel::is_socket_of(one, family) => Ok(one.as_fd()),
             _ => Err(refusal("one socket of the link must come along")),
@@ -288,12 +291,12 @@ mod tests {
             what: "a test".to_owned(),
             interface: "veth0".to_owned(),
             client: Arc::new(Client { peer, process }),
-            family: Family::Xdp,
+            family: &crate::xdp::RIGHTS,
             rights: Box::new(Fake::raising(number)),
             attached: false,
             sockets: 0,
         };
-        let policy = Policy::new("veth0", &[Family::Xdp]);
+        let policy = Policy::new("veth0", &[&crate::xdp::RIGHTS]);
         let wanted = Request::AllowLocked { bytes: 8192 };
         let refused = link.answer(wanted, Vec::new(), &policy).expect_err("it has gone");
         assert_eq!(refused.reason, "the process that connected has gone");

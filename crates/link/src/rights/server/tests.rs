@@ -87,7 +87,7 @@ impl Rights for Fake {
     }
 }
 
-fn open(_: Family, _: &str, _: &Peer) -> io::Result<Box<dyn Rights>> {
+fn open(_: &'static Family, _: &str, _: &Peer) -> io::Result<Box<dyn Rights>> {
     OPEN.fetch_add(1, Ordering::SeqCst);
     Ok(Box::new(Fake::default()))
 }
@@ -124,12 +124,12 @@ impl Running {
     }
 
     fn connect(&self, interface: &str) -> io::Result<Broker> {
-        Broker::connect(&self.path, Family::Xdp, interface)
+        Broker::connect(&self.path, "xdp", interface)
     }
 }
 
 fn policy() -> Policy {
-    let mut policy = Policy::new("veth0", &[Family::Xdp]);
+    let mut policy = Policy::new("veth0", &[&crate::xdp::RIGHTS]);
     policy.users = vec![rustix::process::getuid().as_raw()];
     policy.channels = true;
     policy
@@ -255,7 +255,7 @@ fn hostile_clients_are_refused_once_and_the_others_served() {
     }
     // One that asks and asks, and never reads.
     let deaf = raw(&running.path);
-    let hello = Request::Hello { version: VERSION, family: Family::Xdp, interface: "eth9".into() };
+    let hello = Request::Hello { version: VERSION, link: "xdp".into(), interface: "eth9".into() };
     let hello = hello.encode();
     while rustix::net::send(&deaf, &hello, rustix::net::SendFlags::NOSIGNAL).is_ok() {}
     let mut broker = running.connect("veth0").unwrap();
@@ -295,7 +295,7 @@ fn the_socket_of_a_killed_broker_is_replaced_and_that_of_a_living_one_not() {
     assert!(!stale.exists());
     running.end();
     assert!(!path.exists(), "gone with its broker");
-    let error = Broker::connect(&path, Family::Xdp, "veth0").unwrap_err();
+    let error = Broker::connect(&path, "xdp", "veth0").unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::NotFound);
 }
 

@@ -16,6 +16,7 @@ use millstream_lab::packets::rows::{self, throughput};
 use millstream_lab::packets::{
     Ground, Line, Path, Row, Span, Stage, StageError, Table, Workload, measure, untraceable,
 };
+use millstream_link::registry::find;
 use serde_json::json;
 use std::time::Duration;
 
@@ -234,8 +235,9 @@ impl Args {
                     PathArg::Port => &[Path::Port],
                     PathArg::Both => &[Path::Frames, Path::Port],
                 };
-                // Kernel sockets have no frames.
-                let fits = |path: &&Path| **path == Path::Port || !link.starts_with("udp");
+                // Some links have no frames: the kernel's sockets.
+                let ports_only = find(link).is_ok_and(|entry| !entry.carries_frames());
+                let fits = |path: &&Path| **path == Path::Port || !ports_only;
                 let rows =
                     paths.iter().filter(fits).map(|path| Row::of_links(link, link, *path, wait));
                 rows.collect::<Vec<_>>()

@@ -38,8 +38,8 @@ pub struct Args {
 
     /// Which links, separated by commas.
     #[arg(long, value_delimiter = ',', default_value = "xdp",
-        value_parser = PossibleValuesParser::new(["xdp", "packet"]).map(family))]
-    pub links: Vec<Family>,
+        value_parser = families())]
+    pub links: Vec<&'static Family>,
 
     /// UDP ports that an xdp link may take from the kernel, separated by commas. What others bind
     /// there later gets nothing: grant few.
@@ -73,8 +73,10 @@ pub struct Args {
     pub command: Vec<OsString>,
 }
 
-fn family(name: String) -> Family {
-    if name == "packet" { Family::Packet } else { Family::Xdp }
+/// The links that a broker can grant, by name.
+fn families() -> impl TypedValueParser<Value = &'static Family> {
+    let names = PossibleValuesParser::new(Family::all().map(|family| family.link));
+    names.try_map(|name| Family::of_link(&name).ok_or("it is not a link that can be granted"))
 }
 
 fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {

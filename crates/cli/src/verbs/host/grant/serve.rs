@@ -17,7 +17,7 @@ use std::time::Duration;
 const TURN: Duration = Duration::from_millis(100);
 
 /// Begins the privileged steps for a client.
-fn begin(family: Family, interface: &str, peer: &Peer) -> io::Result<Box<dyn Rights>> {
+fn begin(family: &'static Family, interface: &str, peer: &Peer) -> io::Result<Box<dyn Rights>> {
     let client = rustix::process::Pid::from_raw(peer.pid);
     Ok(Box::new(Direct::new(family, interface, client)?))
 }
@@ -55,7 +55,7 @@ pub fn until_interrupted(
     policy: Policy,
     accounts: &[Account],
 ) -> anyhow::Result<Report> {
-    let links: Vec<_> = args.links.iter().map(|family| family.name()).collect();
+    let links: Vec<_> = args.links.iter().map(|family| family.link).collect();
     let names = accounts.iter().map(|account| account.name.clone());
     let groups = args.group.iter().map(|group| format!("group {group}"));
     let whom: Vec<_> = names.chain(groups).collect();

@@ -2,6 +2,9 @@
 
 use crate::output::Report;
 use millstream_host::netlink::XdpMode;
+use millstream_link::entry::Target;
+use millstream_link::registry::LINKS;
+use millstream_link::rights::Family;
 use millstream_net::config::{Found, Means, Survey};
 use std::fmt::Write;
 
@@ -26,21 +29,21 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     if !args.interfaces.is_empty() {
         survey.interfaces.retain(|found| args.interfaces.contains(&found.interface.name));
     }
-    let mut text: String = survey.interfaces.iter().map(|one| block(one, &survey.means)).collect();
+    let mut text: String = survey.interfaces.iter().map(|one| block(one, &survey)).collect();
     text.push_str(&rights(&survey.means));
     let links = |found: &Found| {
         serde_json::json!({
             "interface": found.interface.name,
-            "links": links(found, &survey.means).map(|(link, outcome)| {
+            "links": links(found, &survey).into_iter().map(|(link, outcome)| {
                 serde_json::json!({ "link": link, "outcome": outcome })
-            }),
+            }).collect::<Vec<_>>(),
         })
     };
     let outcomes: Vec<_> = survey.interfaces.iter().map(links).collect();
     Ok(Report::done(text, serde_json::json!({ "survey": survey, "links": outcomes })))
 }
 
-fn block(found: &Found, means: &Means) -> String {
+fn block(found: &Found, survey: &Survey) -> String {
     let interface = &found.interface;
     let state = match (interface.up, interface.running) {
         (true, true) => "up",
@@ -68,7 +71,7 @@ fn block(found: &Found, means: &Means) -> String {
     let offloads = offloads.map(|(one, on)| format!("{} {}", one.name(), on_off(*on)));
     row("offloads", list(&offloads.collect::<Vec<_>>()));
     row("XDP", xdp(found));
-    for (link, outcome) in links(found, means) {
+    for (link, outcome) in links(found, survey) {
         row("link", format!("{link}: {outcome}"));
     }
     text
@@ -127,32 +130,22 @@ fn xdp(found: &Found) -> String {
 }
 
 /// What opening each kind of link there would come to.
-fn links(found: &Found, means: &Means) -> [(String, String); 2] {
+fn links(found: &Found, survey: &Survey) -> Vec<(String, String)> {
     let interface = &found.interface;
-    let features = found.features.unwrap_or_default();
-    let best = match (features.zero_copy, features.native) {
-        (true, _) => "zero-copy, else native copy, else generic",
-        (false, true) => "native copy, else generic",
-        (false, false) => "generic",
-    };
-    let xdp = match interface.xdp {
-        Some(_) => "refused while the other program is attached".to_owned(),
-        None => best.to_owned(),
-    };
-    let outcome = |possible: bool, outcome: String| match () {
+    let place = survey.place(&interface.name, Some(found));
+    let outcome = |family: Option<&Family>, outlook: String| match () {
         () if interface.mac.is_none() || interface.loopback => "not for this kind".to_owned(),
-        () if !interface.up => format!("refused: down (else {outcome})"),
-        () if possible => outcome,
-        () if means.broker.is_some() => format!("{outcome}, by the broker"),
-        () => format!("refused: no rights (else {outcome})"),
+        () if !interface.up => format!("refused: down (else {outlook})"),
+        () if family.is_none_or(|family| survey.means.allow(family)) => outlook,
+        () if survey.means.broker.is_some() => format!("{outlook}, by the broker"),
+        () => format!("refused: no rights (else {outlook})"),
     };
-    [
-        (format!("xdp:{}", interface.name), outcome(means.network && means.programs, xdp)),
-        (
-            format!("packet:{}", interface.name),
-            outcome(means.network, "rings shared with the kernel".to_owned()),
-        ),
-    ]
+    let links = LINKS.iter().filter_map(|entry| {
+        let Target::Interface { outlook } = entry.target else { return None };
+        let link = format!("{}:{}", entry.name, interface.name);
+        Some((link, outcome(entry.rights, outlook(&place))))
+    });
+    links.collect()
 }
 
 fn rights(means: &Means) -> String {

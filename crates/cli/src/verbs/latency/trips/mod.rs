@@ -16,6 +16,7 @@ use millstream_lab::explain::TripWatch;
 use millstream_lab::packets::rows::{self, round_trip};
 use millstream_lab::packets::trips::{PATIENCE, trip};
 use millstream_lab::packets::{Ground, Path, Round, Row, Stage, StageError, TripTable};
+use millstream_link::registry::find;
 use millstream_measure::Measured;
 use serde_json::json;
 use std::time::Instant;
@@ -175,8 +176,9 @@ impl TripArgs {
     fn rows(&self, path: Path) -> anyhow::Result<Vec<Row>> {
         let mut rows = if self.link.is_empty() { round_trip(path) } else { vec![Row::base()] };
         for link in &self.link {
-            let frames_of_udp = path == Path::Frames && link.starts_with("udp");
-            anyhow::ensure!(!frames_of_udp, "--link {link}: it has no frames; use `latency udp`");
+            let ports_only = find(link).is_ok_and(|entry| !entry.carries_frames());
+            let fits = path != Path::Frames || !ports_only;
+            anyhow::ensure!(fits, "--link {link}: it has no frames; use `latency udp`");
             let peer = self.peer_link.as_deref().unwrap_or(link);
             rows.push(Row::of_links(link, peer, path, self.wait.into()));
         }

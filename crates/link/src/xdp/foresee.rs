@@ -1,0 +1,89 @@
+//! What opening a link on an interface would meet, by what its driver says of itself.
+
+use super::options::{Wanted, XdpOptions};
+use crate::Spec;
+use crate::entry::{Place, Remark};
+use Remark::{Note, Obstacle};
+
+/// Largest MTU at which a driver takes an XDP program that knows no parts: a page less what the
+/// kernel needs beside the frame. Of veth, measured.
+const WHOLE_FRAME_MTU_MAX: u32 = 3506;
+
+pub(super) fn outlook(place: &Place<'_>) -> String {
+    let best = match (place.features.zero_copy, place.features.native) {
+        _ if place.interface.is_some_and(|interface| interface.xdp.is_some()) => {
+            "refused while the other program is attached"
+        }
+        (true, _) => "zero-copy, else native copy, else generic",
+        (false, true) => "native copy, else generic",
+        (false, false) => "generic",
+    };
+    best.to_owned()
+}
+
+pub(super) fn foresee(spec: &Spec, place: &Place<'_>) -> Vec<Remark> {
+    let (Ok(options), Some(interface)) = (XdpOptions::from_spec(spec), place.interface) else {
+        return Vec::new();
+    };
+    let mut remarks = Vec::new();
+    if let Some(other) = &interface.xdp {
+        let id = other.program_id.map_or_else(String::new, |id| format!(" (program {id})"));
+        remarks.push(Obstacle(format!(
+            "another XDP program is attached{id}: end the process that holds it, or detach it with \
+             `ip link set {} xdp off`",
+            place.name
+        )));
+    }
+    let (driver, features) = (place.driver.unwrap_or("of this interface"), place.features);
+    let obstacle = |text: String| Some(Obstacle(text));
+    remarks.extend(match options.mode {
+        Wanted::ZeroCopy if !features.zero_copy => {
+            obstacle(format!("the driver {driver} has no zero-copy: use mode = \"auto\""))
+        }
+        Wanted::Native if !features.native => {
+            obstacle(format!("the driver {driver} runs no XDP programs: use mode = \"generic\""))
+        }
+        Wanted::Auto => {
+            let best = match (features.zero_copy, features.native) {
+                (true, _) => "zero-copy",
+                (false, true) => "native copy",
+                (false, false) => "generic",
+            };
+            Some(Note(format!("mode auto: at best {best} with the driver {driver}")))
+        }
+        _ => None,
+    });
+    let mtu = interface.mtu;
+    if mtu > WHOLE_FRAME_MTU_MAX && options.mode == Wanted::Native && !features.parts {
+        remarks.push(Obstacle(format!(
+            "at an MTU of {mtu} the driver wants frames in parts: lower the MTU"
+        )));
+    }
+    remarks.extend(queues(&options, place));
+    // What the veth driver asks of the other end before it takes a program; it says ENOSPC
+    // otherwise.
+    if let (Some(count), Some("veth")) = (options.channels, place.driver) {
+        let plural = if count == 1 { "" } else { "s" };
+        remarks.push(Note(format!(
+            "on veth, the other end may transmit on {count} queue{plural} at most"
+        )));
+    }
+    remarks
+}
+
+fn queues(options: &XdpOptions, place: &Place<'_>) -> Option<Remark> {
+    let ((first, last), (now, _)) = (options.queues?, place.channels?);
+    let serving = options.channels.unwrap_or(now.receiving());
+    if last >= serving {
+        let highest = serving.saturating_sub(1);
+        return Some(Obstacle(format!(
+            "there are {serving} queues, 0 to {highest}: no queue {last}"
+        )));
+    }
+    let queues = if first == last { first.to_string() } else { format!("{first}-{last}") };
+    (last + 1 < serving).then(|| {
+        Note(format!(
+            "queues {queues} of {serving} are served: what arrives on the others goes to the kernel"
+        ))
+    })
+}
