@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Style that a program can check: rooms use only what ARCHITECTURE.md lets them, files and lines stay short,
-ordered memory accesses stay where they are explored, and only a link's own folder decides by its name.
+"""Style that a program can check: rooms use only what ARCHITECTURE.md lets them, files and lines stay short, documents
+have short paragraphs and links that lead somewhere, and ordered memory accesses stay where they are explored.
 
 The table of rooms in ARCHITECTURE.md is the rule; this script holds no second copy of it.
 """
@@ -13,6 +13,9 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FILE_LINES_MAX = 400
 LINE_CHARS_MAX = 100
+README_LINES_MAX = 120
+PARAGRAPH_LINES_MAX = 6
+DOCUMENT_CHARS_MAX = 120
 
 # A fence, or an access that is ordered more strictly than `Relaxed`.
 ORDERED = re.compile(r"\bfence\(|\bOrdering::(?:\{[^}]*\b)?(?:Acquire|Release|AcqRel|SeqCst)\b")
@@ -65,7 +68,7 @@ def room_problems():
 
 def file_problems():
     """Files and lines that are too long."""
-    for folder in ("crates", "fuzz/src"):
+    for folder in ("crates", "examples", "fuzz/src"):
         for path in sorted((ROOT / folder).rglob("*.rs")):
             lines = path.read_text().splitlines()
             name = path.relative_to(ROOT)
@@ -74,6 +77,44 @@ def file_problems():
             for number, line in enumerate(lines, 1):
                 if len(line) > LINE_CHARS_MAX:
                     yield f"{name}:{number}: {len(line)} characters, at most {LINE_CHARS_MAX}"
+
+
+def documents():
+    """Pages that people read."""
+    return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").glob("*.md"))]
+
+
+def anchors(page):
+    """What links to headings of a page may name."""
+    headings = re.findall(r"^#+ (.*)", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def document_problems():
+    """Documents with long lines or paragraphs, and links that lead nowhere."""
+    for page in documents():
+        name = page.relative_to(ROOT)
+        lines = page.read_text().splitlines()
+        if name.name == "README.md" and len(name.parts) == 1 and len(lines) > README_LINES_MAX:
+            yield f"{name}: {len(lines)} lines, at most {README_LINES_MAX}: details belong to docs/"
+        length = 0
+        for number, line in enumerate(lines, 1):
+            if len(line) > DOCUMENT_CHARS_MAX:
+                yield f"{name}:{number}: {len(line)} characters, at most {DOCUMENT_CHARS_MAX}"
+            is_prose = line.strip() and not line.startswith(("|", "#", "    ", "!["))
+            begins = re.match(r" {0,3}([-*]|\d+\.) ", line)
+            length = (1 if begins else length + 1) if is_prose else 0
+            if length == PARAGRAPH_LINES_MAX + 1:
+                yield f"{name}:{number}: a paragraph of more than {PARAGRAPH_LINES_MAX} lines"
+            for link in re.findall(r"\]\(([^)\s]+)\)", line):
+                path, _, anchor = link.partition("#")
+                target = page.parent / path if path else page
+                if "://" in link:
+                    continue
+                if not target.exists():
+                    yield f"{name}:{number}: the link {link} leads nowhere"
+                elif anchor and anchor not in anchors(target):
+                    yield f"{name}:{number}: {path or name} has no heading #{anchor}"
 
 
 def is_test(path):
@@ -137,8 +178,8 @@ def link_problems():
 
 def main():
     """Prints every problem."""
-    problems = [*room_problems(), *file_problems(), *order_problems(), *link_problems()]
-    print("\n".join(problems) if problems else "tidy: rooms, files, lines, ordered accesses and links are as they should be")
+    problems = [*room_problems(), *file_problems(), *document_problems(), *order_problems()]
+    print("\n".join(problems) if problems else "tidy: rooms, files, lines, documents and ordered accesses are as they should be")
     sys.exit(1 if problems else 0)
 
 

@@ -62,11 +62,11 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The pages that people read: those at the root, and all below `docs`.
+/// The pages that people read: those at the root, and all below `docs` and `examples`.
 fn documents() -> Vec<PathBuf> {
     let mut pages: Vec<_> =
         ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md"].map(|name| root().join(name)).into();
-    let mut folders = vec![root().join("docs")];
+    let mut folders = vec![root().join("docs"), root().join("examples")];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -180,8 +180,10 @@ impl Reader {
     fn new(page: &Path) -> Self {
         let page = page.file_name().unwrap().to_string_lossy().into_owned();
         let folder = tempfile::tempdir().unwrap();
-        let graphs = PathBuf::from(graph("")).canonicalize().unwrap();
-        std::os::unix::fs::symlink(graphs, folder.path().join("graphs")).unwrap();
+        for name in ["graphs", "examples"] {
+            let files = root().join(name).canonicalize().unwrap();
+            std::os::unix::fs::symlink(files, folder.path().join(name)).unwrap();
+        }
         // A free port in place of the page's, which another program may have.
         let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let control = free.to_string();
@@ -243,10 +245,12 @@ impl Reader {
     }
 }
 
-/// Whether a page is followed: the README and each guide, which begins in an empty folder.
+/// Whether a page is followed: the README, the recipes of the examples, and each guide. Each
+/// begins in an empty folder.
 fn is_followed(page: &Path) -> bool {
     let folder = page.parent().and_then(Path::file_name);
-    page == root().join("README.md") || folder.is_some_and(|folder| folder == "guides")
+    let is_listed = folder.is_some_and(|folder| folder == "guides" || folder == "examples");
+    is_listed || page == root().join("README.md")
 }
 
 #[test]

@@ -1,0 +1,74 @@
+//! Receives a million samples and prints their power and the ledger. Without an argument an
+//! emulated radio in this process sends a tone; with one, such as `addr=192.168.10.2`, it is that
+//! radio.
+
+use std::env;
+use std::error::Error;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use millstream_emulator::{Radio, RadioConfig, RunningRadio};
+use millstream_radio::{Complex32, Device, DeviceArgs, Ledger, RxArgs};
+
+const SAMPLES: u64 = 1_000_000;
+
+/// An emulated radio on free ports, and the way to it.
+fn emulated() -> Result<(RunningRadio, DeviceArgs), Box<dyn Error>> {
+    let radio = Radio::start(RadioConfig {
+        discovery_port: 0,
+        rpc_port: 0,
+        chdr_port: 0,
+        rx_antennas: vec!["tone:100e3,0.5".to_owned()],
+        rx_buffer_samples: 1 << 24,
+        ..RadioConfig::default()
+    })?;
+    let args = DeviceArgs {
+        discovery_port: radio.discovery_addr().port(),
+        rpc_port: radio.rpc_addr().port(),
+        ..DeviceArgs::new(Ipv4Addr::LOCALHOST)
+    };
+    Ok((radio, args))
+}
+
+/// Mean power of the samples, full scale being 1, and the ledger.
+fn receive(args: DeviceArgs) -> Result<(f64, Ledger), Box<dyn Error>> {
+    let mut device = Device::open(args)?;
+    device.set_rate(1e6)?;
+    let mut stream = device.rx_stream(RxArgs::new(0))?;
+    stream.start_finite(SAMPLES, None)?;
+    let mut samples = vec![Complex32::default(); 4096];
+    let mut energy = 0.0;
+    while stream.is_running() {
+        let meta = stream.recv(&mut samples, Duration::from_secs(1))?;
+        energy += samples[..meta.samples].iter().map(|x| f64::from(x.norm_sqr())).sum::<f64>();
+    }
+    let ledger = stream.finish();
+    ledger.balance()?;
+    Ok((energy / ledger.delivered.max(1) as f64, ledger))
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let (power, ledger) = match env::args().nth(1) {
+        Some(args) => receive(args.parse::<DeviceArgs>()?)?,
+        None => {
+            let (_radio, args) = emulated()?;
+            receive(args)?
+        }
+    };
+    println!(
+        "power {power:.4}; {} samples expected, {} delivered",
+        ledger.expected, ledger.delivered
+    );
+    for (cause, lost) in ledger.losses().filter(|(_, lost)| *lost > 0) {
+        println!("{lost} lost: {cause}");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_tone_arrives() {
+    let (_radio, args) = emulated().unwrap();
+    let (power, ledger) = receive(args).unwrap();
+    assert_eq!(ledger.expected, SAMPLES);
+    assert!(ledger.delivered < SAMPLES || (power - 0.25).abs() < 1e-3, "power {power}");
+}

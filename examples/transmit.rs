@@ -1,0 +1,62 @@
+//! Transmits a tone of a tenth of a second to an emulated radio in this process, and prints what
+//! the radio reported.
+
+use std::error::Error;
+use std::f32::consts::TAU;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use millstream_emulator::{Radio, RadioConfig};
+use millstream_radio::{Complex32, Device, DeviceArgs, TxArgs, TxLedger, TxMetadata};
+
+const RATE_HZ: f64 = 1e6;
+const SAMPLES: usize = 100_000;
+
+/// A tone at 10 kHz, half of full scale.
+fn tone() -> Vec<Complex32> {
+    (0..SAMPLES).map(|n| Complex32::from_polar(0.5, TAU * 0.01 * (n % 100) as f32)).collect()
+}
+
+/// Sends the tone as one burst; the ledger of the stream.
+fn transmit(args: DeviceArgs) -> Result<TxLedger, Box<dyn Error>> {
+    let mut device = Device::open(args)?;
+    device.set_rate(RATE_HZ)?;
+    let mut stream = device.tx_stream(TxArgs::new(0))?;
+    let samples = tone();
+    let mut sent = 0;
+    // A call takes as many samples as the device has room for.
+    while sent < samples.len() {
+        let meta = TxMetadata::now().ending();
+        sent += stream.send(&samples[sent..], meta, Duration::from_secs(1))?.samples;
+    }
+    let ledger = stream.finish();
+    ledger.balance()?;
+    Ok(ledger)
+}
+
+/// The ledger, and the samples that the radio has transmitted.
+fn transmit_to_an_emulated_radio() -> Result<(TxLedger, u64), Box<dyn Error>> {
+    let config =
+        RadioConfig { discovery_port: 0, rpc_port: 0, chdr_port: 0, ..RadioConfig::default() };
+    let radio = Radio::start(config)?;
+    let ledger = transmit(DeviceArgs {
+        discovery_port: radio.discovery_addr().port(),
+        rpc_port: radio.rpc_addr().port(),
+        ..DeviceArgs::new(Ipv4Addr::LOCALHOST)
+    })?;
+    Ok((ledger, radio.stop().tx_samples))
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let (ledger, played) = transmit_to_an_emulated_radio()?;
+    println!("{} accepted, {} transmitted", ledger.accepted, ledger.transmitted);
+    println!("the radio counted {played}");
+    Ok(())
+}
+
+#[test]
+fn the_ledger_agrees_with_the_radio() {
+    let (ledger, played) = transmit_to_an_emulated_radio().unwrap();
+    assert_eq!(ledger.accepted, SAMPLES as u64);
+    assert_eq!(ledger.transmitted, played);
+}
