@@ -46,10 +46,11 @@ struct Cli {
 enum Verb {
     Demo(verbs::demo::Args),
     Find(verbs::find::Args),
+    Probe(verbs::probe::Args),
     Rx(verbs::rx::Args),
     Tx(verbs::tx::Args),
     Run(verbs::run::Args),
-    Atsc(verbs::atsc::Args),
+    Inspect(verbs::inspect::Args),
     Graph(verbs::graph::Args),
     Sim(verbs::sim::Args),
     Host(verbs::host::Args),
@@ -62,7 +63,7 @@ impl Verb {
     /// Whether it may open links, which the configuration is about.
     fn opens_links(&self) -> bool {
         match self {
-            Self::Atsc(_) | Self::Find(_) | Self::Lab(_) => false,
+            Self::Find(_) | Self::Inspect(_) | Self::Lab(_) => false,
             Self::Graph(args) => args.opens_links(),
             Self::Sim(args) => args.opens_links(),
             Self::Host(args) => args.opens_links(),
@@ -131,10 +132,11 @@ fn run(verb: Verb, json: bool) -> anyhow::Result<output::Report> {
     match verb {
         Verb::Demo(args) => verbs::demo::run(args),
         Verb::Find(args) => verbs::find::run(args),
+        Verb::Probe(args) => verbs::probe::run(args),
         Verb::Rx(args) => verbs::rx::run(args),
         Verb::Tx(args) => verbs::tx::run(args),
         Verb::Run(args) => verbs::run::run(args),
-        Verb::Atsc(args) => verbs::atsc::run(args),
+        Verb::Inspect(args) => verbs::inspect::run(args),
         Verb::Graph(args) => verbs::graph::run(args),
         Verb::Sim(args) => verbs::sim::run(args),
         Verb::Host(args) => verbs::host::run(args, json),

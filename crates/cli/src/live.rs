@@ -42,6 +42,13 @@ fn rough_time(seconds: f64) -> String {
     if seconds < 90.0 { format!("{seconds:.0} s") } else { format!("{:.0} min", seconds / 60.0) }
 }
 
+/// What follows the text of something that takes equally long for every part: `done` of `all` parts
+/// took so long.
+pub fn left(passed: Duration, done: u64, all: u64) -> String {
+    let left_s = passed.as_secs_f64() * (all.saturating_sub(done) as f64 / done.max(1) as f64);
+    format!(", about {} left", rough_time(left_s))
+}
+
 /// The live line of a measurement that takes minutes: a text for each of its steps, with how many
 /// are left and for how long. It is written where nobody sees a terminal, too, but seldom.
 pub struct Steps {
@@ -103,7 +110,7 @@ impl Live {
     }
 
     /// A line of what takes minutes: every ten seconds where it is not rewritten.
-    fn seldom() -> Self {
+    pub fn seldom() -> Self {
         Self { pause: Duration::from_secs(10), ..Self::new() }
     }
 
@@ -175,6 +182,12 @@ mod tests {
         assert_eq!(progress.next(start + Duration::from_secs(10)), "2 of 4, about 30 s left");
         assert_eq!(progress.next(start + Duration::from_secs(200)), "3 of 4, about 3 min left");
         assert_eq!(progress.next(start + Duration::from_secs(60)), "4 of 4, about 20 s left");
+    }
+
+    #[test]
+    fn what_is_left_of_equal_parts_takes_as_long_as_those_before() {
+        assert_eq!(left(Duration::from_secs(10), 1, 4), ", about 30 s left");
+        assert_eq!(left(Duration::from_secs(10), 5, 4), ", about 0 s left");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Numbers of the command line that must make sense before anything is started.
 
+use millstream_flow::blocks::SampleFormat;
 use millstream_flow::registry::typed_number;
 use std::time::Duration;
 
@@ -61,6 +62,11 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     seconds
         .or_else(|| humantime::parse_duration(text).ok())
         .ok_or_else(|| "give a length of time, such as 90 (seconds), 90s or 2min".to_owned())
+}
+
+/// How samples lie in a raw file.
+pub fn format(name: &str) -> Result<SampleFormat, String> {
+    SampleFormat::from_name(name).ok_or_else(|| "there are: sc16, cf32".to_owned())
 }
 
 fn makes_sense(number: &f64) -> bool {

@@ -45,6 +45,17 @@ pub struct Capture {
     pub global_index: Option<u64>,
 }
 
+impl Capture {
+    /// Samples of the signal that are missing between the capture before this one and this one;
+    /// `None` without a gap, or where the recording does not tell.
+    #[must_use]
+    pub fn missing_since(&self, before: &Self) -> Option<u64> {
+        let passed = self.global_index?.checked_sub(before.global_index?)?;
+        let missing = passed.checked_sub(self.first_sample.checked_sub(before.first_sample)?)?;
+        (missing > 0).then_some(missing)
+    }
+}
+
 impl Source {
     /// Reads what `path` names: either file of a SigMF recording, or raw samples whose format is
     /// given or told by the extension.

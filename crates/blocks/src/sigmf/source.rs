@@ -97,10 +97,7 @@ impl SigmfSource {
     /// Samples that the recording lacks in front of a capture, by the indices.
     fn missing_before(&self, capture: usize) -> Option<u64> {
         let before = self.captures.get(capture.checked_sub(1)?)?;
-        let here = self.captures[capture];
-        let passed = here.global_index?.checked_sub(before.global_index?)?;
-        let missing = passed.checked_sub(here.first_sample - before.first_sample)?;
-        (missing > 0).then_some(missing)
+        self.captures[capture].missing_since(before)
     }
 }
 

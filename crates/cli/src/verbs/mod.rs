@@ -1,13 +1,14 @@
 //! One file or folder a verb.
 
-pub mod atsc;
 pub mod bench;
 pub mod demo;
 pub mod find;
 pub mod graph;
 pub mod host;
+pub mod inspect;
 pub mod lab;
 pub mod latency;
+pub mod probe;
 pub mod run;
 pub mod rx;
 pub mod sim;

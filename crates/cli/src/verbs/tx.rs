@@ -4,7 +4,7 @@ mod outlet;
 mod report;
 
 use crate::live::Live;
-use crate::numbers::{positive, rate, seconds};
+use crate::numbers::{format, positive, rate, seconds};
 use crate::output::Report;
 use crate::playback::{Next, Piece, Playback, Samples, Score};
 use crate::{interrupt, start};
@@ -102,10 +102,6 @@ pub struct Args {
     /// that are known to be lost are no failure, and unknown ones are.
     #[arg(long, value_name = "N")]
     max_lost: Option<u64>,
-}
-
-fn format(name: &str) -> Result<SampleFormat, String> {
-    SampleFormat::from_name(name).ok_or_else(|| "give sc16 or cf32".to_owned())
 }
 
 /// Transmits until the end, or until somebody ends it; succeeds when the ledger balances and no

@@ -1,4 +1,4 @@
-//! `millstream sim generate`, and what receives it: `run`, `atsc report`, `bench atsc`.
+//! `millstream sim generate`, and what receives it: `run`, `inspect --atsc`, `bench atsc`.
 
 use crate::common::{graph, millstream, names};
 use std::path::Path;
@@ -28,7 +28,7 @@ fn a_spoilt_recording_decodes_to_the_packets_that_were_sent() {
     assert!(got.len() / 188 > 2500, "seed {seed}: {} packets", got.len() / 188);
     assert!(sent[first * 188..].starts_with(&got), "seed {seed}: the streams differ");
 
-    let report = millstream(folder.path(), &["atsc", "report", "tv.sc16", "--json"]);
+    let report = millstream(folder.path(), &["inspect", "tv.sc16", "--atsc", "--json"]);
     let results = report.succeeds().json()["results"].take();
     let png = std::fs::read(folder.path().join("tv.sc16.png")).unwrap();
     assert_eq!(png[..8], *b"\x89PNG\r\n\x1a\n");
@@ -46,9 +46,9 @@ fn a_spoilt_recording_decodes_to_the_packets_that_were_sent() {
     let meta = r#"{"global": {"core:datatype": "ci16_le", "core:version": "1.0.0",
         "core:sample_rate": 6.25e6}, "captures": [{"core:sample_start": 0}], "annotations": []}"#;
     std::fs::write(folder.path().join("tv.sigmf-meta"), meta).unwrap();
-    let again = millstream(folder.path(), &["atsc", "report", "tv.sigmf-meta", "--json"]);
+    let again = millstream(folder.path(), &["inspect", "tv.sigmf-meta", "--atsc", "--json"]);
     assert_eq!(again.succeeds().json()["results"]["survey"], *survey);
-    let wrong = ["atsc", "report", "tv.sigmf-data", "--rate", "8e6"];
+    let wrong = ["inspect", "tv.sigmf-data", "--rate", "8e6"];
     millstream(folder.path(), &wrong).fails(1, "its metadata says 6250000 samples a second");
 }
 
@@ -75,7 +75,7 @@ fn the_channel_as_a_flowgraph_is_received() {
     let file = graph("atsc-channel.toml");
     let channel = [&["run", &file], &set[..]].concat();
     millstream(folder.path(), &channel).succeeds();
-    let report = millstream(folder.path(), &["atsc", "report", "tv.cf32", "--out", "x.png"]);
+    let report = millstream(folder.path(), &["inspect", "tv.cf32", "--atsc", "--out", "x.png"]);
     let text = &report.succeeds().stdout;
     assert!(text.contains("locked") && text.contains(" 0 damaged"), "{text}");
     assert_eq!(names(folder.path()), ["tv.cf32", "x.png"]);
@@ -164,11 +164,11 @@ fn what_makes_no_sense_is_refused_with_what_to_do() {
             "cannot read the transport stream no.ts",
         ),
         (&["sim", "generate", "no/x.sc16"], 1, "no/x.sc16"),
-        (&["atsc", "report", "x"], 1, "or give --format sc16 or --format cf32"),
-        (&["atsc", "report", "x.sc16"], 1, "cannot read x.sc16: No such file"),
-        (&["atsc", "report", "empty.sc16"], 1, "empty.sc16"),
-        (&["atsc", "report", "x.sc16", "--format", "wav"], 1, "--format wav: there are: sc16"),
-        (&["atsc", "report", "x.sc16", "--out", "p.jpg"], 1, "give a name that ends in .png"),
+        (&["inspect", "x"], 1, "or give --format sc16 or --format cf32"),
+        (&["inspect", "x.sc16"], 1, "cannot read x.sc16: No such file"),
+        (&["inspect", "empty.sc16"], 1, "empty.sc16"),
+        (&["inspect", "x.sc16", "--format", "wav"], 2, "there are: sc16, cf32"),
+        (&["inspect", "x.sc16", "--atsc", "--out", "p.jpg"], 1, "give a name that ends in .png"),
         (&["bench", "atsc", "--duration", "0.1"], 1, "give 0.7 to 3600 seconds of signal"),
         (&["bench", "atsc", "--samples-per-symbol", "1"], 2, "give a number from 1.05 to 4"),
         (

@@ -13,6 +13,7 @@ mod documents;
 mod fault;
 mod find;
 mod generate;
+mod inspect;
 mod lab;
 mod latency;
 mod latency_port;

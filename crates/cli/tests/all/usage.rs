@@ -185,7 +185,8 @@ fn every_verb_that_fails_prints_one_document_and_one_reason() {
     let addr = address().to_string();
     let args = format!("addr={addr}");
     let commands = [
-        &["atsc", "--json", "report", "none.sc16"][..],
+        &["inspect", "--json", "none.sc16"][..],
+        &["probe", "--json", "--args", &args],
         &["bench", "faults", "--json", "--only", "gremlins"],
         &["bench", "rate", "--json", "--against-uhd", "--uhd-program", "none"],
         &["graph", "--json", "blocks", "none"],

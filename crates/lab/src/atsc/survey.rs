@@ -92,7 +92,8 @@ pub enum SurveyError {
 }
 
 impl Survey {
-    /// Receives a recording. Where its metadata tells of missing samples, the receiver is told.
+    /// Receives the first `samples` of a recording. Where its metadata tells of missing samples,
+    /// the receiver is told.
     ///
     /// # Errors
     /// [`SurveyError`] when it cannot be read, or the rate cannot carry the signal.
@@ -101,6 +102,7 @@ impl Survey {
         let source = File::open(path).map_err(file(path))?;
         let mut scope = Scope::new(rate_hz, *samples)?;
         let mut gaps = gaps(recording).into_iter().peekable();
+        let source = source.take(*samples * format.sample_bytes() as u64);
         let mut source = BufReader::with_capacity(BLOCK * 8, source);
         let (mut bytes, mut block) = (Vec::new(), Vec::with_capacity(BLOCK));
         loop {
@@ -129,9 +131,8 @@ fn gaps(recording: &Source) -> Vec<(u64, u64)> {
     let pairs = recording.captures.windows(2);
     let gap = |pair: &[Capture]| {
         let [before, after] = [pair[0], pair[1]];
-        let passed = after.global_index?.checked_sub(before.global_index?)?;
-        let missing = passed.checked_sub(after.first_sample.checked_sub(before.first_sample)?)?;
-        (missing > 0 && after.first_sample > 0).then_some((after.first_sample, missing))
+        let missing = after.missing_since(&before)?;
+        (after.first_sample > 0).then_some((after.first_sample, missing))
     };
     pairs.filter_map(gap).collect()
 }

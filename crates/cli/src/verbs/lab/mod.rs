@@ -37,7 +37,7 @@ enum What {
     Import(import::Args),
     Kernels(Box<kernels::Args>),
     Load(load::Args),
-    Guest(guest::Args),
+    Guest(Box<guest::Args>),
     Card(card::Args),
     #[command(hide = true)]
     Adc(adc::Args),
@@ -56,7 +56,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         What::Import(args) => import::run(&args),
         What::Kernels(args) => kernels::run(*args),
         What::Load(args) => load::run(&args),
-        What::Guest(args) => guest::run(args),
+        What::Guest(args) => guest::run(*args),
         What::Card(args) => card::run(&args),
         What::Adc(args) => adc::run(args),
         What::Worker(args) => worker::run(args),

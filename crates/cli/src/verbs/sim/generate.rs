@@ -1,7 +1,7 @@
 //! `millstream sim generate`: a recording of a television channel, spoilt in known ways.
 
 use crate::live::Live;
-use crate::numbers::{frequency, number, positive, rate, seconds};
+use crate::numbers::{format, frequency, number, positive, rate, seconds};
 use crate::output::{Report, note};
 use crate::{interrupt, stdout};
 use anyhow::{Context, ensure};
@@ -255,10 +255,6 @@ impl Sent {
 
 fn by_name(path: &Path) -> Option<SampleFormat> {
     path.extension().and_then(|extension| SampleFormat::from_name(extension.to_str()?))
-}
-
-fn format(text: &str) -> Result<SampleFormat, String> {
-    SampleFormat::from_name(text).ok_or_else(|| "there are: sc16, cf32".to_owned())
 }
 
 /// Two numbers with units that may be left out.

@@ -1,0 +1,115 @@
+//! A recording of a television channel in one picture.
+
+use crate::output::signed;
+use crate::signal::SignalReport;
+use anyhow::{Context, bail};
+use millstream_atsc::monitor::{LockState, Status};
+use millstream_blocks::sigmf::Source;
+use millstream_lab::atsc::{Survey, portrait};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+
+/// The rate of recordings that do not tell theirs.
+pub const USUAL_RATE_HZ: f64 = 6.25e6;
+
+/// What is received to recognise a signal, seconds.
+const GLANCE_S: f64 = 0.4;
+
+/// What there is to tell.
+pub struct Received {
+    /// For people: whole lines.
+    pub text: String,
+    /// The figures.
+    pub survey: Value,
+    /// The picture.
+    pub picture: PathBuf,
+    /// Why nothing was received.
+    pub failure: Option<String>,
+}
+
+/// Whether the recording begins with an ATSC signal, and a line that says so.
+pub fn recognise(source: &Source, rate_hz: f64) -> Option<String> {
+    let samples = source.samples.min((GLANCE_S * rate_hz) as u64);
+    let survey = Survey::of(&Source { samples, ..source.clone() }, rate_hz).ok()?;
+    (survey.status.state == LockState::Locked).then(|| {
+        "signal       ATSC television (8-VSB): --atsc receives all of it and draws it\n".to_owned()
+    })
+}
+
+/// Whether a name promises what is written. A device or a pipe promises nothing.
+pub fn check_picture(out: &Path) -> anyhow::Result<()> {
+    let is_stream = out.metadata().is_ok_and(|data| !data.is_file());
+    if is_stream || out.extension().is_some_and(|end| end.eq_ignore_ascii_case("png")) {
+        return Ok(());
+    }
+    bail!("--out {}: the picture is a PNG: give a name that ends in .png", out.display())
+}
+
+/// Receives, draws, and says in words what is drawn.
+pub fn receive(
+    source: &Source,
+    name: &str,
+    rate_hz: f64,
+    picture: PathBuf,
+) -> anyhow::Result<Received> {
+    let survey = Survey::of(source, rate_hz)?;
+    let shown = picture.display();
+    let file = File::create(&picture).with_context(|| format!("cannot write {shown}"))?;
+    let canvas = portrait(&survey, name);
+    canvas.write_png(BufWriter::new(file)).with_context(|| format!("cannot write {shown}"))?;
+    let signal = SignalReport {
+        receiver: "atsc".to_owned(),
+        status: survey.status,
+        events: survey.events.clone(),
+        gaps: Vec::new(),
+    };
+    let mut text = words(&survey, rate_hz);
+    let _ = writeln!(text, "picture      {shown}");
+    Ok(Received { text, survey: json!(survey), picture, failure: signal.failure() })
+}
+
+fn words(survey: &Survey, rate_hz: f64) -> String {
+    let Status { state, packets, uncorrected_packets, corrected_bytes, .. } = survey.status;
+    let mut text = format!("signal       {:.2} s, {state}\n", survey.seconds);
+    for event in &survey.events {
+        let time_s = event.at_sample as f64 / rate_hz;
+        let _ = writeln!(text, "             {time_s:8.3} s  {}", event.state);
+    }
+    let status = &survey.status;
+    for (what, value, unit) in [
+        ("MER", status.mer_db, "dB"),
+        ("pilot", status.pilot_offset_hz, "Hz"),
+        ("clock", status.clock_offset_ppm, "ppm"),
+    ] {
+        if let Some(value) = value {
+            let _ = writeln!(text, "{what:<12} {} {unit}", signed(value, 2));
+        }
+    }
+    let _ = writeln!(
+        text,
+        "packets      {packets}, {uncorrected_packets} damaged, {corrected_bytes} bytes corrected"
+    );
+    for (delay_us, level_db) in strongest(&survey.echoes) {
+        let _ = writeln!(text, "echo         {} µs {level_db:.1} dB", signed(delay_us, 2));
+    }
+    text
+}
+
+/// Peaks that stand out, beside the signal itself: 15 dB below it at most, and not within the five
+/// symbols that its own peak takes.
+fn strongest(echoes: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    const LEAST_DB: f64 = -15.0;
+    const LEAST_US: f64 = 0.45;
+    let mut peaks: Vec<(f64, f64)> = echoes
+        .windows(3)
+        .filter(|w| w[1].1 > w[0].1 && w[1].1 >= w[2].1)
+        .map(|w| w[1])
+        .filter(|(delay_us, level_db)| delay_us.abs() > LEAST_US && *level_db > LEAST_DB)
+        .collect();
+    peaks.sort_by(|a, b| b.1.total_cmp(&a.1));
+    peaks.truncate(5);
+    peaks
+}

@@ -1,0 +1,210 @@
+//! `millstream inspect`: what a recording holds.
+
+mod atsc;
+mod power;
+mod samples;
+mod sigmf;
+mod wav;
+
+use crate::numbers::{format, rate};
+use crate::output::{self, Report};
+use anyhow::{Context, bail, ensure};
+use millstream_blocks::sigmf::Source;
+use millstream_flow::blocks::SampleFormat;
+use power::Power;
+use samples::Layout;
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, stdin};
+use std::path::{Path, PathBuf};
+
+/// Says what a recording holds: format, length, rate, metadata, and how strong its samples are.
+///
+/// SigMF, WAV, or raw samples. 0 dBFS is a tone whose I and Q reach full scale. It says so where a
+/// recording begins with ATSC television. --atsc receives that to the end and draws one picture:
+/// spectrum, echoes, the symbols over time and their eight levels as a histogram, modulation error
+/// ratio over time, and the equaliser's taps.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  millstream inspect recording.sigmf-meta
+  millstream inspect recording.sc16 --rate 10M
+  millstream rx --args addr=192.168.10.2 --rate 1M --duration 2 --out - --format sc16 | \\
+    millstream inspect - --format sc16
+  millstream sim generate tv.sc16 --cn 22 --echo 5.6us:-10dB
+  millstream inspect tv.sc16 --atsc --out tv.png")]
+pub struct Args {
+    /// The recording: either file of SigMF, .wav, raw samples with the format as extension, or
+    /// - for raw samples on standard input.
+    #[arg(value_name = "RECORDING")]
+    recording: PathBuf,
+
+    /// Format of raw samples, where the name does not tell it: sc16 or cf32.
+    #[arg(long, value_name = "FORMAT", value_parser = format)]
+    format: Option<SampleFormat>,
+
+    /// Sample rate, Hz, where no metadata tells it; --atsc takes 6.25e6 unless given.
+    #[arg(long, value_name = "HZ", value_parser = rate)]
+    rate: Option<f64>,
+
+    /// Receive ATSC television, the middle of the channel at 0 Hz, and draw it.
+    #[arg(long)]
+    atsc: bool,
+
+    /// The picture to write; RECORDING.png unless given.
+    #[arg(long, value_name = "FILE.png", requires = "atsc")]
+    out: Option<PathBuf>,
+}
+
+/// Reads the recording; with --atsc it fails where nothing was received.
+pub fn run(args: Args) -> anyhow::Result<Report> {
+    if let Some(out) = &args.out {
+        atsc::check_picture(out)?;
+    }
+    if args.recording == Path::new("-") {
+        return piped(&args);
+    }
+    if args.format.is_none() && is_wav(&args.recording) {
+        return wave(&args);
+    }
+    let source = Source::open(&args.recording, args.format)?;
+    let name = args.recording.display().to_string();
+    let rate_hz = match (args.rate, source.rate_hz) {
+        (Some(said), Some(found)) if said != found => {
+            bail!("{name}: its metadata says {found} samples a second: leave --rate out")
+        }
+        (said, found) => said.or(found),
+    };
+    let layout = layout(source.format);
+    let meta = match args.recording.extension().and_then(|end| end.to_str()) {
+        Some("sigmf-meta" | "sigmf-data") => Some(metadata(&args.recording, &source)?),
+        _ => None,
+    };
+    let kind = if meta.is_some() { "SigMF" } else { "raw samples" };
+    let file = File::open(&source.data).with_context(|| name.clone())?;
+    let bytes = source.samples * layout.sample_bytes() as u64;
+    let power = samples::power(file, layout, Some(bytes)).with_context(|| name.clone())?;
+    let mut text = head(&name, kind, layout, source.samples, rate_hz);
+    let mut results = facts(&args.recording, kind, layout, rate_hz, &power);
+    if let Some(meta) = &meta {
+        text += &meta.words();
+        results["sigmf"] = meta.json();
+    }
+    text += &power.words();
+    let mut failure = None;
+    if args.atsc {
+        let picture = args.out.unwrap_or_else(|| {
+            let mut name = args.recording.clone().into_os_string();
+            name.push(".png");
+            name.into()
+        });
+        let rate_hz = rate_hz.unwrap_or(atsc::USUAL_RATE_HZ);
+        let received = atsc::receive(&source, &name, rate_hz, picture)?;
+        text += &received.text;
+        results["picture"] = json!(received.picture.display().to_string());
+        results["survey"] = received.survey;
+        failure = received.failure;
+    } else if let Some(rate_hz) = rate_hz {
+        let found = atsc::recognise(&source, rate_hz);
+        results["atsc"] = json!(found.is_some());
+        text += &found.unwrap_or_default();
+    }
+    Ok(Report { text, results, failure })
+}
+
+/// Raw samples on standard input.
+fn piped(args: &Args) -> anyhow::Result<Report> {
+    let Some(format) = args.format else {
+        bail!("standard input has no name that tells how samples lie there: give --format")
+    };
+    ensure!(!args.atsc, "--atsc reads a recording twice: write standard input to a file first");
+    let layout = layout(format);
+    let power = samples::power(stdin().lock(), layout, None).context("standard input")?;
+    let kind = "raw samples";
+    let text = head("standard input", kind, layout, power.samples(), args.rate) + &power.words();
+    Ok(Report::done(text, facts(&args.recording, kind, layout, args.rate, &power)))
+}
+
+/// A WAV file.
+fn wave(args: &Args) -> anyhow::Result<Report> {
+    ensure!(!args.atsc, "--atsc reads SigMF and raw samples, not WAV");
+    let name = args.recording.display().to_string();
+    let mut file = File::open(&args.recording).with_context(|| format!("cannot read {name}"))?;
+    let mut start = Vec::new();
+    file.by_ref().take(wav::HEADER_BYTES_MAX).read_to_end(&mut start).context(name.clone())?;
+    let header =
+        wav::read(&start).map_err(|why| anyhow::anyhow!("{name} is no WAV file: {why}"))?;
+    let said = f64::from(header.rate_hz);
+    if args.rate.is_some_and(|rate| rate != said) {
+        bail!("{name}: its header says {said} samples a second: leave --rate out");
+    }
+    let layout = match (header.values, header.bits, header.channels) {
+        (wav::Values::Integer, 16, 1 | 2) => {
+            Layout { floats: false, values: header.channels.into() }
+        }
+        (wav::Values::Float, 32, 1 | 2) => Layout { floats: true, values: header.channels.into() },
+        _ => bail!(
+            "{name} has {} channels of {:?} values of {} bits; 1 or 2 channels of 16-bit integers \
+             or 32-bit floats can be read",
+            header.channels,
+            header.values,
+            header.bits
+        ),
+    };
+    let there = file.metadata()?.len().saturating_sub(header.data_at);
+    let bytes = header.data_bytes.min(there);
+    if bytes < header.data_bytes {
+        let missing = header.data_bytes - bytes;
+        output::note(format_args!("millstream: {name} is truncated: {missing} bytes are missing"));
+    }
+    let bytes = bytes - bytes % layout.sample_bytes() as u64;
+    file.seek(SeekFrom::Start(header.data_at))?;
+    let power = samples::power(file.take(bytes), layout, Some(bytes)).context(name.clone())?;
+    let text = head(&name, "WAV", layout, power.samples(), Some(said)) + &power.words();
+    Ok(Report::done(text, facts(&args.recording, "WAV", layout, Some(said), &power)))
+}
+
+/// Whether it is called WAV.
+fn is_wav(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end.eq_ignore_ascii_case("wav"))
+}
+
+fn layout(format: SampleFormat) -> Layout {
+    Layout { floats: format != SampleFormat::Sc16, values: 2 }
+}
+
+/// The metadata, which [`Source::open`] has found to be in order.
+fn metadata<'a>(path: &Path, source: &'a Source) -> anyhow::Result<sigmf::Metadata<'a>> {
+    let meta = path.with_extension("sigmf-meta");
+    let text = std::fs::read_to_string(&meta).with_context(|| meta.display().to_string())?;
+    let json = serde_json::from_str(&text).with_context(|| meta.display().to_string())?;
+    Ok(sigmf::Metadata { source, json })
+}
+
+fn head(name: &str, kind: &str, layout: Layout, samples: u64, rate_hz: Option<f64>) -> String {
+    let values = match (layout.floats, layout.values) {
+        (false, 1) => "16-bit integers",
+        (false, _) => "pairs of 16-bit integers (I, Q)",
+        (true, 1) => "32-bit floats",
+        (true, _) => "pairs of 32-bit floats (I, Q)",
+    };
+    let length = match rate_hz {
+        Some(rate_hz) => {
+            format!(
+                "{:.3} s at {} samples a second",
+                samples as f64 / rate_hz,
+                output::short(rate_hz)
+            )
+        }
+        None => "the rate is not known (--rate)".to_owned(),
+    };
+    format!("recording    {name}: {kind}, {values}\nlength       {samples} samples, {length}\n")
+}
+
+fn facts(path: &Path, kind: &str, layout: Layout, rate_hz: Option<f64>, power: &Power) -> Value {
+    json!({
+        "recording": path, "kind": kind, "floats": layout.floats, "values": layout.values,
+        "samples": power.samples(), "rate_hz": rate_hz,
+        "seconds": rate_hz.map(|rate_hz| power.samples() as f64 / rate_hz),
+        "power": power.json(),
+    })
+}

@@ -1,0 +1,77 @@
+//! What the metadata of a SigMF recording says.
+
+use millstream_blocks::sigmf::Source;
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// Captures and annotations that are listed for people; `--json` has all.
+const LISTED_MAX: usize = 20;
+
+/// Metadata of a recording that [`Source::open`] has read.
+pub struct Metadata<'a> {
+    /// The recording.
+    pub source: &'a Source,
+    /// The whole of its metadata.
+    pub json: Value,
+}
+
+impl Metadata<'_> {
+    /// Lines for people.
+    pub fn words(&self) -> String {
+        let mut text = String::new();
+        for (key, value) in self.json["global"].as_object().into_iter().flatten() {
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let _ = writeln!(text, "{:<12} {}", plain(key), plain(&value));
+        }
+        let times = self.json["captures"].as_array().map_or(&[][..], Vec::as_slice);
+        list(&mut text, "captures", self.source.captures.len(), |at| {
+            let capture = self.source.captures[at];
+            let mut line = format!("from sample {}", capture.first_sample);
+            if let Some(index) = capture.global_index {
+                let _ = write!(line, ", {index} of the signal");
+            }
+            let same = |one: &&Value| one["core:sample_start"] == capture.first_sample;
+            if let Some(time) =
+                times.iter().find(same).and_then(|one| one["core:datetime"].as_str())
+            {
+                let _ = write!(line, ", {}", plain(time));
+            }
+            if let Some(missing) = self.missing(at) {
+                let _ = write!(line, ", {missing} samples missing before it");
+            }
+            line
+        });
+        let notes = &self.source.annotations;
+        list(&mut text, "annotations", notes.len(), |at| {
+            format!("at sample {}: {}", notes[at].first_sample, plain(&notes[at].text))
+        });
+        text
+    }
+
+    /// For programs.
+    pub fn json(&self) -> Value {
+        let gaps = (0..self.source.captures.len()).filter_map(|at| self.missing(at));
+        json!({ "metadata": self.json, "missing_samples": gaps.sum::<u64>() })
+    }
+
+    /// Samples that are missing in front of a capture.
+    fn missing(&self, capture: usize) -> Option<u64> {
+        let captures = &self.source.captures;
+        captures[capture].missing_since(captures.get(capture.checked_sub(1)?)?)
+    }
+}
+
+fn list(text: &mut String, name: &str, count: usize, line: impl Fn(usize) -> String) {
+    let _ = writeln!(text, "{name:<12} {count}");
+    for at in 0..count.min(LISTED_MAX) {
+        let _ = writeln!(text, "             {}", line(at));
+    }
+    if count > LISTED_MAX {
+        let _ = writeln!(text, "             and {} more: --json has all", count - LISTED_MAX);
+    }
+}
+
+/// Somebody else's text: nothing in it may steer a terminal.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{FFFD}' } else { c }).collect()
+}

@@ -1,0 +1,185 @@
+//! `millstream probe`: what one radio consists of.
+
+use crate::output::{Report, short};
+use anyhow::Context;
+use millstream_radio::client_zero::ClientZero;
+use millstream_radio::{Device, DeviceArgs};
+use millstream_wire::regs::client_zero::{Edge, noc_id};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// Opens one radio and prints what it consists of: clocks, sources, channels, blocks, connections.
+///
+/// The radio is claimed meanwhile: a program that uses it is left alone, and named. `millstream
+/// find` lists the radios that answer.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  millstream probe --args addr=192.168.10.2
+  millstream probe --args addr=192.168.10.2,link=xdp:eth1 --json")]
+pub struct Args {
+    #[arg(
+        long,
+        value_name = "ARGS",
+        help = "The device: addr=IPV4[,rpc_port=N][,discovery_port=N][,claim_wait_s=SECONDS]\
+                [,link=LINK]"
+    )]
+    args: DeviceArgs,
+}
+
+/// Succeeds when the radio could be opened.
+pub fn run(args: Args) -> anyhow::Result<Report> {
+    let device = Device::open(args.args).context("cannot open the radio")?;
+    let tree = Tree::of(&device);
+    Ok(Report::done(tree.words(), tree.json(&device)))
+}
+
+/// Headings, each with its lines: a name and what there is to tell.
+struct Tree {
+    title: String,
+    branches: Vec<(&'static str, Vec<(String, String)>)>,
+}
+
+impl Tree {
+    fn of(device: &Device) -> Self {
+        let info = device.info();
+        let named = |(name, value): (&String, &String)| (name.clone(), value.clone());
+        let clock = |clock: &std::collections::BTreeMap<String, String>| {
+            let field = |name: &str| clock.get(name).map_or("?", String::as_str);
+            (field("name").to_owned(), format!("{} Hz", field("freq")))
+        };
+        let blocks = device.blocks();
+        let (major, minor) = (blocks.protocol >> 8, blocks.protocol & 0xFF);
+        let stream = vec![
+            ("sample rate".to_owned(), format!("{} Hz", short(device.rate_hz()))),
+            ("packets".to_owned(), format!("{} bytes at most", device.frame_bytes())),
+            (
+                "RFNoC".to_owned(),
+                format!("{major}.{minor}, device type {:04X}", blocks.device_type),
+            ),
+        ];
+        let branches = vec![
+            ("device", info.device.iter().map(named).collect()),
+            ("clocks", info.clocks.iter().map(clock).collect()),
+            ("sources", sources(device)),
+            ("stream", stream),
+            ("channels", channels(blocks)),
+            ("blocks", list_blocks(blocks)),
+            ("connections", blocks.edges.iter().map(|edge| connection(blocks, edge)).collect()),
+            ("stream endpoints", endpoints(device)),
+        ];
+        Self { title: format!("{} at {}", info.product(), device.address()), branches }
+    }
+
+    fn words(&self) -> String {
+        let mut text = format!("{}\n", self.title);
+        for (heading, lines) in self.branches.iter().filter(|(_, lines)| !lines.is_empty()) {
+            let _ = writeln!(text, "  {heading}");
+            for (name, value) in lines {
+                let _ = writeln!(text, "    {name:<18} {value}");
+            }
+        }
+        text
+    }
+
+    fn json(&self, device: &Device) -> Value {
+        let branch = |lines: &Vec<(String, String)>| -> Vec<Value> {
+            lines.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect()
+        };
+        let mut json = json!({
+            "addr": device.address(), "rate_hz": device.rate_hz(),
+            "packet_bytes_max": device.frame_bytes(), "rx_channels": device.rx_channels(),
+            "tx_channels": device.tx_channels(), "device": device.info().device,
+        });
+        for (heading, lines) in self.branches.iter().filter(|(heading, _)| *heading != "device") {
+            json[heading.replace(' ', "_")] = branch(lines).into();
+        }
+        json
+    }
+}
+
+/// What its clock and its time may follow, and do follow. A device need not tell.
+fn sources(device: &Device) -> Vec<(String, String)> {
+    let source = |kind: &str| {
+        let ask = |method: String| device.session().call(&method, &[]).ok();
+        let now = ask(format!("get_{kind}_source"))?;
+        let all = ask(format!("get_{kind}_sources"))?;
+        let all: Vec<_> = all.as_array()?.iter().filter_map(|one| one.as_str()).collect();
+        let value = format!("{} (there are: {})", now.as_str()?, all.join(", "));
+        Some((kind.to_owned(), value))
+    };
+    ["clock", "time"].into_iter().filter_map(source).collect()
+}
+
+/// As `rx` and `tx` count them.
+fn channels(blocks: &ClientZero) -> Vec<(String, String)> {
+    let (mut rx, mut tx) = (Vec::new(), Vec::new());
+    for block in blocks.blocks.iter().filter(|block| block.noc_id == noc_id::RADIO) {
+        let name = name(blocks, block.index);
+        for output in 0..block.info.outputs {
+            if let Some(endpoint) = blocks.endpoint_of(block, output) {
+                let way = format!("{name} output {output}, to endpoint {endpoint}");
+                rx.push((format!("rx {}", rx.len()), way));
+            }
+        }
+        for input in 0..block.info.inputs {
+            if let Some(endpoint) = blocks.endpoint_into(block, input) {
+                let way = format!("{name} input {input}, from endpoint {endpoint}");
+                tx.push((format!("tx {}", tx.len()), way));
+            }
+        }
+    }
+    rx.into_iter().chain(tx).collect()
+}
+
+fn list_blocks(blocks: &ClientZero) -> Vec<(String, String)> {
+    let line = |block: &millstream_radio::client_zero::Block| {
+        let info = &block.info;
+        let value = format!(
+            "NoC id {:08X}, version {}, control port {}, {} inputs, {} outputs",
+            block.noc_id, info.version, block.port, info.inputs, info.outputs
+        );
+        (name(blocks, block.index), value)
+    };
+    blocks.blocks.iter().map(line).collect()
+}
+
+fn connection(blocks: &ClientZero, edge: &Edge) -> (String, String) {
+    let end = |index, port| format!("{}:{port}", name(blocks, index));
+    (end(edge.src_index, edge.src_port), format!("to {}", end(edge.dst_index, edge.dst_port)))
+}
+
+fn endpoints(device: &Device) -> Vec<(String, String)> {
+    let line = |endpoint: &millstream_radio::topology::Endpoint| {
+        let carries = match (endpoint.control, endpoint.data) {
+            (true, true) => "control and data",
+            (true, false) => "control",
+            _ => "data",
+        };
+        let value = format!("crossbar port {}, {carries}", endpoint.port);
+        (format!("{}", endpoint.instance), value)
+    };
+    device.topology().endpoints.iter().map(line).collect()
+}
+
+/// The name of an index: client zero is the first, endpoints follow, then blocks.
+fn name(blocks: &ClientZero, index: u16) -> String {
+    if index == 0 {
+        return "client zero".to_owned();
+    }
+    if index <= blocks.endpoints {
+        return format!("endpoint {}", index - 1);
+    }
+    let Some(block) = blocks.blocks.iter().find(|block| block.index == index) else {
+        return format!("index {index}");
+    };
+    let kind = match block.noc_id {
+        noc_id::RADIO => "Radio".to_owned(),
+        noc_id::DDC => "DDC".to_owned(),
+        noc_id::DUC => "DUC".to_owned(),
+        other => format!("{other:08X}"),
+    };
+    let same = |one: &&millstream_radio::client_zero::Block| {
+        one.noc_id == block.noc_id && one.index < index
+    };
+    format!("{kind}#{}", blocks.blocks.iter().filter(same).count())
+}
