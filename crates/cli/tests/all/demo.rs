@@ -13,7 +13,7 @@ fn demo(folder: &Path, more: &[&str]) -> (Running, u32) {
 #[test]
 fn the_whole_path_decodes_without_an_error() {
     let folder = tempfile::tempdir().unwrap();
-    let more = ["--seconds", "2.2", "--time-scale", "0.25"];
+    let more = ["--seconds", "2.2", "--time-scale", "0.125"];
     let (running, radio) = demo(folder.path(), &more);
     let document = running.wait().succeeds().json();
     let results = &document["results"];

@@ -96,7 +96,7 @@ fn a_wrong_file_is_answered_with_place_key_and_remedy() {
     std::fs::write(folder.path().join("x.toml"), "[[interface]]\nname = \"a\"\nlink = \"tcp\"\n")
         .unwrap();
     let outcome = millstream(folder.path(), &["host", "net", "check", "x.toml"]);
-    let said = "x.toml:3:8: interface[0].link: unknown variant `tcp`, expected one of `xdp`";
+    let said = "x.toml:3:8: interface[0].link: unknown link `tcp`, expected one of `xdp`";
     outcome.fails(1, said);
     let missing = millstream(
         folder.path(),
