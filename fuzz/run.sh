@@ -2,7 +2,7 @@
 # Runs every fuzz target for a short time on stable Rust (libFuzzer, no cargo-fuzz, no sanitizer).
 #
 #   fuzz/run.sh [SECONDS] [TARGET...]      default: 10 seconds for each target
-#   FUZZ_RUNS=10000000 fuzz/run.sh 0 receive    so many inputs, however long that takes
+#   FUZZ_RUNS=10000000 FUZZ_LENGTH=512 fuzz/run.sh 0 receive    so many inputs, of so many bytes at most
 #
 # Prints one line per target. Ends with 1 at the first crash and says where the input that crashed
 # lies; replay it with  fuzz/run.sh repro TARGET FILE.
@@ -43,7 +43,7 @@ for target; do
     [ ! -d "corpus/$target" ] || seeds="corpus/$target"
     log="$work/$target.log"
     # shellcheck disable=SC2086
-    if TMPDIR="$work" "$bin/$target" -max_total_time="$seconds" -runs="${FUZZ_RUNS:--1}" -timeout=10 -max_len=4096 \
+    if TMPDIR="$work" "$bin/$target" -max_total_time="$seconds" -runs="${FUZZ_RUNS:--1}" -timeout=10 -max_len="${FUZZ_LENGTH:-4096}" \
         -print_final_stats=1 -artifact_prefix="artifacts/$target/" \
         "$work/$target" $seeds >"$log" 2>&1; then
         runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
