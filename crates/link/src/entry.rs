@@ -7,6 +7,7 @@ use millstream_host::netlink::{Interface, XdpFeatures};
 use millstream_host::pci::Card;
 
 use crate::frame::{FrameLink, FrameOptions};
+use crate::options::Opt;
 use crate::port::{Port, PortOptions};
 use crate::rights::Family;
 use crate::{LinkError, Spec};
@@ -18,8 +19,8 @@ pub struct Entry {
     pub name: &'static str,
     /// What it is, in one line.
     pub about: &'static str,
-    /// Its options, for help texts and errors.
-    pub options_help: &'static str,
+    /// Its options, for errors, help texts and schemas.
+    pub options: fn() -> Vec<Opt>,
     /// What stands behind the colon, before the options.
     pub target: Target,
     /// How it is opened.
@@ -108,7 +109,7 @@ impl Entry {
     /// Whether it has an option of this name.
     #[must_use]
     pub fn has_option(&self, name: &str) -> bool {
-        crate::option_names(self.options_help).split(", ").any(|known| known == name)
+        (self.options)().iter().any(|option| option.name == name)
     }
 }
 

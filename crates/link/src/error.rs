@@ -16,14 +16,14 @@ pub enum LinkError {
         known: String,
     },
     /// The link string carries an option that the link does not have, or a value it cannot use.
-    #[error("link option \"{option}\": {reason}{}", choice(option, help))]
+    #[error("link option \"{option}\": {reason}{}", next(hint))]
     BadOption {
         /// The option as written.
         option: String,
         /// What is wrong with it.
         reason: String,
-        /// The options that exist.
-        help: &'static str,
+        /// The options that exist, or where they are described.
+        hint: String,
     },
     /// The port could not be bound to its address.
     #[error("cannot open UDP port {address}: {source}; {hint}")]
@@ -72,47 +72,49 @@ pub enum LinkError {
     },
 }
 
-/// The names of the options that there are; nothing for an option that is known, whose trouble has
-/// been named.
-fn choice(option: &str, help: &str) -> String {
-    let known = option.split_once('=').is_some_and(|(name, _)| names(help).any(|one| one == name));
-    let list = option_names(help);
-    if known || list.is_empty() { String::new() } else { format!("; options of this link: {list}") }
+fn next(hint: &str) -> String {
+    if hint.is_empty() { String::new() } else { format!("; {hint}") }
 }
 
-fn names(help: &str) -> impl Iterator<Item = &str> {
-    let of_option = |byte: u8| byte.is_ascii_lowercase() || matches!(byte, b'_' | b'-');
-    let names = help.split(' ').filter_map(|word| word.split_once('=')).map(|(name, _)| name);
-    names.filter(move |name| !name.is_empty() && name.bytes().all(of_option))
-}
-
-/// The names of the options that a help text explains, separated by commas.
-#[must_use]
-pub fn option_names(help: &str) -> String {
-    let mut all: Vec<_> = Vec::new();
-    for name in names(help) {
-        if !all.contains(&name) {
-            all.push(name);
+impl LinkError {
+    /// Says where the options of `link` are described, unless a hint is there.
+    #[must_use]
+    pub fn see(mut self, link: &str) -> Self {
+        if let Self::BadOption { hint, .. } = &mut self
+            && hint.is_empty()
+        {
+            *hint = format!("see `millstream host net links {link}`");
         }
+        self
     }
-    all.join(", ")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::check_options;
+    use crate::entry::Target;
     use crate::registry::LINKS;
 
     /// What is wrong comes first, and a short list of what there is after it.
     #[test]
     fn an_unknown_option_gets_the_names_and_not_the_whole_help() {
-        for (link, help) in LINKS.map(|entry| (entry.name, entry.options_help)) {
-            let (option, reason) = ("warp=9".to_owned(), "is not known".to_owned());
-            let text = LinkError::BadOption { option, reason, help }.to_string();
+        for entry in LINKS {
+            let link = match entry.target {
+                Target::None => entry.name.to_owned(),
+                Target::Interface { .. } => format!("{}:eth1", entry.name),
+                // The driver may know what the link does not.
+                Target::Device => continue,
+                Target::File => format!("{}:FILE", entry.name),
+            };
+            let comma = if link.contains(':') { "," } else { ":" };
+            let text = check_options(&format!("{link}{comma}warp=9")).unwrap_err().to_string();
             let start = "link option \"warp=9\": is not known; options of this link: ";
             let list = text.strip_prefix(start).unwrap_or_else(|| panic!("{link}: {text}"));
+            let end = format!("; `millstream host net links {}` describes them", entry.name);
+            let list = list.strip_suffix(&end).unwrap_or_else(|| panic!("{link}: {text}"));
             assert!(list.len() <= 150 && !list.contains(['=', '(', '\n']), "{text}");
         }
-        assert_eq!(option_names(crate::udp::OPTIONS_HELP).split(", ").next(), Some("gro"));
+        let error = check_options("udp:warp=9").unwrap_err().to_string();
+        assert!(error.contains("this link: gro, gso, "), "{error}");
     }
 }

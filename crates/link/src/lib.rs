@@ -29,6 +29,7 @@ pub mod interfaces;
 mod loan;
 pub mod loopback;
 pub mod null;
+pub mod options;
 pub mod packet;
 mod pcapng;
 pub mod port;
@@ -41,6 +42,6 @@ mod supply;
 pub mod udp;
 pub mod xdp;
 
-pub use error::{LinkError, option_names};
+pub use error::LinkError;
 pub use registry::{check_options, open, open_frames};
-pub use spec::{Field, Spec};
+pub use spec::Spec;

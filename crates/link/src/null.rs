@@ -5,21 +5,29 @@ use std::io;
 
 use crate::entry::{Entry, Factory, Target, nothing_ahead};
 use crate::frame::{FrameLink, FrameOptions, LinkInfo};
+use crate::options::{Options, maybe, number};
 use crate::supply::{Next, Supply, SupplyLink};
-use crate::{LinkError, Spec};
+use crate::{LinkError, Spec, options};
 
-/// What a link string may say behind `null:`.
-pub const OPTIONS_HELP: &str = "mtu=BYTES (9000), bytes=N (receive frames of this length, header \
-     included; default: receive nothing)";
+options! {
+    /// The options, parsed.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    struct NullOptions {
+        /// largest IP packet
+        mtu: usize = 9000, number("bytes", 68..=65_535);
+        /// receive frames of this length, header included; without it: nothing
+        bytes: Option<usize> = None, maybe(number("bytes", 22..=65_549));
+    }
+}
 
 /// The link.
 pub static LINK: Entry = Entry {
     name: "null",
     about: "transmits into nothing, and receives nothing or generated frames",
-    options_help: OPTIONS_HELP,
+    options: NullOptions::describe,
     target: Target::None,
     factory: Factory::Frames(open),
-    check: |spec| options(spec).map(drop),
+    check: |spec| NullOptions::from_spec(spec).map(drop),
     rights: None,
     missing: None,
     foresee: nothing_ahead,
@@ -49,18 +57,11 @@ impl Supply for Generator {
     }
 }
 
-/// The MTU, and the length of generated frames (0: none).
-fn options(spec: &Spec) -> Result<(usize, usize), LinkError> {
-    spec.no_target(OPTIONS_HELP)?;
-    let (mut mtu, mut bytes) = (9000usize, 0usize);
-    for field in spec.fields(OPTIONS_HELP) {
-        match field.name {
-            "mtu" => mtu = field.number("bytes", 68..=65_535)?,
-            "bytes" => bytes = field.number("bytes", 22..=65_549)?,
-            _ => return Err(field.unknown()),
-        }
+impl NullOptions {
+    fn from_spec(spec: &Spec) -> Result<Self, LinkError> {
+        spec.no_target()?;
+        spec.read()
     }
-    Ok((mtu, bytes))
 }
 
 /// Opens a null link.
@@ -68,7 +69,8 @@ fn options(spec: &Spec) -> Result<(usize, usize), LinkError> {
 /// # Errors
 /// [`LinkError::BadOption`], or [`LinkError::Setup`] where there is no memory.
 pub fn open(spec: &Spec, sizes: &FrameOptions) -> Result<Box<dyn FrameLink>, LinkError> {
-    let (mtu, bytes) = options(spec)?;
+    let NullOptions { mtu, bytes } = NullOptions::from_spec(spec)?;
+    let bytes = bytes.unwrap_or(0);
     let mut info = LinkInfo::new(LINK.name, MAC, mtu.max(bytes.saturating_sub(14)));
     info.detail = match bytes {
         0 => "receives nothing".to_owned(),

@@ -10,7 +10,7 @@ use crate::entry::{Entry, Factory};
 use crate::frame::{FrameLink, FrameOptions};
 use crate::port::{Port, PortOptions};
 use crate::spec::{Spec, split_name};
-use crate::{capture, dpdk, fault, loopback, null, packet, replay, udp, xdp};
+use crate::{capture, dpdk, fault, loopback, null, options, packet, replay, udp, xdp};
 
 /// Every link. Each has its entry in its own folder, and nothing else here knows their names.
 pub static LINKS: [&Entry; 7] = [
@@ -41,7 +41,7 @@ pub fn open(link: &str, bind: SocketAddrV4, options: &PortOptions) -> Result<Por
     let entry = find(link)?;
     let Factory::Ports(factory) = entry.factory else { return Err(unknown(entry.name)) };
     let (spec, Common { capture, faults }) = Common::take(link, entry)?;
-    let mut port = factory(&spec, bind, options)?;
+    let mut port = factory(&spec, bind, options).map_err(|error| with_names(error, entry))?;
     if !faults.is_empty() {
         port = fault::port(port, &faults)?;
     }
@@ -66,7 +66,7 @@ pub fn takes_interface(link: &str) -> bool {
 /// A link string with an interface, where its link works on one and it names none.
 #[must_use]
 pub fn at_interface(link: &str, interface: &str) -> String {
-    match Spec::parse(link, "") {
+    match Spec::parse(link) {
         Ok(spec) if spec.target.is_none() && takes_interface(link) => {
             Spec { target: Some(interface.to_owned()), ..spec }.to_string()
         }
@@ -88,7 +88,7 @@ pub fn open_frames(link: &str, options: &FrameOptions) -> Result<Box<dyn FrameLi
     let entry = find(link)?;
     let Factory::Frames(factory) = entry.factory else { return Err(unknown(entry.name)) };
     let (spec, Common { capture, faults }) = Common::take(link, entry)?;
-    let mut opened = factory(&spec, options)?;
+    let mut opened = factory(&spec, options).map_err(|error| with_names(error, entry))?;
     if !faults.is_empty() {
         opened = fault::frames(opened, &faults)?;
     }
@@ -105,7 +105,7 @@ pub fn open_frames(link: &str, options: &FrameOptions) -> Result<Box<dyn FrameLi
 pub fn check_options(link: &str) -> Result<(), LinkError> {
     let entry = find(link)?;
     let (spec, _) = Common::take(link, entry)?;
-    (entry.check)(&spec)
+    (entry.check)(&spec).map_err(|error| with_names(error, entry))
 }
 
 /// The options that every link has.
@@ -117,11 +117,27 @@ struct Common {
 impl Common {
     /// Takes them out of a link string.
     fn take(link: &str, entry: &Entry) -> Result<(Spec, Self), LinkError> {
-        let mut spec = Spec::parse(link, entry.options_help)?;
+        let mut spec = Spec::parse(link).map_err(|error| with_names(error, entry))?;
         let (capture, faults) = (spec.take(capture::OPTION), spec.take_all(fault::OPTION));
         fault::check(&faults)?;
         Ok((spec, Self { capture, faults }))
     }
+}
+
+/// Adds the names of the options that exist, or where the option of the error is described.
+fn with_names(error: LinkError, entry: &Entry) -> LinkError {
+    let LinkError::BadOption { option, reason, .. } = error else { return error };
+    let hint = match option.split_once('=') {
+        Some((name, _)) if entry.has_option(name) => String::new(),
+        _ => {
+            let names = options::names(&(entry.options)());
+            let name = entry.name;
+            format!(
+                "options of this link: {names}; `millstream host net links {name}` describes them"
+            )
+        }
+    };
+    LinkError::BadOption { option, reason, hint }.see(entry.name)
 }
 
 fn unknown(name: &str) -> LinkError {

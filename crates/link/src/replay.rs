@@ -9,23 +9,46 @@ use std::time::Instant;
 
 use crate::entry::{Entry, Factory, Target, nothing_ahead};
 use crate::frame::{FrameLink, FrameOptions, LinkInfo};
+use crate::options::{Options, Parsed, number};
 use crate::pcapng::{ReadError, Reader};
 use crate::spec::bad;
 use crate::supply::{Next, Supply, SupplyLink};
-use crate::{LinkError, Spec};
+use crate::{LinkError, Spec, options};
 
-/// What a link string may say behind `replay:FILE`.
-pub const OPTIONS_HELP: &str = "speed=F (1: the times of the capture, 2: twice as fast, max: as \
-     fast as asked), loop=N (play the file so often; 0: for ever), mtu=BYTES (9000)";
+/// How much faster than captured; none: at once.
+type Speed = Option<f64>;
+
+const SPEED: Parsed<Speed> = Parsed {
+    looks: "FACTOR|max",
+    wants: "wants a factor above 0, or max",
+    read: |text| match text {
+        "max" => Some(None),
+        text => text.parse().ok().filter(|f: &f64| *f > 0.0 && f.is_finite()).map(Some),
+    },
+    write: |speed| speed.map_or("max".to_owned(), |factor| factor.to_string()),
+};
+
+options! {
+    /// The options, parsed.
+    #[derive(Debug, Clone, PartialEq)]
+    struct ReplayOptions {
+        /// 1: the times of the capture, 2: twice as fast, max: as fast as asked
+        speed: Speed = Some(1.0), SPEED;
+        /// times to play the file; 0: for ever
+        times as "loop": u64 = 1, number("times", 0..=u64::MAX);
+        /// largest IP packet
+        mtu: usize = 9000, number("bytes", 68..=65_535);
+    }
+}
 
 /// The link.
 pub static LINK: Entry = Entry {
     name: "replay",
     about: "receives what a capture holds, at its times",
-    options_help: OPTIONS_HELP,
+    options: ReplayOptions::describe,
     target: Target::File,
     factory: Factory::Frames(open),
-    check: |spec| ReplayOptions::from_spec(spec).map(drop),
+    check: |spec| file(spec).and_then(|_| spec.read::<ReplayOptions>()).map(drop),
     rights: None,
     missing: None,
     foresee: nothing_ahead,
@@ -143,38 +166,10 @@ impl Reader<BufReader<File>> {
     }
 }
 
-/// The options, parsed.
-struct ReplayOptions {
-    path: String,
-    mtu: usize,
-    /// Times that the file is played after the first one; none: for ever.
-    more: Option<u64>,
-    /// How much faster than captured; none: at once.
-    speed: Option<f64>,
-}
-
-impl ReplayOptions {
-    fn from_spec(spec: &Spec) -> Result<Self, LinkError> {
-        let Some(path) = spec.target.clone() else {
-            return Err(bad("replay", "wants a capture: replay:FILE.pcapng", OPTIONS_HELP));
-        };
-        let (mut mtu, mut more, mut speed) = (9000, Some(0), Some(1.0));
-        for field in spec.fields(OPTIONS_HELP) {
-            match field.name {
-                "mtu" => mtu = field.number("bytes", 68..=65_535)?,
-                "loop" => more = field.number("times", 0..=u64::MAX)?.checked_sub(1),
-                "speed" if field.value == "max" => speed = None,
-                "speed" => {
-                    let factor =
-                        field.value.parse().ok().filter(|f: &f64| *f > 0.0 && f.is_finite());
-                    speed =
-                        Some(factor.ok_or_else(|| field.refuse("wants a factor above 0, or max"))?);
-                }
-                _ => return Err(field.unknown()),
-            }
-        }
-        Ok(Self { path, mtu, more, speed })
-    }
+/// The capture that a spec names.
+fn file(spec: &Spec) -> Result<&str, LinkError> {
+    let reason = "wants a capture: replay:FILE.pcapng";
+    spec.target.as_deref().ok_or_else(|| bad(LINK.name, reason))
 }
 
 /// Opens a replay.
@@ -183,10 +178,11 @@ impl ReplayOptions {
 /// [`LinkError::BadOption`] for a file that cannot be played or unusable options,
 /// [`LinkError::Setup`] where there is no memory.
 pub fn open(spec: &Spec, sizes: &FrameOptions) -> Result<Box<dyn FrameLink>, LinkError> {
-    let ReplayOptions { path, mtu, more, speed } = ReplayOptions::from_spec(spec)?;
-    let opened = File::open(&path).map_err(ReadError::Io);
+    let (path, options) = (file(spec)?, spec.read::<ReplayOptions>()?);
+    let ReplayOptions { speed, times, mtu } = options;
+    let opened = File::open(path).map_err(ReadError::Io);
     let reader = opened.and_then(|file| Reader::new(BufReader::with_capacity(READ_AHEAD, file)));
-    let reader = reader.map_err(|error| bad(&path, &error.to_string(), OPTIONS_HELP))?;
+    let reader = reader.map_err(|error| bad(path, &error.to_string()))?;
     let mut info = LinkInfo::new(LINK.name, MAC, mtu);
     info.detail = match speed {
         Some(speed) => format!("plays {path} at {speed} times its speed"),
@@ -195,7 +191,7 @@ pub fn open(spec: &Spec, sizes: &FrameOptions) -> Result<Box<dyn FrameLink>, Lin
     let player = Player {
         reader,
         pace: Pace { speed, first: None },
-        more,
+        more: times.checked_sub(1),
         fruitful: false,
         over: false,
         started: Instant::now(),

@@ -14,11 +14,11 @@ use millstream_link::LinkError;
 use millstream_link::port::{Port, PortOptions};
 
 pub use config::configure;
-pub use options::OPTIONS_HELP;
+pub use options::EngineOptions;
 
 /// Opens a port on the link that `link` names, bound to `bind` (port 0: any free one).
 ///
-/// A link that carries frames is driven by the [`engine`]; [`OPTIONS_HELP`] says what its link
+/// A link that carries frames is driven by the [`engine`]; [`EngineOptions`] are what its link
 /// string may say beside the link's own options.
 ///
 /// The link [`choice::AUTO`] is the one that was measured for the interface of that address.
@@ -34,10 +34,23 @@ pub fn open(link: &str, bind: SocketAddrV4, options: &PortOptions) -> Result<Por
     millstream_link::open(&link, bind, options)
 }
 
+/// Checks a link string, the engine's options included. It opens nothing, and does not apply the
+/// configuration.
+///
+/// # Errors
+/// [`LinkError`], which says what to do.
+pub fn check(link: &str) -> Result<(), LinkError> {
+    if !millstream_link::registry::carries_frames(link) {
+        return millstream_link::check_options(link);
+    }
+    let asked = options::Asked::parse(link)?;
+    millstream_link::check_options(&asked.link_text()).map_err(engine::with_our_options)
+}
+
 /// Whether a port on this link has an address that the kernel does not answer for (`address=`).
 #[must_use]
 pub fn has_own_address(link: &str) -> bool {
     let link = config::expand(link);
     millstream_link::registry::carries_frames(&link)
-        && options::Asked::parse(&link).is_ok_and(|asked| asked.address.is_some())
+        && options::Asked::parse(&link).is_ok_and(|asked| asked.engine.address.is_some())
 }

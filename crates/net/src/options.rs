@@ -2,18 +2,11 @@
 
 use std::net::Ipv4Addr;
 
-use millstream_link::{Field, LinkError, Spec};
+use millstream_link::options::{Options, Parsed, Words, maybe, number, otherwise};
+use millstream_link::{LinkError, Spec, options};
 use millstream_ring::Wait;
 
 use crate::stack::{ChecksumPolicy, Route, Subnet};
-
-/// What the link string of a frame link may say beside the link's own options.
-pub const OPTIONS_HELP: &str = "io=thread|inline (who drives the link), thread=NAME (links that \
-     name the same thread share it), cpu=N, priority=1..99 (SCHED_FIFO), \
-     wait=spin|adaptive|park (the I/O thread), user_wait=spin|adaptive|park (the port's user), \
-     address=IP/PREFIX (an address that the kernel does not have), gateway=IP, vlan=1..4094, \
-     checksum=verify|ignore (of received datagrams), udp_checksum=on|off|offload (of sent ones), \
-     queue=N (datagrams that the receive queue should hold)";
 
 /// Who drives a link.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -25,28 +18,9 @@ pub enum Io {
     Inline,
 }
 
-/// What a link string asks for; `None` where it says nothing.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Asked {
-    /// The link's name, what it works on, and its own options.
-    pub link: Option<Spec>,
-    pub io: Option<Io>,
-    pub thread: Option<String>,
-    pub cpu: Option<usize>,
-    pub priority: Option<u8>,
-    pub wait: Option<Wait>,
-    pub user_wait: Option<Wait>,
-    pub address: Option<Subnet>,
-    pub gateway: Option<Ipv4Addr>,
-    pub vlan: Option<u16>,
-    pub checksum: Option<ChecksumPolicy>,
-    pub udp_checksum: Option<UdpChecksum>,
-    pub queue: Option<usize>,
-}
-
 /// Who sums up what is sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum UdpChecksum {
+pub enum UdpChecksum {
     /// The stack.
     #[default]
     On,
@@ -56,78 +30,122 @@ pub(crate) enum UdpChecksum {
     Offload,
 }
 
-impl UdpChecksum {
-    const NAMES: [(&str, Self); 3] =
-        [("on", Self::On), ("off", Self::Off), ("offload", Self::Offload)];
+/// The way to wait of threads and users, where nobody says it.
+const ADAPTIVE: &str = "adaptive";
 
-    fn name(self) -> &'static str {
-        Self::NAMES.iter().find(|(_, one)| *one == self).map_or("", |(name, _)| name)
+const WAITS: Words<Wait> =
+    Words(&[("spin", Wait::Spin), (ADAPTIVE, Wait::Adaptive), ("park", Wait::Park)]);
+
+/// The kernel shows 15 bytes of a thread's name, of which `ms-io-` takes 6.
+const THREAD: Parsed<String> = Parsed {
+    looks: "NAME",
+    wants: "wants a name of 1 to 9 characters",
+    read: |name| {
+        let fits = (1..=9).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_graphic());
+        fits.then(|| name.to_owned())
+    },
+    write: String::clone,
+};
+
+const SUBNET: Parsed<Subnet> = Parsed {
+    looks: "IP/PREFIX",
+    wants: "wants an IPv4 address and its network, such as 10.0.0.2/24",
+    read: |text| {
+        let (ip, prefix) = text.split_once('/')?;
+        let prefix = prefix.parse().ok().filter(|bits| *bits <= 32)?;
+        Some(Subnet { address: ip.parse().ok()?, prefix })
+    },
+    write: |subnet| format!("{}/{}", subnet.address, subnet.prefix),
+};
+
+const ADDRESS: Parsed<Ipv4Addr> = Parsed {
+    looks: "IP",
+    wants: "wants an IPv4 address such as 10.0.0.2",
+    read: |text| text.parse().ok(),
+    write: Ipv4Addr::to_string,
+};
+
+options! {
+    /// What the link string of a frame link may say beside the link's own options; `None` where it
+    /// says nothing.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct EngineOptions {
+        /// the thread that drives the link: its own, or those of its ports' users
+        io: Option<Io> = None,
+            otherwise(Words(&[("thread", Io::Thread), ("inline", Io::Inline)]), "thread");
+        /// the I/O thread; links that name the same one share it
+        thread: Option<String> = None, maybe(THREAD);
+        /// the CPU of the I/O thread
+        cpu: Option<usize> = None, maybe(number("a CPU number", 0..=1023));
+        /// real-time priority of the I/O thread (SCHED_FIFO)
+        priority: Option<u8> = None, maybe(number("a priority", 1..=99));
+        /// how the I/O thread waits
+        wait: Option<Wait> = None, otherwise(WAITS, ADAPTIVE);
+        /// how the port's user waits
+        user_wait: Option<Wait> = None, otherwise(WAITS, ADAPTIVE);
+        /// an address that the kernel does not have
+        address: Option<Subnet> = None, maybe(SUBNET);
+        /// the router to everywhere else, with address=
+        gateway: Option<Ipv4Addr> = None, maybe(ADDRESS);
+        /// VLAN of the link's ports
+        vlan: Option<u16> = None, maybe(number("an identifier", 1..=4094));
+        /// checksums of received datagrams
+        checksum: Option<ChecksumPolicy> = None, otherwise(
+            Words(&[
+                ("verify", ChecksumPolicy::AcceptPartial),
+                ("ignore", ChecksumPolicy::Ignore),
+            ]),
+            "verify"
+        );
+        /// checksums of sent datagrams: by the stack, none, or by the link where it can
+        udp_checksum: Option<UdpChecksum> = None, otherwise(
+            Words(&[
+                ("on", UdpChecksum::On),
+                ("off", UdpChecksum::Off),
+                ("offload", UdpChecksum::Offload),
+            ]),
+            "on"
+        );
+        /// datagrams that the receive queue holds
+        queue: Option<usize> = None, maybe(number("datagrams", 16..=1 << 20));
     }
+}
+
+/// Options of one port, and not of the link.
+const OF_PORT: [&str; 2] = ["user_wait", "queue"];
+
+/// What a link string asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Asked {
+    /// The link's name, what it works on, and its own options.
+    pub link: Spec,
+    /// The engine's.
+    pub engine: EngineOptions,
 }
 
 impl Asked {
     /// Takes a link string apart.
     pub fn parse(text: &str) -> Result<Self, LinkError> {
-        let mut spec = Spec::parse(text, OPTIONS_HELP)?;
-        let mut asked = Self::default();
-        let mut own = vec![];
-        for field in spec.fields(OPTIONS_HELP) {
-            own.push(asked.take(&field)?);
-        }
-        let mut own = own.into_iter();
-        spec.options.retain(|_| own.next() == Some(false));
-        asked.link = Some(spec);
+        let spec = Spec::parse(text)?;
+        let (engine, link) = spec.split().map_err(|error| error.see(&spec.name))?;
+        let asked = Self { link, engine };
         asked.check()?;
         Ok(asked)
-    }
-
-    /// Takes one option; false if it is not ours.
-    fn take(&mut self, field: &Field<'_>) -> Result<bool, LinkError> {
-        match field.name {
-            "io" => {
-                self.io = Some(field.one_of(&[("thread", Io::Thread), ("inline", Io::Inline)])?);
-            }
-            "thread" => self.thread = Some(thread_name(field)?),
-            "cpu" => self.cpu = Some(field.number("a CPU number", 0..=1023)?),
-            "priority" => self.priority = Some(field.number("a priority", 1..=99)?),
-            "wait" => self.wait = Some(wait(field)?),
-            "user_wait" => self.user_wait = Some(wait(field)?),
-            "address" => self.address = Some(subnet(field)?),
-            "gateway" => self.gateway = Some(address(field, field.value)?),
-            "vlan" => self.vlan = Some(field.number("an identifier", 1..=4094)?),
-            "checksum" => {
-                let choices = &[
-                    ("verify", ChecksumPolicy::AcceptPartial),
-                    ("ignore", ChecksumPolicy::Ignore),
-                ];
-                self.checksum = Some(field.one_of(choices)?);
-            }
-            "udp_checksum" => self.udp_checksum = Some(field.one_of(&UdpChecksum::NAMES)?),
-            "queue" => self.queue = Some(field.number("datagrams", 16..=1 << 20)?),
-            _ => return Ok(false),
-        }
-        Ok(true)
     }
 
     /// That the options go together.
     fn check(&self) -> Result<(), LinkError> {
         let refuse = |option: String, reason: &str| Err(bad(option, reason));
-        if self.io == Some(Io::Inline) {
-            let thread = [
-                ("thread", self.thread.clone()),
-                ("cpu", self.cpu.map(|cpu| cpu.to_string())),
-                ("priority", self.priority.map(|priority| priority.to_string())),
-                ("wait", self.wait.map(|wait| wait.name().to_owned())),
-            ];
-            for (name, value) in thread {
-                if let Some(value) = value {
-                    let reason = "is about the I/O thread, and io=inline has none: set the \
-                                  calling thread's own, and user_wait=";
-                    return refuse(format!("{name}={value}"), reason);
-                }
+        if self.engine.io == Some(Io::Inline) {
+            let of_thread = ["thread", "cpu", "priority", "wait"];
+            let mut said = self.engine.written().into_iter();
+            if let Some((name, value)) = said.find(|(name, _)| of_thread.contains(name)) {
+                let reason = "is about the I/O thread, and io=inline has none: set the calling \
+                              thread's own, and user_wait=";
+                return refuse(format!("{name}={value}"), reason);
             }
         }
-        match (self.address, self.gateway) {
+        match (self.engine.address, self.engine.gateway) {
             (None, Some(gateway)) => refuse(
                 format!("gateway={gateway}"),
                 "goes with address=IP/PREFIX; with the kernel's addresses its routes are used",
@@ -138,73 +156,51 @@ impl Asked {
 
     /// The link string without our options.
     pub fn link_text(&self) -> String {
-        self.link.as_ref().map(Spec::to_string).unwrap_or_default()
+        self.link.to_string()
     }
 
     /// An option that is not ours.
     pub fn left_over(&self) -> Option<&(String, String)> {
-        self.link.as_ref().and_then(|link| link.options.first())
+        self.link.options.first()
     }
 
     /// The routes that were asked for.
     pub fn routes(&self) -> Vec<Route> {
-        self.gateway.map(Route::default_via).into_iter().collect()
+        self.engine.gateway.map(Route::default_via).into_iter().collect()
     }
 
     /// The first thing asked for here that an open link with the options `open` does otherwise.
     pub fn contradiction(&self, open: &Self) -> Option<Contradiction> {
-        let mut found = self.engine_contradiction(open);
-        if let (Some(here), Some(there)) = (&self.link, &open.link) {
+        self.engine_contradiction(&open.engine).or_else(|| {
+            let (here, there) = (&self.link, &open.link);
             if here.name != there.name {
-                let link = |spec: &Spec| spec.name.clone();
-                found = found.or(Some(Contradiction::new("link", link(here), link(there))));
+                return Some(Contradiction::new("link", &here.name, &there.name));
             }
-            for (name, value) in &here.options {
+            here.options.iter().find_map(|(name, value)| {
                 let same = there.options.iter().find(|(other, _)| other == name);
-                let given = same.map_or("its default", |(_, given)| given);
-                if given != value {
-                    found = found.or(Some(Contradiction::new(name, value.clone(), given)));
-                }
-            }
-        }
-        found
+                let given = same.map_or(DEFAULT, |(_, given)| given);
+                (given != value).then(|| Contradiction::new(name, value, given))
+            })
+        })
     }
 
-    fn engine_contradiction(&self, open: &Self) -> Option<Contradiction> {
-        let io = |io: Io| if io == Io::Inline { "inline" } else { "thread" };
-        let subnet = |subnet: Subnet| format!("{}/{}", subnet.address, subnet.prefix);
-        let checksum = |policy: ChecksumPolicy| match policy {
-            ChecksumPolicy::Ignore => "ignore",
-            _ => "verify",
-        };
-        // These have a default that can be named.
-        let (here_io, there_io) = (self.io.map(io), Some(io(open.io.unwrap_or_default())));
-        let there_wait = open.wait.unwrap_or(Wait::Adaptive).name();
-        let there_sum = checksum(open.checksum.unwrap_or_default());
-        let there_udp = open.udp_checksum.unwrap_or_default().name();
-        Contradiction::between("io", here_io, there_io)
-            .or_else(|| {
-                Contradiction::between("thread", self.thread.as_ref(), open.thread.as_ref())
-            })
-            .or_else(|| Contradiction::between("cpu", self.cpu, open.cpu))
-            .or_else(|| Contradiction::between("priority", self.priority, open.priority))
-            .or_else(|| Contradiction::between("wait", self.wait.map(Wait::name), Some(there_wait)))
-            .or_else(|| {
-                let (here, there) = (self.address.map(subnet), open.address.map(subnet));
-                Contradiction::between("address", here, there)
-            })
-            .or_else(|| Contradiction::between("gateway", self.gateway, open.gateway))
-            .or_else(|| Contradiction::between("vlan", self.vlan, open.vlan))
-            .or_else(|| {
-                let here = self.checksum.map(checksum);
-                Contradiction::between("checksum", here, Some(there_sum))
-            })
-            .or_else(|| {
-                let here = self.udp_checksum.map(UdpChecksum::name);
-                Contradiction::between("udp_checksum", here, Some(there_udp))
-            })
+    fn engine_contradiction(&self, open: &EngineOptions) -> Option<Contradiction> {
+        let (said, there) = (self.engine.written(), open.written());
+        let of_link = said.iter().filter(|(name, _)| !OF_PORT.contains(name));
+        of_link.into_iter().find_map(|(name, here)| {
+            let given = there.iter().find(|(other, _)| other == name).map(|(_, text)| text.clone());
+            let default = || {
+                let option = EngineOptions::describe().into_iter().find(|one| one.name == *name);
+                option.and_then(|option| option.default).unwrap_or_else(|| DEFAULT.to_owned())
+            };
+            let there = given.unwrap_or_else(default);
+            (there != *here).then(|| Contradiction::new(*name, here, there))
+        })
     }
 }
+
+/// A default that has no text of its own.
+const DEFAULT: &str = "its default";
 
 /// An option that two opens of one link give different values.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -226,7 +222,7 @@ impl Contradiction {
         there: Option<T>,
     ) -> Option<Self> {
         let differs = here.is_some() && here != there;
-        let text = |value: Option<T>| value.map_or_else(|| "its default".into(), |v| v.to_string());
+        let text = |value: Option<T>| value.map_or_else(|| DEFAULT.into(), |v| v.to_string());
         differs.then(|| Self::new(option, text(here), text(there)))
     }
 
@@ -243,29 +239,7 @@ impl Contradiction {
 
 /// An error about an option of the engine.
 pub(crate) fn bad(option: String, reason: &str) -> LinkError {
-    LinkError::BadOption { option, reason: reason.to_owned(), help: OPTIONS_HELP }
-}
-
-fn wait(field: &Field<'_>) -> Result<Wait, LinkError> {
-    field.one_of(&Wait::ALL.map(|wait| (wait.name(), wait)))
-}
-
-/// The kernel shows 15 bytes of a thread's name, of which `ms-io-` takes 6.
-fn thread_name(field: &Field<'_>) -> Result<String, LinkError> {
-    let name = field.value;
-    let fits = (1..=9).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_graphic());
-    if fits { Ok(name.to_owned()) } else { Err(field.refuse("wants a name of 1 to 9 characters")) }
-}
-
-fn address(field: &Field<'_>, text: &str) -> Result<Ipv4Addr, LinkError> {
-    text.parse().map_err(|_| field.refuse("wants an IPv4 address such as 10.0.0.2"))
-}
-
-fn subnet(field: &Field<'_>) -> Result<Subnet, LinkError> {
-    let refuse = || field.refuse("wants an IPv4 address and its network, such as 10.0.0.2/24");
-    let (ip, prefix) = field.value.split_once('/').ok_or_else(refuse)?;
-    let prefix = prefix.parse().ok().filter(|bits| *bits <= 32).ok_or_else(refuse)?;
-    Ok(Subnet { address: ip.parse().map_err(|_| refuse())?, prefix })
+    LinkError::BadOption { option, reason: reason.to_owned(), hint: String::new() }
 }
 
 #[cfg(test)]
@@ -283,7 +257,7 @@ mod tests {
     #[test]
     fn what_is_not_ours_is_left_to_the_link() {
         let asked = parse("xdp:veth0,mode=generic,io=thread,cpu=1,queue=64,frames=7,wait=spin");
-        let link = asked.link.unwrap();
+        let (link, asked) = (asked.link, asked.engine);
         assert_eq!((link.name.as_str(), link.target.as_deref()), ("xdp", Some("veth0")));
         let left: Vec<_> = link.options.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(left, ["mode", "frames"]);

@@ -120,6 +120,22 @@ fn a_wrong_file_is_answered_with_place_key_and_remedy() {
 }
 
 #[test]
+fn links_are_listed_with_every_option_that_they_have() {
+    let folder = tempfile::tempdir().unwrap();
+    let run =
+        |args: &[&str]| millstream(folder.path(), &[&["host", "net", "links"], args].concat());
+    let all = run(&[]);
+    assert!(all.stdout.contains("packet:INTERFACE "), "{}", all.stdout);
+    let one = run(&["packet"]);
+    for line in ["ring=auto|v2|v3 (receive ring", "address=IP/PREFIX (", "vlan=1-4094 ("] {
+        assert!(one.stdout.contains(line), "{line}: {}", one.stdout);
+    }
+    let json = run(&["udp", "--json"]).json();
+    assert_eq!(json["results"]["links"][0]["options"][0]["name"], "gro");
+    run(&["warp"]).fails(1, "there is no link called \"warp\"");
+}
+
+#[test]
 fn frames_on_a_queue_that_nobody_watches_are_explained_at_the_end() {
     let Some(pair) = Pair::new(PairOptions { queues: 4, ..Default::default() }) else { return };
     let host = |queues: &str| {

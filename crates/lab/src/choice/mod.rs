@@ -159,7 +159,7 @@ pub fn measure_link(
 
 fn row(link: &str) -> Row {
     let half = |link: &str| Half::new(Path::Port, link, Wait::Block);
-    let sender = match Spec::parse(link, "") {
+    let sender = match Spec::parse(link) {
         Ok(mut spec) if has_option(link, TRAINS) => {
             spec.options.insert(0, (TRAINS.to_owned(), "off".to_owned()));
             spec.to_string()

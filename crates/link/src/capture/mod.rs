@@ -48,8 +48,6 @@ use tap::{Counts, Tap};
 /// The option of link strings.
 pub const OPTION: &str = "capture";
 
-const OPTIONS_HELP: &str = "capture=FILE.pcapng (of any link)";
-
 /// Captures what passes a frame link.
 ///
 /// # Errors
@@ -94,7 +92,7 @@ fn begin(
 }
 
 fn cannot(path: &str, error: &io::Error) -> LinkError {
-    bad(&format!("{OPTION}={path}"), &format!("cannot be written: {error}"), OPTIONS_HELP)
+    bad(&format!("{OPTION}={path}"), &format!("cannot be written: {error}"))
 }
 
 /// The time of day, nanoseconds since 1970.

@@ -18,7 +18,7 @@ pub(super) fn failed(device: &Device, step: &str, source: io::Error, hint: Strin
 
 /// EAL did not start.
 pub(super) fn eal(options: &DpdkOptions, error: DpdkError) -> LinkError {
-    let hint = match options.huge {
+    let hint = match options.own.huge {
         Some(true) => {
             "it wants huge pages: `sysctl vm.nr_hugepages=512` reserves some, huge=off does without"
         }
@@ -91,7 +91,7 @@ pub(super) fn check_pci(options: &DpdkOptions) -> Result<(), LinkError> {
         ));
     }
     let driver = millstream_host::pci::driver_of(address);
-    judge(address, driver.as_deref(), options.unsafe_uio)
+    judge(address, driver.as_deref(), options.own.unsafe_uio)
         .map_err(|(kind, hint)| failed(&options.device, "look at the device", kind.into(), hint))
 }
 

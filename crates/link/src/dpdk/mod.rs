@@ -30,8 +30,6 @@ use crate::entry::{Entry, Factory, Target};
 use crate::frame::{FrameLink, FrameOptions};
 use crate::{LinkError, Spec};
 
-pub use options::OPTIONS_HELP;
-
 /// Whether this build has DPDK.
 pub const AVAILABLE: bool = cfg!(feature = "dpdk");
 
@@ -39,7 +37,7 @@ pub const AVAILABLE: bool = cfg!(feature = "dpdk");
 pub static LINK: Entry = Entry {
     name: "dpdk",
     about: "DPDK: the device's driver in this process, or memory shared with another one",
-    options_help: OPTIONS_HELP,
+    options: options::describe,
     target: Target::Device,
     factory: Factory::Frames(open),
     // As far as the options are ours and not the driver's.

@@ -77,7 +77,7 @@ pub(super) fn open(spec: &Spec, sizes: &FrameOptions) -> Result<DpdkLink, LinkEr
             wanted.transmit_frames as usize + transmit,
         ),
         lent: (0, 0),
-        drops: driver.is_some_and(Driver::is_memory) && !options.wait,
+        drops: driver.is_some_and(Driver::is_memory) && !options.own.wait,
         full_since: None,
         burst_max: if driver == Some(Driver::AfXdp) { 32 } else { 64 },
         reminds: driver == Some(Driver::AfXdp),
@@ -119,13 +119,13 @@ fn open_port(options: &DpdkOptions, wanted: &PortWanted) -> Result<Port, LinkErr
 }
 
 fn start(options: &DpdkOptions) -> Result<Eal, LinkError> {
-    let huge = options.huge.unwrap_or_else(|| free_huge_bytes() >= HUGE_MIN);
+    let huge = options.own.huge.unwrap_or_else(|| free_huge_bytes() >= HUGE_MIN);
     // Whoever opens a link is often pinned; DPDK's own threads are not to be beside it.
     let cpus = millstream_cpu::thread::process_cpus().unwrap_or_default().iter().collect();
-    let physical = options.unsafe_uio;
-    let wanted = EalOptions { huge, memory_mib: options.memory_mib, physical, cpus };
+    let physical = options.own.unsafe_uio;
+    let wanted = EalOptions { huge, memory_mib: options.own.memory_mib, physical, cpus };
     let eal = millstream_dpdk::start(&wanted).map_err(|error| advice::eal(options, error))?;
-    match options.huge {
+    match options.own.huge {
         Some(asked) if asked != eal.huge && !eal.shared => {
             let (there, word) = if eal.huge { ("with", "on") } else { ("without", "off") };
             let hint = format!(
@@ -213,7 +213,7 @@ fn wanted(options: &DpdkOptions, below: Option<&Interface>, sizes: &FrameOptions
         None => None,
     };
     let there = below.map(|interface| interface.mtu.min(MTU_MAX) as u16);
-    let mtu = options.mtu.or(there).or(fixed).unwrap_or(0);
+    let mtu = options.own.mtu.or(there).or(fixed).unwrap_or(0);
     // A device that is not asked about its MTU has frames of the usual length.
     let frame = usize::from(if mtu == 0 { 1500 } else { mtu }) + ETHERNET_BYTES_MAX;
     let frame_bytes = match driver {
@@ -223,14 +223,14 @@ fn wanted(options: &DpdkOptions, below: Option<&Interface>, sizes: &FrameOptions
     let frame_bytes = frame_bytes as u16;
     PortWanted {
         devargs: devargs(options, mtu, frame_bytes),
-        queues: options.queues,
-        ring: options.ring.unwrap_or(0),
+        queues: options.own.queues,
+        ring: options.own.ring.unwrap_or(0),
         receive_frames: sizes.receive_frames as u32,
         transmit_frames: sizes.transmit_frames as u32,
         frame_bytes,
         mtu,
         guarded: driver == Some(Driver::Memif),
-        checksums: options.checksums,
+        checksums: options.own.checksums,
         dense: driver == Some(Driver::AfXdp),
     }
 }
@@ -258,7 +258,7 @@ fn devargs(options: &DpdkOptions, mtu: u16, frame_bytes: u16) -> String {
     match options.device.driver() {
         Some(Driver::Memif) => {
             add("bsize", frame_bytes.to_string());
-            if let Some(ring) = options.ring {
+            if let Some(ring) = options.own.ring {
                 add("rsize", ring.ilog2().min(14).to_string());
             }
             if options.argument("role") != Some("server") {
@@ -266,9 +266,9 @@ fn devargs(options: &DpdkOptions, mtu: u16, frame_bytes: u16) -> String {
             }
         }
         Some(Driver::Vhost | Driver::VirtioUser) => {
-            add("queues", options.queues.to_string());
+            add("queues", options.own.queues.to_string());
             if options.device.driver() == Some(Driver::VirtioUser) {
-                add("queue_size", options.ring.unwrap_or(1024).to_string());
+                add("queue_size", options.own.ring.unwrap_or(1024).to_string());
             }
         }
         Some(Driver::AfPacket) => {
@@ -276,9 +276,9 @@ fn devargs(options: &DpdkOptions, mtu: u16, frame_bytes: u16) -> String {
             add("framesz", slot.to_string());
             add("blocksz", slot.max(4096).to_string());
             add("framecnt", packet_slots(mtu).to_string());
-            add("qpairs", options.queues.to_string());
+            add("qpairs", options.own.queues.to_string());
         }
-        Some(Driver::AfXdp) => add("queue_count", options.queues.to_string()),
+        Some(Driver::AfXdp) => add("queue_count", options.own.queues.to_string()),
         _ => {}
     }
     words.join(",")
@@ -307,7 +307,7 @@ fn info(
     if !sums.is_empty() {
         detail += &format!(", checksums {} by the device", sums.join(" and "));
     }
-    if options.unsafe_uio {
+    if options.own.unsafe_uio {
         detail += "; UNSAFE: without an IOMMU the device can write to any memory";
     }
     let ring = port.rings().0 * usize::from(wanted.queues);

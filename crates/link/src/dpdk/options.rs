@@ -1,83 +1,84 @@
 //! The options of the `dpdk` link; what is not ours is the driver's.
 
 use super::device::Device;
+use crate::options::{Opt, Options, Switch, Values, Words, auto, maybe, number};
 use crate::spec::bad;
-use crate::{LinkError, Spec};
-
-/// What a link string may say behind `dpdk:`.
-pub const OPTIONS_HELP: &str = "DEVICE first (a PCI address as in 0000:03:00.0, or memif0, vhost0, \
-     virtio_user0, ring0, af_xdp0, af_packet0, tap0, pcap0, null0), then mtu=BYTES, queues=N, \
-     ring=N (descriptors of a queue), full=drop|wait (when a memory port's peer is slow), \
-     checksums=on|off (leave them to the device where it can), huge=auto|on|off (huge pages), \
-     memory_mib=N (without them), unsafe_uio=on|off; all others go to DPDK's driver, such as \
-     role=server|client, socket=PATH, iface=NAME, zero-copy=no|trust-peer (memif: nothing is \
-     copied, and the peer can write into all of DPDK's memory here)";
+use crate::{LinkError, Spec, options};
 
 /// Why a driver's argument is not taken as it is.
 const TRUST: &str = "lets the peer write into all of DPDK's memory in this process: write \
      zero-copy=trust-peer for a peer that may";
 
+options! {
+    /// The options that are ours.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub(super) struct Own {
+        /// largest IP packet; without it: as the device has it, or 9000 in memory
+        mtu: Option<u16> = None, maybe(number("bytes", 68..=16_000));
+        /// queues each way
+        queues: u16 = 1, number("queues", 1..=16);
+        /// descriptors of a queue; without it: as many as the driver suggests
+        ring: Option<u16> = None, maybe(number("descriptors", 64..=16_384));
+        /// what happens when a memory port's peer is slow
+        wait as "full": bool = false, Words(&[("drop", false), ("wait", true)]);
+        /// leave them to the device where it can
+        checksums: bool = true, Switch;
+        /// huge pages; auto: where there are free ones
+        huge: Option<bool> = None, auto(Switch);
+        /// memory without huge pages
+        memory_mib: usize = 2048, number("MiB", 64..=1 << 20);
+        /// take a device that may write to any memory
+        unsafe_uio: bool = false, Switch;
+    }
+}
+
 /// The options, parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DpdkOptions {
     pub device: Device,
-    /// Largest IP packet, bytes; none: as the device has it, or 9000 in memory.
-    pub mtu: Option<u16>,
-    pub queues: u16,
-    /// None: as many as the driver suggests.
-    pub ring: Option<u16>,
-    /// A frame that finds the peer's ring full waits.
-    pub wait: bool,
-    pub checksums: bool,
-    /// None: where there are free ones.
-    pub huge: Option<bool>,
-    pub memory_mib: usize,
-    pub unsafe_uio: bool,
+    pub own: Own,
     /// The driver's own arguments, as written.
     pub driver: Vec<(String, String)>,
+}
+
+/// The options that there are: ours, and those of drivers that we look at. All others go to DPDK's
+/// driver as they are.
+pub(super) fn describe() -> Vec<Opt> {
+    let of_driver =
+        |name, values, about| Opt { name, values: Values::Text(values), default: None, about };
+    let mut all = Own::describe();
+    all.extend([
+        of_driver("role", "server|client", "memif: who makes the socket"),
+        of_driver("socket", "PATH", "memif: where both ends meet"),
+        of_driver(
+            "zero-copy",
+            "no|trust-peer",
+            "memif: nothing is copied, and the peer can write into all of DPDK's memory here",
+        ),
+    ]);
+    all
 }
 
 impl DpdkOptions {
     pub fn from_spec(spec: &Spec) -> Result<Self, LinkError> {
         let Some(target) = &spec.target else {
-            return Err(bad("dpdk", "names no device: write dpdk:DEVICE", OPTIONS_HELP));
+            return Err(bad("dpdk", "names no device: write dpdk:DEVICE"));
         };
         let Some(device) = Device::parse(target) else {
             let reason =
                 format!("is neither a PCI address nor a port in software ({})", Device::known());
-            return Err(bad(target, &reason, OPTIONS_HELP));
+            return Err(bad(target, &reason));
         };
-        let mut parsed = Self {
-            device,
-            mtu: None,
-            queues: 1,
-            ring: None,
-            wait: false,
-            checksums: true,
-            huge: None,
-            memory_mib: 2048,
-            unsafe_uio: false,
-            driver: Vec::new(),
-        };
-        for field in spec.fields(OPTIONS_HELP) {
-            match field.name {
-                "mtu" => parsed.mtu = Some(field.number("bytes", 68..=16_000)?),
-                "queues" => parsed.queues = field.number("queues", 1..=16)?,
-                "ring" => parsed.ring = Some(field.number("descriptors", 64..=16_384)?),
-                "full" => parsed.wait = field.one_of(&[("drop", false), ("wait", true)])?,
-                "checksums" => parsed.checksums = field.on_off()?,
-                "huge" if field.value == "auto" => parsed.huge = None,
-                "huge" => parsed.huge = Some(field.on_off()?),
-                "memory_mib" => parsed.memory_mib = field.number("MiB", 64..=1 << 20)?,
-                "unsafe_uio" => parsed.unsafe_uio = field.on_off()?,
-                "zero-copy" if field.value == "trust-peer" => {
-                    parsed.driver.push(("zero-copy".to_owned(), "yes".to_owned()));
-                }
-                "zero-copy" if field.value == "yes" => return Err(field.refuse(TRUST)),
-                _ => parsed.driver.push((field.name.to_owned(), field.value.to_owned())),
+        let (own, rest) = spec.split()?;
+        let mut driver = rest.options;
+        for (name, value) in &mut driver {
+            match (name.as_str(), value.as_str()) {
+                ("zero-copy", "trust-peer") => "yes".clone_into(value),
+                ("zero-copy", "yes") => return Err(bad("zero-copy=yes", TRUST)),
+                _ => {}
             }
         }
-        Ok(parsed)
+        Ok(Self { device, own, driver })
     }
 
     /// An argument of the driver's, if it was given.
@@ -92,15 +93,18 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Result<DpdkOptions, LinkError> {
-        DpdkOptions::from_spec(&Spec::parse(text, OPTIONS_HELP)?)
+        DpdkOptions::from_spec(&Spec::parse(text)?)
     }
 
     #[test]
     fn what_is_not_ours_goes_to_the_driver() {
         let text = "dpdk:memif0,role=server,mtu=1500,queues=2,ring=256,full=wait,huge=off,id=7";
         let parsed = parse(text).unwrap();
-        assert_eq!((parsed.mtu, parsed.queues, parsed.ring), (Some(1500), 2, Some(256)));
-        assert!(parsed.wait && parsed.huge == Some(false) && !parsed.unsafe_uio);
+        assert_eq!(
+            (parsed.own.mtu, parsed.own.queues, parsed.own.ring),
+            (Some(1500), 2, Some(256))
+        );
+        assert!(parsed.own.wait && parsed.own.huge == Some(false) && !parsed.own.unsafe_uio);
         assert_eq!(parsed.argument("role"), Some("server"));
         assert_eq!(parsed.driver.len(), 2);
     }

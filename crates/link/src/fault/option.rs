@@ -13,8 +13,6 @@ use crate::spec::bad;
 /// The option of link strings.
 pub const OPTION: &str = "fault";
 
-const OPTIONS_HELP: &str = "fault=ACTION rx|tx [KEY=VALUE ...] (of any link)";
-
 /// A fault of a link string.
 #[derive(Debug, PartialEq)]
 struct Fault {
@@ -31,7 +29,7 @@ fn parse(text: &str) -> Result<Fault, LinkError> {
             "{reason}; write fault=ACTION rx|tx [KEY=VALUE ...]; actions: {actions}; keys that \
              select packets: skip, every, count, p, seed, after_ms, for_ms"
         );
-        bad(&format!("{OPTION}={text}"), &reason, OPTIONS_HELP)
+        bad(&format!("{OPTION}={text}"), &reason)
     })
 }
 
@@ -68,7 +66,7 @@ fn switches(texts: &[String]) -> Result<(Switch, Switch), LinkError> {
         let switch = if receives { &received } else { &sent };
         let added = switch.add(Rule::new(|_| true, effect).select(select));
         let option = format!("{OPTION}={text}");
-        added.map_err(|error| bad(&option, &error.to_string(), OPTIONS_HELP))?;
+        added.map_err(|error| bad(&option, &error.to_string()))?;
     }
     Ok((received, sent))
 }

@@ -34,24 +34,34 @@ use crate::entry::{Entry, Factory, Target, nothing_ahead};
 use crate::frame::{
     ETHERNET_BYTES_MAX, FrameLink, FrameMemory, FrameOptions, LinkCounters, LinkInfo,
 };
-use crate::{LinkError, Spec};
+use crate::options::{Options, Words, maybe, number};
+use crate::{LinkError, Spec, options};
 use link::{Filled, Receive, Transmit};
 
 pub use cable::{Cable, CableState};
 pub use link::LoopLink;
 
-/// What a link string may say behind `loop:`.
-pub const OPTIONS_HELP: &str = "mtu=BYTES (9000), part_bytes=BYTES (longest piece of a frame; \
-     longer frames come in several), full=drop|wait (what happens when the receiver is slow)";
+options! {
+    /// The options, parsed.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    struct Said {
+        /// largest IP packet
+        mtu: usize = 9000, number("bytes", 68..=65_535);
+        /// longest piece of a frame; longer frames come in several
+        part_bytes: Option<usize> = None, maybe(number("bytes", 64..=65_536));
+        /// what happens when the receiver is slow
+        full: bool = false, Words(&[("drop", false), ("wait", true)]);
+    }
+}
 
 /// The link.
 pub static LINK: Entry = Entry {
     name: "loop",
     about: "receives what it transmits, in memory",
-    options_help: OPTIONS_HELP,
+    options: Said::describe,
     target: Target::None,
     factory: Factory::Frames(open),
-    check: |spec| options(spec).map(drop),
+    check: |spec| Said::from_spec(spec).map(drop),
     rights: None,
     missing: None,
     foresee: nothing_ahead,
@@ -77,18 +87,11 @@ impl Default for LoopOptions {
     }
 }
 
-fn options(spec: &Spec) -> Result<LoopOptions, LinkError> {
-    spec.no_target(OPTIONS_HELP)?;
-    let mut options = LoopOptions::default();
-    for field in spec.fields(OPTIONS_HELP) {
-        match field.name {
-            "mtu" => options.mtu = field.number("bytes", 68..=65_535)?,
-            "part_bytes" => options.part_bytes_max = Some(field.number("bytes", 64..=65_536)?),
-            "full" => options.keep = field.one_of(&[("drop", false), ("wait", true)])?,
-            _ => return Err(field.unknown()),
-        }
+impl Said {
+    fn from_spec(spec: &Spec) -> Result<Self, LinkError> {
+        spec.no_target()?;
+        spec.read()
     }
-    Ok(options)
 }
 
 /// Opens a loop.
@@ -96,7 +99,9 @@ fn options(spec: &Spec) -> Result<LoopOptions, LinkError> {
 /// # Errors
 /// [`LinkError::BadOption`], or [`LinkError::Setup`] where there is no memory.
 pub fn open(spec: &Spec, frames: &FrameOptions) -> Result<Box<dyn FrameLink>, LinkError> {
-    let options = LoopOptions { frames: frames.clone(), ..options(spec)? };
+    let Said { mtu, part_bytes, full } = Said::from_spec(spec)?;
+    let frames = frames.clone();
+    let options = LoopOptions { mtu, part_bytes_max: part_bytes, frames, keep: full };
     Ok(Box::new(single(&options)?.0))
 }
 

@@ -57,12 +57,12 @@ use crate::frame::{
     ETHERNET_BYTES_MAX, Frame, FrameLink, FrameMemory, FrameOptions, LinkCounters, LinkInfo, Mode,
     Steer,
 };
-use crate::rights::{self, Family};
+use crate::options::Options;
+use crate::rights::{self, Family, RightsOptions};
 use crate::{LinkError, Spec};
 use link::{PacketLink, Ring, Sent, Transmit};
 use options::{PacketOptions, RingKind, TransmitKind};
 
-pub use options::OPTIONS_HELP;
 #[cfg(feature = "dpdk")]
 pub(crate) use socket::check_interface;
 #[cfg(fuzzing)]
@@ -78,7 +78,7 @@ const TRAIN_BYTES_MAX: usize = 65_535 + ETHERNET_BYTES_MAX;
 pub static LINK: Entry = Entry {
     name: "packet",
     about: "AF_PACKET: frames out of the kernel's rings, beside its stack",
-    options_help: OPTIONS_HELP,
+    options: || [PacketOptions::describe(), RightsOptions::describe()].concat(),
     target: Target::Interface { outlook: |_| "rings shared with the kernel".to_owned() },
     factory: Factory::Frames(open),
     check: |spec| PacketOptions::from_spec(spec).map(drop),
@@ -100,9 +100,10 @@ pub static RIGHTS: Family = Family {
 /// # Errors
 /// [`LinkError::Interface`] with what to do, [`LinkError::BadOption`] for unusable options.
 pub fn open(spec: &Spec, sizes: &FrameOptions) -> Result<Box<dyn FrameLink>, LinkError> {
-    let options = PacketOptions::from_spec(spec)?;
-    let device = Device::look(LINK.name, &options.interface)?;
-    let mut rights = rights::open(&options.rights, &RIGHTS, &options.interface)?;
+    let (interface, options) = (spec.interface()?, PacketOptions::from_spec(spec)?);
+    let device = Device::look(LINK.name, interface)?;
+    let (by, _) = spec.split::<RightsOptions>()?;
+    let mut rights = rights::open(&by, &RIGHTS, interface)?;
     let sockets = rights.socket().and_then(|rx| Ok((rx, rights.socket()?)));
     let (rx, tx) = sockets.map_err(|error| explain(&device, "open a socket", error))?;
     assemble(&options, &device, sizes, rx, tx)

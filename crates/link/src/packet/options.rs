@@ -1,14 +1,9 @@
 //! The options of the `packet` link.
 
+use crate::options::{Parsed, Switch, Words, maybe, number};
 use crate::rights::RightsOptions;
-use crate::{LinkError, Spec};
-
-/// What a link string may say behind `packet:INTERFACE`.
-pub const OPTIONS_HELP: &str = "ring=auto|v2|v3 (receive ring: slots for latency, blocks for \
-     memory), slots=N (of ring=v2: few stay in the caches, many outlast pauses), block_bytes=N, \
-     blocks=N, retire_ms=N (of ring=v3), tx=auto|ring|batch (mmap ring or \
-     sendmmsg), qdisc_bypass=on|off, fanout=ID:hash|lb|cpu|qm (share the interface with other \
-     links of this ID), rights=auto|direct|broker (who opens sockets), broker=PATH";
+use crate::spec::bad;
+use crate::{LinkError, Spec, options};
 
 /// Which receive ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,76 +28,63 @@ pub(super) struct Fanout {
     pub mode: u16,
 }
 
-/// The options, parsed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct PacketOptions {
-    pub interface: String,
-    pub ring: RingKind,
-    pub slots: Option<usize>,
-    pub block_bytes: Option<usize>,
-    pub blocks: Option<usize>,
-    pub retire_ms: u32,
-    pub transmit: TransmitKind,
-    pub qdisc_bypass: bool,
-    pub fanout: Option<Fanout>,
-    pub rights: RightsOptions,
+const BLOCK_BYTES: Parsed<usize> = Parsed {
+    looks: "BYTES",
+    wants: "wants a power of two from 131072 to 67108864 bytes",
+    read: |text| {
+        let fits = |bytes: &usize| bytes.is_power_of_two() && (1 << 17..=1 << 26).contains(bytes);
+        text.parse().ok().filter(fits)
+    },
+    write: usize::to_string,
+};
+
+const FANOUT: Parsed<Fanout> = Parsed {
+    looks: "ID:hash|lb|cpu|qm",
+    wants: "wants a number from 0 to 65535 and a way: 7:hash",
+    read: fanout,
+    write: |fanout| {
+        let way = WAYS.iter().find(|(_, mode)| *mode == fanout.mode);
+        format!("{}:{}", fanout.id, way.map_or("", |(word, _)| word))
+    },
+};
+
+options! {
+    /// The options, parsed.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub(super) struct PacketOptions {
+        /// receive ring: v2 has slots (low latency), v3 has blocks (less memory)
+        ring: RingKind = RingKind::Auto, Words(&[
+            ("auto", RingKind::Auto),
+            ("v2", RingKind::V2),
+            ("v3", RingKind::V3),
+        ]);
+        /// slots of ring=v2: few stay in the caches, many outlast pauses
+        slots: Option<usize> = None, maybe(number("slots", 2..=65_536));
+        /// bytes of a block of ring=v3
+        block_bytes: Option<usize> = None, maybe(BLOCK_BYTES);
+        /// blocks of ring=v3
+        blocks: Option<usize> = None, maybe(number("blocks", 2..=65_536));
+        /// milliseconds after which ring=v3 hands over a block that is not full
+        retire_ms: u32 = 1, number("milliseconds", 1..=1000);
+        /// transmit by a mapped ring, or by sendmmsg
+        transmit as "tx": TransmitKind = TransmitKind::Auto, Words(&[
+            ("auto", TransmitKind::Auto),
+            ("ring", TransmitKind::Ring),
+            ("batch", TransmitKind::Batch),
+        ]);
+        /// transmit past the queueing discipline
+        qdisc_bypass: bool = true, Switch;
+        /// share the interface with other links of this ID
+        fanout: Option<Fanout> = None, maybe(FANOUT);
+    }
 }
 
 impl PacketOptions {
+    /// The link's own options, of those that a spec has beside the rights.
     pub fn from_spec(spec: &Spec) -> Result<Self, LinkError> {
-        let interface = spec.target.clone().ok_or_else(|| LinkError::BadOption {
-            option: "packet".to_owned(),
-            reason: "wants an interface: packet:eth1".to_owned(),
-            help: OPTIONS_HELP,
-        })?;
-        let mut parsed = Self {
-            interface,
-            ring: RingKind::Auto,
-            slots: None,
-            block_bytes: None,
-            blocks: None,
-            retire_ms: 1,
-            transmit: TransmitKind::Auto,
-            qdisc_bypass: true,
-            fanout: None,
-            rights: RightsOptions::default(),
-        };
-        for field in spec.fields(OPTIONS_HELP) {
-            match field.name {
-                "ring" => {
-                    let kinds =
-                        [("auto", RingKind::Auto), ("v2", RingKind::V2), ("v3", RingKind::V3)];
-                    parsed.ring = field.one_of(&kinds)?;
-                }
-                "slots" => parsed.slots = Some(field.number("slots", 2..=65_536)?),
-                "block_bytes" => {
-                    let bytes = field.number("bytes", 1 << 17..=1 << 26)?;
-                    if !usize::is_power_of_two(bytes) {
-                        return Err(field.refuse("wants a power of two"));
-                    }
-                    parsed.block_bytes = Some(bytes);
-                }
-                "blocks" => parsed.blocks = Some(field.number("blocks", 2..=65_536)?),
-                "retire_ms" => parsed.retire_ms = field.number("milliseconds", 1..=1000)?,
-                "tx" => {
-                    let kinds = [
-                        ("auto", TransmitKind::Auto),
-                        ("ring", TransmitKind::Ring),
-                        ("batch", TransmitKind::Batch),
-                    ];
-                    parsed.transmit = field.one_of(&kinds)?;
-                }
-                "qdisc_bypass" => parsed.qdisc_bypass = field.on_off()?,
-                "fanout" => {
-                    parsed.fanout = Some(fanout(field.value).ok_or_else(|| {
-                        field.refuse("wants a number from 0 to 65535 and a way: 7:hash")
-                    })?)
-                }
-                name if parsed.rights.take(name, field.value, OPTIONS_HELP)? => {}
-                _ => return Err(field.unknown()),
-            }
-        }
-        parsed.check()
+        spec.interface()?;
+        let (_, rest) = spec.split::<RightsOptions>()?;
+        rest.read::<Self>()?.check()
     }
 
     fn check(self) -> Result<Self, LinkError> {
@@ -112,21 +94,22 @@ impl PacketOptions {
             RingKind::Auto | RingKind::V2 if blocks => ("block_bytes, blocks", "belong to ring=v3"),
             _ => return Ok(self),
         };
-        let (option, reason) = (option.to_owned(), reason.to_owned());
-        Err(LinkError::BadOption { option, reason, help: OPTIONS_HELP })
+        Err(bad(option, reason))
     }
 }
 
+/// The ways to share, by name.
+const WAYS: [(&str, u16); 4] = [
+    ("hash", libc::PACKET_FANOUT_HASH as u16),
+    ("lb", libc::PACKET_FANOUT_LB as u16),
+    ("cpu", libc::PACKET_FANOUT_CPU as u16),
+    ("qm", libc::PACKET_FANOUT_QM as u16),
+];
+
 fn fanout(text: &str) -> Option<Fanout> {
     let (id, way) = text.split_once(':')?;
-    let mode = match way {
-        "hash" => libc::PACKET_FANOUT_HASH,
-        "lb" => libc::PACKET_FANOUT_LB,
-        "cpu" => libc::PACKET_FANOUT_CPU,
-        "qm" => libc::PACKET_FANOUT_QM,
-        _ => return None,
-    };
-    Some(Fanout { id: id.parse().ok()?, mode: mode as u16 })
+    let (_, mode) = WAYS.iter().find(|(word, _)| *word == way)?;
+    Some(Fanout { id: id.parse().ok()?, mode: *mode })
 }
 
 #[cfg(test)]
@@ -134,7 +117,7 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Result<PacketOptions, LinkError> {
-        PacketOptions::from_spec(&Spec::parse(text, OPTIONS_HELP)?)
+        PacketOptions::from_spec(&Spec::parse(text)?)
     }
 
     #[test]
@@ -153,17 +136,17 @@ mod tests {
     #[test]
     fn a_bad_option_names_itself_and_the_choices() {
         for (text, reason) in [
-            ("packet", "wants an interface: packet:eth1"),
+            ("packet", "names no interface: write packet:INTERFACE"),
             ("packet:eth1,ring=v1", "\"ring=v1\": wants one of: auto, v2, v3"),
             ("packet:eth1,block_bytes=200000,ring=v3", "wants a power of two"),
             ("packet:eth1,blocks=9", "belong to ring=v3"),
             ("packet:eth1,slots=64,ring=v3", "belongs to ring=v2"),
             ("packet:eth1,slots=1", "wants slots"),
             ("packet:eth1,fanout=hash", "wants a number from 0 to 65535 and a way: 7:hash"),
-            ("packet:eth1,rights=root", "wants auto, direct or broker"),
+            ("packet:eth1,rights=root", "wants one of: auto, direct, broker"),
             ("packet:eth1,warp=9", "\"warp=9\": is not known"),
         ] {
-            let error = parse(text).unwrap_err().to_string();
+            let error = crate::check_options(text).unwrap_err().to_string();
             assert!(error.contains(reason), "{error}");
             // Whoever knows the option needs no list of all.
             let one_is_wrong = reason.contains("wants ") && text != "packet";

@@ -27,7 +27,7 @@ use crate::frame::Steer;
 use crate::registry::LINKS;
 
 pub use broker::{Broker, errno};
-pub use choice::{BROKER_VARIABLE, Choice, DEFAULT_BROKER, OPTIONS_HELP, RightsOptions};
+pub use choice::{BROKER_VARIABLE, Choice, DEFAULT_BROKER, RightsOptions};
 pub use direct::Direct;
 pub use locked::lockable_bytes;
 pub use open::open;

@@ -22,19 +22,19 @@ use std::time::Duration;
 use socket2::{Domain, Socket, Type};
 
 use crate::entry::{Entry, Factory, Target, nothing_ahead};
+use crate::options::Options;
 use crate::port::{Capabilities, Port, PortOptions};
 use crate::{LinkError, Spec};
 use options::UdpOptions;
 
 #[cfg(fuzzing)]
 pub use gso::exercise as exercise_notes;
-pub use options::OPTIONS_HELP;
 
 /// The link.
 pub static LINK: Entry = Entry {
     name: "udp",
     about: "the kernel's UDP sockets, in batches",
-    options_help: OPTIONS_HELP,
+    options: UdpOptions::describe,
     target: Target::None,
     factory: Factory::Ports(open),
     check: |spec| UdpOptions::from_spec(spec).map(drop),

@@ -3,53 +3,33 @@
 use socket2::Socket;
 
 use super::sockopt;
+use crate::options::{Switch, Words, maybe, number};
 use crate::spec::bad;
-use crate::{LinkError, Spec};
+use crate::{LinkError, Spec, options};
 
-/// What a link string may say behind `udp:`.
-pub const OPTIONS_HELP: &str = "gro=on|off (receive coalescing), gso=on|off (send trains), \
-     wait=park|spin (spin: ask the socket again and again, on a core of its own), busy_poll_us=N \
-     (the kernel polls the device this long before it sleeps), prefer_busy_poll=on|off (it leaves \
-     the device to us between polls), busy_poll_budget=N (packets that one poll takes at most)";
-
-/// The options, parsed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct UdpOptions {
-    pub gro: bool,
-    pub gso: bool,
-    pub spin: bool,
-    pub busy_poll_us: Option<u32>,
-    pub prefer_busy_poll: bool,
-    pub busy_poll_budget: Option<u32>,
+options! {
+    /// The options, parsed.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub(super) struct UdpOptions {
+        /// receive coalescing
+        gro: bool = true, Switch;
+        /// send trains
+        gso: bool = true, Switch;
+        /// sleep in the kernel, or poll the socket on a core of its own
+        spin as "wait": bool = false, Words(&[("park", false), ("spin", true)]);
+        /// the kernel polls the device this long before it sleeps
+        busy_poll_us: Option<u32> = None, maybe(number("microseconds", 0..=1_000_000));
+        /// the kernel leaves the device to us between polls
+        prefer_busy_poll: bool = false, Switch;
+        /// packets that one poll takes at most
+        busy_poll_budget: Option<u32> = None, maybe(number("packets", 1..=65_535));
+    }
 }
 
 impl UdpOptions {
     pub fn from_spec(spec: &Spec) -> Result<Self, LinkError> {
-        spec.no_target(OPTIONS_HELP)?;
-        let mut parsed = Self {
-            gro: true,
-            gso: true,
-            spin: false,
-            busy_poll_us: None,
-            prefer_busy_poll: false,
-            busy_poll_budget: None,
-        };
-        for field in spec.fields(OPTIONS_HELP) {
-            match field.name {
-                "gro" => parsed.gro = field.on_off()?,
-                "gso" => parsed.gso = field.on_off()?,
-                "busy_poll_us" => {
-                    parsed.busy_poll_us = Some(field.number("microseconds", 0..=1_000_000)?);
-                }
-                "wait" => parsed.spin = field.one_of(&[("park", false), ("spin", true)])?,
-                "prefer_busy_poll" => parsed.prefer_busy_poll = field.on_off()?,
-                "busy_poll_budget" => {
-                    parsed.busy_poll_budget = Some(field.number("packets", 1..=65_535)?);
-                }
-                _ => return Err(field.unknown()),
-            }
-        }
-        Ok(parsed)
+        spec.no_target()?;
+        spec.read()
     }
 
     /// Asks the kernel to busy-poll, if the link string said so. A refusal is an error, because
@@ -65,7 +45,7 @@ impl UdpOptions {
             let Some(value) = value else { continue };
             sockopt::busy_poll(socket, option, value).map_err(|error| {
                 let reason = format!("was refused ({error}): it needs CAP_NET_ADMIN");
-                bad(&format!("{name}={value}"), &reason, OPTIONS_HELP)
+                bad(&format!("{name}={value}"), &reason)
             })?;
         }
         Ok(())
@@ -77,7 +57,7 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Result<UdpOptions, LinkError> {
-        UdpOptions::from_spec(&Spec::parse(text, OPTIONS_HELP)?)
+        UdpOptions::from_spec(&Spec::parse(text)?)
     }
 
     #[test]
@@ -103,7 +83,7 @@ mod tests {
             ("udp:busy_poll_us=-1", "wants microseconds"),
             ("udp:wait=sit", "wants one of: park, spin"),
         ] {
-            let error = parse(text).unwrap_err().to_string();
+            let error = crate::check_options(text).unwrap_err().to_string();
             assert!(error.contains(reason), "{error}");
             let unknown = reason.contains("is not known");
             assert_eq!(error.contains("this link: gro, gso"), unknown, "{error}");

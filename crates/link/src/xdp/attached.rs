@@ -103,7 +103,7 @@ mod tests {
             let interface = Device::look("xdp", INTERFACE).unwrap().index;
             let flags = rustix::net::xdp::SocketAddrXdpFlags::XDP_COPY;
             queue.bind(Binding { interface, queue: 0, flags }, None).unwrap();
-            let spec = Spec::parse("xdp:veth0", xdp::OPTIONS_HELP).unwrap();
+            let spec = Spec::parse("xdp:veth0").unwrap();
             let error = xdp::open(&spec, &FrameOptions::default()).err().unwrap().to_string();
             let pid = format!("[{}]", std::process::id());
             for part in ["bind to queue 0", "another AF_XDP socket has this queue", &pid] {
@@ -144,7 +144,7 @@ mod tests {
                 let (id, _) = bpf::program_info(program.as_fd()).unwrap();
                 let index = Device::look("xdp", INTERFACE).unwrap().index;
                 let link = bpf::attach(program.as_fd(), index, GENERIC).unwrap();
-                let spec = Spec::parse("xdp:veth0", xdp::OPTIONS_HELP).unwrap();
+                let spec = Spec::parse("xdp:veth0").unwrap();
                 let error = xdp::open(&spec, &FrameOptions::default()).err().unwrap();
                 let there = Device::look("xdp", INTERFACE).unwrap().program;
                 assert_eq!(there, Some(id), "it is still attached");

@@ -38,19 +38,19 @@ mod watchdog;
 
 use crate::entry::{Entry, Factory, Target};
 use crate::frame::{FrameLink, FrameOptions};
-use crate::rights::{self, Family};
+use crate::options::Options;
+use crate::rights::{self, Family, RightsOptions};
 use crate::{LinkError, Spec};
 
 pub use bpf::Counts;
 pub use link::XdpLink;
-pub use options::OPTIONS_HELP;
 pub use watchdog::{Ring, Stall};
 
 /// The link.
 pub static LINK: Entry = Entry {
     name: "xdp",
     about: "AF_XDP: frames of chosen UDP ports, before the kernel's stack sees them",
-    options_help: OPTIONS_HELP,
+    options: || [options::XdpOptions::describe(), RightsOptions::describe()].concat(),
     target: Target::Interface { outlook: foresee::outlook },
     factory: Factory::Frames(open),
     check: |spec| options::XdpOptions::from_spec(spec).map(drop),

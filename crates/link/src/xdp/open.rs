@@ -10,7 +10,7 @@ use rustix::mm::{MapFlags, ProtFlags};
 use rustix::net::xdp::SocketAddrXdpFlags as Flags;
 
 use super::link::{Attachment, State, XdpLink};
-use super::options::{OPTIONS_HELP, Wanted, XdpOptions};
+use super::options::{Wanted, XdpOptions};
 use super::outgoing::Outgoing;
 use super::plan::Plan;
 use super::pool::{Geometry, Pool};
@@ -21,7 +21,7 @@ use super::watchdog::Watchdog;
 use super::{advice, bpf};
 use crate::device::Device;
 use crate::frame::{FrameMemory, FrameOptions, LinkInfo, Mode};
-use crate::rights::{self, Attach, Attached, BusyPoll, Hook, Rights};
+use crate::rights::{self, Attach, Attached, BusyPoll, Hook, Rights, RightsOptions};
 use crate::spec::bad;
 use crate::{LinkError, Spec};
 
@@ -37,9 +37,10 @@ impl XdpLink {
     /// # Errors
     /// [`LinkError`], which says what to do.
     pub fn open(spec: &Spec, sizes: &FrameOptions) -> Result<Self, LinkError> {
-        let options = XdpOptions::from_spec(spec)?;
-        let mut device = Device::look(NAME, &options.interface)?;
-        let mut rights = rights::open(&options.rights, &super::RIGHTS, &options.interface)?;
+        let (interface, options) = (spec.interface()?, XdpOptions::from_spec(spec)?);
+        let mut device = Device::look(NAME, interface)?;
+        let (by, _) = spec.split::<RightsOptions>()?;
+        let mut rights = rights::open(&by, &super::RIGHTS, interface)?;
         let mut notes = Vec::new();
         if rights.holder() != rights::DIRECT {
             notes.push(format!("rights by {}", rights.holder()));
@@ -47,7 +48,7 @@ impl XdpLink {
         if let Some(count) = options.channels {
             let set = rights.channels(count);
             let before = set.map_err(|e| advice::refused(&device, "set the queues", e))?;
-            device = Device::look(NAME, &options.interface)?;
+            device = Device::look(NAME, interface)?;
             if before != count {
                 notes.push(format!("{count} queues for {before} while it is open"));
             }
@@ -114,7 +115,7 @@ impl Opening {
                 "is more than the {} that are served; `channels=N` gives the interface more",
                 numbers.len()
             );
-            return Err(bad(&option, &reason, OPTIONS_HELP));
+            return Err(bad(&option, &reason));
         }
         Ok(numbers)
     }
@@ -130,7 +131,7 @@ impl Opening {
                      `ethtool -L` changes their number",
                     there - 1
                 );
-                Err(bad(&format!("queues={first}-{last}"), &reason, OPTIONS_HELP))
+                Err(bad(&format!("queues={first}-{last}"), &reason))
             }
             (Some((first, last)), _) => Ok((first..=last).collect()),
         }

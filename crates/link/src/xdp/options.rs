@@ -1,19 +1,9 @@
 //! The options of the `xdp` link.
 
+use crate::options::{Parsed, Switch, Words, auto, maybe, number};
 use crate::rights::RightsOptions;
-use crate::spec::{Field, bad};
-use crate::{LinkError, Spec};
-
-/// What a link string may say behind `xdp:`.
-pub const OPTIONS_HELP: &str = "INTERFACE first, then mode=auto|zero-copy|native|generic, \
-     queues=all|0-3|0 (those to serve), channels=N (queues that the interface shall have), \
-     tx_queues=N (of those served, to transmit on; a flow keeps to one), \
-     buffers=auto|N (to receive into, of each queue; auto: as many as stay in the caches), \
-     chunk=auto|2048|4096 (bytes of a buffer; any multiple of 64 from 2048 to 4096 with \
-     unaligned=on), unaligned=on|off, wakeup=on|off (need_wakeup), busy_poll_us=N (preferred \
-     busy polling), busy_poll_budget=N, rate_max_pps=N (frames per second and queue; more are \
-     dropped and counted), huge=on|off (huge pages), rights=auto|direct|broker, \
-     broker=PATH (socket of `millstream host grant`)";
+use crate::spec::bad;
+use crate::{LinkError, Spec, options};
 
 /// How frames should pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,78 +14,67 @@ pub(super) enum Wanted {
     Generic,
 }
 
-/// The options, parsed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct XdpOptions {
-    pub interface: String,
-    pub mode: Wanted,
-    /// First and last queue; none: all.
-    pub queues: Option<(u32, u32)>,
-    /// How many the interface shall have; none: as it has.
-    pub channels: Option<u32>,
-    /// How many of them transmit.
-    pub tx_queues: usize,
-    /// Chunks of the receive ring of each queue; none: by their size.
-    pub buffers: Option<usize>,
-    /// Bytes; none: by the MTU.
-    pub chunk: Option<u32>,
-    pub unaligned: bool,
-    pub wakeup: bool,
-    pub busy_poll_us: u32,
-    pub busy_poll_budget: u32,
-    pub rate_max_hz: u32,
-    pub huge: bool,
-    pub rights: RightsOptions,
+const MODES: Words<Wanted> = Words(&[
+    ("auto", Wanted::Auto),
+    ("zero-copy", Wanted::ZeroCopy),
+    ("native", Wanted::Native),
+    ("generic", Wanted::Generic),
+]);
+
+/// First and last queue; none: all.
+type Queues = Option<(u32, u32)>;
+
+const QUEUES: Parsed<Queues> = Parsed {
+    looks: "all|0-3|0",
+    wants: "wants all, one queue as in 0, or a range as in 0-3",
+    read: queues,
+    write: |queues| match queues {
+        None => "all".to_owned(),
+        Some((first, last)) if first == last => first.to_string(),
+        Some((first, last)) => format!("{first}-{last}"),
+    },
+};
+
+options! {
+    /// The options, parsed.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub(super) struct XdpOptions {
+        /// how frames pass
+        mode: Wanted = Wanted::Auto, MODES;
+        /// queues to serve
+        queues: Queues = None, QUEUES;
+        /// queues of the interface while the link is open
+        channels: Option<u32> = None, maybe(number("queues", 1..=256));
+        /// served queues that transmit; a flow keeps to one
+        tx_queues: usize = 1, number("queues", 1..=64);
+        /// buffers to receive into, of each queue; auto: as many as stay in the caches
+        buffers: Option<usize> = None, auto(number("chunks", 64..=65_536));
+        /// bytes of a buffer: 2048, 4096, or with unaligned=on any multiple of 64 between; auto:
+        /// by the MTU
+        chunk: Option<u32> = None, auto(number("bytes", 2048..=4096));
+        /// buffers may have any size
+        unaligned: bool = false, Switch;
+        /// call the kernel only when it wants to be woken (need_wakeup)
+        wakeup: bool = true, Switch;
+        /// microseconds of preferred busy polling
+        busy_poll_us: u32 = 0, number("microseconds", 0..=1_000_000);
+        /// frames that one poll takes at most
+        busy_poll_budget: u32 = 64, number("frames", 1..=65_535);
+        /// frames per second and queue; more are dropped and counted; 0: no limit
+        rate_max_hz as "rate_max_pps": u32 = 0, number("frames", 0..=1_000_000_000);
+        /// buffers in huge pages
+        huge: bool = false, Switch;
+    }
 }
 
 impl XdpOptions {
+    /// The link's own options, of those that a spec has beside the rights.
     pub fn from_spec(spec: &Spec) -> Result<Self, LinkError> {
-        let Some(interface) = spec.target.clone() else {
-            return Err(bad("xdp", "names no interface: write xdp:INTERFACE", OPTIONS_HELP));
-        };
-        let mut parsed = Self {
-            interface,
-            mode: Wanted::Auto,
-            queues: None,
-            channels: None,
-            tx_queues: 1,
-            buffers: None,
-            chunk: None,
-            unaligned: false,
-            wakeup: true,
-            busy_poll_us: 0,
-            busy_poll_budget: 64,
-            rate_max_hz: 0,
-            huge: false,
-            rights: RightsOptions::default(),
-        };
-        for field in spec.fields(OPTIONS_HELP) {
-            parsed.take(&field)?;
-        }
+        spec.interface()?;
+        let (_, rest) = spec.split::<RightsOptions>()?;
+        let parsed: Self = rest.read()?;
         parsed.check_chunk()?;
         Ok(parsed)
-    }
-
-    fn take(&mut self, field: &Field<'_>) -> Result<(), LinkError> {
-        match field.name {
-            "mode" => self.mode = field.one_of(&MODES)?,
-            "queues" => self.queues = queues(field)?,
-            "channels" => self.channels = Some(field.number("queues", 1..=256)?),
-            "tx_queues" => self.tx_queues = field.number("queues", 1..=64)?,
-            "buffers" if field.value == "auto" => self.buffers = None,
-            "buffers" => self.buffers = Some(field.number("chunks", 64..=65_536)?),
-            "chunk" if field.value == "auto" => self.chunk = None,
-            "chunk" => self.chunk = Some(field.number("bytes", 2048..=4096)?),
-            "unaligned" => self.unaligned = field.on_off()?,
-            "wakeup" => self.wakeup = field.on_off()?,
-            "huge" => self.huge = field.on_off()?,
-            "busy_poll_us" => self.busy_poll_us = field.number("microseconds", 0..=1_000_000)?,
-            "busy_poll_budget" => self.busy_poll_budget = field.number("frames", 1..=65_535)?,
-            "rate_max_pps" => self.rate_max_hz = field.number("frames", 0..=1_000_000_000)?,
-            _ if self.rights.take(field.name, field.value, OPTIONS_HELP)? => {}
-            _ => return Err(field.unknown()),
-        }
-        Ok(())
     }
 
     fn check_chunk(&self) -> Result<(), LinkError> {
@@ -107,27 +86,18 @@ impl XdpOptions {
             true if chunk % 64 != 0 => "wants a multiple of 64",
             _ => return Ok(()),
         };
-        Err(bad(&format!("chunk={chunk}"), reason, OPTIONS_HELP))
+        Err(bad(&format!("chunk={chunk}"), reason))
     }
 }
 
-const MODES: [(&str, Wanted); 4] = [
-    ("auto", Wanted::Auto),
-    ("zero-copy", Wanted::ZeroCopy),
-    ("native", Wanted::Native),
-    ("generic", Wanted::Generic),
-];
-
-fn queues(field: &Field<'_>) -> Result<Option<(u32, u32)>, LinkError> {
-    if field.value == "all" {
-        return Ok(None);
+fn queues(text: &str) -> Option<Queues> {
+    if text == "all" {
+        return Some(None);
     }
-    let (first, last) = field.value.split_once('-').unwrap_or((field.value, field.value));
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
     let parse = |text: &str| text.parse::<u32>().ok().filter(|queue| *queue < 256);
-    match (parse(first), parse(last)) {
-        (Some(first), Some(last)) if first <= last => Ok(Some((first, last))),
-        _ => Err(field.refuse("wants all, one queue as in 0, or a range as in 0-3")),
-    }
+    let (first, last) = (parse(first)?, parse(last)?);
+    (first <= last).then_some(Some((first, last)))
 }
 
 #[cfg(test)]
@@ -135,7 +105,7 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Result<XdpOptions, LinkError> {
-        XdpOptions::from_spec(&Spec::parse(text, OPTIONS_HELP)?)
+        XdpOptions::from_spec(&Spec::parse(text)?)
     }
 
     #[test]
@@ -153,7 +123,6 @@ mod tests {
                     buffers=500,wakeup=off,huge=on,busy_poll_us=20,busy_poll_budget=16,\
                     rate_max_pps=1000";
         let expected = XdpOptions {
-            interface: "eth1".to_owned(),
             mode: Wanted::Native,
             queues: Some((1, 3)),
             channels: Some(4),
@@ -166,7 +135,6 @@ mod tests {
             busy_poll_budget: 16,
             rate_max_hz: 1000,
             huge: true,
-            rights: RightsOptions::default(),
         };
         assert_eq!(parse(text).unwrap(), expected);
     }

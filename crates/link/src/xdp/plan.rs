@@ -126,7 +126,7 @@ mod tests {
     use crate::Spec;
 
     fn plan(text: &str, mtu: usize, queues: usize) -> Plan {
-        let options = XdpOptions::from_spec(&Spec::parse(text, "").unwrap()).unwrap();
+        let options = XdpOptions::from_spec(&Spec::parse(text).unwrap()).unwrap();
         let sizes = FrameOptions { receive_frames: 1000, transmit_frames: 100 };
         Plan::new(&options, mtu, queues, &sizes)
     }
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn chunks_that_take_turns_stay_in_the_caches_unless_more_are_asked_for() {
         let plan = |text: &str, mtu| {
-            let options = XdpOptions::from_spec(&Spec::parse(text, "").unwrap()).unwrap();
+            let options = XdpOptions::from_spec(&Spec::parse(text).unwrap()).unwrap();
             let sizes = FrameOptions { receive_frames: 16_384, transmit_frames: 100 };
             let plan = Plan::new(&options, mtu, 1, &sizes);
             (plan.receive, plan.receiving())

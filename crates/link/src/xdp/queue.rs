@@ -306,7 +306,7 @@ pub(super) fn check(done: isize) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::xdp::{OPTIONS_HELP, XdpLink};
+    use crate::xdp::XdpLink;
     use crate::{Spec, frame::FrameLink, frame::FrameOptions};
     use millstream_testkit::netns::{Pair, PairOptions};
     use std::time::Instant;
@@ -315,7 +315,7 @@ mod tests {
     #[test]
     fn a_driver_that_waits_to_be_called_is_called_on_whichever_queue() {
         let Some(pair) = Pair::new(PairOptions { mtu: 1500, queues: 2 }) else { return };
-        let spec = Spec::parse("xdp:veth0", OPTIONS_HELP).unwrap();
+        let spec = Spec::parse("xdp:veth0").unwrap();
         let open = || XdpLink::open(&spec, &FrameOptions::default());
         let mut link = pair.right.run(open).unwrap();
         link.queues[1].fill.ask_for_wakeup();

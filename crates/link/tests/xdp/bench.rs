@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use millstream_link::frame::{Frame, FrameLink, FrameOptions, Steer};
 use millstream_link::xdp::XdpLink;
-use millstream_link::{LinkError, Spec, xdp};
+use millstream_link::{LinkError, Spec};
 use millstream_testkit::netns::{INTERFACE, Namespace, Pair, PairOptions};
 
 /// Longest that anything is waited for.
@@ -20,7 +20,7 @@ pub const HEADERS: usize = 42;
 /// Opens `xdp:veth0` with more options.
 pub fn try_open(side: &Namespace, options: &str) -> Result<XdpLink, LinkError> {
     let text = format!("xdp:{INTERFACE},{options}");
-    let spec = Spec::parse(&text, xdp::OPTIONS_HELP).unwrap();
+    let spec = Spec::parse(&text).unwrap();
     let sizes = FrameOptions { receive_frames: 512, transmit_frames: 128 };
     side.run(|| XdpLink::open(&spec, &sizes))
 }

@@ -2,17 +2,19 @@
 
 use std::collections::BTreeSet;
 
+use millstream_link::LinkError;
+use millstream_link::options::Given;
+
 use crate::stack::Subnet;
 
 use super::error::{Problem, Step};
-use super::{Config, InterfaceConfig, Io, LinkName, ThreadConfig};
+use super::{Config, InterfaceConfig, Io, LinkName, ThreadConfig, process};
 
 /// The kernel's limit for names of interfaces, and for what is left of a thread's name.
 const INTERFACE_BYTES_MAX: usize = 15;
 const THREAD_BYTES_MAX: usize = 9;
-const MODES: [&str; 4] = ["auto", "zero-copy", "native", "generic"];
 /// Options that have keys of their own.
-const RESERVED: [&str; 12] = [
+pub(super) const RESERVED: [&str; 12] = [
     "io", "mode", "queues", "channels", "address", "gateway", "vlan", "thread", "cpu", "wait",
     "priority", "route",
 ];
@@ -24,6 +26,10 @@ pub(super) fn first_problem(config: &Config) -> Option<Problem> {
     twice(config)
         .or_else(|| interfaces.map(|(index, one)| interface(index, one)).find_map(|found| found))
         .or_else(|| threads.map(|(index, one)| thread(config, index, one)).find_map(|found| found))
+        .or_else(|| {
+            let mut interfaces = config.interfaces.iter().enumerate();
+            interfaces.find_map(|(index, one)| understood(config, index, one))
+        })
 }
 
 fn problem(path: &[Step], text: impl Into<String>) -> Option<Problem> {
@@ -64,10 +70,6 @@ fn interface(index: usize, interface: &InterfaceConfig) -> Option<Problem> {
     if name.is_empty() || name.len() > INTERFACE_BYTES_MAX || name.contains(odd) {
         return problem(&at("name"), format!("`{name}` is no name of an interface, like `eth1`"));
     }
-    if let Some(mode) = interface.mode.as_ref().filter(|mode| !MODES.contains(&mode.as_str())) {
-        let text = format!("`{mode}` is no mode; use one of {}", MODES.join(", "));
-        return problem(&at("mode"), text);
-    }
     for (key, said) in [("mode", interface.mode.is_some()), ("queues", interface.queues.is_some())]
     {
         if said && (interface.link.takes_device() || !interface.link.entry().has_option(key)) {
@@ -80,10 +82,6 @@ fn interface(index: usize, interface: &InterfaceConfig) -> Option<Problem> {
     if let Some(text) = device(interface) {
         return problem(&at(text.0), text.1);
     }
-    if let Some(queues) = interface.queues.as_ref().filter(|queues| !is_queues(queues)) {
-        let text = format!("`{queues}` names no queues; write \"all\", \"0\" or \"0-3\"");
-        return problem(&at("queues"), text);
-    }
     if interface.channels == Some(0) {
         return problem(&at("channels"), "an interface needs at least one queue");
     }
@@ -94,14 +92,11 @@ fn interface(index: usize, interface: &InterfaceConfig) -> Option<Problem> {
     if interface.mtu.is_some_and(|mtu| !(68..=65_535).contains(&mtu)) {
         return problem(&at("mtu"), "wants bytes from 68 to 65535");
     }
-    if interface.vlan.is_some_and(|vlan| !(1..=4094).contains(&vlan)) {
-        return problem(&at("vlan"), "wants an identifier from 1 to 4094");
-    }
     if let Some(reserved) = RESERVED.iter().find(|key| interface.options.contains_key(**key)) {
         let text = format!("`{reserved}` has a key of its own in the file; see `net schema`");
         return problem(&at("options"), text);
     }
-    let odd = |(key, value): &(&String, &String)| [key, value].iter().any(|s| s.contains(','));
+    let odd = |(key, value): &(&String, &Given)| [*key, &value.0].iter().any(|s| s.contains(','));
     if interface.options.iter().any(|pair| odd(&pair)) {
         return problem(&at("options"), "link strings have no commas in options");
     }
@@ -145,10 +140,24 @@ fn names(links: impl IntoIterator<Item = LinkName>) -> String {
     links.collect::<Vec<_>>().join(" or ")
 }
 
-fn is_queues(text: &str) -> bool {
-    let number = |text: &str| text.parse::<u8>().ok();
-    let (first, last) = text.split_once('-').unwrap_or((text, text));
-    text == "all" || number(first).zip(number(last)).is_some_and(|(first, last)| first <= last)
+/// The problem that a link or the engine finds in its options.
+fn understood(config: &Config, index: usize, interface: &InterfaceConfig) -> Option<Problem> {
+    let link = format!("{}:{}", interface.link.name(), interface.name);
+    let error = crate::check(&process::expand_by(config, &link)).err()?;
+    let at = [Step::Key("interface"), Step::Index(index)];
+    let LinkError::BadOption { option, mut reason, hint } = error else {
+        return problem(&at, error.to_string());
+    };
+    let (name, value) = option.split_once('=').unwrap_or(("device", &option));
+    let own = [Step::Name(name.to_owned())];
+    let path = match interface.options.contains_key(name) {
+        true => [&at[..], &[Step::Key("options")], &own].concat(),
+        false => [&at[..], &own].concat(),
+    };
+    if reason.starts_with("wants ") {
+        reason.push_str(&format!(", not `{value}`"));
+    }
+    problem(&path, if hint.is_empty() { reason } else { format!("{reason}; {hint}") })
 }
 
 fn addresses(

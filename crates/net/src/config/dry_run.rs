@@ -132,8 +132,7 @@ fn opening(
     });
     let open = (Kind::Open, link);
     let spec = match understood {
-        Ok(Some(spec)) => spec,
-        Ok(None) => return vec![open],
+        Ok(spec) => spec,
         Err(error) => return vec![open, (Kind::Obstacle, error.to_string())],
     };
     let remarks = (wanted.link.entry().foresee)(&spec, &survey.place(&wanted.name, found));

@@ -58,9 +58,10 @@ fn key_prefix(key: &str) -> String {
 }
 
 /// One step to a value.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) enum Step {
     Key(&'static str),
+    Name(String),
     Index(usize),
 }
 
@@ -93,6 +94,7 @@ impl ConfigError {
             match step {
                 Step::Key(name) if key.is_empty() => key.push_str(name),
                 Step::Key(name) => key.push_str(&format!(".{name}")),
+                Step::Name(name) => key.push_str(&format!(".{name}")),
                 Step::Index(index) => key.push_str(&format!("[{index}]")),
             }
         }
@@ -137,6 +139,7 @@ fn span_of(table: &DeTable<'_>, path: &[Step]) -> Option<Range<usize>> {
     while let Some((step, left)) = rest.split_first() {
         let next = match (step, value.get_ref()) {
             (Step::Key(name), DeValue::Table(table)) => table.get(*name),
+            (Step::Name(name), DeValue::Table(table)) => table.get(name.as_str()),
             (Step::Index(index), DeValue::Array(array)) => array.get(*index),
             _ => None,
         };

@@ -36,6 +36,7 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 
 use millstream_host::ethtool::Offload;
+use millstream_link::options::Given;
 use millstream_ring::Wait;
 use serde::{Deserialize, Serialize};
 
@@ -45,7 +46,7 @@ pub use import::{import, import_for_dpdk};
 pub use link_name::LinkName;
 pub(crate) use process::expand;
 pub use process::{Configured, configure};
-pub use schema::SCHEMA;
+pub use schema::schema;
 pub use survey::{Found, Means, Survey};
 pub use text::{Cidr, ParseCidrError};
 
@@ -109,9 +110,9 @@ pub struct InterfaceConfig {
     /// Offloads to be switched while we run; put back afterwards.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub offloads: BTreeMap<OffloadName, bool>,
-    /// Further options of the link string, as they are.
+    /// Further options of the link: `huge = true`, `busy_poll_us = 50`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub options: BTreeMap<String, String>,
+    pub options: BTreeMap<String, Given>,
 }
 
 fn is_false(value: &bool) -> bool {

@@ -199,7 +199,7 @@ fn options(
         add("priority", thread.priority.map(|priority| priority.to_string()));
     }
     if same_link {
-        all.extend(interface.options.iter().map(|(key, value)| (key.clone(), value.clone())));
+        all.extend(interface.options.iter().map(|(key, value)| (key.clone(), value.0.clone())));
     }
     all
 }

@@ -1,4 +1,99 @@
 //! The shape of a configuration file, for editors and other programs.
 
+use millstream_link::options::{Opt, Options, Values};
+use serde_json::{Value, json};
+
+use super::LinkName;
+use super::check::RESERVED;
+use crate::EngineOptions;
+
+/// The file's own keys. Keys that are options of links or of the engine are empty here: their
+/// schemas are generated.
+const FRAME: &str = include_str!("schema.json");
+
 /// A JSON schema (draft 2020-12) of the configuration file.
-pub const SCHEMA: &str = include_str!("schema.json");
+#[must_use]
+pub fn schema() -> Value {
+    let mut schema: Value = serde_json::from_str(FRAME).expect("schema.json is JSON");
+    let engine = EngineOptions::describe();
+    let interface = &mut schema["$defs"]["interface"];
+    interface["properties"]["link"]["enum"] = LinkName::all().map(LinkName::name).collect();
+    for key in ["mode", "queues"] {
+        interface["properties"][key] = of_links(key);
+    }
+    for key in ["io", "vlan"] {
+        interface["properties"][key] = of_key(&engine, key);
+    }
+    interface["allOf"] = LinkName::all().map(|link| of_link(link, &engine)).collect();
+    for key in ["cpu", "wait", "priority"] {
+        schema["$defs"]["thread"]["properties"][key] = of_key(&engine, key);
+    }
+    schema
+}
+
+/// A key that is an option of some links.
+fn of_links(key: &str) -> Value {
+    let have: Vec<_> = LinkName::all().filter(|link| link.entry().has_option(key)).collect();
+    let names: Vec<_> = have.iter().map(|link| link.name()).collect();
+    let mut key = have.first().map_or(Value::Null, |link| of_key(&(link.entry().options)(), key));
+    let about = key["description"].as_str().unwrap_or_default();
+    key["description"] = format!("{about} ({} only)", names.join(", ")).into();
+    key
+}
+
+/// A key that is one of these options, in the type that TOML has for it.
+fn of_key(options: &[Opt], key: &str) -> Value {
+    let Some(option) = options.iter().find(|option| option.name == key) else {
+        return Value::Null;
+    };
+    let mut schema = match &option.values {
+        Values::Switch => json!({ "type": "boolean" }),
+        Values::Words(words) => json!({ "enum": words }),
+        Values::Number { min, max, .. } => {
+            json!({ "type": "integer", "minimum": min, "maximum": max })
+        }
+        Values::Text(_) => json!({ "type": "string" }),
+    };
+    describe(&mut schema, option);
+    schema
+}
+
+/// What may stand in `options` with a link: text as in a link string, or what it stands for.
+fn of_link(link: LinkName, engine: &[Opt]) -> Value {
+    let own = (link.entry().options)();
+    let free = |option: &&Opt| !RESERVED.contains(&option.name);
+    let options = own.iter().chain(engine).filter(free);
+    let properties = options.map(|option| {
+        let mut schema = match &option.values {
+            Values::Switch => json!({ "enum": [true, false, "on", "off"] }),
+            Values::Words(words) => json!({ "enum": words }),
+            Values::Number { min, max, or, .. } => json!({ "anyOf": [
+                { "type": "integer", "minimum": min, "maximum": max },
+                { "type": "string", "pattern": format!("^([0-9]+{})$", or.map_or(
+                    String::new(), |word| format!("|{word}"))) },
+            ] }),
+            Values::Text(_) => json!({ "type": ["string", "number"] }),
+        };
+        describe(&mut schema, option);
+        (option.name.to_owned(), schema)
+    });
+    let common = ["capture", "fault"].map(|name| (name.to_owned(), json!({ "type": "string" })));
+    let properties: serde_json::Map<_, _> = properties.chain(common).collect();
+    json!({
+        "if": { "properties": { "link": { "const": link.name() } } },
+        "then": { "properties": { "options": {
+            "properties": properties,
+            // Where the device's driver has options of its own, they are not known here.
+            "additionalProperties": link.takes_device(),
+        } } },
+    })
+}
+
+fn describe(schema: &mut Value, option: &Opt) {
+    schema["description"] = option.about.into();
+    if let Some(default) = &option.default {
+        let number = default.parse::<u64>().ok().map(Value::from);
+        let switch = (option.values == Values::Switch).then(|| (default == "on").into());
+        schema["default"] = number.or(switch).unwrap_or_else(|| default.as_str().into());
+    }
+}

@@ -61,10 +61,10 @@ fn a_file_reads_and_writes_alike() {
     assert_eq!(parse("").unwrap(), Config::default());
 }
 
-/// The schema is written by hand, so it must know exactly the keys that the structs know.
+/// Part of the schema is written by hand, so it must know exactly the keys that the structs know.
 #[test]
 fn the_schema_has_the_keys_of_the_file() {
-    let schema: serde_json::Value = serde_json::from_str(SCHEMA).unwrap();
+    let schema = schema();
     let keys = |value: &serde_json::Value| {
         let mut keys: Vec<_> = value.as_object().unwrap().keys().cloned().collect();
         keys.sort();
@@ -98,9 +98,12 @@ fn errors_name_place_key_and_remedy() {
         (format!("{eth}vlan = 4095\n"), "interface[0].vlan: wants an identifier from 1 to 4094"),
         (
             format!("{eth}mode = \"fast\"\n"),
-            "interface[0].mode: `fast` is no mode; use one of auto",
+            "interface[0].mode: wants one of: auto, zero-copy, native, generic, not `fast`",
         ),
-        (format!("{eth}queues = \"3-1\"\n"), "interface[0].queues: `3-1` names no queues; write"),
+        (
+            format!("{eth}queues = \"3-1\"\n"),
+            "interface[0].queues: wants all, one queue as in 0, or a range",
+        ),
         (format!("{eth}channels = 0\n"), "interface[0].channels: an interface needs at least one"),
         (format!("{eth}steer = {{ x = 1 }}\n"), "interface[0].steer: `x` is no UDP port"),
         (

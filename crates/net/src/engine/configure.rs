@@ -15,17 +15,17 @@ pub(super) fn configure(
     info: &LinkInfo,
 ) -> Result<(StackConfig, Option<KernelInterface>), LinkError> {
     let mut config = StackConfig::new(info.mac, info.mtu);
-    config.vlan = asked.vlan;
-    let summed = asked.udp_checksum.unwrap_or_default();
+    config.vlan = asked.engine.vlan;
+    let summed = asked.engine.udp_checksum.unwrap_or_default();
     config.udp_checksum = summed != UdpChecksum::Off;
     config.checksum_offload = summed == UdpChecksum::Offload && info.completes_checksums;
-    config.checksum = match asked.checksum {
+    config.checksum = match asked.engine.checksum {
         Some(ChecksumPolicy::Ignore) => ChecksumPolicy::Ignore,
         _ if info.partial_checksums => ChecksumPolicy::AcceptPartial,
         _ => ChecksumPolicy::Verify,
     };
     config.seed = now_ns();
-    if let Some(address) = asked.address {
+    if let Some(address) = asked.engine.address {
         refuse_the_kernels(address, asked, info)?;
         config.addresses.push(address);
         config.routes = asked.routes();
@@ -50,7 +50,7 @@ pub(super) fn configure(
 /// Two hosts that answer for one address disturb each other, and by ARP neither hears the other.
 fn refuse_the_kernels(own: Subnet, asked: &Asked, info: &LinkInfo) -> Result<(), LinkError> {
     // Behind a VLAN tag is another network than the interface's own.
-    let (Some(interface), None) = (&info.interface, asked.vlan) else { return Ok(()) };
+    let (Some(interface), None) = (&info.interface, asked.engine.vlan) else { return Ok(()) };
     let kernel = KernelInterface::read(interface)?;
     if kernel.addresses.iter().all(|subnet| subnet.address != own.address) {
         return Ok(());

@@ -37,6 +37,7 @@ mod worker;
 
 pub use advice::take_advice;
 pub use inventory::{Inventory, LinkReport, PortReport, ThreadReport, WaitReport, inventory};
+pub(crate) use registry::with_our_options;
 pub use registry::{attach, open};
 pub use served::Attached;
 pub use worker::set_probe;

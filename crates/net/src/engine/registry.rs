@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use millstream_link::frame::{FrameLink, FrameOptions};
+use millstream_link::options::{Options, UNKNOWN, names};
 use millstream_link::port::{Port, PortOptions};
-use millstream_link::{LinkError, open_frames, option_names};
+use millstream_link::{LinkError, open_frames};
 use millstream_ring::Wait;
 
-use crate::options::{Asked, Contradiction, Io, OPTIONS_HELP, bad};
+use crate::options::{Asked, Contradiction, EngineOptions, Io, bad};
 
 use super::gate::Gate;
 use super::inventory::{Inventory, LinkReport, ThreadReport};
@@ -84,7 +85,9 @@ pub fn attach(link: Box<dyn FrameLink>, options: &str) -> Result<Attached, LinkE
     let name = link.info().name;
     let asked = Asked::parse(&format!("{name}:{options}"))?;
     if let Some((option, value)) = asked.left_over() {
-        return Err(bad(format!("{option}={value}"), "is not known"));
+        let hint = format!("options here: {}", names(&EngineOptions::describe()));
+        let (option, reason) = (format!("{option}={value}"), UNKNOWN.to_owned());
+        return Err(LinkError::BadOption { option, reason, hint });
     }
     Ok(Attached { link: start(&Arc::default(), link, asked)? })
 }
@@ -105,7 +108,7 @@ fn start(
     let interface = link.info().interface.clone();
     let default = interface.unwrap_or_else(|| link.info().name.to_owned());
     let wanted = asked.clone();
-    OpenLink::start(gate, link, asked, || match wanted.io.unwrap_or_default() {
+    OpenLink::start(gate, link, asked, || match wanted.engine.io.unwrap_or_default() {
         Io::Inline => Ok(None),
         Io::Thread => state().worker(&wanted, default).map(Some),
     })
@@ -127,17 +130,17 @@ impl State {
     /// The I/O thread that was asked for, running.
     fn worker(&mut self, asked: &Asked, default: String) -> Result<Arc<Worker>, LinkError> {
         self.workers.retain(|worker| worker.strong_count() > 0);
-        if let Some(name) = &asked.thread {
+        if let Some(name) = &asked.engine.thread {
             let workers = self.workers.iter().filter_map(Weak::upgrade);
             if let Some(worker) = workers.into_iter().find(|w| w.contact.options.name == *name) {
                 return join(worker, asked);
             }
         }
         let options = WorkerOptions {
-            name: asked.thread.clone().unwrap_or(default),
-            cpu: asked.cpu,
-            priority: asked.priority,
-            wait: asked.wait.unwrap_or(Wait::Adaptive),
+            name: asked.engine.thread.clone().unwrap_or(default),
+            cpu: asked.engine.cpu,
+            priority: asked.engine.priority,
+            wait: asked.engine.wait.unwrap_or(Wait::Adaptive),
         };
         let worker = Arc::new(Worker::start(options)?);
         self.workers.push(Arc::downgrade(&worker));
@@ -148,10 +151,10 @@ impl State {
 /// A thread that runs already takes a further link, if it is what was asked for.
 fn join(worker: Arc<Worker>, asked: &Asked) -> Result<Arc<Worker>, LinkError> {
     let WorkerOptions { name, cpu, priority, wait } = &worker.contact.options;
-    let contradiction = Contradiction::between("cpu", asked.cpu, *cpu)
-        .or_else(|| Contradiction::between("priority", asked.priority, *priority))
+    let contradiction = Contradiction::between("cpu", asked.engine.cpu, *cpu)
+        .or_else(|| Contradiction::between("priority", asked.engine.priority, *priority))
         .or_else(|| {
-            let here = asked.wait.map(Wait::name);
+            let here = asked.engine.wait.map(Wait::name);
             Contradiction::between("wait", here, Some(wait.name()))
         });
     if let Some(contradiction) = contradiction {
@@ -207,7 +210,7 @@ fn thread_report(thread: &Contact) -> ThreadReport {
 /// Datagrams that a port wants its receive queue to hold.
 pub(super) fn queue_wanted(options: &PortOptions, asked: &Asked, mtu: usize) -> usize {
     let by_bytes = options.recv_queue_bytes / datagram_memory(options, mtu);
-    asked.queue.unwrap_or(by_bytes.clamp(256, 4096))
+    asked.engine.queue.unwrap_or(by_bytes.clamp(256, 4096))
 }
 
 /// Room for a few ports like the first one.
@@ -218,23 +221,21 @@ fn frame_options(options: &PortOptions, asked: &Asked) -> FrameOptions {
 }
 
 /// The link knows its own options only; there are ours, too.
-fn with_our_options(error: LinkError) -> LinkError {
+pub(crate) fn with_our_options(error: LinkError) -> LinkError {
     match error {
-        LinkError::BadOption { option, reason, help } if reason == "is not known" => {
-            let ours = option_names(OPTIONS_HELP);
+        LinkError::BadOption { option, reason, hint } if reason == UNKNOWN => {
+            let ours = names(&EngineOptions::describe());
             let reason = format!("{reason}; options of every frame link: {ours}");
-            LinkError::BadOption { option, reason, help }
+            LinkError::BadOption { option, reason, hint }
         }
         error => error,
     }
 }
 
 fn key(asked: &Asked) -> Key {
-    let link = asked.link.as_ref();
-    let target = link.and_then(|link| link.target.clone());
-    match target {
+    match asked.link.target.clone() {
         Some(what) => Key { namespace: network_namespace(), what },
-        None => Key { namespace: 0, what: link.map(|link| link.name.clone()).unwrap_or_default() },
+        None => Key { namespace: 0, what: asked.link.name.clone() },
     }
 }
 

@@ -210,7 +210,7 @@ impl OpenLink {
         let queue = (shares.receive - BATCH) / parts;
         capabilities.recv_queue_datagrams = Some(queue);
         capabilities.recv_queue_bytes = queue * self.shape.payload_bytes_max;
-        let wait = if options.patient { Some(Wait::Park) } else { asked.user_wait };
+        let wait = if options.patient { Some(Wait::Park) } else { asked.engine.user_wait };
         let drive = self.drive(wait.unwrap_or(Wait::Adaptive), &ends);
         Ok(assemble(Parts {
             local,
@@ -242,7 +242,7 @@ impl OpenLink {
             _ => return Err(self.not_our_address(bind)),
         };
         let bind = SocketAddrV4::new(address, bind.port());
-        if self.asked.address.is_none() {
+        if self.asked.engine.address.is_none() {
             let granted = &self.info.udp_ports;
             let reservation = match bind.port() {
                 0 => Reservation::any_of(address, granted, now_ns() / 1000)?,

@@ -3,6 +3,7 @@
 mod check;
 mod host;
 mod import;
+mod links;
 mod schema;
 mod show;
 mod threads;
@@ -22,6 +23,7 @@ enum What {
     Check(check::Args),
     Host(host::Args),
     Import(import::Args),
+    Links(links::Args),
     Schema(schema::Args),
     Show(show::Args),
     Threads(threads::Args),
@@ -40,6 +42,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         What::Check(args) => check::run(&args),
         What::Host(args) => host::run(&args),
         What::Import(args) => import::run(&args),
+        What::Links(args) => links::run(&args),
         What::Schema(args) => schema::run(&args),
         What::Show(args) => show::run(&args),
         What::Threads(args) => threads::run(&args),

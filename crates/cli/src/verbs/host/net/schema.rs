@@ -1,7 +1,7 @@
 //! `millstream host net schema`: the shape of the configuration file.
 
 use crate::output::Report;
-use millstream_net::config::SCHEMA;
+use millstream_net::config::schema;
 
 /// Prints the JSON schema of the configuration file, for editors and other programs.
 #[derive(clap::Args)]
@@ -9,5 +9,6 @@ pub struct Args {}
 
 /// Prints it.
 pub fn run(_args: &Args) -> anyhow::Result<Report> {
-    Ok(Report::done(SCHEMA.to_owned(), serde_json::from_str(SCHEMA)?))
+    let schema = schema();
+    Ok(Report::done(serde_json::to_string_pretty(&schema)? + "\n", schema))
 }

@@ -1,0 +1,62 @@
+//! `millstream host net links`: the links of this build, and their options.
+
+use crate::output::Report;
+use millstream_link::entry::{Entry, Target};
+use millstream_link::options::{Opt, Options};
+use millstream_link::registry::{LINKS, find};
+use millstream_net::EngineOptions;
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// Lists the links of this build, or every option of the links that are named.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Links whose options to show.
+    #[arg(value_name = "LINK")]
+    links: Vec<String>,
+}
+
+/// Succeeds when this build has every link asked for.
+pub fn run(args: &Args) -> anyhow::Result<Report> {
+    let named = args.links.iter().map(|name| find(name)).collect::<Result<Vec<_>, _>>()?;
+    let shown = if named.is_empty() { LINKS.to_vec() } else { named };
+    let mut text = String::new();
+    for entry in &shown {
+        let _ = writeln!(text, "{:<22} {}", spelled(entry), entry.about);
+        if let Some(missing) = entry.missing {
+            let _ = writeln!(text, "{:<22} {missing}", "");
+        }
+        for option in options(entry).iter().filter(|_| !args.links.is_empty()) {
+            let _ = writeln!(text, "  {}", option.help());
+        }
+    }
+    if args.links.is_empty() {
+        text.push_str("`millstream host net links LINK` shows the options of a link\n");
+    }
+    let results: Vec<_> = shown.iter().map(|entry| document(entry)).collect();
+    Ok(Report::done(text, json!({ "links": results })))
+}
+
+/// The start of its link string.
+fn spelled(entry: &Entry) -> String {
+    let target = match entry.target {
+        Target::None => "",
+        Target::Interface { .. } => ":INTERFACE",
+        Target::Device => ":DEVICE",
+        Target::File => ":FILE",
+    };
+    format!("{}{target}", entry.name)
+}
+
+/// The link's own options, and those of the engine that drives it.
+fn options(entry: &Entry) -> Vec<Opt> {
+    let engine = if entry.carries_frames() { EngineOptions::describe() } else { Vec::new() };
+    (entry.options)().into_iter().chain(engine).collect()
+}
+
+fn document(entry: &Entry) -> Value {
+    json!({
+        "name": entry.name, "string": spelled(entry), "about": entry.about,
+        "frames": entry.carries_frames(), "missing": entry.missing, "options": options(entry),
+    })
+}

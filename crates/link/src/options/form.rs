@@ -1,0 +1,247 @@
+//! The forms that values have: how they are read, written and described.
+
+use std::fmt::{self, Display};
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+use serde::Serialize;
+
+/// A form of values.
+pub trait Form {
+    /// The type of the values.
+    type Value;
+
+    /// The values, for people and schemas.
+    fn values(&self) -> Values;
+
+    /// Reads a value.
+    ///
+    /// # Errors
+    /// The values that it takes: "wants …".
+    fn read(&self, text: &str) -> Result<Self::Value, String>;
+
+    /// The text of a value, where it has one.
+    fn write(&self, value: &Self::Value) -> Option<String>;
+}
+
+/// The values that an option takes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Values {
+    /// On or off.
+    Switch,
+    /// One of these words.
+    Words(Vec<&'static str>),
+    /// A whole number.
+    Number {
+        /// The unit, or the things counted.
+        of: &'static str,
+        /// The least.
+        min: u64,
+        /// The most.
+        max: u64,
+        /// A word that may stand for it.
+        or: Option<&'static str>,
+    },
+    /// Text that looks like this.
+    Text(&'static str),
+}
+
+impl Display for Values {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Switch => f.write_str("on|off"),
+            Self::Words(words) => f.write_str(&words.join("|")),
+            Self::Number { min, max, or: Some(word), .. } => write!(f, "{word}|{min}-{max}"),
+            Self::Number { min, max, or: None, .. } => write!(f, "{min}-{max}"),
+            Self::Text(looks) => f.write_str(looks),
+        }
+    }
+}
+
+/// On or off.
+#[derive(Debug, Clone, Copy)]
+pub struct Switch;
+
+impl Form for Switch {
+    type Value = bool;
+
+    fn values(&self) -> Values {
+        Values::Switch
+    }
+
+    fn read(&self, text: &str) -> Result<bool, String> {
+        match text {
+            "on" | "1" | "true" => Ok(true),
+            "off" | "0" | "false" => Ok(false),
+            _ => Err("wants on or off".to_owned()),
+        }
+    }
+
+    fn write(&self, value: &bool) -> Option<String> {
+        Some(if *value { "on" } else { "off" }.to_owned())
+    }
+}
+
+/// One of several words, each with its value.
+#[derive(Debug, Clone, Copy)]
+pub struct Words<T: 'static>(pub &'static [(&'static str, T)]);
+
+impl<T: Clone + PartialEq> Form for Words<T> {
+    type Value = T;
+
+    fn values(&self) -> Values {
+        Values::Words(self.0.iter().map(|(word, _)| *word).collect())
+    }
+
+    fn read(&self, text: &str) -> Result<T, String> {
+        let found = self.0.iter().find(|(word, _)| *word == text);
+        found.map(|(_, value)| value.clone()).ok_or_else(|| {
+            let words: Vec<_> = self.0.iter().map(|(word, _)| *word).collect();
+            format!("wants one of: {}", words.join(", "))
+        })
+    }
+
+    fn write(&self, value: &T) -> Option<String> {
+        let found = self.0.iter().find(|(_, other)| other == value);
+        found.map(|(word, _)| (*word).to_owned())
+    }
+}
+
+/// A whole number.
+#[derive(Debug, Clone)]
+pub struct Number<T> {
+    of: &'static str,
+    range: RangeInclusive<T>,
+}
+
+/// A whole number in a range; `of`: the unit, or the things counted.
+pub const fn number<T>(of: &'static str, range: RangeInclusive<T>) -> Number<T> {
+    Number { of, range }
+}
+
+impl<T> Form for Number<T>
+where
+    T: Copy + FromStr + PartialOrd + Display,
+    u64: TryFrom<T>,
+{
+    type Value = T;
+
+    fn values(&self) -> Values {
+        let plain = |number: &T| u64::try_from(*number).unwrap_or(u64::MAX);
+        let (min, max) = (plain(self.range.start()), plain(self.range.end()));
+        Values::Number { of: self.of, min, max, or: None }
+    }
+
+    fn read(&self, text: &str) -> Result<T, String> {
+        let number = text.parse().ok().filter(|number| self.range.contains(number));
+        number.ok_or_else(|| {
+            let Self { of, range } = self;
+            format!("wants {of} from {} to {}", range.start(), range.end())
+        })
+    }
+
+    fn write(&self, value: &T) -> Option<String> {
+        Some(value.to_string())
+    }
+}
+
+/// Text of any kind.
+#[derive(Debug, Clone, Copy)]
+pub struct Text(pub &'static str);
+
+impl Form for Text {
+    type Value = String;
+
+    fn values(&self) -> Values {
+        Values::Text(self.0)
+    }
+
+    fn read(&self, text: &str) -> Result<String, String> {
+        Ok(text.to_owned())
+    }
+
+    fn write(&self, value: &String) -> Option<String> {
+        Some(value.clone())
+    }
+}
+
+/// Text that a function of its own reads.
+#[derive(Debug, Clone, Copy)]
+pub struct Parsed<T> {
+    /// Its shape, such as `IP/PREFIX`.
+    pub looks: &'static str,
+    /// The text of the error: "wants …".
+    pub wants: &'static str,
+    /// The value of a text.
+    pub read: fn(&str) -> Option<T>,
+    /// The text of a value.
+    pub write: fn(&T) -> String,
+}
+
+impl<T> Form for Parsed<T> {
+    type Value = T;
+
+    fn values(&self) -> Values {
+        Values::Text(self.looks)
+    }
+
+    fn read(&self, text: &str) -> Result<T, String> {
+        (self.read)(text).ok_or_else(|| self.wants.to_owned())
+    }
+
+    fn write(&self, value: &T) -> Option<String> {
+        Some((self.write)(value))
+    }
+}
+
+/// A value that may be absent.
+#[derive(Debug, Clone)]
+pub struct Maybe<F> {
+    form: F,
+    /// The word that stands for an absent value.
+    none: Option<&'static str>,
+    /// The text of the default that an absent value means.
+    default: Option<&'static str>,
+}
+
+/// A value that need not be given.
+pub const fn maybe<F>(form: F) -> Maybe<F> {
+    Maybe { form, none: None, default: None }
+}
+
+/// A value that need not be given, or `auto`.
+pub const fn auto<F>(form: F) -> Maybe<F> {
+    Maybe { form, none: Some("auto"), default: Some("auto") }
+}
+
+/// A value that need not be given, and then is `default`.
+pub const fn otherwise<F>(form: F, default: &'static str) -> Maybe<F> {
+    Maybe { form, none: None, default: Some(default) }
+}
+
+impl<F: Form> Form for Maybe<F> {
+    type Value = Option<F::Value>;
+
+    fn values(&self) -> Values {
+        match (self.form.values(), self.none) {
+            (Values::Number { of, min, max, .. }, or) => Values::Number { of, min, max, or },
+            (Values::Switch, Some(word)) => Values::Words(vec![word, "on", "off"]),
+            (Values::Words(words), Some(word)) => {
+                Values::Words([word].into_iter().chain(words).collect())
+            }
+            (other, _) => other,
+        }
+    }
+
+    fn read(&self, text: &str) -> Result<Self::Value, String> {
+        if self.none == Some(text) { Ok(None) } else { self.form.read(text).map(Some) }
+    }
+
+    fn write(&self, value: &Self::Value) -> Option<String> {
+        match value {
+            Some(value) => self.form.write(value),
+            None => self.default.map(str::to_owned),
+        }
+    }
+}

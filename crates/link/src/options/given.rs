@@ -1,0 +1,72 @@
+//! A value as it was given: text in a link string; text, a number or a truth value in TOML.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, Visitor};
+use serde::{Deserialize, Serialize};
+
+use super::Form;
+
+/// A value as it stands in a link string: `true` of TOML is `on`, and 50 is `50`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Given(pub String);
+
+impl fmt::Display for Given {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<&str> for Given {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+impl<'de> Deserialize<'de> for Given {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Scalar;
+        impl Visitor<'_> for Scalar {
+            type Value = Given;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("text, a number, true or false")
+            }
+
+            fn visit_bool<E: Error>(self, value: bool) -> Result<Given, E> {
+                Ok(Given(if value { "on" } else { "off" }.to_owned()))
+            }
+
+            fn visit_i64<E: Error>(self, value: i64) -> Result<Given, E> {
+                Ok(Given(value.to_string()))
+            }
+
+            fn visit_u64<E: Error>(self, value: u64) -> Result<Given, E> {
+                Ok(Given(value.to_string()))
+            }
+
+            fn visit_f64<E: Error>(self, value: f64) -> Result<Given, E> {
+                Ok(Given(value.to_string()))
+            }
+
+            fn visit_str<E: Error>(self, value: &str) -> Result<Given, E> {
+                Ok(Given(value.to_owned()))
+            }
+        }
+        from.deserialize_any(Scalar)
+    }
+}
+
+/// Reads one value of a form with serde, so that an error is about that value.
+#[derive(Debug)]
+pub struct Reading<'a, F>(pub &'a F);
+
+impl<'de, F: Form> DeserializeSeed<'de> for Reading<'_, F> {
+    type Value = F::Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<F::Value, D::Error> {
+        let given = Given::deserialize(from)?;
+        self.0.read(&given.0).map_err(D::Error::custom)
+    }
+}

@@ -1,0 +1,169 @@
+//! Typed options: each is written down once, with its values, its default and its meaning.
+//!
+//! `options!` makes of such a list a struct, what reads it with serde, and what describes it for
+//! help texts and schemas. It is read alike from a link string (`xdp:eth1,mode=native`) and from
+//! TOML (`mode = "native"`), and an option that it does not have is refused.
+//!
+//! ```ignore
+//! options! {
+//!     #[derive(Debug, Clone, PartialEq)]
+//!     pub struct WireOptions {
+//!         /// largest IP packet
+//!         mtu: usize = 9000, number("bytes", 68..=65_535);
+//!         /// what happens when the receiver is slow
+//!         full: bool = false, Words(&[("drop", false), ("wait", true)]);
+//!     }
+//! }
+//! ```
+
+mod form;
+mod given;
+mod read;
+#[cfg(test)]
+mod tests;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+pub use form::{
+    Form, Maybe, Number, Parsed, Switch, Text, Values, Words, auto, maybe, number, otherwise,
+};
+pub use given::{Given, Reading};
+pub use read::UNKNOWN;
+pub(crate) use read::read;
+
+/// A struct that `options!` makes.
+pub trait Options: Default + DeserializeOwned {
+    /// The names, in the order of the list.
+    const NAMES: &'static [&'static str];
+
+    /// The options one by one.
+    fn describe() -> Vec<Opt>;
+
+    /// Those that have another value than their default, as text that reads back as the same.
+    fn written(&self) -> Vec<(&'static str, String)>;
+}
+
+/// An option, for people and for schemas.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Opt {
+    /// Its name.
+    pub name: &'static str,
+    /// What it may be.
+    pub values: Values,
+    /// Its default as text, where it has one.
+    pub default: Option<String>,
+    /// Its purpose.
+    pub about: &'static str,
+}
+
+impl Opt {
+    /// One line for people: `mtu=68-65535 (largest IP packet; default 9000)`.
+    #[must_use]
+    pub fn help(&self) -> String {
+        let Self { name, values, default, about } = self;
+        match default {
+            Some(default) => format!("{name}={values} ({about}; default {default})"),
+            None => format!("{name}={values} ({about})"),
+        }
+    }
+}
+
+/// The names of options, separated by commas.
+#[must_use]
+pub fn names(options: &[Opt]) -> String {
+    options.iter().map(|option| option.name).collect::<Vec<_>>().join(", ")
+}
+
+/// See the module. A name that is no identifier of Rust is given behind it: `times as "loop"`.
+#[macro_export]
+macro_rules! options {
+    (@name $field:ident) => { stringify!($field) };
+    (@name $field:ident $name:literal) => { $name };
+    (
+        $(#[$meta:meta])*
+        $vis:vis struct $struct:ident {
+            $(
+                $(#[doc = $about:literal])+
+                $field:ident $(as $name:literal)? : $type:ty = $default:expr, $form:expr;
+            )*
+        }
+    ) => {
+        $(#[$meta])*
+        $vis struct $struct {
+            $( $(#[doc = $about])+ pub $field: $type, )*
+        }
+
+        impl Default for $struct {
+            fn default() -> Self {
+                Self { $( $field: $default, )* }
+            }
+        }
+
+        impl $crate::options::Options for $struct {
+            const NAMES: &'static [&'static str] =
+                &[$( $crate::options!(@name $field $($name)?), )*];
+
+            fn describe() -> Vec<$crate::options::Opt> {
+                use $crate::options::Form as _;
+                let default = Self::default();
+                vec![$( $crate::options::Opt {
+                    name: $crate::options!(@name $field $($name)?),
+                    values: $form.values(),
+                    default: $form.write(&default.$field),
+                    about: concat!($($about),+).trim(),
+                }, )*]
+            }
+
+            fn written(&self) -> Vec<(&'static str, String)> {
+                use $crate::options::Form as _;
+                let default = Self::default();
+                let mut written = Vec::new();
+                $(
+                    let said = self.$field != default.$field;
+                    if let Some(text) = $form.write(&self.$field).filter(|_| said) {
+                        written.push(($crate::options!(@name $field $($name)?), text));
+                    }
+                )*
+                written
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $struct {
+            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                struct Visitor;
+                impl<'de> serde::de::Visitor<'de> for Visitor {
+                    type Value = $struct;
+
+                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        f.write_str("options")
+                    }
+
+                    fn visit_map<A: serde::de::MapAccess<'de>>(
+                        self,
+                        mut map: A,
+                    ) -> Result<$struct, A::Error> {
+                        use serde::de::Error as _;
+                        let mut options = $struct::default();
+                        while let Some(key) = map.next_key::<String>()? {
+                            match key.as_str() {
+                                $(
+                                    $crate::options!(@name $field $($name)?) => {
+                                        options.$field =
+                                            map.next_value_seed($crate::options::Reading(&$form))?;
+                                    }
+                                )*
+                                _ => {
+                                    let names = <$struct as $crate::options::Options>::NAMES;
+                                    return Err(A::Error::unknown_field(&key, names));
+                                }
+                            }
+                        }
+                        Ok(options)
+                    }
+                }
+                from.deserialize_map(Visitor)
+            }
+        }
+    };
+}

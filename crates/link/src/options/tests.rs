@@ -1,0 +1,120 @@
+//! Both spellings mean the same, and what is described is what is read.
+
+use super::*;
+use crate::registry::LINKS;
+use crate::{LinkError, Spec, options};
+
+options! {
+    #[derive(Debug, Clone, PartialEq)]
+    struct Sample {
+        /// how
+        /// it is done
+        mode: u8 = 1, Words(&[("one", 1), ("two", 2)]);
+        /// whether
+        wake: bool = true, Switch;
+        /// how many
+        buffers: Option<u32> = None, auto(number("buffers", 8..=64));
+        /// how often
+        times as "loop": u64 = 1, number("times", 0..=9);
+        /// where
+        path: Option<String> = None, maybe(Text("PATH"));
+    }
+}
+
+fn text(text: &str) -> Result<Sample, LinkError> {
+    Spec::parse(&format!("link:{text}")).and_then(|spec| spec.read())
+}
+
+#[test]
+fn a_link_string_and_toml_mean_the_same() {
+    for (string, toml) in [
+        ("", ""),
+        ("mode=two,wake=off,buffers=9", "mode = \"two\"\nwake = false\nbuffers = 9"),
+        ("buffers=auto,loop=0,path=7", "buffers = \"auto\"\nloop = 0\npath = 7"),
+        ("wake=on,buffers=64", "wake = \"on\"\nbuffers = \"64\""),
+    ] {
+        assert_eq!(text(string).unwrap(), toml::from_str(toml).unwrap(), "{string}");
+    }
+    let said = text("mode=two,buffers=9,loop=3").unwrap();
+    assert_eq!((said.mode, said.buffers, said.times, said.wake), (2, Some(9), 3, true));
+}
+
+#[test]
+fn an_error_names_the_option_the_value_and_what_is_wanted() {
+    for (string, toml, option, reason) in [
+        ("mode=three", "mode = \"three\"", "mode=three", "wants one of: one, two"),
+        ("wake=maybe", "wake = \"maybe\"", "wake=maybe", "wants on or off"),
+        ("buffers=7", "buffers = 7", "buffers=7", "wants buffers from 8 to 64"),
+        ("loop=-1", "loop = -1", "loop=-1", "wants times from 0 to 9"),
+    ] {
+        let error = text(string).unwrap_err().to_string();
+        assert_eq!(error, format!("link option \"{option}\": {reason}"));
+        let error = toml::from_str::<Sample>(toml).unwrap_err();
+        assert_eq!(error.message(), reason);
+        assert!(error.span().is_some_and(|span| span.start > 0), "at the value: {error}");
+    }
+    assert_eq!(text("warp=9").unwrap_err().to_string(), "link option \"warp=9\": is not known");
+    let error = toml::from_str::<Sample>("warp = 9").unwrap_err().to_string();
+    assert!(error.contains("unknown field `warp`"), "{error}");
+}
+
+#[test]
+fn what_is_written_reads_back_as_the_same() {
+    for string in ["", "mode=two", "wake=off,buffers=8,loop=0,path=/a b", "mode=one,buffers=auto"] {
+        let said = text(string).unwrap();
+        let written = said.written().into_iter().map(|(name, value)| format!("{name}={value}"));
+        assert_eq!(text(&written.collect::<Vec<_>>().join(",")).unwrap(), said, "{string}");
+    }
+    assert_eq!(text("mode=one,wake=on").unwrap().written(), [], "the defaults");
+}
+
+#[test]
+fn a_description_says_values_default_and_meaning() {
+    let help: Vec<_> = Sample::describe().iter().map(Opt::help).collect();
+    assert_eq!(
+        help,
+        [
+            "mode=one|two (how it is done; default one)",
+            "wake=on|off (whether; default on)",
+            "buffers=auto|8-64 (how many; default auto)",
+            "loop=0-9 (how often; default 1)",
+            "path=PATH (where)",
+        ]
+    );
+    assert_eq!(names(&Sample::describe()), Sample::NAMES.join(", "));
+}
+
+/// Whatever an option is said to be, its link understands it.
+#[test]
+fn the_options_of_every_link_are_what_they_are_described_as() {
+    for entry in LINKS {
+        let link = match entry.target {
+            crate::entry::Target::None => format!("{}:", entry.name),
+            crate::entry::Target::Device => format!("{}:memif0,", entry.name),
+            _ => format!("{}:eth1,", entry.name),
+        };
+        for option in (entry.options)() {
+            let mut values: Vec<String> = option.default.iter().cloned().collect();
+            match &option.values {
+                Values::Switch => values.extend(["on".into(), "off".into()]),
+                Values::Words(words) => values.extend(words.iter().map(|word| (*word).into())),
+                Values::Number { min, max, or, .. } => {
+                    values.extend(or.map(str::to_owned));
+                    // Some sizes between are refused (a power of two is wanted), the ends are not.
+                    values.extend([min.to_string(), max.to_string()]);
+                }
+                Values::Text(_) => {}
+            }
+            for value in values {
+                let text = format!("{link}{}={value}", option.name);
+                let understood = crate::check_options(&text);
+                let alone = understood.as_ref().err().is_none_or(|error| {
+                    let error = error.to_string();
+                    error.contains("belong")
+                });
+                assert!(alone, "{text}: {understood:?}");
+            }
+            assert!(!option.about.is_empty() && !option.about.contains('\n'), "{}", option.name);
+        }
+    }
+}
