@@ -119,7 +119,7 @@ class Bench:
 
     def ours(self, command, row, *more):
         """The results of a `millstream` command that measures one row beside plain UDP."""
-        fifo = ["--fifo", str(self.options.fifo)] if self.options.fifo else []
+        fifo = ["--class", f"fifo:{self.options.fifo}"] if self.options.fifo else []
         done = subprocess.run([MILLSTREAM, *command, "--only", row, *fifo, *more, "--json"],
                               capture_output=True, text=True, timeout=60, check=False)
         if done.returncode != 0:

@@ -110,7 +110,7 @@ class Radio:
         self.addrs = free_addresses(count) if addr is None else [addr]
         self.addr = self.addrs[0]
         self.command = [*inside, MILLSTREAM, "sim", "radio", "--json", "--addr", self.addr,
-                        "--count", str(count), *options]
+                        "--radios", str(count), *options]
         self.counters = {}
 
     def __enter__(self):

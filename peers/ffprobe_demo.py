@@ -41,7 +41,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         out, png = os.path.join(folder, "demo.ts"), os.path.join(folder, "demo.png")
         # Half speed: CI machines are shared, and this asks for correctness, not for speed.
-        command = [MILLSTREAM, "--json", "demo", "--seconds", "4", "--time-scale", "0.5", "--out", out, "--picture", png]
+        command = [MILLSTREAM, "--json", "demo", "--duration", "4s", "--time-scale", "0.5", "--out", out, "--picture", png]
         done = subprocess.run(command, stdout=subprocess.PIPE, timeout=120)
         results = json.loads(done.stdout).get("results") or {}
         assert done.returncode == 0, f"demo ended {done.returncode}: {results.get('failure')}"

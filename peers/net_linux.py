@@ -74,7 +74,7 @@ class Wire:
         words = ["device0", options, f"address={self.ours}/24",
                  f"vlan={VLAN}" if self.vlan else ""]
         link = f"{name}:{','.join(word for word in words if word)}"
-        return [MILLSTREAM, "host", "net", "host", "--json", "--link", link, "--echo", str(ECHO)]
+        return [MILLSTREAM, "host", "net", "host", "--json", "--link", link, "--echo-port", str(ECHO)]
 
     def __enter__(self):
         self.neighbour.__enter__()

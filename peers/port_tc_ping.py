@@ -31,8 +31,8 @@ FIRST = ["-Q", "0x10"]
 
 def ours(topology):
     """The median of a run of ours, ms, and what tc said of the port meanwhile."""
-    command = [MILLSTREAM, "latency", "port", "--json", "--mbit", str(MBIT), "--topology", topology, "--queue",
-               str(QUEUE), "--share", "1.2", "--count", "300", "--rate", "50", "--repeat", "1"]
+    command = [MILLSTREAM, "latency", "port", "--json", "--link-rate", f"{MBIT}M", "--topology", topology, "--queue",
+               str(QUEUE), "--share", "1.2", "--count", "300", "--packet-rate", "50", "--repeat", "1"]
     run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                            preexec_fn=die_with_parent)
     told, done = "", threading.Event()

@@ -22,7 +22,7 @@ CPU = max(os.sched_getaffinity(0))
 def ours():
     """A run of ours: p50 and p99, microseconds."""
     command = [MILLSTREAM, "latency", "timer", "--json", "--cpus", str(CPU), "--class", f"fifo:{PRIORITY}",
-               "--interval-us", str(INTERVAL_US), "--count", str(COUNT)]
+               "--interval", f"{INTERVAL_US}us", "--count", str(COUNT)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     if done.returncode != 0:
         sys.exit(f"millstream: {done.stderr}")

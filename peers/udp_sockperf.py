@@ -26,7 +26,8 @@ def ours():
     """A run of ours, blocking kernel sockets: p50 and p99, microseconds."""
     # A frame of 64 bytes holds 22 of payload.
     command = [MILLSTREAM, "latency", "udp", "--json", "--loopback", "--only", "none but the base",
-               "--size", str(BYTES + 42), "--count", "20000", "--repeat", "1", "--cpus", CPUS]
+               "--size", str(BYTES + 42), "--count", "20000", "--repeat", "1",
+               "--cpu", CPUS.split(",")[0], "--peer-cpu", CPUS.split(",")[1]]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     if done.returncode != 0:
         sys.exit(f"millstream: {done.stderr}")

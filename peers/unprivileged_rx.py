@@ -47,7 +47,7 @@ def check(link, program, folder):
     """Records over one link as nobody, and looks at the process meanwhile."""
     out, log = (os.path.join(folder, name) for name in (f"{link}.sc16", f"{link}.log"))
     args = f"addr={THEIRS},link={link}:peer0"
-    command = [program, "host", "grant", "--interface", "peer0", "--user", "nobody", "--links", link,
+    command = [program, "host", "grant", "--interface", "peer0", "--user", "nobody", "--link", link,
                "--", program, "rx", "--args", args, "--rate", "1e6", "--duration", "4", "--out", out]
     with open(log, "w", encoding="utf-8") as errors:
         grant = subprocess.Popen(command, stdout=errors, stderr=errors, preexec_fn=die_with_parent)
@@ -75,7 +75,7 @@ def check(link, program, folder):
 def recipe(program, folder):
     """The commands of the guide "Without root", with a user who may not write where root does."""
     out, broker = os.path.join(folder, "recipe.sc16"), os.path.join(folder, "grant.sock")
-    grant = [program, "host", "grant", "--interface", "peer0", "--user", "nobody", "--ports", "49153-49400", "--socket", broker]
+    grant = [program, "host", "grant", "--interface", "peer0", "--user", "nobody", "--port", "49153-49400", "--socket", broker]
     rx = [program, "rx", "--args", f"addr={THEIRS},link=xdp:peer0", "--rate", "1e6", "--duration", "1", "--out", out]
     user = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "--no-new-privs",
             "--inh-caps=-all", "--ambient-caps=-all", "--bounding-set=-all"]
@@ -96,7 +96,7 @@ def recipe(program, folder):
         granting.wait(20)
     if "refused: UDP port" in open(log, encoding="utf-8").read():
         sys.exit("a port was tried that is not granted")
-    print("xdp beside a broker with --ports 49153-49400: 3 of 3 recordings")
+    print("xdp beside a broker with --port 49153-49400: 3 of 3 recordings")
 
 
 def main():

@@ -123,7 +123,7 @@ def measure(cpus, count):
     """p50 and p99, microseconds."""
     ends = [f"{side[1]}@{side[0]}" for side in SIDES]
     text = run(MILLSTREAM, "latency", "udp", "--interface", ends[0], "--peer", ends[1], "--only", "nothing but the base",
-               "--cpus", ",".join(map(str, cpus)), "--fifo", str(APPLICATION), "--count", str(count),
+               "--cpu", str(cpus[0]), "--peer-cpu", str(cpus[1]), "--class", f"fifo:{APPLICATION}", "--count", str(count),
                "--repeat", "1", "--json")
     classes = json.loads(text)["results"]["records"][0]["observed"]["histogram"]["classes_ns"]
     return [quantile(dict(classes), share) / 1e3 for share in (0.5, 0.99)]

@@ -116,7 +116,7 @@ def ask(link, cpus, *words):
 def turnaround(link, cpus, args):
     """Median and 99.9th percentile, microseconds."""
     spin = [] if "blocking" in link[0] else ["--spin"]
-    found = ask(link, cpus, "latency", "radio", "--tries", str(args.tries), "--leads", "0",
+    found = ask(link, cpus, "latency", "radio", "--count", str(args.tries), "--leads", "0",
                 "--interval", str(args.interval), *spin)
     if found is None:
         return None
@@ -127,8 +127,8 @@ def turnaround(link, cpus, args):
 def highest(link, cpus, args, way):
     """Highest lossless rate of each channel, MS/s, and CPU seconds for 10⁹ samples."""
     ways = ["--duplex"] if way == "duplex" else ["--direction", way]
-    found = ask(link, cpus, "bench", "rate", *ways, "--search", "--channels", "0,1", "--host-cpu", str(cpus[1]),
-                "--step", str(args.step), "--max", str(args.max), "--duration", str(args.seconds), "--tries", "2")
+    found = ask(link, cpus, "bench", "rate", *ways, "--search", "--channel", "0,1", "--cpu", str(cpus[1]),
+                "--step", str(args.step), "--max-rate", str(args.max), "--duration", str(args.seconds), "--tries", "2")
     if found is None:
         return None
     found = found["measured"][0]

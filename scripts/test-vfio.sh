@@ -17,7 +17,7 @@ status=0
 for model in "${@:-vmxnet3}"; do
   log=$target/vfio/$model.log
   echo "== $model under $kernel; the log goes to $log"
-  "$target/release/millstream" lab guest --kernel "$kernel" --cards "$model" --memory 1024 --limit 600 -- \
+  "$target/release/millstream" lab guest --kernel "$kernel" --cards "$model" --memory 1024 --timeout 10min -- \
     lab card --card 0000:00:04.0 --cable /dev/ttyS2:card0 2>&1 | tee "$log" || status=1
 done
 exit $status

@@ -1,7 +1,9 @@
 //! Where a measurement between two processes takes place, as the command line says it.
 
+use crate::numbers::cpu;
 use crate::{interrupt, program};
 use anyhow::Context;
+use millstream_cpu::sched::Class;
 use millstream_cpu::thread::allowed_cpus;
 use millstream_lab::packets::{Ground, Stage};
 use std::process::Command;
@@ -38,13 +40,17 @@ pub struct Seats {
     #[arg(long, value_name = "LAYOUT", value_enum, default_value = "split")]
     layout: Layout,
 
-    /// CPUs of the sending and of the other side; by default the first two that are allowed.
-    #[arg(long, value_name = "CPU,CPU", value_delimiter = ',')]
-    cpus: Vec<usize>,
+    /// CPU of the side that sends; by default the first that is allowed.
+    #[arg(long, value_name = "CPU", value_parser = cpu)]
+    cpu: Option<usize>,
 
-    /// Run both sides as SCHED_FIFO at this priority (root).
-    #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u32).range(1..=99))]
-    pub fifo: Option<u32>,
+    /// CPU of the other side; by default the second that is allowed.
+    #[arg(long, value_name = "CPU", value_parser = cpu)]
+    peer_cpu: Option<usize>,
+
+    /// Scheduling class of both sides: other, or fifo:1 to fifo:99 (root).
+    #[arg(long, value_name = "CLASS", default_value = "other", value_parser = class)]
+    class: Class,
 }
 
 /// Who shares a core.
@@ -89,16 +95,18 @@ impl Seats {
         Ok(Stage::set(ground, self.places()?, worker, interrupt::asked)?)
     }
 
+    /// The priority of real time that both sides run at.
+    pub fn fifo(&self) -> Option<u32> {
+        match self.class {
+            Class::Fifo(priority) => Some(priority.into()),
+            _ => None,
+        }
+    }
+
     fn places(&self) -> anyhow::Result<[Option<usize>; 2]> {
         let allowed = allowed_cpus().context("cannot see which CPUs there are")?;
-        let mut cpus = match self.cpus[..] {
-            [sender, receiver] => [Some(sender), Some(receiver)],
-            [_, ..] => anyhow::bail!("--cpus: give two, such as 0,1"),
-            [] => {
-                let (first, last) = (allowed.iter().next(), allowed.iter().nth(1));
-                [first, last.or(first)]
-            }
-        };
+        let (first, second) = (allowed.iter().next(), allowed.iter().nth(1));
+        let mut cpus = [self.cpu.or(first), self.peer_cpu.or(second).or(first)];
         for cpu in cpus.into_iter().flatten() {
             anyhow::ensure!(allowed.contains(cpu), "CPU {cpu}: this process may use {allowed}");
         }
@@ -106,17 +114,26 @@ impl Seats {
             cpus[1] = cpus[0];
         }
         anyhow::ensure!(
-            self.fifo.is_none() || cpus[0] != cpus[1],
-            "--fifo with both sides on one CPU: a side that spins would never let the other run; \
-             leave out one of them"
+            self.fifo().is_none() || cpus[0] != cpus[1],
+            "--class fifo with both sides on one CPU: a side that spins would never let the other \
+             run; leave out one of them"
         );
         Ok(cpus)
+    }
+}
+
+/// A class that the processes of both sides know.
+fn class(text: &str) -> Result<Class, String> {
+    match text.parse() {
+        Ok(Class::RoundRobin(_)) => Err("give other, or fifo:1 to fifo:99".to_owned()),
+        Ok(class) => Ok(class),
+        Err(error) => Err(error.to_string()),
     }
 }
 
 /// This program, as the process of one side.
 fn worker(network: Option<&str>) -> std::io::Result<Command> {
     let mut command = program::command(["bench", "worker"])?;
-    command.args(network.map(|network| format!("--network={network}")));
+    command.args(network.map(|network| format!("--namespace={network}")));
     Ok(command)
 }

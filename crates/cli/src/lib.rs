@@ -4,6 +4,7 @@
 mod child_radio;
 mod graph_run;
 mod ground;
+mod help;
 mod interrupt;
 mod live;
 mod numbers;
@@ -75,19 +76,7 @@ impl Verb {
 /// Every verb with its options and help.
 #[must_use]
 pub fn command() -> clap::Command {
-    with_negative_values(Cli::command())
-}
-
-/// A value such as -5 belongs to the option before it, which then says what it wants; it is never
-/// taken for an option of its own.
-fn with_negative_values(command: clap::Command) -> clap::Command {
-    let takes = |arg: &clap::Arg| !arg.is_positional() && arg.get_action().takes_values();
-    let command =
-        command.mut_args(|arg| if takes(&arg) { arg.allow_negative_numbers(true) } else { arg });
-    let names: Vec<_> = command.get_subcommands().map(|verb| verb.get_name().to_owned()).collect();
-    names
-        .into_iter()
-        .fold(command, |command, name| command.mut_subcommand(name, with_negative_values))
+    help::adapted(Cli::command())
 }
 
 /// Where somebody gives a verb of a group without its group, the error names the whole of it.

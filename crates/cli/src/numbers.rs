@@ -1,8 +1,10 @@
 //! Numbers of the command line that must make sense before anything is started.
 
+use clap::builder::TypedValueParser;
+use clap::{Arg, Command, Error};
 use millstream_flow::blocks::SampleFormat;
 use millstream_flow::registry::typed_number;
-use std::time::Duration;
+use std::ffi::OsStr;
 
 /// What may stand behind a length of time.
 const TIME_UNITS: [(&str, f64); 8] = [
@@ -32,6 +34,35 @@ pub fn rate(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "give a number above 0, such as 6.25e6 or 6.25M (k, M or G)".to_owned())
 }
 
+/// A whole number within the bounds of the inner parser: 4000000, 4e6 or 4M.
+#[derive(Clone)]
+pub struct Whole<P>(pub P);
+
+impl<P: TypedValueParser> TypedValueParser for Whole<P> {
+    type Value = P::Value;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<P::Value, Error> {
+        match value.to_str().and_then(digits) {
+            Some(digits) => self.0.parse_ref(command, arg, digits.as_ref()),
+            None => self.0.parse_ref(command, arg, value),
+        }
+    }
+}
+
+/// The digits of a whole number that has a unit or an exponent.
+fn digits(text: &str) -> Option<String> {
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let whole = |number: &f64| number.fract() == 0.0 && number.abs() < 2f64.powi(53);
+    number(text).filter(whole).map(|number| format!("{number:.0}"))
+}
+
 /// A number of any sign, such as 1e6, 1M or -250k.
 pub fn number(text: &str) -> Option<f64> {
     typed_number(text).filter(|number| number.is_finite())
@@ -42,13 +73,15 @@ pub fn frequency(text: &str) -> Result<f64, String> {
     number(text).ok_or_else(|| "give a number, such as -2e3 or -2k (k, M or G)".to_owned())
 }
 
-/// A length of time in seconds: 0.005 or 5ms.
+/// A length of time in seconds: 0.005, 5ms, 1min 30s.
 pub fn seconds(text: &str) -> Result<f64, String> {
     let with_unit = |(unit, factor): &(&str, f64)| {
         let number = text.strip_suffix(unit)?.parse::<f64>().ok()? * factor;
         Some(number).filter(makes_sense)
     };
-    let seconds = TIME_UNITS.iter().find_map(with_unit).ok_or_else(|| {
+    let compound = || humantime::parse_duration(text).ok().map(|time| time.as_secs_f64());
+    let compound = || compound().filter(makes_sense);
+    let seconds = TIME_UNITS.iter().find_map(with_unit).or_else(compound).ok_or_else(|| {
         "give a number of seconds above 0, such as 0.005 or 5ms (ns, us, ms, s, min or h)"
             .to_owned()
     })?;
@@ -56,12 +89,15 @@ pub fn seconds(text: &str) -> Result<f64, String> {
     (seconds <= SECONDS_MAX).then_some(seconds).ok_or_else(told)
 }
 
-/// A length of time: 12 or 12s, 1min 30s.
-pub fn duration(text: &str) -> Result<Duration, String> {
-    let seconds = text.parse().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
-    seconds
-        .or_else(|| humantime::parse_duration(text).ok())
-        .ok_or_else(|| "give a length of time, such as 90 (seconds), 90s or 2min".to_owned())
+/// The same, and 0 for no time at all.
+pub fn seconds_or_0(text: &str) -> Result<f64, String> {
+    if text.parse() == Ok(0.0) { Ok(0.0) } else { seconds(text) }
+}
+
+/// A CPU that fits the kernel's masks.
+pub fn cpu(text: &str) -> Result<usize, String> {
+    let cpu = text.parse().ok().filter(|cpu| *cpu < 1024);
+    cpu.ok_or_else(|| "give the number of a CPU, from 0".to_owned())
 }
 
 /// How samples lie in a raw file.
@@ -89,6 +125,17 @@ mod tests {
     }
 
     #[test]
+    fn a_whole_number_may_have_its_unit() {
+        for (text, want) in [("4M", "4000000"), ("1e3", "1000"), ("-2k", "-2000"), ("0.5k", "500")]
+        {
+            assert_eq!(digits(text).as_deref(), Some(want), "{text}");
+        }
+        for text in ["", "12", "0.5", "1e300", "5ms", "M"] {
+            assert_eq!(digits(text), None, "{text}");
+        }
+    }
+
+    #[test]
     fn rates_and_times_may_have_their_units() {
         for (text, want) in [("10M", 10e6), ("6.25M", 6.25e6), ("1.5k", 1500.0), ("2e0G", 2e9)] {
             assert_eq!(rate(text), Ok(want), "{text}");
@@ -106,10 +153,11 @@ mod tests {
         assert!(seconds("1e10").unwrap_err().contains("at most 1e9 seconds"));
         assert!((seconds("300us").unwrap() - 300e-6).abs() < 1e-18);
         for text in ["90", "90s", "1min 30s", "1.5e2"] {
-            let want = if text == "1.5e2" { 150 } else { 90 };
-            assert_eq!(duration(text), Ok(Duration::from_secs(want)), "{text}");
+            let want = if text == "1.5e2" { 150.0 } else { 90.0 };
+            assert_eq!(seconds(text), Ok(want), "{text}");
         }
-        assert!(duration("-1").is_err() && duration("soon").is_err());
+        assert!(seconds("-1").is_err() && seconds("soon").is_err() && seconds("0s").is_err());
+        assert_eq!((seconds_or_0("0"), seconds_or_0("2ms")), (Ok(0.0), Ok(0.002)));
         let error = seconds("10M").unwrap_err();
         assert!(error.contains("0.005 or 5ms"), "{error}");
     }

@@ -16,7 +16,8 @@ pub const PYTHON: &str = "/usr/bin/python3";
 #[non_exhaustive]
 pub enum PeerError {
     /// No such program.
-    #[error("cannot run {}: {source}; give another with --python, or --no-peer", path.display())]
+    #[error("cannot run {}: {source}; give another with --python, or --no-gnuradio",
+        path.display())]
     Run {
         /// The program.
         path: PathBuf,
@@ -25,7 +26,7 @@ pub enum PeerError {
     },
     /// It has no GNU Radio, or it failed.
     #[error("GNU Radio in {} ended: {said}; install it (Debian package gnuradio), give another \
-        Python with --python, or leave it out with --no-peer", path.display())]
+        Python with --python, or leave it out with --no-gnuradio", path.display())]
     Ended {
         /// The program.
         path: PathBuf,
@@ -123,7 +124,7 @@ mod tests {
     fn what_is_no_gnu_radio_is_an_error_that_says_what_to_do() {
         let tell = |path| Script::start(Path::new(path), "").unwrap_err().to_string();
         assert!(tell("/no/python").starts_with("cannot run /no/python: No such file"));
-        assert!(tell("/no/python").ends_with("; give another with --python, or --no-peer"));
+        assert!(tell("/no/python").ends_with("; give another with --python, or --no-gnuradio"));
         assert!(tell("true").starts_with("GNU Radio in true ended: it said nothing; install it"));
     }
 }

@@ -1,5 +1,6 @@
 //! `millstream find`: the radios that answer.
 
+use crate::numbers::seconds;
 use crate::output::Report;
 use anyhow::Context;
 use millstream_radio::discover::{DISCOVERY_TIMEOUT, DeviceInfo, Target, discover};
@@ -23,10 +24,10 @@ pub struct Args {
           value_parser = clap::value_parser!(u16).range(1..))]
     discovery_port: u16,
 
-    /// How long to wait for answers, milliseconds.
-    #[arg(long, value_name = "MS", default_value_t = DISCOVERY_TIMEOUT.as_millis() as u64,
-          value_parser = clap::value_parser!(u64).range(1..=60_000))]
-    timeout_ms: u64,
+    /// How long to wait for answers.
+    #[arg(long, value_name = "TIME", default_value_t = DISCOVERY_TIMEOUT.as_secs_f64(),
+          value_parser = seconds)]
+    timeout: f64,
 }
 
 /// Succeeds when at least one radio answers.
@@ -38,7 +39,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
             (Target::Broadcast, "on any network".to_owned(), "; one behind a router wants --addr")
         }
     };
-    let timeout = Duration::from_millis(args.timeout_ms);
+    let timeout = Duration::from_secs_f64(args.timeout);
     let found = discover(target, args.discovery_port, timeout).context("cannot look for radios")?;
     if found.is_empty() {
         anyhow::bail!(

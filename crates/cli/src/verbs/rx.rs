@@ -8,7 +8,7 @@ mod target;
 
 use crate::graph_run;
 use crate::live::Live;
-use crate::numbers::{rate, seconds};
+use crate::numbers::{Whole, rate, seconds};
 use crate::output::Report;
 use crate::{interrupt, start, stdout};
 use millstream_flow::{Buffers, Graph, Partition, Plan, Snapshot, WaitMode};
@@ -50,11 +50,11 @@ pub struct Args {
 
     /// How many samples to record.
     #[arg(long, value_name = "N", conflicts_with = "duration",
-          value_parser = clap::value_parser!(u64).range(1..))]
+          value_parser = Whole(clap::value_parser!(u64).range(1..)))]
     nsamps: Option<u64>,
 
     /// How many seconds to record; until SIGINT when neither is given.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
     duration: Option<f64>,
 
     /// Receive channels, from 0 and counted through all devices: 0,1 or given again.
@@ -78,10 +78,11 @@ pub struct Args {
     /// counted.
     #[arg(long, value_name = "MIB", default_value_t = 64,
           value_parser = clap::value_parser!(u16).range(1..))]
-    queue: u16,
+    buffer: u16,
 
     /// Fail when more samples were lost; a loss that is accounted for is fine otherwise.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N",
+          value_parser = Whole(clap::value_parser!(u64)))]
     max_lost: Option<u64>,
 }
 
@@ -113,7 +114,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let channels = targets.len() as u64;
     let show = |elapsed, snapshot: &Snapshot| report::status(elapsed, snapshot, channels, wanted);
     let began = std::time::SystemTime::now() + lead.unwrap_or_default();
-    let run = graph_run::run(graph, &plan(args.queue, targets.len()), &mut live, show)
+    let run = graph_run::run(graph, &plan(args.buffer, targets.len()), &mut live, show)
         .map_err(|error| report::with_part(error, &targets))?;
     let (segments, ledgers) = told.collect(&run)?;
     let channels = args

@@ -4,7 +4,7 @@ mod outlet;
 mod report;
 
 use crate::live::Live;
-use crate::numbers::{format, positive, rate, seconds};
+use crate::numbers::{Whole, format, positive, rate, seconds};
 use crate::output::Report;
 use crate::playback::{Next, Piece, Playback, Samples, Score};
 use crate::{interrupt, start};
@@ -82,7 +82,7 @@ pub struct Args {
     at: Option<u64>,
 
     /// Begin this many seconds after now, by the device's clock; 0.5 with --timed.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds,
+    #[arg(long, value_name = "TIME", value_parser = seconds,
           conflicts_with = "at")]
     lead: Option<f64>,
 
@@ -91,16 +91,19 @@ pub struct Args {
     at_pps: bool,
 
     /// Fail when the device reports more underflows.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N",
+          value_parser = Whole(clap::value_parser!(u64)))]
     max_underflows: Option<u64>,
 
     /// Fail when the device reports more late packets.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N",
+          value_parser = Whole(clap::value_parser!(u64)))]
     max_lates: Option<u64>,
 
     /// Fail if more samples were lost, those included of which it is not known. Without it samples
     /// that are known to be lost are no failure, and unknown ones are.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N",
+          value_parser = Whole(clap::value_parser!(u64)))]
     max_lost: Option<u64>,
 }
 

@@ -9,7 +9,7 @@ const RATE: [&str; 4] = ["bench", "buffer", "--rate", "250e6"];
 fn a_buffer_of_64k_samples_holds_for_80_us_and_fails_for_300_us() {
     let folder = Path::new("/");
     let ask = |latency| {
-        let rest = ["--samples", "65536", "--latency", latency, "--json"];
+        let rest = ["--buffer-samples", "65536", "--latency", latency, "--json"];
         millstream(folder, &[&RATE[..], &rest].concat())
     };
     let holds = ask("80e-6").succeeds().json()["results"].take();
@@ -25,7 +25,7 @@ fn a_buffer_of_64k_samples_holds_for_80_us_and_fails_for_300_us() {
 
 #[test]
 fn a_link_says_what_two_channels_take_of_it() {
-    let rest = ["--latency", "80e-6", "--channels", "2", "--link", "20e9"];
+    let rest = ["--latency", "80e-6", "--streams", "2", "--link-rate", "20G"];
     let outcome = millstream(Path::new("/"), &[&RATE[..], &rest].concat());
     let text = &outcome.succeeds().stdout;
     assert!(text.contains("80.0 µs at 250 MS/s take 20000 samples (78 KiB)"), "{text}");
@@ -74,7 +74,7 @@ fn what_no_radio_has_is_refused() {
 #[test]
 fn a_question_without_an_unknown_is_refused() {
     for (args, part) in [
-        (&[][..], "--samples <N>"),
+        (&[][..], "--buffer-samples <N>"),
         (&["--histogram", "x"], "--probability <P>"),
         (&["--latency", "1", "--mtu", "0"], "0 is not in 1..=65535"),
         (&["--latency", "-1"], "give a number of seconds above 0"),
@@ -90,15 +90,15 @@ fn a_question_without_an_unknown_is_refused() {
 #[test]
 fn a_radio_agrees_with_the_law_on_both_sides_of_it() {
     let folder = Path::new("/");
-    let ask = |latency, milliseconds, scale| {
-        let buffer = ["--samples", "65536", "--latency", latency, "--check", "--json"];
-        let check = ["--time-scale", scale, "--check-ms", milliseconds];
+    let ask = |latency, duration, scale| {
+        let buffer = ["--buffer-samples", "65536", "--latency", latency, "--check", "--json"];
+        let check = ["--time-scale", scale, "--check-duration", duration];
         millstream(folder, &[&RATE[..], &buffer, &check].concat())
     };
-    for (latency, milliseconds, scale, holds) in
-        [("20e-6", "0.3", "1e-4", true), ("600e-6", "6", "2e-3", false)]
+    for (latency, duration, scale, holds) in
+        [("20e-6", "300us", "1e-4", true), ("600e-6", "6ms", "2e-3", false)]
     {
-        let results = ask(latency, milliseconds, scale).succeeds().json()["results"].take();
+        let results = ask(latency, duration, scale).succeeds().json()["results"].take();
         assert_eq!(results["holds"], holds);
         let trials = results["trials"].as_array().unwrap();
         assert_eq!(trials.len(), 2, "{results}");

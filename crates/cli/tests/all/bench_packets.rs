@@ -79,7 +79,8 @@ fn killed_it_leaves_no_process_behind() {
 
 #[test]
 fn asked_to_end_it_prints_what_it_has() {
-    let args = ["latency", "udp", "--loopback", "--count", "1000000", "--rate", "100", "--json"];
+    let args =
+        ["latency", "udp", "--loopback", "--count", "1000000", "--packet-rate", "100", "--json"];
     let running = Running::start(command(Path::new("/"), &args));
     running.line("place");
     running.signal(libc::SIGINT);
@@ -90,7 +91,9 @@ fn asked_to_end_it_prints_what_it_has() {
 
 #[test]
 fn every_round_trip_is_in_the_distribution() {
-    for more in [&[][..], &["--rate", "2000"], &["--load", "1000,20000", "--rate", "1000"]] {
+    for more in
+        [&[][..], &["--packet-rate", "2000"], &["--load", "1000,20000", "--packet-rate", "1000"]]
+    {
         let args = ["latency", "udp", "--loopback", "--count", "50", "--repeat", "2", "--json"];
         let outcome = millstream(Path::new("/"), &[&args[..], more].concat());
         let document = outcome.succeeds().json();
@@ -109,9 +112,9 @@ fn what_cannot_be_measured_is_refused() {
         (&["bench", "packets", "--size", "10"][..], 2, "10 is not in 60..=65535"),
         (&["bench", "packets", "--interface", "eth7"], 2, "--peer"),
         (&["bench", "packets", "--duration", "0"], 2, "give a number of seconds above 0"),
-        (&["bench", "packets", "--loopback", "--cpus", "999,999"], 1, "CPU 999: this process may"),
+        (&["bench", "packets", "--loopback", "--cpu", "999"], 1, "CPU 999: this process may"),
         (&["bench", "packets", "--loopback", "--only", "x", "--link", "warp"], 1, "no row"),
-        (&["bench", "packets", "--loopback", "--fifo", "1", "--cpus", "0,0"], 1, "one CPU"),
+        (&["bench", "packets", "--loopback", "--class", "fifo:1", "--peer-cpu", "0"], 1, "one CPU"),
         (&["latency", "udp", "--count", "1"], 2, "1 is not in 10.."),
         (&["latency", "link", "--link", "udp"], 1, "it has no frames; use `latency udp`"),
         (&["latency", "udp", "--loopback", "--link", "warp"], 1, "there is no link called"),

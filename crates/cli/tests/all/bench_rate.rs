@@ -5,7 +5,7 @@ use std::path::Path;
 
 #[test]
 fn a_slow_rate_is_received_without_a_loss() {
-    let args = ["--rate", "1e6", "--channels", "0,1", "--duration", "0.3", "--json"];
+    let args = ["--rate", "1e6", "--channel", "0,1", "--duration", "0.3", "--json"];
     let outcome = millstream(Path::new("/"), &[&["bench", "rate"][..], &args].concat());
     let results = outcome.succeeds().json()["results"].take();
     let measured = &results["measured"][0]["outcome"];
@@ -26,7 +26,7 @@ fn a_slow_rate_is_received_without_a_loss() {
 fn a_search_ends_at_the_highest_rate_of_its_grid_and_says_what_it_tried() {
     let radio = Radio::start(Path::new("/"), &["--any-rate", "--rx-antenna", "ramp"]);
     let args = ["bench", "rate", "--args", &radio.args(), "--search", "--step", "1e5"];
-    let rest = ["--max", "3e5", "--tries", "1", "--duration", "0.1", "--json"];
+    let rest = ["--max-rate", "3e5", "--tries", "1", "--duration", "0.1", "--json"];
     let outcome = millstream(Path::new("/"), &[&args[..], &rest].concat());
     let results = outcome.succeeds().json()["results"].take();
     let found = &results["measured"][0];
@@ -38,7 +38,7 @@ fn a_search_ends_at_the_highest_rate_of_its_grid_and_says_what_it_tried() {
 
 #[test]
 fn a_tone_is_transmitted_and_every_sample_is_in_the_books() {
-    let args = ["--rate", "1e6", "--channels", "0,1", "--duration", "0.3", "--direction", "both"];
+    let args = ["--rate", "1e6", "--channel", "0,1", "--duration", "0.3", "--direction", "both"];
     let outcome = millstream(Path::new("/"), &[&["bench", "rate", "--json"][..], &args].concat());
     let results = outcome.succeeds().json()["results"].take();
     let measured = results["measured"].as_array().unwrap();
@@ -55,7 +55,7 @@ fn a_tone_is_transmitted_and_every_sample_is_in_the_books() {
 
 #[test]
 fn both_ways_at_once_are_in_the_books() {
-    let args = ["--rate", "1e6", "--channels", "0,1", "--duration", "0.3", "--duplex"];
+    let args = ["--rate", "1e6", "--channel", "0,1", "--duration", "0.3", "--duplex"];
     let measure =
         || millstream(Path::new("/"), &[&["bench", "rate", "--json"][..], &args].concat());
     let mut outcome = measure();
@@ -93,14 +93,14 @@ fn the_networks_mtu_decides_the_packets() {
 #[test]
 fn what_cannot_be_measured_is_refused() {
     for (args, status, part) in [
-        (&["--channels", "0"][..], 2, "--rate <HZ>"),
+        (&["--channel", "0"][..], 2, "--rate <HZ>"),
         (&["--rate", "1e6", "--search"], 2, "cannot be used with"),
         (&["--rate", "1e6", "--duplex", "--direction", "tx"], 2, "cannot be used with"),
-        (&["--rate", "1e6", "--host-cpu", "5000"], 2, "give the number of a CPU"),
+        (&["--rate", "1e6", "--cpu", "5000"], 2, "give the number of a CPU"),
         (&["--rate", "1e6", "--duration", "0.001"], 1, "give 0.1 to 86400 seconds"),
-        (&["--search", "--max", "1e6"], 1, "--max 1000000 is below --step 5000000"),
-        (&["--rate", "1e6", "--channels", "7"], 1, "channel 7"),
-        (&["--rate", "1e6", "--host-cpu", "1023"], 1, "cannot run on CPU 1023"),
+        (&["--search", "--max-rate", "1e6"], 1, "--max-rate 1000000 is below --step 5000000"),
+        (&["--rate", "1e6", "--channel", "7"], 1, "channel 7"),
+        (&["--rate", "1e6", "--cpu", "1023"], 1, "cannot run on CPU 1023"),
     ] {
         millstream(Path::new("/"), &[&["bench", "rate"][..], args].concat()).fails(status, part);
     }

@@ -13,7 +13,7 @@ fn demo(folder: &Path, more: &[&str]) -> (Running, u32) {
 #[test]
 fn the_whole_path_decodes_without_an_error() {
     let folder = tempfile::tempdir().unwrap();
-    let more = ["--seconds", "2.2", "--time-scale", "0.125"];
+    let more = ["--duration", "2.2", "--time-scale", "0.125"];
     let (running, radio) = demo(folder.path(), &more);
     let document = running.wait().succeeds().json();
     let results = &document["results"];
@@ -42,7 +42,7 @@ fn the_whole_path_decodes_without_an_error() {
 fn less_signal_than_needed_is_a_failure_with_figures() {
     let folder = tempfile::tempdir().unwrap();
     let outcome =
-        millstream(folder.path(), &["demo", "--seconds", "0.3", "--time-scale", "0.1", "--json"]);
+        millstream(folder.path(), &["demo", "--duration", "0.3", "--time-scale", "0.1", "--json"]);
     let document = outcome.fails(1, "s of signal were decoded, 2 needed").json();
     assert_eq!(document["results"]["ok"], false);
     assert_eq!(document["results"]["ledger"]["balances"], true);
@@ -63,7 +63,7 @@ fn a_stream_that_cannot_be_sent_is_told_by_name() {
         outcome.fails(1, part);
     }
     assert_eq!(names(folder.path()), ["empty.ts", "no.ts"]);
-    millstream(folder.path(), &["demo", "--seconds", "1e9"]).fails(1, "give 0.1 to 3600 seconds");
+    millstream(folder.path(), &["demo", "--duration", "1e9"]).fails(1, "give 0.1 to 3600 seconds");
     millstream(folder.path(), &["demo", "--out", "no/x.ts"]).fails(1, "; make its folder first");
 }
 
@@ -88,7 +88,7 @@ fn no_file_is_written_over_another_of_the_same_demo() {
 fn an_interrupt_ends_both_processes_in_order() {
     let folder = tempfile::tempdir().unwrap();
     for signal in [libc::SIGINT, libc::SIGTERM] {
-        let (running, radio) = demo(folder.path(), &["--seconds", "3600", "--time-scale", "0.2"]);
+        let (running, radio) = demo(folder.path(), &["--duration", "3600", "--time-scale", "0.2"]);
         growing(&folder.path().join("demo.ts.part"));
         running.signal(signal);
         let document = running.wait().fails(1, "interrupted before its end").json();
@@ -102,7 +102,7 @@ fn an_interrupt_ends_both_processes_in_order() {
 #[test]
 fn a_radio_that_is_killed_ends_the_demo_and_is_named() {
     let folder = tempfile::tempdir().unwrap();
-    let (running, radio) = demo(folder.path(), &["--seconds", "3600", "--time-scale", "0.2"]);
+    let (running, radio) = demo(folder.path(), &["--duration", "3600", "--time-scale", "0.2"]);
     growing(&folder.path().join("demo.ts.part"));
     // SAFETY: plain system call on a process that the demo has not waited for.
     assert_eq!(unsafe { libc::kill(radio as i32, libc::SIGKILL) }, 0);
@@ -116,7 +116,7 @@ fn a_radio_that_is_killed_ends_the_demo_and_is_named() {
 fn a_demo_that_is_killed_takes_its_radio_with_it() {
     let folder = tempfile::tempdir().unwrap();
     let temporary = tempfile::tempdir().unwrap();
-    let mut demo = command(folder.path(), &["demo", "--seconds", "3600", "--time-scale", "0.2"]);
+    let mut demo = command(folder.path(), &["demo", "--duration", "3600", "--time-scale", "0.2"]);
     demo.env("TMPDIR", temporary.path());
     let running = Running::start(demo);
     let line = running.line("radio ");

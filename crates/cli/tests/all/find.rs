@@ -7,7 +7,7 @@ use std::path::Path;
 fn a_radio_is_found_by_its_address() {
     let radio = Radio::start(Path::new("/"), &["--serial", "FIND-ME", "--name", "roof"]);
     let addr = radio.addr.to_string();
-    let find = ["find", "--addr", &addr, "--timeout-ms", "60000"];
+    let find = ["find", "--addr", &addr, "--timeout", "60s"];
     let outcome = millstream(Path::new("/"), &find);
     let expected = format!("{addr:<15} e320 (type e3xx, serial FIND-ME, name roof)\n");
     assert_eq!(outcome.succeeds().stdout, expected);
@@ -21,11 +21,11 @@ fn a_radio_is_found_by_its_address() {
 #[test]
 fn nobody_there_says_what_to_do() {
     let addr = address().to_string();
-    let outcome = millstream(Path::new("/"), &["find", "--addr", &addr, "--timeout-ms", "20"]);
+    let outcome = millstream(Path::new("/"), &["find", "--addr", &addr, "--timeout", "20ms"]);
     outcome.fails(1, "start an emulated one with `millstream sim radio`");
     outcome.fails(1, &format!("no radio answers at {addr} (UDP port 49600)"));
     // No radio listens on this port. Tests ask this machine only: its networks belong to others.
-    let nobody = ["find", "--local", "--discovery-port", "9", "--timeout-ms", "20"];
+    let nobody = ["find", "--local", "--discovery-port", "9", "--timeout", "20ms"];
     millstream(Path::new("/"), &nobody).fails(1, "no radio answers on this machine (UDP port 9)");
 }
 

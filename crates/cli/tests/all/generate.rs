@@ -11,8 +11,10 @@ fn a_spoilt_recording_decodes_to_the_packets_that_were_sent() {
     let channel =
         ["--cn", "28", "--echo", "1.3us:-12dB:80deg", "--offset", "-7e3", "--clock-ppm", "9"];
     let more = ["--seed", &seed, "--duration", "0.3", "--sent", "sent.ts", "--bits", "8", "--json"];
-    let outcome =
-        millstream(folder.path(), &[&["sim", "generate", "tv.sc16"], &channel[..], &more].concat());
+    let outcome = millstream(
+        folder.path(),
+        &[&["sim", "generate", "--out", "tv.sc16"], &channel[..], &more].concat(),
+    );
     let results = outcome.succeeds().json()["results"].take();
     assert_eq!(results["recorded"]["samples"], 1_875_000);
     assert_eq!(names(folder.path()), ["sent.ts", "tv.sc16"]);
@@ -56,14 +58,15 @@ fn a_spoilt_recording_decodes_to_the_packets_that_were_sent() {
 fn the_same_seed_is_the_same_recording_and_the_picture_is_sent_on_demand() {
     let folder = tempfile::tempdir().unwrap();
     let generate = |out: &str, more: &[&str]| {
-        let args = [&["sim", "generate", out, "--duration", "0.02", "--cn", "20"], more].concat();
+        let args =
+            [&["sim", "generate", "--out", out, "--duration", "0.02", "--cn", "20"], more].concat();
         millstream(folder.path(), &args).succeeds();
         std::fs::read(folder.path().join(out)).unwrap()
     };
     let first = generate("a.cf32", &[]);
     assert_eq!((first.len(), &first), (125_000 * 8, &generate("b.cf32", &[])));
     assert_ne!(first, generate("c.cf32", &["--seed", "2"]));
-    generate("d.sc16", &["--picture", "--sent", "sent.ts"]);
+    generate("d.sc16", &["--test-picture", "--sent", "sent.ts"]);
     let sent = std::fs::read(folder.path().join("sent.ts")).unwrap();
     assert!(sent.starts_with(&[0x47]) && sent.len() > 188 * 200);
 }
@@ -75,7 +78,7 @@ fn the_channel_as_a_flowgraph_is_received() {
     let file = graph("atsc-channel.toml");
     let channel = [&["run", &file], &set[..]].concat();
     millstream(folder.path(), &channel).succeeds();
-    let report = millstream(folder.path(), &["inspect", "tv.cf32", "--atsc", "--out", "x.png"]);
+    let report = millstream(folder.path(), &["inspect", "tv.cf32", "--atsc", "--picture", "x.png"]);
     let text = &report.succeeds().stdout;
     assert!(text.contains("locked") && text.contains(" 0 damaged"), "{text}");
     assert_eq!(names(folder.path()), ["tv.cf32", "x.png"]);
@@ -84,7 +87,7 @@ fn the_channel_as_a_flowgraph_is_received() {
 #[test]
 fn the_receiver_is_measured_and_tried() {
     let folder = tempfile::tempdir().unwrap();
-    let cost = ["bench", "atsc", "--duration", "0.7", "--repeats", "1", "--no-peer"];
+    let cost = ["bench", "atsc", "--duration", "0.7", "--repeat", "1", "--no-gnuradio"];
     let cost = [&cost[..], &["--no-echoes", "--json"]].concat();
     let outcome = millstream(folder.path(), &cost);
     assert!(outcome.stderr.contains(": writing 0.7 s of signal\n"), "{outcome:?}");
@@ -95,7 +98,7 @@ fn the_receiver_is_measured_and_tried() {
         assert!(entry["cpu_s_per_signal_s"]["median"].as_f64().unwrap() > 0.0, "{entry}");
         assert_eq!(entry["score"]["right"], entry["score"]["expected"], "{entry}");
     }
-    let table = ["bench", "atsc", "table", "--cn", "25,8", "--duration", "0.7", "--no-peer"];
+    let table = ["bench", "atsc", "table", "--cn", "25,8", "--duration", "0.7", "--no-gnuradio"];
     let store = ["--store", "results.jsonl", "--picture", "table.png"];
     for _ in 0..2 {
         let outcome = millstream(folder.path(), &[&table[..], &store].concat());
@@ -110,7 +113,7 @@ fn the_receiver_is_measured_and_tried() {
     let stored = std::fs::read_to_string(folder.path().join("results.jsonl")).unwrap();
     assert_eq!(stored.lines().count(), 2, "what is known is not tried again: {stored}");
     assert!(std::fs::read(folder.path().join("table.png")).unwrap().starts_with(b"\x89PNG"));
-    let tx = ["bench", "atsc", "tx", "--rate", "25e6", "--duration", "0.02", "--repeats", "1"];
+    let tx = ["bench", "atsc", "tx", "--rate", "25e6", "--duration", "0.02", "--repeat", "1"];
     let text = millstream(folder.path(), &tx).succeeds().stdout.clone();
     assert!(text.contains("own MER") && text.contains("25.00"), "{text}");
 }
@@ -121,58 +124,66 @@ fn what_makes_no_sense_is_refused_with_what_to_do() {
     std::fs::write(folder.path().join("empty.sc16"), []).unwrap();
     for (args, status, part) in [
         (
-            &["sim", "generate", "x.wav"][..],
+            &["sim", "generate", "--out", "x.wav"][..],
             1,
             "x.wav: give --format sc16 or cf32, or a name that ends so",
         ),
-        (&["sim", "generate", "x.sc16", "--format", "sc8"], 2, "there are: sc16, cf32"),
+        (&["sim", "generate", "--out", "x.sc16", "--format", "sc8"], 2, "there are: sc16, cf32"),
         (
-            &["sim", "generate", "x.sc16", "--rate", "1e6"],
+            &["sim", "generate", "--out", "x.sc16", "--rate", "1e6"],
             1,
             "a sample rate of 1000000 Hz cannot carry",
         ),
-        (&["sim", "generate", "x.sc16", "--echo", "5us"], 2, "`5us` is no echo: write DELAY:LEVEL"),
         (
-            &["sim", "generate", "x.sc16", "--echo", "1s:-3dB"],
+            &["sim", "generate", "--out", "x.sc16", "--echo", "5us"],
+            2,
+            "`5us` is no echo: write DELAY:LEVEL",
+        ),
+        (
+            &["sim", "generate", "--out", "x.sc16", "--echo", "1s:-3dB"],
             1,
             "beyond what is simulated at this rate",
         ),
         (
-            &["sim", "generate", "x.sc16", "--adjacent", "1:20dB"],
+            &["sim", "generate", "--out", "x.sc16", "--adjacent", "1:20dB"],
             1,
             "needs a sample rate of 18000000 Hz",
         ),
         (
-            &["sim", "generate", "x.sc16", "--adjacent", "0.5:20dB"],
+            &["sim", "generate", "--out", "x.sc16", "--adjacent", "0.5:20dB"],
             2,
             "give a whole number of channels",
         ),
         (
-            &["sim", "generate", "x.sc16", "--bits", "1"],
+            &["sim", "generate", "--out", "x.sc16", "--bits", "1"],
             1,
             "a number of bits of 1: give a number from 2",
         ),
         (
-            &["sim", "generate", "x.sc16", "--iq", "1"],
+            &["sim", "generate", "--out", "x.sc16", "--iq", "1"],
             2,
             "write two numbers, for example 0.5dB:2deg",
         ),
-        (&["sim", "generate", "x.sc16", "--duration", "1e9"], 1, "give at most a day"),
+        (&["sim", "generate", "--out", "x.sc16", "--duration", "1e9"], 1, "give at most a day"),
         (
-            &["sim", "generate", "x.sc16", "--ts", "no.ts"],
+            &["sim", "generate", "--out", "x.sc16", "--ts", "no.ts"],
             1,
             "cannot read the transport stream no.ts",
         ),
-        (&["sim", "generate", "no/x.sc16"], 1, "no/x.sc16"),
+        (&["sim", "generate", "--out", "no/x.sc16"], 1, "no/x.sc16"),
         (&["inspect", "x"], 1, "or give --format sc16 or --format cf32"),
         (&["inspect", "x.sc16"], 1, "cannot read x.sc16: No such file"),
         (&["inspect", "empty.sc16"], 1, "empty.sc16"),
         (&["inspect", "x.sc16", "--format", "wav"], 2, "there are: sc16, cf32"),
-        (&["inspect", "x.sc16", "--atsc", "--out", "p.jpg"], 1, "give a name that ends in .png"),
+        (
+            &["inspect", "x.sc16", "--atsc", "--picture", "p.jpg"],
+            1,
+            "give a name that ends in .png",
+        ),
         (&["bench", "atsc", "--duration", "0.1"], 1, "give 0.7 to 3600 seconds of signal"),
         (&["bench", "atsc", "--samples-per-symbol", "1"], 2, "give a number from 1.05 to 4"),
         (
-            &["bench", "atsc", "table", "--only", "rain"],
+            &["bench", "atsc", "table", "--axis", "rain"],
             2,
             "there are: noise, echo, doppler, ensemble, carrier, clock",
         ),

@@ -108,7 +108,8 @@ connections = ["tone -> first -> sink"]
 fn television_is_recognised() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
-    millstream(path, &["sim", "generate", "tv.sc16", "--duration", "0.6", "--cn", "25"]).succeeds();
+    millstream(path, &["sim", "generate", "--out", "tv.sc16", "--duration", "0.6", "--cn", "25"])
+        .succeeds();
     let outcome = millstream(path, &["inspect", "tv.sc16", "--rate", "6.25M"]);
     assert!(outcome.succeeds().stdout.contains("ATSC television (8-VSB)"), "{outcome:?}");
     millstream(path, &["inspect", "-", "--format", "sc16", "--atsc"]).fails(1, "to a file first");

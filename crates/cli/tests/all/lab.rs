@@ -19,8 +19,8 @@ fn count(record: &Value) -> u64 {
 #[test]
 fn every_deadline_of_every_cpu_is_a_latency_or_counted() {
     for via in ["nanosleep", "timerfd"] {
-        let args = ["latency", "timer", "--class", "other", "--interval-us", "500", "--via", via];
-        let args = [&args[..], &["--count", "100", "--samples", "2", "--json"]].concat();
+        let args = ["latency", "timer", "--class", "other", "--interval", "500us", "--via", via];
+        let args = [&args[..], &["--count", "100", "--repeat", "2", "--json"]].concat();
         let records = records(&millstream(Path::new("/"), &args));
         assert!(records.len() >= 2 && records.len().is_multiple_of(2), "two of each CPU");
         for record in records {
@@ -39,7 +39,7 @@ fn every_deadline_of_every_cpu_is_a_latency_or_counted() {
 
 #[test]
 fn the_parts_of_an_interrupt_sum_to_the_whole() {
-    let args = ["latency", "irq", "--count", "100", "--samples", "1", "--json"];
+    let args = ["latency", "irq", "--count", "100", "--repeat", "1", "--json"];
     // Where a clock is read beside others' work, its relation to the other's is not known well
     // enough now and then: the program says so, and what to do.
     let again = |outcome: &Outcome| outcome.stdout.contains("well enough here; measure again");
@@ -75,11 +75,11 @@ const PLAN: &str = r#"
     restarts = 6
     samples = 2
     settle_s = 0.0
-    variant = [{ name = "a" }, { name = "b", args = ["--handicap-us", "20000"] }]
+    variant = [{ name = "a" }, { name = "b", args = ["--handicap", "20ms"] }]
     [[measurement]]
     name = "timer"
-    args = ["latency", "timer", "--cpus", "0", "--class", "other", "--interval-us", "1000",
-            "--count", "20", "--samples", "{samples}"]
+    args = ["latency", "timer", "--cpus", "0", "--class", "other", "--interval", "1ms",
+            "--count", "20", "--repeat", "{samples}"]
 "#;
 
 #[test]
@@ -161,7 +161,7 @@ fn what_cannot_be_done_is_said() {
     lab(&["import", "r.jsonl", "--store", "s"]).fails(1, "newer than 1");
     let timer = |args: &[&str]| millstream(folder.path(), &[&["latency", "timer"], args].concat());
     timer(&["--cpus", "1023"]).fails(1, "cannot run on CPU 1023");
-    timer(&["--interval-us", "0.1"]).fails(1, "give 1 to");
+    timer(&["--interval", "100ns"]).fails(1, "give 1us to");
     timer(&["--class", "idle"]).fails(2, "no scheduling class");
 }
 
@@ -177,7 +177,7 @@ fn descendants(pid: u32) -> Vec<u32> {
 fn a_load_ends_with_whoever_started_it_also_when_that_is_killed() {
     let program = env!("CARGO_BIN_EXE_millstream");
     let mut command = Command::new(program);
-    command.args(["lab", "load", "hackbench", "--time", "1000"]);
+    command.args(["lab", "load", "hackbench", "--duration", "1000"]);
     let mut load = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let mut workers = Vec::new();
     crate::common::eventually("a worker begins", || {

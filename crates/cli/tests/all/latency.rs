@@ -7,7 +7,7 @@ const VERB: [&str; 2] = ["latency", "radio"];
 
 #[test]
 fn every_turnaround_is_in_the_distribution_and_every_lead_is_tried() {
-    let args = ["--tries", "20", "--leads", "3", "--tries-per-lead", "4", "--json"];
+    let args = ["--count", "20", "--leads", "3", "--count-per-lead", "4", "--json"];
     let outcome = millstream(Path::new("/"), &[&VERB[..], &args].concat());
     assert!(outcome.stderr.contains("1 of 32: turnarounds, 0 of 20 found"), "{outcome:?}");
     // On a busy machine even the longest lead of so few tries may be late; then it says so.
@@ -28,7 +28,7 @@ fn every_turnaround_is_in_the_distribution_and_every_lead_is_tried() {
 #[test]
 fn its_histogram_sizes_a_buffer() {
     let folder = tempfile::tempdir().unwrap();
-    let args = ["--tries", "100", "--leads", "0", "--json"];
+    let args = ["--count", "100", "--leads", "0", "--json"];
     let outcome = millstream(folder.path(), &[&VERB[..], &args].concat());
     std::fs::write(folder.path().join("latency.json"), &outcome.succeeds().stdout).unwrap();
     let args = ["bench", "buffer", "--rate", "10e6", "--histogram", "latency.json", "--json"];
@@ -41,7 +41,7 @@ fn its_histogram_sizes_a_buffer() {
 #[test]
 fn what_cannot_be_measured_is_refused() {
     for (args, status, part) in [
-        (&["--tries", "1"][..], 2, "1 is not in 10.."),
+        (&["--count", "1"][..], 2, "1 is not in 10.."),
         (&["--rx-samples", "1001"], 2, "1001 is not in 1..=1000"),
         (&["--channel", "5"], 1, "channel 5"),
     ] {

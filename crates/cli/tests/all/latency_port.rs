@@ -46,9 +46,10 @@ fn quantile_ns(row: &Value, quantile: f64) -> f64 {
 #[test]
 fn a_full_queue_is_waited_for_and_priority_goes_past_it() {
     // A frame takes 1.2 ms, a queue of 100 takes 123 ms: no pace of a machine hides that.
-    let args = ["--mbit", "10", "--topology", "bulk,priority", "--share", "1.5", "--queue", "100"];
+    let args =
+        ["--link-rate", "10M", "--topology", "bulk,priority", "--share", "1.5", "--queue", "100"];
     let outcome =
-        measure(&[&args[..], &["--count", "100", "--rate", "50", "--repeat", "1"]].concat());
+        measure(&[&args[..], &["--count", "100", "--packet-rate", "50", "--repeat", "1"]].concat());
     if !is_possible(&outcome) {
         return;
     }
@@ -82,8 +83,8 @@ fn a_full_queue_is_waited_for_and_priority_goes_past_it() {
 
 #[test]
 fn what_is_sent_is_counted_by_the_queue_as_frames() {
-    let bulk = ["--mbit", "50", "--topology", "bulk", "--share", "0.5", "--burst", "8"];
-    let probes = ["--queue", "5000", "--count", "100", "--rate", "200", "--repeat", "1"];
+    let bulk = ["--link-rate", "50M", "--topology", "bulk", "--share", "0.5", "--burst", "8"];
+    let probes = ["--queue", "5000", "--count", "100", "--packet-rate", "200", "--repeat", "1"];
     let outcome = measure(&[&bulk[..], &probes].concat());
     if !is_possible(&outcome) {
         return;
@@ -107,16 +108,19 @@ fn what_makes_no_sense_is_refused() {
         (&["--share", "0"][..], "give a number above 0"),
         (&["--share", "1.01"], "give less than 1, or 1.02 and more"),
         (&["--queue", "5001"], "5001 is not in 1..=5000"),
-        (&["--mbit", "0.01"], "give 0.1 to 100000"),
+        (&["--link-rate", "0.01M"], "give 100k to 100G"),
         (&["--topology", "ring"], "possible values: separate, shared, bulk, priority"),
         (&["--size", "9000"], "9000 is not in 60..=1514"),
     ] {
         millstream(Path::new("/"), &[&VERB[..], args].concat()).fails(2, part);
     }
     for (args, part) in [
-        (&["--mbit", "1"][..], "more than a tenth of a port of 1 Mbit/s; give --rate 142 or less"),
         (
-            &["--mbit", "10", "--queue", "5000", "--share", "1.02"],
+            &["--link-rate", "1M"][..],
+            "more than a tenth of a port of 1 Mbit/s; give --packet-rate 142 or less",
+        ),
+        (
+            &["--link-rate", "10M", "--queue", "5000", "--share", "1.02"],
             "would be full after 308 s; give a smaller --queue",
         ),
     ] {

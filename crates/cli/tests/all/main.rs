@@ -18,6 +18,7 @@ mod lab;
 mod latency;
 mod latency_port;
 mod net;
+mod options;
 mod plan;
 mod radio;
 mod run;

@@ -79,10 +79,10 @@ fn a_configuration_is_in_force_while_a_verb_runs() {
 fn threads_are_listed_with_what_they_do() {
     let own = std::process::id().to_string();
     let folder = Path::new("/");
-    let listed = millstream(folder, &["host", "net", "threads", &own, "--interval-ms", "20"]);
+    let listed = millstream(folder, &["host", "net", "threads", &own, "--duration", "20ms"]);
     assert!(listed.succeeds().stdout.contains("wake-ups/s"), "{listed:?}");
     let document =
-        millstream(folder, &["host", "net", "threads", &own, "--interval-ms", "20", "--json"])
+        millstream(folder, &["host", "net", "threads", &own, "--duration", "20ms", "--json"])
             .json();
     let threads = document["results"]["processes"][0]["threads"].as_array().unwrap();
     assert!(threads.iter().any(|one| one["thread"]["tid"] == std::process::id()), "{document}");
@@ -141,7 +141,7 @@ fn frames_on_a_queue_that_nobody_watches_are_explained_at_the_end() {
     let host = |queues: &str| {
         let link = format!("xdp:{INTERFACE},mode=generic,queues={queues}");
         let mut command = pair.left.command(env!("CARGO_BIN_EXE_millstream"));
-        command.args(["host", "net", "host", "--link", &link, "--echo", "7000"]);
+        command.args(["host", "net", "host", "--link", &link, "--echo-port", "7000"]);
         command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
         let running = Running::start(command);
         running.line("ready: ");

@@ -79,9 +79,8 @@ fn a_plan_is_measured_told_drawn_and_obeyed() {
         assert!(elsewhere("draw", out).succeeds().stdout.contains(out));
     }
     assert!(read(path, "p.svg").starts_with("<svg ") && read(path, "p.dot").contains("digraph"));
-    elsewhere("draw", "p.pdf").fails(1, "give a name that ends in .svg or .dot, or --format svg");
-    let piped =
-        millstream(path, &[&["graph", "draw", "--format", "dot"], &other[..], &["-"]].concat());
+    elsewhere("draw", "p.pdf").fails(1, "give a name that ends in .svg or .dot, or --as svg");
+    let piped = millstream(path, &[&["graph", "draw", "--as", "dot"], &other[..], &["-"]].concat());
     assert_eq!(piped.succeeds().stdout, read(path, "p.dot"));
 
     // A plan for this machine can be run.

@@ -55,7 +55,7 @@ fn every_signal_that_asks_ends_it_in_order() {
 #[test]
 fn several_radios_have_addresses_serials_files_and_counters_of_their_own() {
     let folder = tempfile::tempdir().unwrap();
-    let radio = Radio::start(folder.path(), &["--count", "2", "--tx-out", "sent.sc16"]);
+    let radio = Radio::start(folder.path(), &["--radios", "2", "--tx-out", "sent.sc16"]);
     let second = std::net::Ipv4Addr::from(u32::from(radio.addr) + 1).to_string();
     let found = millstream(folder.path(), &["find", "--addr", &second]);
     let serial = (u32::from(radio.addr) + 1) & 0x7fff_ffff;

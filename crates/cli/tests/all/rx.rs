@@ -100,7 +100,7 @@ fn a_claimed_device_is_left_to_its_holder() {
     let outcome = rx(folder.path(), &radio, "b.sc16", &["--nsamps", "1"]);
     outcome.fails(1, "refused \"claim\"").fails(1, "another program holds the device: close it");
     let addr = radio.addr.to_string();
-    let found = millstream(folder.path(), &["find", "--addr", &addr, "--timeout-ms", "60000"]);
+    let found = millstream(folder.path(), &["find", "--addr", &addr, "--timeout", "60s"]);
     assert!(found.succeeds().stdout.ends_with(", claimed by another program\n"), "{found:?}");
     holder.signal(libc::SIGINT);
     holder.wait().succeeds();
@@ -255,7 +255,7 @@ fn a_disk_that_is_too_slow_costs_samples_and_not_the_stream() {
     let pipe = folder.path().join("slow");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let radio = Radio::start(folder.path(), &["--rx-antenna", "ramp"]);
-    let more = ["--format", "sc16", "--queue", "1", "--rate", "4e6"];
+    let more = ["--format", "sc16", "--buffer", "1", "--rate", "4e6"];
     let args = radio.args();
     let rx = ["rx", "--json", "--args", &args, "--out", "slow"];
     let recording = Running::start(command(folder.path(), &[&rx[..], &more].concat()));

@@ -17,7 +17,7 @@ cat "$0/cg/cpuset.mems" > "$group/cpuset.mems"
 echo inside >&2
 export LEFT="$0/left"
 status=0
-options="--under ${group##*/} --keep-interrupts --measure-ms 0"
+options="--under ${group##*/} --keep-interrupts --measure 0"
 "$1" $2 host shield $options 1 -- sh -c "$3" || status=$?
 if [ -f "$LEFT" ]; then
     grep cpuset "/proc/$(cat "$LEFT")/cgroup" /proc/self/cgroup >&2

@@ -109,7 +109,7 @@ fn samples_on_standard_output_are_alone_there_and_the_summary_is_not_lost() {
 
 #[test]
 fn a_generated_recording_can_be_piped() {
-    let generate = ["sim", "generate", "-", "--format", "cf32", "--duration", "0.001"];
+    let generate = ["sim", "generate", "--out", "-", "--format", "cf32", "--duration", "0.001"];
     let mut command = command(Path::new("/"), &generate);
     let (mut reader, writer) = std::io::pipe().unwrap();
     command.stdout(writer);

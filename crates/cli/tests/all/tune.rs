@@ -51,7 +51,7 @@ fn store_by_hand(folder: &Path, plan: &str) {
 fn it_measures_and_leaves_nothing_behind() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("g.toml"), GRAPH).unwrap();
-    let more = ["--budget", "6s", "--no-store", "--svg", "p.svg", "--out", "plan.toml"];
+    let more = ["--duration", "6s", "--no-store", "--picture", "p.svg", "--out", "plan.toml"];
     let document = tune(folder.path(), &more).succeeds().json();
     let results = &document["results"];
     assert!(results["attempts"].as_array().is_some_and(|all| all.len() > 3), "{document}");
@@ -100,7 +100,7 @@ fn run_starts_from_the_stored_plan_unless_told_otherwise() {
 fn what_makes_no_sense_is_told() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("g.toml"), GRAPH).unwrap();
-    tune(folder.path(), &["--budget", "0s"])
+    tune(folder.path(), &["--duration", "1ms"])
         .fails(1, "0.0 s of the budget are left, which is too short");
     millstream(folder.path(), &["graph", "tune", "g.toml", "--repeat=3"])
         .fails(2, "3 is not in 8..=1000");

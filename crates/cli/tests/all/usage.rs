@@ -69,10 +69,11 @@ fn every_rate_and_every_time_may_have_its_unit() {
     for (line, arg) in options() {
         let named = arg.get_value_names().unwrap_or_default()[0].to_string();
         let values: &[&str] = match named.split([',', ':']).next().unwrap_or_default() {
-            "HZ" | "PPS" | "BIT/S" => &["10k", "0.01M"],
-            "SECONDS" | "TIME" => &["2s", "500ms"],
-            // A unit in the name is the only one, an echo has four, and a factor has none.
-            "MS" | "US" | "FACTOR" | "DB" | "ECHO" => continue,
+            "HZ" | "PPS" => &["10k", "0.01M"],
+            "BIT/S" => &["10M", "0.01G"],
+            "TIME" => &["2s", "500ms"],
+            // An echo has four units, and a factor has none; a goal is what is counted.
+            "FACTOR" | "DB" | "ECHO" | "GOAL" => continue,
             _ => {
                 let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
                 let named = NAMES.contains(&arg.get_long().unwrap_or_default());
@@ -82,7 +83,7 @@ fn every_rate_and_every_time_may_have_its_unit() {
                 continue;
             }
         };
-        let count = if values[0] == "10k" { &mut rates } else { &mut times };
+        let count = if values[0].starts_with("10") { &mut rates } else { &mut times };
         *count += 1;
         for value in values {
             let value = value.to_string() + if named == "HZ:DB" { ":-10" } else { "" };
@@ -124,8 +125,8 @@ fn a_negative_value_belongs_to_its_option() {
         let is_stranger = error.kind() == clap::error::ErrorKind::UnknownArgument;
         assert!(!is_stranger, "{line:?}: {error}");
     }
-    let outcome = millstream(Path::new("/"), &["find", "--timeout-ms", "-5"]);
-    outcome.fails(2, "invalid value '-5' for '--timeout-ms <MS>'");
+    let outcome = millstream(Path::new("/"), &["find", "--timeout", "-5"]);
+    outcome.fails(2, "invalid value '-5' for '--timeout <TIME>'");
 }
 
 #[test]
@@ -138,7 +139,7 @@ fn a_wrong_argument_is_named_with_status_2() {
         (&["doctor", "--apply"], "'doctor' is part of a group of commands: give `millstream host"),
         (&["radio"], "give `millstream sim radio` or `millstream latency radio`"),
         (&["run"], "<GRAPH.toml>"),
-        (&["find", "--timeout-ms", "0"], "0 is not in 1..=60000"),
+        (&["find", "--timeout", "0"], "give a number of seconds above 0"),
         (&["find", "--addr", "localhost"], "invalid value 'localhost' for '--addr <IPV4>'"),
         (
             &["sim", "radio", "--duration", "-1"],
@@ -148,7 +149,7 @@ fn a_wrong_argument_is_named_with_status_2() {
         (&["sim", "radio", "--rpc-port", "0"], "0 is not in 1..=65535"),
         (&["find", "--discovery-port", "0"], "0 is not in 1..=65535"),
         (&["bench", "faults", "--direction", "up"], "possible values: rx, tx, both"),
-        (&["bench", "buffer", "--rate", "1"], "<--latency <SECONDS>|--samples <N>|--histogram"),
+        (&["bench", "buffer", "--rate", "1"], "<--latency <TIME>|--buffer-samples <N>|--histogram"),
         (&["bench", "rate"], "<--rate <HZ>|--search|--against-uhd>"),
         (&["demo", "--rate", "inf"], "give a number above 0"),
         (&["rx", "--args", "127.0.0.2"], "is not of the form name=value; known: addr=IPV4"),
@@ -188,14 +189,14 @@ fn every_verb_that_fails_prints_one_document_and_one_reason() {
         &["inspect", "--json", "none.sc16"][..],
         &["probe", "--json", "--args", &args],
         &["bench", "faults", "--json", "--only", "gremlins"],
-        &["bench", "rate", "--json", "--against-uhd", "--uhd-program", "none"],
+        &["bench", "rate", "--json", "--against-uhd", "--uhd", "none"],
         &["graph", "--json", "blocks", "none"],
         &["demo", "--json", "--ts", "none.ts"],
         &["host", "doctor", "--json", "--interface", "none0"],
         &["graph", "draw", "--json", "none.toml", "--out", "none.svg"],
         &["sim", "fault", "--json", "127.0.0.1:9", "list"],
-        &["find", "--json", "--addr", &addr, "--timeout-ms", "20"],
-        &["sim", "generate", "--json", "none/x.sc16"],
+        &["find", "--json", "--addr", &addr, "--timeout", "20ms"],
+        &["sim", "generate", "--json", "--out", "none/x.sc16"],
         &["host", "grant", "--json", "--interface", "none0", "--user", "no such user"],
         &["lab", "guest", "--json", "--kernel", "none/vmlinuz", "--", "find"],
         &["lab", "--json", "report", "last"],

@@ -48,8 +48,8 @@ pub enum IioError {
     },
     /// Nothing starts a scan.
     #[error(
-        "IIO device {device} needs a trigger; there are: {known}. Name one (--trigger), or have \
-         one made: `modprobe iio-trig-hrtimer` and `mount -t configfs none /sys/kernel/config`"
+        "IIO device {device} needs a trigger; there are: {known}. Name one (--iio-trigger), or \
+         have one made: `modprobe iio-trig-hrtimer` and `mount -t configfs none /sys/kernel/config`"
     )]
     NoTrigger {
         /// Name of the device.
@@ -67,7 +67,7 @@ pub enum IioError {
     },
     /// Some drivers take the time only when the device itself triggers.
     #[error(
-        "IIO device {device} leaves the time out with this trigger: give it its own (--trigger)"
+        "IIO device {device} leaves the time out with this trigger: give it its own (--iio-trigger)"
     )]
     Untimed {
         /// Name of the device.

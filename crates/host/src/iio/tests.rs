@@ -94,7 +94,7 @@ fn what_is_missing_is_said_and_nothing_is_changed() {
     let root = machine(&[]);
     let before = state(root.path());
     let error = fails(&root, &Wanted::default());
-    assert!(error.contains("there are: timer") && error.contains("--trigger"), "{error}");
+    assert!(error.contains("there are: timer") && error.contains("--iio-trigger"), "{error}");
     let error = fails(&root, &Wanted { trigger: Some("none"), ..Wanted::default() });
     assert!(error.contains("kxcjk1013 needs a trigger"), "{error}");
     let error = fails(&root, &Wanted { device: Some("adc"), ..Wanted::default() });

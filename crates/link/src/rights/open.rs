@@ -87,7 +87,7 @@ pub(crate) fn ways_out(link: &str, interface: &str) -> String {
         .map_or_else(|_| "PROGRAM".to_owned(), |path| path.display().to_string());
     format!(
         "either leave the rights to a broker (`sudo millstream host grant --interface {interface} \
-         --user {uid} --links {link}`), or run this as root, or give it the capabilities \
+         --user {uid} --link {link}`), or run this as root, or give it the capabilities \
          (`sudo setcap {}+ep {program}`)",
         names.join(",")
     )

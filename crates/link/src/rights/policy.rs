@@ -118,7 +118,7 @@ impl Policy {
             let granted = granted.join(", ");
             // A client may have written anything.
             let link = link.escape_debug();
-            format!("the link {link} is not granted, only {granted} (--links)")
+            format!("the link {link} is not granted, only {granted} (--link)")
         })
     }
 
@@ -138,7 +138,7 @@ impl Policy {
             let ranges = ranges.collect::<Vec<_>>().join(", ");
             return Err(format!(
                 "UDP port {port} is not granted, only {ranges}: use one of these, or have it \
-                 granted (--ports)"
+                 granted (--port)"
             ));
         }
         let shared = |address: &&Ipv4Addr| {
@@ -161,7 +161,7 @@ impl Policy {
         if let Some(address) = wanted.addresses.iter().find(foreign) {
             return Err(format!(
                 "{address} is no address of this machine, and not granted; grant it with \
-                 --addresses {address}"
+                 --network {address}"
             ));
         }
         Ok(())
@@ -196,7 +196,7 @@ mod tests {
         let error = policy().link("xdp", "eth0").unwrap_err();
         assert_eq!(error, "interface eth0 is not granted, only eth1");
         let error = policy().link("packet", "eth1").unwrap_err();
-        assert_eq!(error, "the link packet is not granted, only xdp (--links)");
+        assert_eq!(error, "the link packet is not granted, only xdp (--link)");
     }
 
     #[test]
@@ -206,7 +206,7 @@ mod tests {
         assert!(steer(ports(&[49153, 49400])).is_ok());
         let error = steer(ports(&[49200, 53])).unwrap_err();
         let says = "UDP port 53 is not granted, only 49153-49400: use one of these, or have it \
-                    granted (--ports)";
+                    granted (--port)";
         assert_eq!(error, says);
         assert!(steer(Steer { everything: true, ..Steer::default() }).is_err());
         assert!(steer(Steer { ethertypes: vec![0x0800], ..Steer::default() }).is_err());
@@ -225,7 +225,7 @@ mod tests {
             assert_eq!(steer([192, 168, 0, 5]).is_ok(), !own_addresses);
             for foreign in [[10, 0, 0, 4], [192, 168, 0, 1]] {
                 let error = steer(foreign).unwrap_err();
-                assert!(error.contains("and not granted; grant it with --addresses"), "{error}");
+                assert!(error.contains("and not granted; grant it with --network"), "{error}");
             }
         }
         let mut policy = policy();

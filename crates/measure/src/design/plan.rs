@@ -89,7 +89,7 @@ pub struct Variant {
 pub struct PlannedMeasurement {
     /// Its name.
     pub name: String,
-    /// What `millstream` is given, such as `["latency", "timer", "--samples", "{samples}"]`.
+    /// What `millstream` is given, such as `["latency", "timer", "--repeat", "{samples}"]`.
     pub args: Vec<String>,
 }
 
@@ -272,9 +272,9 @@ pub(super) mod tests {
         loads = ["idle", "mine"]
         measured_cpus = "1"
         profile = [{ name = "mine", about = "", worker = [{ kind = "cpu", on = "system" }] }]
-        variant = [{ name = "a" }, { name = "b", args = ["--handicap-us", "200"] }]
+        variant = [{ name = "a" }, { name = "b", args = ["--handicap", "200us"] }]
         measurement = [
-          { name = "timer", args = ["latency", "timer", "--samples", "{samples}"] },
+          { name = "timer", args = ["latency", "timer", "--repeat", "{samples}"] },
           { name = "udp", args = ["latency", "udp"] },
         ]
     "#;
@@ -284,8 +284,8 @@ pub(super) mod tests {
         let plan = Plan::parse(PLAN).unwrap();
         let cells = plan.cells().unwrap();
         assert_eq!(cells.len(), 8);
-        assert_eq!(cells[0].args, ["latency", "timer", "--samples", "2"]);
-        assert_eq!(cells[1].args[4..], ["--handicap-us", "200"]);
+        assert_eq!(cells[0].args, ["latency", "timer", "--repeat", "2"]);
+        assert_eq!(cells[1].args[4..], ["--handicap", "200us"]);
         assert_eq!((&*cells[7].variant, &*cells[7].load.name), ("b", "mine"));
         assert_eq!(plan.restarts_max, 4);
     }

@@ -93,7 +93,7 @@ impl Reservation {
             source: io::Error::from_raw_os_error(libc::EADDRINUSE),
             hint: format!(
                 "every UDP port that the broker grants ({}) is in use: close some, or have more \
-                 granted (--ports)",
+                 granted (--port)",
                 ranges.join(", ")
             ),
         })
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(ports, [49_160, 49_161, 49_162, 49_170]);
         let error = Reservation::any_of(ours, &granted, 5).unwrap_err().to_string();
         assert!(error.contains("(49160-49162, 49170-49170) is in use"), "{error}");
-        assert!(error.contains("have more granted (--ports)"), "{error}");
+        assert!(error.contains("have more granted (--port)"), "{error}");
         held.remove(1);
         assert!(Reservation::any_of(ours, &granted, 5).is_ok());
         // With no word about ports, and where all are granted, the kernel chooses.

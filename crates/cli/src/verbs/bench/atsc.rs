@@ -22,10 +22,10 @@ use millstream_lab::atsc::{SETTLE_S, SPARE_S};
     args_conflicts_with_subcommands = true,
     after_help = "Examples:
   millstream bench atsc
-  millstream bench atsc --duration 4 --repeats 7 --samples-per-symbol 1.1 --json
+  millstream bench atsc --duration 4 --repeat 7 --samples-per-symbol 1.1 --json
   millstream bench atsc table --store limits.jsonl
-  millstream bench atsc table --only echo,doppler --store limits.jsonl --picture limits.png
-  millstream bench atsc table --only noise --duration 20 --no-peer
+  millstream bench atsc table --axis echo,doppler --store limits.jsonl --picture limits.png
+  millstream bench atsc table --axis noise --duration 20 --no-gnuradio
   millstream bench atsc tx --rate 6.25e6,25e6"
 )]
 pub struct Args {

@@ -1,7 +1,7 @@
 //! `millstream bench convert`: how fast samples are converted.
 
 use crate::live::Steps;
-use crate::numbers::positive;
+use crate::numbers::{Whole, seconds};
 use crate::output::Report;
 use millstream_lab::convert::{Pair, Plan, Row, measure, uhd};
 use millstream_measure::Summary;
@@ -18,26 +18,26 @@ use std::time::Duration;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   millstream bench convert
-  millstream bench convert --pairs 'wire:sc16>fc32,fc32>wire:sc16' --repeats 15
-  millstream bench convert --samples 362 --no-uhd")]
+  millstream bench convert --pair 'wire:sc16>fc32,fc32>wire:sc16' --repeat 15
+  millstream bench convert --nsamps 362 --no-uhd")]
 pub struct Args {
     /// Which conversions, as wire:sc16>fc32 or fc32>wire:sc16; all by default.
     #[arg(long, value_name = "PAIR,…", value_delimiter = ',')]
-    pairs: Vec<Pair>,
+    pair: Vec<Pair>,
 
     /// Samples of one call: a packet, what a level-2 cache holds, and what none holds.
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "362,10000,4000000",
-          value_parser = clap::value_parser!(u64).range(1..=1 << 26))]
-    samples: Vec<u64>,
+          value_parser = Whole(clap::value_parser!(u64).range(1..=1 << 26)))]
+    nsamps: Vec<u64>,
 
     /// How often everything is measured.
     #[arg(long, value_name = "N", default_value_t = 7,
           value_parser = clap::value_parser!(u64).range(1..=10_000))]
-    repeats: u64,
+    repeat: u64,
 
-    /// How long one measurement lasts, milliseconds.
-    #[arg(long, value_name = "MS", default_value_t = 5.0, value_parser = positive)]
-    time_ms: f64,
+    /// How long one measurement lasts.
+    #[arg(long, value_name = "TIME", default_value = "5ms", value_parser = seconds)]
+    duration: f64,
 
     /// UHD's converter_benchmark; searched where distributions put it by default.
     #[arg(long, value_name = "PROGRAM", conflicts_with = "no_uhd")]
@@ -52,10 +52,10 @@ pub struct Args {
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let given = args.uhd.as_deref().map(uhd::Tool::at);
     let plan = Plan {
-        pairs: if args.pairs.is_empty() { Pair::all() } else { args.pairs },
-        sizes: args.samples.iter().map(|samples| *samples as usize).collect(),
-        repeats: args.repeats as usize,
-        time: Duration::from_secs_f64(args.time_ms.min(1e6) / 1e3),
+        pairs: if args.pair.is_empty() { Pair::all() } else { args.pair },
+        sizes: args.nsamps.iter().map(|samples| *samples as usize).collect(),
+        repeats: args.repeat as usize,
+        time: Duration::from_secs_f64(args.duration.min(1e3)),
         uhd: if args.no_uhd { None } else { given.or_else(uhd::Tool::find) },
     };
     let mut steps = Steps::new(plan.pairs.len() * plan.sizes.len());

@@ -22,7 +22,7 @@ pub struct Args {
     only: String,
 
     /// Which way the samples go: from the radio, to the radio, or one after the other.
-    #[arg(long, value_name = "WAY", default_value = "both")]
+    #[arg(long, value_name = "DIRECTION", default_value = "both")]
     direction: Way,
 
     /// List the faults and run nothing.

@@ -2,7 +2,7 @@
 
 use super::peer::PeerArgs;
 use crate::live::Steps;
-use crate::numbers::positive;
+use crate::numbers::seconds;
 use crate::output::Report;
 use anyhow::ensure;
 use millstream_lab::graph::Entry;
@@ -22,36 +22,36 @@ use std::time::Duration;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   millstream bench graph --quick
-  millstream bench graph --kernels copy,fir --items float --shapes 8,4x6 --repeats 9
-  millstream bench graph --no-peer --json")]
+  millstream bench graph --stage copy,fir --item float --shape 8,4x6 --repeat 9
+  millstream bench graph --no-gnuradio --json")]
 pub struct Args {
     /// What the stages do: copy, multiply, fir (16 taps); all by default.
-    #[arg(long, value_name = "KERNEL,…", value_delimiter = ',')]
-    kernels: Vec<Kernel>,
+    #[arg(long, value_name = "STAGE,…", value_delimiter = ',')]
+    stage: Vec<Kernel>,
 
     /// On what: float, complex; both by default.
     #[arg(long, value_name = "ITEM,…", value_delimiter = ',')]
-    items: Vec<ItemKind>,
+    item: Vec<ItemKind>,
 
     /// Stages of a chain, or chains x stages, as 8 or 4x6; by default 1, 4, 8, 12, 16, 32, 4x6.
     #[arg(long, value_name = "SHAPE,…", value_delimiter = ',')]
-    shapes: Vec<Shape>,
+    shape: Vec<Shape>,
 
     /// Only graphs whose name, as `copy float 8`, holds this.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
 
     /// Chains of 8 and 4x6, copy and fir, float, three times.
-    #[arg(long, conflicts_with_all = ["kernels", "items", "shapes"])]
+    #[arg(long, conflicts_with_all = ["stage", "item", "shape"])]
     quick: bool,
 
     /// How often everything is measured; 5 by default, 3 with --quick.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
-    repeats: Option<u64>,
+    repeat: Option<u64>,
 
-    /// How long one measurement lasts, milliseconds.
-    #[arg(long, value_name = "MS", default_value_t = 200.0, value_parser = positive)]
-    time_ms: f64,
+    /// How long one measurement lasts.
+    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = seconds)]
+    duration: f64,
 
     #[command(flatten)]
     peer: PeerArgs,
@@ -59,8 +59,8 @@ pub struct Args {
 
 /// Measures, and shows a table.
 pub fn run(args: Args) -> anyhow::Result<Report> {
-    let time = Duration::from_secs_f64(args.time_ms.min(1e6) / 1e3);
-    let repeats = args.repeats.unwrap_or(if args.quick { 3 } else { 5 }) as usize;
+    let time = Duration::from_secs_f64(args.duration.min(1e3));
+    let repeats = args.repeat.unwrap_or(if args.quick { 3 } else { 5 }) as usize;
     let cpus = millstream_cpu::thread::allowed_cpus()?.iter().take(2).collect();
     let cases = cases(&args);
     ensure!(!cases.is_empty(), "no graph is called like that; they are called like `copy float 8`");
@@ -86,7 +86,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let version = peer.map(|peer| peer.version().to_owned());
     let results = json!({
         "repeats": repeats,
-        "time_ms": args.time_ms,
+        "time_ms": args.duration * 1e3,
         "cpus": plan.cpus,
         "batch_bytes": millstream_flow::plan::default_batch_bytes(),
         "gnuradio": version,
@@ -104,9 +104,9 @@ fn cases(args: &Args) -> Vec<Case> {
         let shapes = vec![Shape::chain(8), Shape { pipes: 4, stages: 6 }];
         (vec![Kernel::Copy, Kernel::Fir], vec![ItemKind::Float], shapes)
     } else {
-        let items = if args.items.is_empty() { ItemKind::ALL.to_vec() } else { args.items.clone() };
-        let shapes = if args.shapes.is_empty() { Shape::ALL.to_vec() } else { args.shapes.clone() };
-        (or(&args.kernels, &Kernel::ALL), items, shapes)
+        let items = if args.item.is_empty() { ItemKind::ALL.to_vec() } else { args.item.clone() };
+        let shapes = if args.shape.is_empty() { Shape::ALL.to_vec() } else { args.shape.clone() };
+        (or(&args.stage, &Kernel::ALL), items, shapes)
     };
     let mut cases = Vec::new();
     for kernel in kernels {

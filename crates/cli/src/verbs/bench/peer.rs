@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 #[group(skip)]
 pub(super) struct PeerArgs {
     /// A Python that has GNU Radio.
-    #[arg(long, value_name = "PROGRAM", conflicts_with = "no_peer")]
+    #[arg(long, value_name = "PROGRAM", conflicts_with = "no_gnuradio")]
     python: Option<PathBuf>,
 
     /// Leave GNU Radio out.
     #[arg(long)]
-    no_peer: bool,
+    no_gnuradio: bool,
 }
 
 impl PeerArgs {
@@ -23,7 +23,7 @@ impl PeerArgs {
         &self,
         start: fn(&Path) -> Result<P, PeerError>,
     ) -> anyhow::Result<Option<P>> {
-        if self.no_peer {
+        if self.no_gnuradio {
             return Ok(None);
         }
         if let Some(python) = &self.python {

@@ -9,13 +9,13 @@ use std::io::{BufReader, Write, stdin, stdout};
 #[derive(clap::Args)]
 pub struct Args {
     /// The network to work in: `new`, or the name of a namespace.
-    #[arg(long)]
-    network: Option<String>,
+    #[arg(long, value_name = "NAMESPACE")]
+    namespace: Option<String>,
 }
 
 /// Ends with its input.
 pub fn run(args: Args) -> anyhow::Result<Report> {
-    if let Some(Err(reason)) = args.network.as_deref().map(stage::enter_new_network) {
+    if let Some(Err(reason)) = args.namespace.as_deref().map(stage::enter_new_network) {
         // The other process tells it, once for both sides.
         writeln!(stdout(), "{reason}")?;
         return Ok(Report::done(String::new(), Value::Null));

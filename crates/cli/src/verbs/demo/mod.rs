@@ -35,9 +35,9 @@ pub struct Args {
     #[arg(long, value_name = "FILE.ts")]
     ts: Option<PathBuf>,
 
-    /// Seconds of signal to stream, from 0.1; success needs 2 decoded ones.
-    #[arg(long, value_name = "SECONDS", default_value_t = 8.0, value_parser = seconds)]
-    seconds: f64,
+    /// How much signal to stream, from 0.1s; success needs 2s decoded.
+    #[arg(long, value_name = "TIME", default_value = "8s", value_parser = seconds)]
+    duration: f64,
 
     /// Sample rate, Hz.
     #[arg(long, value_name = "HZ", default_value_t = 6.25e6, value_parser = rate)]
@@ -59,14 +59,14 @@ pub struct Args {
 /// Succeeds when enough signal was decoded without an error and no sample was lost.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     anyhow::ensure!(
-        (0.1..=3600.0).contains(&args.seconds),
-        "--seconds {}: give 0.1 to 3600 seconds of signal",
-        args.seconds
+        (0.1..=3600.0).contains(&args.duration),
+        "--duration {}: give 0.1 to 3600 seconds of signal",
+        args.duration
     );
     check_files(&args)?;
     let mut radio = ChildRadio::start(&radio_options(&args)?)?;
     note(format_args!("radio   E320 emulated by process {} at {}", radio.pid(), radio.addr()));
-    let samples = (args.seconds * args.rate).round() as u64;
+    let samples = (args.duration * args.rate).round() as u64;
     let (run, signal) = match receive(&args, &radio, samples) {
         Ok(received) => received,
         Err(error) => return Err(graph_run::with_part(radio.explain(error), &args.out)),

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "Examples:
   millstream graph plan graphs/atsc-rx.toml --set in=tv.cf32 --set out=tv.ts --json > costs.json
   millstream graph draw graphs/atsc-rx.toml --profile costs.json --out plan.svg
-  millstream graph draw graphs/atsc-rx.toml --profile costs.json --out - --format dot | dot -Tpdf")]
+  millstream graph draw graphs/atsc-rx.toml --profile costs.json --out - --as dot | dot -Tpdf")]
 pub struct Args {
     #[command(flatten)]
     place: PlaceArgs,
@@ -23,14 +23,14 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
 
-    /// The format, where the name does not tell it.
-    #[arg(long, value_name = "FORMAT", value_enum)]
-    format: Option<Format>,
+    /// What to draw, where the name does not tell it.
+    #[arg(long = "as", value_name = "KIND", value_enum)]
+    kind: Option<Kind>,
 }
 
-/// Formats of pictures.
+/// Kinds of pictures.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Format {
+enum Kind {
     /// Scalable Vector Graphics.
     Svg,
     /// The language of Graphviz.
@@ -40,14 +40,14 @@ enum Format {
 /// Places the blocks, and draws the result.
 pub fn run(args: &Args) -> anyhow::Result<Report> {
     // Before anything is measured.
-    let format = match args.format {
-        Some(format) => format,
+    let kind = match args.kind {
+        Some(kind) => kind,
         None => told_by(&args.out)?,
     };
     let found = args.place.place()?;
-    let picture = match format {
-        Format::Svg => found.placed.svg(&found.title),
-        Format::Dot => found.placed.dot(&found.title),
+    let picture = match kind {
+        Kind::Svg => found.placed.svg(&found.title),
+        Kind::Dot => found.placed.dot(&found.title),
     };
     let shown = args.out.display();
     if args.out == Path::new("-") {
@@ -58,13 +58,13 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     Ok(Report::done(text, json!({ "picture": args.out })))
 }
 
-fn told_by(out: &Path) -> anyhow::Result<Format> {
+fn told_by(out: &Path) -> anyhow::Result<Kind> {
     match out.extension().and_then(|end| end.to_str()) {
-        Some("svg") => Ok(Format::Svg),
-        Some("dot" | "gv") => Ok(Format::Dot),
+        Some("svg") => Ok(Kind::Svg),
+        Some("dot" | "gv") => Ok(Kind::Dot),
         _ => bail!(
             "--out {}: the name does not tell the format; give a name that ends in .svg or .dot, \
-             or --format svg or --format dot",
+             or --as svg or --as dot",
             out.display()
         ),
     }

@@ -32,7 +32,7 @@ pub struct PlaceArgs {
 
     /// Plans for another machine: a name (any wrong one lists them), a machine as TOML, or a
     /// folder with a copy of its /sys.
-    #[arg(long, value_name = "NAME|FILE|DIR")]
+    #[arg(long, value_name = "NAME|FILE|FOLDER")]
     machine: Option<String>,
 
     /// Costs measured before: a profile, or what `millstream --json graph plan` printed. Nothing
@@ -41,7 +41,7 @@ pub struct PlaceArgs {
     profile: Option<PathBuf>,
 
     /// Seconds to measure.
-    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds,
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = seconds,
           conflicts_with = "profile")]
     duration: f64,
 

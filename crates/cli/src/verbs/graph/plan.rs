@@ -18,7 +18,7 @@ pub struct Args {
     place: PlaceArgs,
 
     /// Writes the plan, for `millstream run GRAPH.toml --plan PLAN.toml`.
-    #[arg(long, value_name = "PLAN.toml")]
+    #[arg(long, value_name = "FILE.toml")]
     out: Option<PathBuf>,
 }
 

@@ -30,8 +30,8 @@ use std::path::{Path, PathBuf};
   millstream inspect recording.sc16 --rate 10M
   millstream rx --args addr=192.168.10.2 --rate 1M --duration 2 --out - --format sc16 | \\
     millstream inspect - --format sc16
-  millstream sim generate tv.sc16 --cn 22 --echo 5.6us:-10dB
-  millstream inspect tv.sc16 --atsc --out tv.png")]
+  millstream sim generate --out tv.sc16 --cn 22 --echo 5.6us:-10dB
+  millstream inspect tv.sc16 --atsc --picture tv.png")]
 pub struct Args {
     /// The recording: either file of SigMF, .wav, raw samples with the format as extension, or
     /// - for raw samples on standard input.
@@ -52,12 +52,12 @@ pub struct Args {
 
     /// The picture to write; RECORDING.png unless given.
     #[arg(long, value_name = "FILE.png", requires = "atsc")]
-    out: Option<PathBuf>,
+    picture: Option<PathBuf>,
 }
 
 /// Reads the recording; with --atsc it fails where nothing was received.
 pub fn run(args: Args) -> anyhow::Result<Report> {
-    if let Some(out) = &args.out {
+    if let Some(out) = &args.picture {
         atsc::check_picture(out)?;
     }
     if args.recording == Path::new("-") {
@@ -92,7 +92,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     text += &power.words();
     let mut failure = None;
     if args.atsc {
-        let picture = args.out.unwrap_or_else(|| {
+        let picture = args.picture.unwrap_or_else(|| {
             let mut name = args.recording.clone().into_os_string();
             name.push(".png");
             name.into()

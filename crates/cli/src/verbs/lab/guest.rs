@@ -58,7 +58,7 @@ pub struct Options {
     pub modules: Vec<String>,
 
     /// A setting to write in the guest before the command runs. May be given several times.
-    #[arg(long = "set", value_name = "PATH=VALUE", value_parser = setting)]
+    #[arg(long = "write", value_name = "PATH=VALUE", value_parser = setting)]
     pub settings: Vec<(String, String)>,
 
     /// A file to take along, as the same path in the guest. May be given several times.
@@ -98,7 +98,7 @@ pub struct Options {
 
     /// CPUs of a guest.
     #[arg(long, default_value_t = 2, value_name = "N")]
-    pub cpus: usize,
+    pub vcpus: usize,
 
     /// Memory of a guest, MiB.
     #[arg(long, default_value_t = 512, value_name = "MIB")]
@@ -108,12 +108,12 @@ pub struct Options {
     #[arg(long, default_value = "tcg", value_name = "NAME")]
     pub accel: String,
 
-    /// Seconds that a guest may take.
-    #[arg(long, default_value_t = 300.0, value_name = "SECONDS", value_parser = seconds)]
-    pub limit: f64,
+    /// How long a guest may take.
+    #[arg(long, default_value = "5min", value_name = "TIME", value_parser = seconds)]
+    pub timeout: f64,
 
     /// Where fetched kernels are kept; otherwise $XDG_CACHE_HOME/millstream/kernels.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "FOLDER")]
     pub cache: Option<PathBuf>,
 
     /// Compare the machine before and after the command, settings and threads byte for byte: the
@@ -154,7 +154,7 @@ impl Options {
         let cache = match &self.cache {
             Some(cache) => cache.clone(),
             None => folders::cache(folders::variable)
-                .context("no home directory for the cache: give --cache DIR")?
+                .context("no home directory for the cache: give --cache FOLDER")?
                 .join("millstream/kernels"),
         };
         std::fs::create_dir_all(&cache).with_context(|| cache.display().to_string())?;
@@ -241,14 +241,14 @@ impl Options {
         let backs = self.backs.iter().flat_map(|back| ["-netdev".into(), back.clone()]);
         let devices = self.devices.iter().flat_map(|device| ["-device".into(), device.clone()]);
         Machine {
-            cpus: self.cpus,
+            cpus: self.vcpus,
             memory_mib: self.memory,
             accelerator: self.accel.clone(),
             command_line: [&self.command_line[..], words].concat(),
             devices: backs.chain(devices).collect(),
             inherited: Vec::new(),
             chipset: self.chipset.clone(),
-            limit: Duration::from_secs_f64(self.limit),
+            limit: Duration::from_secs_f64(self.timeout),
         }
     }
 }

@@ -21,13 +21,13 @@ pub struct Args {
     /// The profile.
     name: Option<String>,
 
-    /// How long, seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = seconds)]
-    time: f64,
+    /// How long.
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = seconds)]
+    duration: f64,
 
     /// CPUs whose latency is measured meanwhile: load for the system stays away from them.
     #[arg(long, value_name = "CPUS", default_value = "")]
-    measured: CpuSet,
+    cpus: CpuSet,
 
     /// A file of profiles (TOML) beside those that come with the program.
     #[arg(long, value_name = "FILE")]
@@ -52,8 +52,8 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     let allowed = allowed_cpus().context("cannot see which CPUs there are")?;
     let worker: Vec<String> = WORKER.iter().map(|&word| word.to_owned()).collect();
     let start = || program::command(&worker);
-    let mut load = Running::begin(profiles.get(name)?, &allowed, &args.measured, &start)?;
-    let until = Instant::now() + Duration::from_secs_f64(args.time);
+    let mut load = Running::begin(profiles.get(name)?, &allowed, &args.cpus, &start)?;
+    let until = Instant::now() + Duration::from_secs_f64(args.duration);
     while Instant::now() < until && !interrupt::asked() {
         std::thread::sleep(Duration::from_millis(20));
     }

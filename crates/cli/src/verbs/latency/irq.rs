@@ -2,7 +2,7 @@
 
 use super::{class, samples};
 use crate::interrupt;
-use crate::numbers::positive;
+use crate::numbers::{Whole, cpu, seconds};
 use crate::output::{Report, note, now};
 use crate::verbs::lab::adc;
 use anyhow::Context;
@@ -26,8 +26,8 @@ use std::fmt::Write;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   sudo millstream latency irq
-  sudo millstream latency irq --interrupts 1 --period-us 200 --count 50000 --histograms
-  sudo millstream latency irq --via iio --device ads1015 --period-us 2000
+  sudo millstream latency irq --interrupts 1 --interval 200us --count 50000 --histograms
+  sudo millstream latency irq --via iio --iio-device ads1015 --interval 2ms
   millstream lab guest --kernel linux-image-6.1.0-56-rt-amd64 --adc -- latency irq --via vfio
   millstream lab guest --kernel linux-image-6.12-rt-amd64 --iio -- latency irq --via iio")]
 pub struct Args {
@@ -36,24 +36,27 @@ pub struct Args {
           value_parser = clap::value_parser!(u8).range(1..=2))]
     interrupts: Vec<u8>,
 
-    /// From conversion to conversion, microseconds.
-    #[arg(long, value_name = "US", default_value_t = 1000.0, value_parser = positive,
-          allow_negative_numbers = true)]
-    period_us: f64,
+    /// From conversion to conversion.
+    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = seconds)]
+    interval: f64,
 
     /// Blocks of each sample.
     #[arg(long, value_name = "N", default_value_t = 2000,
-          value_parser = clap::value_parser!(u64).range(10..=10_000_000))]
+          value_parser = Whole(clap::value_parser!(u64).range(10..=10_000_000)))]
     count: u64,
 
     /// Samples of each kind, in turns.
     #[arg(long, value_name = "N", default_value_t = 2,
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    samples: u32,
+    repeat: u32,
 
-    /// CPUs of driver and user, and of the device; by default the last two that are allowed.
-    #[arg(long, value_name = "CPU,CPU", value_delimiter = ',')]
-    cpus: Vec<usize>,
+    /// CPU of driver and user; by default the last that is allowed.
+    #[arg(long, value_name = "CPU", value_parser = cpu)]
+    cpu: Option<usize>,
+
+    /// CPU of the device; by default the last other one.
+    #[arg(long, value_name = "CPU", value_parser = cpu)]
+    device_cpu: Option<usize>,
 
     /// Scheduling class of the user; the driver's priority is one higher. By default fifo:80, or
     /// other where this user may not have it.
@@ -61,18 +64,18 @@ pub struct Args {
     class: Option<Class>,
 
     /// How the interrupt comes.
-    #[arg(long, value_name = "WAY", value_enum, default_value = "eventfd")]
+    #[arg(long, value_name = "VIA", value_enum, default_value = "eventfd")]
     via: Via,
 
     /// Which device of the kernel's Industrial I/O, by its name; by default the first with a
     /// buffer.
     #[arg(long, value_name = "NAME")]
-    device: Option<String>,
+    iio_device: Option<String>,
 
     /// What triggers that device, by its name; by default what does so already, or else a timer
-    /// that fires every --period-us.
+    /// that fires every --interval.
     #[arg(long, value_name = "NAME")]
-    trigger: Option<String>,
+    iio_trigger: Option<String>,
 
     /// Draw the distributions.
     #[arg(long)]
@@ -97,22 +100,23 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let quiet = Quiet::begin();
     quiet.missing().iter().for_each(|missing| note(format_args!("millstream: {missing}")));
     let class = class::chosen(args.class);
-    let period_ns = (args.period_us * 1e3).round();
-    let of_iio = args.device.is_some() || args.trigger.is_some();
-    anyhow::ensure!(args.via == Via::Iio || !of_iio, "--device and --trigger go with --via iio");
-    anyhow::ensure!((2e4..=1e10).contains(&period_ns), "--period-us: give 20 to 10000000");
+    let period_ns = (args.interval * 1e9).round();
+    let of_iio = args.iio_device.is_some() || args.iio_trigger.is_some();
+    let fits = args.via == Via::Iio || !of_iio;
+    anyhow::ensure!(fits, "--iio-device and --iio-trigger go with --via iio");
+    anyhow::ensure!((2e4..=1e10).contains(&period_ns), "--interval: give 20us to 10s");
     let source = match args.via {
         Via::Eventfd => Source::Process(&adc::command),
         Via::Vfio => Source::Vfio,
         Via::Iio => {
-            let (device, trigger) = (args.device.as_deref(), args.trigger.as_deref());
+            let (device, trigger) = (args.iio_device.as_deref(), args.iio_trigger.as_deref());
             Source::Iio(Choice { device, trigger })
         }
     };
     // A real device does its housekeeping as it does.
     let numbers = if args.via == Via::Iio { &[1][..] } else { &args.interrupts };
     let mut records = Vec::new();
-    for _ in 0..args.samples {
+    for _ in 0..args.repeat {
         for number in numbers {
             if interrupt::asked() {
                 break;
@@ -126,7 +130,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         }
     }
     anyhow::ensure!(!records.is_empty(), "ended before anything was measured");
-    let title = format!("blocks every {} µs, {class}, from edge to read", args.period_us);
+    let title = format!("blocks every {} µs, {class}, from edge to read", args.interval * 1e6);
     let text = samples::text(&title, &records, args.histograms) + &stages(&records);
     let results = json!({ "series": samples::summary(&records), "records": records });
     Ok(Report { text, results, failure: contradiction(&records) })
@@ -135,14 +139,13 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
 impl Args {
     fn places(&self) -> anyhow::Result<[usize; 2]> {
         let allowed = allowed_cpus().context("cannot see which CPUs there are")?;
-        let cpus: Vec<usize> = match self.cpus[..] {
-            [] => allowed.iter().collect::<Vec<_>>().into_iter().rev().take(2).collect(),
-            _ => self.cpus.clone(),
-        };
-        let [cpu, device_cpu] = cpus[..] else {
+        let last = |but: Option<usize>| allowed.iter().filter(|cpu| Some(*cpu) != but).last();
+        let cpu = self.cpu.or_else(|| last(self.device_cpu));
+        let device_cpu = self.device_cpu.or_else(|| last(cpu));
+        let (Some(cpu), Some(device_cpu)) = (cpu, device_cpu) else {
             anyhow::bail!("driver and device need a CPU each; this process may use {allowed}");
         };
-        anyhow::ensure!(cpu != device_cpu, "--cpus: driver and device need a CPU each");
+        anyhow::ensure!(cpu != device_cpu, "CPU {cpu}: driver and device need a CPU each");
         for cpu in [cpu, device_cpu] {
             anyhow::ensure!(allowed.contains(cpu), "CPU {cpu}: this process may use {allowed}");
         }

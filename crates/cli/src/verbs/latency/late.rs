@@ -1,15 +1,31 @@
 //! What is late is explained, as the command line says it.
 
+use crate::numbers::seconds;
+
 /// Which of what is measured is explained.
 #[derive(clap::Args)]
 pub struct LateArgs {
-    /// Say where the time went when something took longer than this, microseconds: a wake-up, or a
+    /// Say where the time went when something took longer than this, 1us to 10s: a wake-up, or a
     /// round trip (of these, the first in each repetition of each row). Trace events are recorded
     /// meanwhile, which costs a little; needs root.
-    #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
-    pub explain_above_us: Option<u64>,
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    explain_above: Option<f64>,
 
     /// How many to explain at most.
-    #[arg(long, value_name = "N", default_value_t = 10, requires = "explain_above_us")]
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "explain_above")]
     pub outliers: usize,
+}
+
+impl LateArgs {
+    /// What is explained, microseconds.
+    pub fn above_us(&self) -> anyhow::Result<Option<u64>> {
+        self.explain_above.map(|above| explained_us("--explain-above", above)).transpose()
+    }
+}
+
+/// A limit in whole microseconds.
+pub fn explained_us(option: &str, limit_s: f64) -> anyhow::Result<u64> {
+    let in_range = (1e-6..=10.0).contains(&limit_s);
+    anyhow::ensure!(in_range, "{option} {limit_s}: give 1us to 10s");
+    Ok((limit_s * 1e6).round() as u64)
 }

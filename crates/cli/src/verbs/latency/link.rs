@@ -13,7 +13,7 @@ use millstream_lab::packets::Path;
 #[command(after_help = "Examples:
   sudo millstream latency link
   sudo millstream latency link --link xdp:mode=native --peer-link packet --wait adaptive
-  sudo millstream latency link --fifo 50 --count 20000 --histograms")]
+  sudo millstream latency link --class fifo:50 --count 20000 --histograms")]
 pub struct Args {
     #[command(flatten)]
     trips: TripArgs,

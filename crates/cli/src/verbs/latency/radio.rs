@@ -4,7 +4,7 @@
 use crate::child_radio::{ChildRadio, Options};
 use crate::interrupt;
 use crate::live::Steps;
-use crate::numbers::{rate, seconds};
+use crate::numbers::{Whole, rate, seconds};
 use crate::output::{Report, note, now};
 use millstream_lab::buffer;
 use millstream_lab::turnaround::{Answer, LeadResult, Plan, Turnaround, leads_s, never_late};
@@ -41,13 +41,13 @@ pub struct Args {
 
     /// Turnarounds to measure.
     #[arg(long, value_name = "N", default_value_t = 2000,
-          value_parser = clap::value_parser!(u64).range(10..=10_000_000))]
-    tries: u64,
+          value_parser = Whole(clap::value_parser!(u64).range(10..=10_000_000)))]
+    count: u64,
 
     /// Samples, one after the other, of so many turnarounds each.
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    samples: u32,
+    repeat: u32,
 
     /// Lead times in the sweep; 0 for none.
     #[arg(long, value_name = "N", default_value_t = 12,
@@ -56,8 +56,8 @@ pub struct Args {
 
     /// Answers for each lead time.
     #[arg(long, value_name = "N", default_value_t = 200,
-          value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
-    tries_per_lead: u64,
+          value_parser = Whole(clap::value_parser!(u64).range(1..=1_000_000)))]
+    count_per_lead: u64,
 
     /// Samples of a received burst; at most a packet.
     #[arg(long, value_name = "N", default_value_t = 64,
@@ -69,8 +69,8 @@ pub struct Args {
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     tx_samples: u32,
 
-    /// Between two tries, seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 1e-3, value_parser = seconds)]
+    /// Between two tries.
+    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = seconds)]
     interval: f64,
 
     /// Receive and transmit channel.
@@ -136,9 +136,9 @@ struct Found {
 impl Found {
     /// Measures all samples and the sweep; what was measured before an error stays.
     fn take(&mut self, args: &Args, plan: &Plan, attempt: &mut Attempt<'_>) -> anyhow::Result<()> {
-        let tries = args.tries * u64::from(args.samples) + args.leads * args.tries_per_lead;
+        let tries = args.count * u64::from(args.repeat) + args.leads * args.count_per_lead;
         let mut steps = Steps::new(tries as usize);
-        for _ in 0..args.samples {
+        for _ in 0..args.repeat {
             let (started, begun) = (now(), Instant::now());
             let mut observed = Observed::default();
             let ended = distribution(args, attempt, &mut observed, &mut steps);
@@ -157,7 +157,7 @@ impl Found {
     /// The result, also of a measurement that an error ended: its figures are of what came before.
     fn report(self, args: &Args, plan: &Plan, ended: anyhow::Result<()>) -> anyhow::Result<Report> {
         let Self { records, histogram, leads } = self;
-        let (count, wanted) = (histogram.count(), args.tries * u64::from(args.samples));
+        let (count, wanted) = (histogram.count(), args.count * u64::from(args.repeat));
         let failure = match ended {
             Err(error) if count == 0 => return Err(error),
             Err(error) => Some(format!(
@@ -170,7 +170,7 @@ impl Found {
             }),
         };
         // A lead is safe by a whole sweep only.
-        let is_whole = leads.iter().all(|lead| lead.tries == args.tries_per_lead);
+        let is_whole = leads.iter().all(|lead| lead.tries == args.count_per_lead);
         let safe = never_late(&leads).filter(|_| is_whole);
         let quantile = |share| histogram.quantile_ns(share) as f64 / 1e9;
         let results = json!({
@@ -213,10 +213,10 @@ fn distribution(
     steps: &mut Steps,
 ) -> anyhow::Result<()> {
     let begun = Instant::now();
-    while observed.histogram.count() < args.tries {
+    while observed.histogram.count() < args.count {
         check_interrupt()?;
         let count = observed.histogram.count();
-        steps.next(|| format!("turnarounds, {count} of {} found", args.tries));
+        steps.next(|| format!("turnarounds, {count} of {} found", args.count));
         if let Answer::Late { ticks } = attempt(0)? {
             let value_ns = (ticks as f64 * 1e9 / args.rate).round() as u64;
             observed.record(value_ns, begun.elapsed().as_nanos() as u64);
@@ -237,10 +237,10 @@ fn sweep(
     let result =
         |lead_s| LeadResult { lead_s, tries: 0, late: 0, predicted: beyond(histogram, lead_s) };
     results.extend(leads.into_iter().map(result));
-    for round in 0..args.tries_per_lead {
+    for round in 0..args.count_per_lead {
         for result in &mut *results {
             check_interrupt()?;
-            steps.next(|| format!("sweep, round {} of {}", round + 1, args.tries_per_lead));
+            steps.next(|| format!("sweep, round {} of {}", round + 1, args.count_per_lead));
             let answer = attempt((result.lead_s * args.rate).ceil() as u64)?;
             result.tries += 1;
             result.late += u64::from(matches!(answer, Answer::Late { .. }));
@@ -288,7 +288,7 @@ fn text(args: &Args, histogram: &Histogram, leads: &[LeadResult], safe: Option<f
         let _ = writeln!(
             text,
             "smallest lead that was never late in {} tries: {} ({} samples)",
-            args.tries_per_lead,
+            args.count_per_lead,
             short_time((safe_s * 1e9) as u64),
             buffer::samples_for(safe_s, args.rate)
         );
@@ -309,7 +309,7 @@ mod tests {
 
     /// What comes of a measurement whose tries end with an error after so many.
     fn ending_after(tries: u32) -> anyhow::Result<Report> {
-        let words = ["x", "--tries", "10", "--samples", "2", "--leads", "2"];
+        let words = ["x", "--count", "10", "--repeat", "2", "--leads", "2"];
         let args = Line::parse_from(words).args;
         let plan = Plan {
             channels: (0, 0),

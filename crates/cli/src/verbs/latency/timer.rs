@@ -3,7 +3,7 @@
 use super::late::LateArgs;
 use super::{class, explain, samples};
 use crate::interrupt;
-use crate::numbers::{positive, seconds};
+use crate::numbers::{Whole, seconds, seconds_or_0};
 use crate::output::{Report, note, now};
 use anyhow::Context;
 use millstream_cpu::CpuSet;
@@ -23,16 +23,16 @@ use std::collections::BTreeMap;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   sudo millstream latency timer
-  sudo millstream latency timer --cpus 1 --class fifo:98 --interval-us 200 --time 30
+  sudo millstream latency timer --cpus 1 --class fifo:98 --interval 200us --duration 30
   millstream latency timer --class other --via timerfd --histograms
-  sudo millstream latency timer --explain-above-us 300      why the late ones were late")]
+  sudo millstream latency timer --explain-above 300us       why the late ones were late")]
 pub struct Args {
     /// CPUs with a thread, such as 0-3,8; all that are allowed by default.
     #[arg(long, value_name = "CPUS")]
     cpus: Option<CpuSet>,
 
     /// How the threads sleep.
-    #[arg(long, value_name = "CALL", value_enum, default_value = "nanosleep")]
+    #[arg(long, value_name = "VIA", value_enum, default_value = "nanosleep")]
     via: Via,
 
     /// Scheduling class: other, fifo:1 to fifo:99, rr:1 to rr:99; by default fifo:80, or other
@@ -40,24 +40,23 @@ pub struct Args {
     #[arg(long, value_name = "CLASS")]
     class: Option<Class>,
 
-    /// From deadline to deadline, microseconds.
-    #[arg(long, value_name = "US", default_value_t = 1000.0, value_parser = positive,
-          allow_negative_numbers = true)]
-    interval_us: f64,
+    /// From deadline to deadline.
+    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = seconds)]
+    interval: f64,
 
     /// Deadlines of each sample on each CPU; by default so many that a sample takes 5 s.
-    #[arg(long, value_name = "N", conflicts_with = "time",
-          value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", conflicts_with = "duration",
+          value_parser = Whole(clap::value_parser!(u64).range(1..)))]
     count: Option<u64>,
 
-    /// Length of each sample, seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = seconds)]
-    time: f64,
+    /// Length of each sample.
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = seconds)]
+    duration: f64,
 
     /// Samples, one after the other.
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    samples: u32,
+    repeat: u32,
 
     #[command(flatten)]
     late: LateArgs,
@@ -67,9 +66,9 @@ pub struct Args {
     histograms: bool,
 
     /// Runs each thread so much later than it could: proves that a comparison finds a regression.
-    #[arg(long, value_name = "US", default_value_t = 0, hide = true,
-          value_parser = clap::value_parser!(u64).range(..=1_000_000))]
-    handicap_us: u64,
+    #[arg(long, value_name = "TIME", default_value = "0", hide = true,
+          value_parser = seconds_or_0)]
+    handicap: f64,
 }
 
 /// Names of [`Mechanism`]s.
@@ -88,19 +87,20 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let quiet = Quiet::begin();
     quiet.missing().iter().for_each(|missing| note(format_args!("millstream: {missing}")));
     let open = |us| Guard::open(&format!("{THREADS}*"), us * 1000, args.late.outliers);
-    let mut guard = args.late.explain_above_us.map(open).transpose()?;
+    let above_us = args.late.above_us()?;
+    let mut guard = above_us.map(open).transpose()?;
     let mut records = Vec::new();
-    while records.len() < plan.cpus.len() * args.samples as usize && !interrupt::asked() {
+    while records.len() < plan.cpus.len() * args.repeat as usize && !interrupt::asked() {
         let started = now();
         let taken = measure(&plan, guard.as_mut(), interrupt::asked)?;
-        let record = |taken| measured(&plan, args.late.explain_above_us, &started, taken);
+        let record = |taken| measured(&plan, above_us, &started, taken);
         records.extend(taken.into_iter().map(record));
     }
     records.retain(|record| record.observed.histogram.count() > 0);
     anyhow::ensure!(!records.is_empty(), "ended before anything was measured");
     let title = format!(
         "wake-ups every {} µs by {}, {}",
-        args.interval_us,
+        args.interval * 1e6,
         mechanism_name(plan.mechanism),
         plan.class
     );
@@ -115,13 +115,13 @@ impl Args {
         let allowed = allowed_cpus().context("cannot see which CPUs there are")?;
         let cpus = self.cpus.as_ref().unwrap_or(&allowed);
         anyhow::ensure!(!cpus.is_empty(), "--cpus names no CPU; this process may use {allowed}");
-        let interval_ns = (self.interval_us * 1e3).round();
+        let interval_ns = (self.interval * 1e9).round();
         anyhow::ensure!(
             (1e3..=1e11).contains(&interval_ns),
-            "--interval-us {}: give 1 to 100000000",
-            self.interval_us
+            "--interval {}: give 1us to 100s",
+            self.interval
         );
-        let count = self.count.unwrap_or((self.time * 1e9 / interval_ns).ceil() as u64);
+        let count = self.count.unwrap_or((self.duration * 1e9 / interval_ns).ceil() as u64);
         Ok(Plan {
             cpus: cpus.iter().collect(),
             mechanism: match self.via {
@@ -131,7 +131,7 @@ impl Args {
             class: class::chosen(self.class),
             interval_ns: interval_ns as u64,
             count,
-            handicap_ns: self.handicap_us * 1000,
+            handicap_ns: (self.handicap * 1e9).round() as u64,
         })
     }
 }

@@ -12,7 +12,7 @@ use millstream_lab::packets::Path;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   sudo millstream latency udp
-  millstream latency udp --loopback --rate 10000 --only 'udp port'
+  millstream latency udp --loopback --packet-rate 10k --only 'udp port'
   sudo millstream latency udp --link xdp:mode=native,io=inline --load 10000,100000,300000")]
 pub struct Args {
     #[command(flatten)]

@@ -68,7 +68,7 @@ pub struct Args {
 
     /// End the run with an error when nothing has moved, or a block has been in one call, for so
     /// long.
-    #[arg(long, value_name = "SECONDS", value_parser = crate::numbers::seconds)]
+    #[arg(long, value_name = "TIME", value_parser = crate::numbers::seconds)]
     stall_limit: Option<f64>,
 }
 

@@ -27,13 +27,13 @@ const TAIL_S: f64 = 0.1;
 /// the signal with its pilot over that of the noise in the channel's 6 MHz.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  millstream sim generate tv.sc16 --cn 20 --echo 5.6us:-10dB --offset 12e3 --sent sent.ts
-  millstream sim generate tv.cf32 --ts film.ts --rate 25e6 --adjacent +1:20dB --level 0.03
+  millstream sim generate --out tv.sc16 --cn 20 --echo 5.6us:-10dB --offset 12e3 --sent sent.ts
+  millstream sim generate --out tv.cf32 --ts film.ts --rate 25e6 --adjacent +1:20dB --level 0.03
   millstream run graphs/atsc-rx.toml --set in=tv.sc16 --set out=tv.ts")]
 pub struct Args {
     /// The recording to write; its format by its name: .sc16 or .cf32. With - samples go to
     /// standard output (give --format).
-    #[arg(value_name = "OUT")]
+    #[arg(long, value_name = "FILE")]
     out: PathBuf,
 
     /// Format, where the name does not tell it: sc16 or cf32.
@@ -45,7 +45,7 @@ pub struct Args {
     rate: f64,
 
     /// Seconds of signal; 1, or the length of --ts.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
     duration: Option<f64>,
 
     /// The transport stream to send, over and over with --duration; otherwise packets that hold
@@ -55,7 +55,7 @@ pub struct Args {
 
     /// Send the built-in test picture.
     #[arg(long, conflicts_with = "ts")]
-    picture: bool,
+    test_picture: bool,
 
     /// Also write the packets that were sent.
     #[arg(long, value_name = "FILE.ts")]
@@ -144,13 +144,14 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let config = TxConfig { sample_rate_hz: args.rate, rms: args.level as f32 };
     let impairments = args.channel.impairments();
     let mut signal = TestSignal::new(config, &impairments, args.seed)?;
-    let (mut packets, length_s) = match packets(args.ts.as_deref(), args.picture, args.duration)? {
-        Some(stream) => {
-            let length_s = stream.duration_s() + TAIL_S;
-            (Packets::Stream(Box::new(stream)), length_s)
-        }
-        None => (Packets::Numbered(Numbered::new(args.seed)), DURATION_S),
-    };
+    let (mut packets, length_s) =
+        match packets(args.ts.as_deref(), args.test_picture, args.duration)? {
+            Some(stream) => {
+                let length_s = stream.duration_s() + TAIL_S;
+                (Packets::Stream(Box::new(stream)), length_s)
+            }
+            None => (Packets::Numbered(Numbered::new(args.seed)), DURATION_S),
+        };
     let duration_s = args.duration.unwrap_or(length_s);
     ensure!(duration_s <= 86_400.0, "--duration {duration_s}: give at most a day");
     let mut sent = args.sent.as_deref().map(Sent::create).transpose()?;

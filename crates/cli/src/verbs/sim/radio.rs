@@ -5,7 +5,7 @@ mod trouble;
 
 use crate::interrupt;
 use crate::live::Live;
-use crate::numbers::{positive, seconds};
+use crate::numbers::{Whole, positive, seconds};
 use crate::output::{Report, note};
 use crate::start;
 use anyhow::Context;
@@ -34,15 +34,15 @@ pub struct Args {
     pub rx_antenna: Vec<String>,
 
     /// File for everything that a transmit channel sends: sc16, with SigMF metadata beside it; give
-    /// it twice for both channels. With --count the radio's number is added to the name. It is
+    /// it twice for both channels. With --radios the radio's number is added to the name. It is
     /// called FILE.part until the radio ends; after a failure that is what remains.
     #[arg(long, value_name = "FILE.sc16")]
     pub tx_out: Vec<PathBuf>,
 
     /// Radios to serve, at consecutive addresses and with consecutive serial numbers.
-    #[arg(long, value_name = "RADIOS", default_value_t = 1,
+    #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u8).range(1..=64))]
-    pub count: u8,
+    pub radios: u8,
 
     /// Serial number shown to hosts; by default the address as a hexadecimal number. UHD finds a
     /// radio by its serial number only when that is hexadecimal and below 80000000.
@@ -50,7 +50,7 @@ pub struct Args {
     pub serial: Option<String>,
 
     /// Name shown to hosts.
-    #[arg(long, value_name = "TEXT", default_value = "millstream")]
+    #[arg(long, value_name = "NAME", default_value = "millstream")]
     pub name: String,
 
     /// Take any sample rate from 1 kHz to 500 MHz. An E320 has 0.22 to 61.44 MS/s: without this a
@@ -63,11 +63,13 @@ pub struct Args {
     pub time_scale: f64,
 
     /// Samples per channel that wait while the host grants no credit, before an overrun.
-    #[arg(long, value_name = "N", default_value_t = RadioConfig::default().rx_buffer_samples)]
+    #[arg(long, value_name = "N", default_value_t = RadioConfig::default().rx_buffer_samples,
+          value_parser = Whole(clap::value_parser!(u64)))]
     pub rx_buffer_samples: u64,
 
     /// Size of each channel's transmit packet buffer, in samples of four bytes.
-    #[arg(long, value_name = "N", default_value_t = RadioConfig::default().tx_buffer_samples)]
+    #[arg(long, value_name = "N", default_value_t = RadioConfig::default().tx_buffer_samples,
+          value_parser = Whole(clap::value_parser!(u64)))]
     pub tx_buffer_samples: u64,
 
     /// Largest IP packet of its network, bytes; hosts measure it and choose their packets by it.
@@ -99,12 +101,12 @@ pub struct Args {
     pub fault: Vec<String>,
 
     /// Listen here for `millstream sim fault`; a port alone is on loopback, port 0 takes any free
-    /// one. With --count each radio has the next port.
+    /// one. With --radios each radio has the next port.
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = control_address)]
     pub control: Option<SocketAddrV4>,
 
     /// End after this many seconds; until SIGINT or SIGTERM otherwise.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
     pub duration: Option<f64>,
 }
 
@@ -131,9 +133,9 @@ impl Args {
     fn config(&self, index: u8) -> anyhow::Result<RadioConfig> {
         let addr = u32::from(self.addr).checked_add(index.into()).map(Ipv4Addr::from);
         let numbered =
-            |path: &PathBuf| if self.count > 1 { number(path, index) } else { path.clone() };
+            |path: &PathBuf| if self.radios > 1 { number(path, index) } else { path.clone() };
         Ok(RadioConfig {
-            addr: addr.context("--count: there are no addresses behind 255.255.255.255")?,
+            addr: addr.context("--radios: there are no addresses behind 255.255.255.255")?,
             discovery_port: self.discovery_port,
             rpc_port: self.rpc_port,
             chdr_port: self.chdr_port,
@@ -171,7 +173,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
              find this radio by its serial number"
         ));
     }
-    let served = (0..args.count)
+    let served = (0..args.radios)
         .map(|index| {
             let config = args.config(index)?;
             if args.link == AUTO && !config.addr.is_loopback() {

@@ -114,7 +114,8 @@ fn until_full(ports: &Ports, port: Port, case: &Case) -> Result<(), StageError> 
         if begun.elapsed() > patience {
             return Err(StageError::Refused(format!(
                 "{}: the queue of {} packets was not full after {:.0} s, so bulk does not come as \
-                 fast as it should; give a lower --mbit, a larger --share or a smaller --queue",
+                 fast as it should; give a lower --link-rate, a larger --share or a smaller \
+                 --queue",
                 case.name(),
                 case.queue,
                 patience.as_secs_f64()

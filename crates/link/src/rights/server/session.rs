@@ -210,7 +210,7 @@ impl Link {
                 done(0)
             }
             Request::Channels { .. } if !policy.channels => {
-                refuse("the number of queues is not granted; grant it with --channels")
+                refuse("the number of queues is not granted; grant it with --queues")
             }
             Request::Channels { count } => done(self.rights.channels(count)?),
             Request::Ports => Ok((Reply::Ports(policy.ports.clone()), Vec::new())),

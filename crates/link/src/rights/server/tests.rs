@@ -210,7 +210,7 @@ fn an_address_that_is_not_granted_is_refused() {
     for own_addresses in [false, true] {
         steer([192, 0, 2, 15], own_addresses).unwrap();
         let error = steer([192, 0, 2, 16], own_addresses).unwrap_err().to_string();
-        assert!(error.ends_with("grant it with --addresses 192.0.2.16"), "{error}");
+        assert!(error.ends_with("grant it with --network 192.0.2.16"), "{error}");
     }
     steer([127, 0, 0, 1], false).unwrap();
     drop(broker);

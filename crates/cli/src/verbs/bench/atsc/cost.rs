@@ -24,7 +24,7 @@ const GRAPH: &str = include_str!("../../../../../../graphs/atsc-rx.toml");
 #[group(skip)]
 pub struct Args {
     /// Seconds of signal.
-    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds)]
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = seconds)]
     duration: f64,
 
     /// Sample rate, Hz.
@@ -34,7 +34,7 @@ pub struct Args {
     /// Turns.
     #[arg(long, value_name = "N", default_value_t = 3,
           value_parser = clap::value_parser!(u64).range(1..=1000))]
-    repeats: u64,
+    repeat: u64,
 
     /// Which random packets and which noise.
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -65,7 +65,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let (rate_hz, seconds, seed) = (args.rate, args.duration, args.seed);
     let plan = Bench {
         recording: Recording { rate_hz, seconds, seed, impairments },
-        repeats: args.repeats as usize,
+        repeats: args.repeat as usize,
         cpus: millstream_cpu::thread::allowed_cpus()?,
         tuned: tuned(rate_hz),
         samples_per_symbol: args.samples_per_symbol,

@@ -20,18 +20,18 @@ pub struct Args {
     rate: Vec<f64>,
 
     /// Seconds of signal.
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = seconds)]
     duration: f64,
 
     /// Turns.
     #[arg(long, value_name = "N", default_value_t = 3,
           value_parser = clap::value_parser!(u64).range(1..=1000))]
-    repeats: u64,
+    repeat: u64,
 }
 
 /// Measures, and shows a table.
 pub fn run(args: &Args) -> anyhow::Result<Report> {
-    let of = |rate: &f64| Emission::of(*rate, args.duration, args.repeats as usize);
+    let of = |rate: &f64| Emission::of(*rate, args.duration, args.repeat as usize);
     let found: Vec<Emission> = args.rate.iter().map(of).collect::<Result<_, _>>()?;
     let mut text = format!(
         "{:>8}{:>22}{:>22}{:>12}{:>14}\n{:>8}{:>22}{:>22}{:>12}{:>14}\n",

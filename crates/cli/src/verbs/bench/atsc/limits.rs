@@ -25,14 +25,14 @@ use std::time::Instant;
 pub struct Args {
     /// What to vary: noise, echo, doppler, ensemble, carrier, clock; everything by default.
     #[arg(long, value_name = "AXIS,…", value_delimiter = ',')]
-    only: Vec<Axis>,
+    axis: Vec<Axis>,
 
     /// C/N to try instead, dB; as `14.5,14.75,15`.
     #[arg(long, value_name = "DB,…", value_delimiter = ',')]
     cn: Vec<f64>,
 
     /// Seconds of signal each.
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = seconds)]
     duration: f64,
 
     /// Sample rate, Hz.
@@ -133,6 +133,6 @@ fn points(args: &Args) -> Vec<Point> {
     if !args.cn.is_empty() {
         return args.cn.iter().map(|cn_db| Point::noise(*cn_db)).collect();
     }
-    let axes = if args.only.is_empty() { Axis::ALL.to_vec() } else { args.only.clone() };
+    let axes = if args.axis.is_empty() { Axis::ALL.to_vec() } else { args.axis.clone() };
     axes.into_iter().flat_map(grid).collect()
 }

@@ -34,7 +34,7 @@ pub fn run(args: &Args, samples: u64, latency_s: f64) -> anyhow::Result<Report> 
             rate_hz: args.rate,
             samples,
             latency_s,
-            duration_s: args.check_ms / 1e3,
+            duration_s: args.check_duration,
             time_scale: args.time_scale,
         };
         let outcome = trial::run(&DeviceArgs::new(radio.addr()), &trial);

@@ -3,7 +3,7 @@
 mod check;
 
 use super::way::Way;
-use crate::numbers::{positive, rate, seconds};
+use crate::numbers::{Whole, positive, rate, seconds};
 use crate::output::{Report, count};
 use anyhow::{Context, bail, ensure};
 use millstream_lab::{Link, LinkBudget, WireFormat, buffer};
@@ -19,27 +19,27 @@ use std::path::{Path, PathBuf};
 /// status says so too. The latency may come from a measured histogram.
 #[derive(clap::Args)]
 #[command(group(clap::ArgGroup::new("known").required(true).multiple(true)
-          .args(["latency", "samples", "histogram"])), after_help = "Examples:
+          .args(["latency", "buffer_samples", "histogram"])), after_help = "Examples:
   millstream bench buffer --rate 250e6 --latency 300e-6
-  millstream bench buffer --rate 250e6 --samples 65536
-  millstream bench buffer --rate 250e6 --samples 65536 --latency 80e-6
-  millstream bench buffer --rate 250e6 --samples 65536 --latency 300e-6 --check
+  millstream bench buffer --rate 250e6 --buffer-samples 65536
+  millstream bench buffer --rate 250e6 --buffer-samples 65536 --latency 80e-6
+  millstream bench buffer --rate 250e6 --buffer-samples 65536 --latency 300e-6 --check
   millstream bench buffer --rate 25e6 --histogram latency.json --probability 1e-4
-  millstream bench buffer --rate 250e6 --latency 80e-6 --channels 2 --link 20e9 --mtu 9000")]
+  millstream bench buffer --rate 250e6 --latency 80e-6 --streams 2 --link-rate 20G --mtu 9000")]
 pub struct Args {
     /// Samples per second of a channel.
     #[arg(long, value_name = "HZ", value_parser = rate)]
     rate: f64,
 
-    /// The worst latency that the buffer has to cover, seconds.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds,
+    /// The worst latency that the buffer has to cover.
+    #[arg(long, value_name = "TIME", value_parser = seconds,
           conflicts_with = "histogram")]
     latency: Option<f64>,
 
     /// The buffer of a channel, samples.
     #[arg(long, value_name = "N",
-          value_parser = clap::value_parser!(u64).range(1..))]
-    samples: Option<u64>,
+          value_parser = Whole(clap::value_parser!(u64).range(1..)))]
+    buffer_samples: Option<u64>,
 
     /// A measured latency: the document of `millstream latency … --json`.
     #[arg(long, value_name = "FILE.json", requires = "probability")]
@@ -52,16 +52,16 @@ pub struct Args {
 
     /// Samples on the wire.
     #[arg(long, value_name = "FORMAT", default_value = "sc16")]
-    format: Format,
+    wire_format: Format,
 
-    /// Channels that share the link.
+    /// Streams that share the link, a channel each.
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u64).range(1..=1024))]
-    channels: u64,
+    streams: u64,
 
     /// Speed of the link, bits per second; the sum when there are several.
     #[arg(long, value_name = "BIT/S", default_value_t = 10e9, value_parser = rate)]
-    link: f64,
+    link_rate: f64,
 
     /// Largest IP packet of the link, bytes.
     #[arg(long, value_name = "BYTES", default_value_t = 9000,
@@ -69,11 +69,11 @@ pub struct Args {
     mtu: u64,
 
     /// Try it on an emulated radio whose time runs slower: does it break when the law says so?
-    #[arg(long, requires_all = ["samples", "latency"])]
+    #[arg(long, requires_all = ["buffer_samples", "latency"])]
     check: bool,
 
     /// The direction of the check: the host's credit window, or the radio's transmit buffer.
-    #[arg(long, value_name = "WAY", default_value = "both", requires = "check")]
+    #[arg(long, value_name = "DIRECTION", default_value = "both", requires = "check")]
     direction: Way,
 
     /// Seconds of the radio's time per second of this machine's, in the check.
@@ -81,10 +81,10 @@ pub struct Args {
           requires = "check")]
     time_scale: f64,
 
-    /// How long the check streams, milliseconds of the radio's time.
-    #[arg(long, value_name = "MS", default_value_t = 6.0, value_parser = positive,
+    /// How long the check streams, in the radio's time.
+    #[arg(long, value_name = "TIME", default_value = "6ms", value_parser = seconds,
           requires = "check")]
-    check_ms: f64,
+    check_duration: f64,
 }
 
 /// Beyond these a figure would say nothing: no radio, link or wait is like that.
@@ -99,10 +99,10 @@ impl Args {
             (1.0..=RATE_HZ_MAX).contains(&rate_hz),
             "--rate {rate_hz}: give 1 to {RATE_HZ_MAX:e} samples a second"
         );
-        let link = self.link;
+        let link = self.link_rate;
         ensure!(
             (1.0..=LINK_BITS_MAX).contains(&link),
-            "--link {link}: give 1 to {LINK_BITS_MAX:e} bits a second"
+            "--link-rate {link}: give 1 to {LINK_BITS_MAX:e} bits a second"
         );
         if let Some(latency) = self.latency {
             ensure!(
@@ -139,12 +139,13 @@ impl From<Format> for WireFormat {
 /// disagree about that.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     args.check_bounds()?;
-    if let (true, Some(samples), Some(latency_s)) = (args.check, args.samples, args.latency) {
+    if let (true, Some(samples), Some(latency_s)) = (args.check, args.buffer_samples, args.latency)
+    {
         return check::run(&args, samples, latency_s);
     }
-    let format = WireFormat::from(args.format);
-    let link = Link { bits_per_s: args.link, mtu_bytes: args.mtu };
-    let budget = LinkBudget::new(args.rate, args.channels, format, link)?;
+    let format = WireFormat::from(args.wire_format);
+    let link = Link { bits_per_s: args.link_rate, mtu_bytes: args.mtu };
+    let budget = LinkBudget::new(args.rate, args.streams, format, link)?;
     let latency_s = latency_s(&args)?;
     let wanted = latency_s.map(|latency_s| buffer::samples_for(latency_s, args.rate));
 
@@ -155,14 +156,14 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         let size = size(format.bytes(wanted));
         let _ = writeln!(text, "{latency} at {rate_mhz} MS/s take {wanted} samples ({size})");
     }
-    let slack_s = args.samples.map(|samples| buffer::slack_s(samples, args.rate));
-    if let (Some(samples), Some(slack_s)) = (args.samples, slack_s) {
+    let slack_s = args.buffer_samples.map(|samples| buffer::slack_s(samples, args.rate));
+    if let (Some(samples), Some(slack_s)) = (args.buffer_samples, slack_s) {
         let (size, slack) =
             (size(format.bytes(samples)), short_time((slack_s * 1e9).round() as u64));
         let _ = writeln!(text, "{samples} samples ({size}) last {slack} at {rate_mhz} MS/s");
     }
-    let holds = wanted.zip(args.samples).map(|(wanted, samples)| samples >= wanted);
-    let rate_max_hz = latency_s.zip(args.samples).map(|(l, s)| buffer::rate_max_hz(s, l));
+    let holds = wanted.zip(args.buffer_samples).map(|(wanted, samples)| samples >= wanted);
+    let rate_max_hz = latency_s.zip(args.buffer_samples).map(|(l, s)| buffer::rate_max_hz(s, l));
     text += &link_text(&args, &budget);
     let failure = match holds {
         Some(false) => Some(format!(
@@ -178,16 +179,17 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let results = json!({
         "rate_hz": args.rate, "latency_s": latency_s, "probability": args.probability,
         "samples_needed": wanted, "bytes_needed": wanted.map(|samples| format.bytes(samples)),
-        "samples": args.samples, "bytes": args.samples.map(|samples| format.bytes(samples)),
+        "samples": args.buffer_samples,
+        "bytes": args.buffer_samples.map(|samples| format.bytes(samples)),
         "slack_s": slack_s, "holds": holds, "rate_max_hz": rate_max_hz,
-        "format": format, "channels": args.channels, "link": link, "budget": budget,
+        "format": format, "channels": args.streams, "link": link, "budget": budget,
     });
     Ok(Report { text, results, failure })
 }
 
 fn link_text(args: &Args, budget: &LinkBudget) -> String {
-    let (channels, link_gb) = (count(args.channels, "channel"), args.link / 1e9);
-    let verb = if args.channels == 1 { "uses" } else { "use" };
+    let (channels, link_gb) = (count(args.streams, "channel"), args.link_rate / 1e9);
+    let verb = if args.streams == 1 { "uses" } else { "use" };
     let over = if budget.wire_share > 1.0 { ": too much" } else { "" };
     format!(
         "{channels} {verb} {:.1} % of a link of {link_gb} Gb/s{over} ({:.1} % are samples, {:.0} \

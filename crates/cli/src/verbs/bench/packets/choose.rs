@@ -38,8 +38,8 @@ pub fn run(args: &Args, stage: &mut Stage) -> anyhow::Result<Report> {
     let [size] = args.size[..] else {
         anyhow::bail!("--choose: give one --size, that of the packets you have");
     };
-    let need =
-        Need { frame_bytes: size as usize, rate_pps: args.rate, latency_max_us: args.latency_max };
+    let latency_max_us = args.max_latency.map(|seconds| seconds * 1e6);
+    let need = Need { frame_bytes: size as usize, rate_pps: args.packet_rate, latency_max_us };
     let span = Span::of(Duration::from_secs_f64(args.duration));
     let spinning = if need.latency_max_us.is_some() { SPINNING.len() } else { 0 };
     let mut steps = Steps::new(LINKS.len() + spinning);
@@ -51,7 +51,7 @@ pub fn run(args: &Args, stage: &mut Stage) -> anyhow::Result<Report> {
             break;
         }
         steps.next(|| format!("measuring {link}"));
-        let (repeat, fifo) = (args.repeat as usize, args.ground.seats.fifo);
+        let (repeat, fifo) = (args.repeat as usize, args.ground.seats.fifo());
         candidates.push(measure_link(stage, link, &need, span, repeat, fifo)?);
     }
     steps.end();

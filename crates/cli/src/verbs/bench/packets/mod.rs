@@ -8,7 +8,7 @@ pub use text::{places, refusals};
 use crate::ground::GroundArgs;
 use crate::interrupt;
 use crate::live::Steps;
-use crate::numbers::{positive, rate, seconds};
+use crate::numbers::{rate, seconds};
 use crate::output::{Report, note};
 use crate::wait::WaitArg;
 use millstream_lab::packets::measure::How;
@@ -32,7 +32,7 @@ use std::time::Duration;
   sudo millstream bench packets
   sudo millstream bench packets --size 64 --only xdp --only 'kernel UDP' --workload drop,swap
   sudo millstream bench packets --link xdp:mode=native --path both --wait spin --layout same
-  sudo millstream bench packets --choose --size 1514 --rate 200000 --latency-max 50 \
+  sudo millstream bench packets --choose --size 1514 --packet-rate 200k --max-latency 50us \
     --interface eth1 --peer eth2                  eth1 and eth2 are wired to each other
   millstream bench packets --loopback")]
 pub struct Args {
@@ -40,11 +40,17 @@ pub struct Args {
     ground: GroundArgs,
 
     /// What is done with packets.
-    #[arg(long, value_name = "WHAT", value_delimiter = ',', value_enum, default_value = "drop")]
+    #[arg(
+        long,
+        value_name = "WORKLOAD,…",
+        value_delimiter = ',',
+        value_enum,
+        default_value = "drop"
+    )]
     workload: Vec<WorkloadArg>,
 
     /// Bytes of each packet as an Ethernet frame; a UDP payload is 42 less.
-    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "64,1514,8042",
+    #[arg(long, value_name = "BYTES,…", value_delimiter = ',', default_value = "64,1514,8042",
           value_parser = clap::value_parser!(u32).range(60..=65_535))]
     size: Vec<u32>,
 
@@ -53,13 +59,13 @@ pub struct Args {
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeat: u32,
 
-    /// How long each repetition counts, seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 0.3, value_parser = seconds)]
+    /// How long each repetition counts.
+    #[arg(long, value_name = "TIME", default_value = "300ms", value_parser = seconds)]
     duration: f64,
 
     /// Packets per second offered, by default as many as the link takes; with --choose: needed.
     #[arg(long, value_name = "PPS", value_parser = rate)]
-    rate: Option<f64>,
+    packet_rate: Option<f64>,
 
     /// Only rows whose name contains this; plain kernel UDP is always among them.
     #[arg(long, value_name = "TEXT")]
@@ -70,7 +76,7 @@ pub struct Args {
     link: Vec<String>,
 
     /// How such a link is used: bare frames, a port, or both.
-    #[arg(long, value_name = "PATH", value_enum, default_value = "both", requires = "link")]
+    #[arg(long, value_name = "LAYER", value_enum, default_value = "both", requires = "link")]
     path: PathArg,
 
     /// How such a link waits.
@@ -81,14 +87,14 @@ pub struct Args {
     #[arg(long)]
     no_trace: bool,
 
-    /// Recommend the safest link that is good enough for packets of --size at --rate, and store it
-    /// for the link `auto`.
+    /// Recommend the safest link that is good enough for packets of --size at --packet-rate, and
+    /// store it for the link `auto`.
     #[arg(long, conflicts_with_all = ["only", "link", "workload", "loopback"])]
     choose: bool,
 
-    /// With --choose: what 99 of 100 round trips may take at most, microseconds.
-    #[arg(long, value_name = "US", requires = "choose", value_parser = positive)]
-    latency_max: Option<f64>,
+    /// With --choose: what 99 of 100 round trips may take at most.
+    #[arg(long, value_name = "TIME", requires = "choose", value_parser = seconds)]
+    max_latency: Option<f64>,
 
     /// With --choose: the interface that the choice is stored for; by default that of --interface.
     /// A card must be that one: what a veth pair does says nothing about its driver.
@@ -174,7 +180,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     }
     report.results = json!({
         "places": stage.places(), "layout": text::layout(stage.places()),
-        "duration_s": args.duration, "offered_pps": args.rate, "workloads": results,
+        "duration_s": args.duration, "offered_pps": args.packet_rate, "workloads": results,
         "untraced": untraced,
     });
     if let Some(why) = untraced {
@@ -262,9 +268,9 @@ impl Args {
             workload,
             frame_bytes,
             span,
-            rate_pps: self.rate,
+            rate_pps: self.packet_rate,
             trace,
-            fifo: self.ground.seats.fifo,
+            fifo: self.ground.seats.fifo(),
         }
     }
 }

@@ -67,7 +67,7 @@ fn warning(table: &Table) -> String {
     match cpus {
         Some(cpus) if cpus < CPUS_MIN => format!(
             "  the sender of {BASE} had {:.0} % of its CPU: these ratios are not to be trusted; \
-             stop what else runs, or give --fifo 50\n",
+             stop what else runs, or give --class fifo:50\n",
             cpus * 100.0
         ),
         _ => String::new(),

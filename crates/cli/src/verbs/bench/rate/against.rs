@@ -22,7 +22,7 @@ pub fn run(
     let mut rows = Vec::new();
     for direction in args.direction.directions() {
         let mut row = Row { direction, ours: Side::default(), uhd: Side::default() };
-        for repetition in 1..=args.repetitions {
+        for repetition in 1..=args.repeat {
             note(format_args!("{} {repetition}: millstream", direction.name()));
             let found = highest(args, |rate_hz| {
                 ours.attempt(Flow::One(direction), rate_hz, args.duration(), true)
@@ -36,13 +36,13 @@ pub fn run(
     }
     let counters = radio.stop()?;
     let mut text = place.describe(args.args.is_none());
-    let channels = count(args.channels.len() as u64, "channel");
+    let channels = count(args.channel.len() as u64, "channel");
     let _ = writeln!(text, "\n{}; {}\n", channels, args.criterion());
     text += "            MS/s per channel, min/median/max   CPU s per gigasample\n";
     rows.iter().for_each(|row| row.write(&mut text));
     let results = json!({
         "place": place, "grid": args.grid(), "criterion": args.criterion(), "radio": counters,
-        "channels": args.channels, "repetitions": args.repetitions,
+        "channels": args.channel, "repetitions": args.repeat,
         "rmem_max": sysctl("rmem_max"), "wmem_max": sysctl("wmem_max"),
         "rows": rows.iter().map(Row::to_json).collect::<Vec<_>>(),
     });

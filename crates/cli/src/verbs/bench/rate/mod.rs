@@ -7,7 +7,7 @@ mod text;
 
 use super::way::Way;
 use crate::interrupt;
-use crate::numbers::{rate, seconds};
+use crate::numbers::{Whole, cpu, rate, seconds};
 use crate::output::{Report, note};
 use contender::{Attempt, Flow, Ours, Uhd};
 use millstream_lab::Grid;
@@ -24,9 +24,9 @@ use std::time::Duration;
 #[derive(clap::Args)]
 #[command(group(clap::ArgGroup::new("how").required(true).args(["rate", "search", "against_uhd"])),
           after_help = "Examples:
-  millstream bench rate --rate 100e6 --channels 0,1
-  millstream bench rate --search --channels 0,1 --max 250e6
-  millstream bench rate --against-uhd --channels 0,1 --repetitions 3")]
+  millstream bench rate --rate 100e6 --channel 0,1
+  millstream bench rate --search --channel 0,1 --max-rate 250M
+  millstream bench rate --against-uhd --channel 0,1 --repeat 3")]
 pub struct Args {
     #[arg(
         long,
@@ -41,7 +41,7 @@ pub struct Args {
     rate: Option<f64>,
 
     /// Which way: from the radio, to the radio, or one after the other.
-    #[arg(long, value_name = "WAY", default_value = "rx")]
+    #[arg(long, value_name = "DIRECTION", default_value = "rx")]
     direction: Way,
 
     /// Both ways at once, by one thread; the CPU time is that of both.
@@ -49,11 +49,11 @@ pub struct Args {
     duplex: bool,
 
     /// Channels of the radio.
-    #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "0")]
-    channels: Vec<usize>,
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "0")]
+    channel: Vec<usize>,
 
-    /// How long each measurement lasts, seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = seconds)]
+    /// How long each measurement lasts.
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = seconds)]
     duration: f64,
 
     /// Find the highest rate without a loss, by bisection on a grid.
@@ -66,7 +66,7 @@ pub struct Args {
 
     /// Highest rate of the grid, Hz.
     #[arg(long, value_name = "HZ", default_value_t = 250e6, value_parser = rate)]
-    max: f64,
+    max_rate: f64,
 
     /// A rate holds when so many measurements, all of them, lose nothing.
     #[arg(long, value_name = "N", default_value_t = 2,
@@ -80,30 +80,32 @@ pub struct Args {
     /// Searches of each host, in turns.
     #[arg(long, value_name = "N", default_value_t = 3, requires = "against_uhd",
           value_parser = clap::value_parser!(u32).range(1..=100))]
-    repetitions: u32,
+    repeat: u32,
 
     /// UHD's program, when it is not where distributions keep it.
-    #[arg(long, value_name = "PATH", requires = "against_uhd")]
-    uhd_program: Option<PathBuf>,
+    #[arg(long, value_name = "PROGRAM", requires = "against_uhd")]
+    uhd: Option<PathBuf>,
 
     /// CPU of the host, ours or UHD's; by default the last that is allowed.
     #[arg(long, value_name = "CPU", value_parser = cpu)]
-    host_cpu: Option<usize>,
+    cpu: Option<usize>,
 
     /// CPU of the emulated radio; by default the first that is allowed.
     #[arg(long, value_name = "CPU", value_parser = cpu, conflicts_with = "args")]
     radio_cpu: Option<usize>,
 
     /// Leave it to the kernel which CPU runs what.
-    #[arg(long, conflicts_with_all = ["host_cpu", "radio_cpu"])]
+    #[arg(long, conflicts_with_all = ["cpu", "radio_cpu"])]
     no_pin: bool,
 
     /// Samples that wait in the emulated radio while the host grants no credit.
-    #[arg(long, value_name = "N", default_value_t = 1 << 24, conflicts_with = "args")]
+    #[arg(long, value_name = "N", default_value_t = 1 << 24, conflicts_with = "args",
+          value_parser = Whole(clap::value_parser!(u64)))]
     rx_buffer_samples: u64,
 
     /// Samples of each transmit buffer of the emulated radio.
-    #[arg(long, value_name = "N", default_value_t = 1 << 22, conflicts_with = "args")]
+    #[arg(long, value_name = "N", default_value_t = 1 << 22, conflicts_with = "args",
+          value_parser = Whole(clap::value_parser!(u64)))]
     tx_buffer_samples: u64,
 
     /// Largest IP packet of the emulated radio's network, bytes: 1500 or 9000, usually.
@@ -111,30 +113,29 @@ pub struct Args {
     mtu: usize,
 }
 
-/// A CPU that fits the kernel's masks.
-fn cpu(text: &str) -> Result<usize, String> {
-    let cpu = text.parse().ok().filter(|cpu| *cpu < 1024);
-    cpu.ok_or_else(|| "give the number of a CPU, from 0".to_owned())
-}
-
 /// Succeeds when every measurement is sound; with --search, when a rate without a loss was found.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let in_range = (0.1..=86_400.0).contains(&args.duration);
     anyhow::ensure!(in_range, "--duration {}: give 0.1 to 86400 seconds", args.duration);
-    anyhow::ensure!(args.max >= args.step, "--max {} is below --step {}", args.max, args.step);
+    anyhow::ensure!(
+        args.max_rate >= args.step,
+        "--max-rate {} is below --step {}",
+        args.max_rate,
+        args.step
+    );
     // Before anything is searched, which takes minutes.
     let uhd_program = args.against_uhd.then(|| args.uhd_program()).transpose()?;
     interrupt::install();
     let place = Place::choose(&args)?;
     let mut radio = RadioUnderTest::start(&args, &place)?;
     note(format_args!("{}\n{}", radio.describe(), place.describe(args.args.is_none())));
-    let (channels, radio_pid) = (args.channels.clone(), radio.pid());
+    let (channels, radio_pid) = (args.channel.clone(), radio.pid());
     let mut ours = Ours { args: radio.device_args(), channels, radio_pid };
     if let Some(program) = uhd_program {
         let uhd = Uhd {
             program,
             addr: ours.args.addr,
-            channels: args.channels.clone(),
+            channels: args.channel.clone(),
             cpu: place.host_cpu,
             radio_pid,
         };
@@ -157,7 +158,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     }
     let counters = radio.stop()?;
     report.results = json!({
-        "place": place, "radio": counters, "channels": args.channels, "measured": measured,
+        "place": place, "radio": counters, "channels": args.channel, "measured": measured,
     });
     Ok(report)
 }
@@ -205,14 +206,14 @@ impl Args {
 
     /// UHD's host: the program given, or where distributions keep it.
     fn uhd_program(&self) -> anyhow::Result<PathBuf> {
-        let Some(given) = &self.uhd_program else { return Ok(millstream_lab::uhd::find()?) };
+        let Some(given) = &self.uhd else { return Ok(millstream_lab::uhd::find()?) };
         let there = given.is_file();
-        anyhow::ensure!(there, "--uhd-program {}: there is no such file", given.display());
+        anyhow::ensure!(there, "--uhd {}: there is no such file", given.display());
         Ok(given.clone())
     }
 
     fn grid(&self) -> Grid {
-        Grid { step_hz: self.step, max_hz: self.max }
+        Grid { step_hz: self.step, max_hz: self.max_rate }
     }
 
     /// The criterion of a search in words.
@@ -221,7 +222,7 @@ impl Args {
             "the highest of {} to {} MS/s in steps of {} at which {} of {} measurements of {} s \
              lose nothing",
             self.step / 1e6,
-            self.max / 1e6,
+            self.max_rate / 1e6,
             self.step / 1e6,
             self.tries,
             self.tries,

@@ -26,7 +26,7 @@ impl Place {
         let both = allowed.len() > 1 && !args.no_pin;
         let first = allowed.first().copied().filter(|_| both && args.args.is_none());
         let last = allowed.last().copied().filter(|_| both);
-        let place = Self { host_cpu: args.host_cpu.or(last), radio_cpu: args.radio_cpu.or(first) };
+        let place = Self { host_cpu: args.cpu.or(last), radio_cpu: args.radio_cpu.or(first) };
         if let Some(cpu) = place.host_cpu {
             pin_current_thread(cpu)?;
         }

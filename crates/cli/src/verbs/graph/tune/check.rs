@@ -87,7 +87,7 @@ impl Check {
     pub fn failure(&self) -> Option<String> {
         (!self.holds).then(|| {
             "the tuner's plan is worse than the default, or 3 % behind the best of a sweep; a \
-             larger --budget or a quieter machine may help"
+             larger --duration or a quieter machine may help"
                 .to_owned()
         })
     }

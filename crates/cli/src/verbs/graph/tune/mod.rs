@@ -8,19 +8,17 @@ mod report;
 mod search;
 
 use crate::graph_run;
-use crate::numbers;
+use crate::numbers::seconds;
 use crate::output::Report;
 use millstream_flow::GraphFile;
 use millstream_planner::tune::Objective;
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// Finds the best plan for a graph on this machine, and stores it for `run`.
 ///
 /// The graph runs many times, a fraction of a second each: whole if it ends soon by itself, else
 /// for a while. Sinks leave no files behind then. A plan is kept only if it is better than the
-/// default
-/// beyond noise, and what the graph's own plan says stays as it is.
+/// default beyond noise, and what the graph's own plan says stays as it is.
 #[derive(clap::Args)]
 pub struct Args {
     /// The graph file, for example graphs/atsc-rx.toml.
@@ -31,13 +29,12 @@ pub struct Args {
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
 
-    /// Time to use: 90 or 90s, 2min.
-    #[arg(long, value_name = "TIME", default_value = "60s")]
-    #[arg(value_parser = numbers::duration)]
-    budget: Duration,
+    /// Time to use.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = seconds)]
+    duration: f64,
 
     /// What to make large.
-    #[arg(long, value_enum, default_value_t = Goal::Auto)]
+    #[arg(long, value_name = "GOAL", value_enum, default_value_t = Goal::Auto)]
     objective: Goal,
 
     /// Pairs of measurements that decide between two plans, at least.
@@ -54,12 +51,12 @@ pub struct Args {
     spin: bool,
 
     /// Write the plan here, too.
-    #[arg(long, value_name = "PLAN.toml")]
+    #[arg(long, value_name = "FILE.toml")]
     out: Option<PathBuf>,
 
     /// Draw throughput by size of rings.
     #[arg(long, value_name = "FILE.svg")]
-    svg: Option<PathBuf>,
+    picture: Option<PathBuf>,
 
     /// Measure every combination of coarse choices afterwards, and fail if the best of them is
     /// better than what was found by more than 3 %.
@@ -67,9 +64,9 @@ pub struct Args {
     check: bool,
 
     /// Time to use for that, about: the less there is, the shorter are the first looks.
-    #[arg(long, value_name = "TIME", default_value = "75s", requires = "check")]
-    #[arg(value_parser = numbers::duration)]
-    check_budget: Duration,
+    #[arg(long, value_name = "TIME", default_value = "75s", requires = "check",
+          value_parser = seconds)]
+    check_duration: f64,
 
     /// Leave the store alone: start from nothing, and keep the result to yourself.
     #[arg(long)]

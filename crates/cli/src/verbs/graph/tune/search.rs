@@ -13,7 +13,7 @@ use millstream_flow::{GraphFile, Plan, Registry, WaitMode};
 use millstream_planner::tune::statistics::{median, pooled_noise};
 use millstream_planner::tune::{Record, Rehearsal, Settings, Space, Tuned, tune};
 use std::path::Path;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Tunes `file`.
 pub fn run(
@@ -31,7 +31,8 @@ pub fn run(
     let default = Space::spell_out(file.plan(), &graph, &allowed)?;
     let topology = Topology::read(Path::new("/")).ok();
 
-    let prepared = (args.budget, args.objective.objective());
+    let budget = Duration::from_secs_f64(args.duration);
+    let prepared = (budget, args.objective.objective());
     let asked = interrupt::asked;
     let mut trial = Rehearsal::prepare(file, registry, &args.set, &default, prepared, &asked)?;
     let profile = trial.profile();
@@ -48,7 +49,7 @@ pub fn run(
     let place = if args.no_store { None } else { Some(Place::of(file, registry, &args.set)?) };
     let start = place.as_ref().and_then(|place| stored(place, file, args.free));
     let settings = Settings {
-        budget: args.budget.saturating_sub(started.elapsed()),
+        budget: budget.saturating_sub(started.elapsed()),
         repeats: args.repeat.into(),
         seed: args.seed,
         ..Settings::default()
@@ -70,12 +71,13 @@ pub fn run(
         std::fs::write(path, outcome.tuned.plan.to_toml())
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
-    if let Some(path) = &args.svg {
+    if let Some(path) = &args.picture {
         std::fs::write(path, picture::draw(&outcome))
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
     if args.check {
-        let settings = Settings { budget: args.check_budget, ..settings };
+        let settings =
+            Settings { budget: Duration::from_secs_f64(args.check_duration), ..settings };
         outcome.check = Some(check::run(&mut trial, &space, &default, &outcome.tuned, settings)?);
     }
     Ok(outcome.report())

@@ -34,7 +34,7 @@ pub struct Args {
     cpus: Option<CpuSet>,
 
     /// Interface that the stream comes over, may be repeated; otherwise all that are up.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "INTERFACE")]
     interface: Vec<String>,
 
     /// Scheduling class of the stream's threads: what packets wait for should be above it.

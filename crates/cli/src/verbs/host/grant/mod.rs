@@ -25,7 +25,7 @@ use account::Account;
 #[derive(clap::Args)]
 pub struct Args {
     /// The interface to grant; may be given several times.
-    #[arg(long, required = true, value_name = "NAME")]
+    #[arg(long, required = true, value_name = "INTERFACE")]
     pub interface: Vec<String>,
 
     /// Who gets it: name or number; several times, or with --group. Who called sudo by default.
@@ -37,20 +37,20 @@ pub struct Args {
     pub group: Vec<String>,
 
     /// Which links, separated by commas.
-    #[arg(long, value_delimiter = ',', default_value = "xdp",
+    #[arg(long, value_name = "LINK,…", value_delimiter = ',', default_value = "xdp",
         value_parser = families())]
-    pub links: Vec<&'static Family>,
+    pub link: Vec<&'static Family>,
 
     /// UDP ports that an xdp link may take from the kernel, separated by commas. What others bind
     /// there later gets nothing: grant few.
-    #[arg(long, value_delimiter = ',', value_name = "PORT[-PORT]", value_parser = ports,
+    #[arg(long, value_delimiter = ',', value_name = "PORT[-PORT],…", value_parser = ports,
         default_value = "1024-65535")]
-    pub ports: Vec<RangeInclusive<u16>>,
+    pub port: Vec<RangeInclusive<u16>>,
 
     /// Addresses that a link may serve beside those of this machine, separated by commas: for
     /// `address=` in a link string.
-    #[arg(long, value_delimiter = ',', value_name = "IP[/BITS]")]
-    pub addresses: Vec<Network>,
+    #[arg(long, value_delimiter = ',', value_name = "IP[/BITS],…")]
+    pub network: Vec<Network>,
 
     /// All frames of the interface may be taken from the kernel (for measurements).
     #[arg(long)]
@@ -58,11 +58,11 @@ pub struct Args {
 
     /// The number of queues of the interface may be changed while a link is open.
     #[arg(long)]
-    pub channels: bool,
+    pub queues: bool,
 
     /// Memory that one link may lock for its frames, MiB.
     #[arg(long, default_value_t = 1024, value_name = "MIB")]
-    pub locked_mib: u64,
+    pub locked: u64,
 
     /// Where to listen.
     #[arg(long, default_value = DEFAULT_BROKER, value_name = "PATH")]
@@ -121,16 +121,16 @@ fn accounts(args: &Args) -> anyhow::Result<Vec<Account>> {
 
 fn policy(args: &Args, accounts: &[Account]) -> anyhow::Result<Policy> {
     let groups = args.group.iter().map(|group| account::group(group));
-    let mut policy = Policy::new(&args.interface[0], &args.links);
+    let mut policy = Policy::new(&args.interface[0], &args.link);
     policy.users = accounts.iter().map(|account| account.uid).collect();
     policy.groups = groups.collect::<anyhow::Result<_>>()?;
     policy.interfaces.clone_from(&args.interface);
-    policy.ports.clone_from(&args.ports);
-    policy.addresses.clone_from(&args.addresses);
+    policy.ports.clone_from(&args.port);
+    policy.addresses.clone_from(&args.network);
     policy.everything = args.everything;
-    policy.channels = args.channels;
-    let bytes = args.locked_mib.checked_mul(1 << 20);
-    policy.locked_bytes_max = bytes.context("--locked-mib is more than any machine has")?;
+    policy.channels = args.queues;
+    let bytes = args.locked.checked_mul(1 << 20);
+    policy.locked_bytes_max = bytes.context("--locked is more than any machine has")?;
     Ok(policy)
 }
 

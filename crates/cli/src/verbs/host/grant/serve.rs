@@ -55,7 +55,7 @@ pub fn until_interrupted(
     policy: Policy,
     accounts: &[Account],
 ) -> anyhow::Result<Report> {
-    let links: Vec<_> = args.links.iter().map(|family| family.link).collect();
+    let links: Vec<_> = args.link.iter().map(|family| family.link).collect();
     let names = accounts.iter().map(|account| account.name.clone());
     let groups = args.group.iter().map(|group| format!("group {group}"));
     let whom: Vec<_> = names.chain(groups).collect();

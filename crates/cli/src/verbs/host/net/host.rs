@@ -22,14 +22,14 @@ pub struct Args {
 
     /// UDP port that sends back what comes, RFC 862; may be given several times.
     #[arg(long, value_name = "PORT", default_value = "7")]
-    echo: Vec<u16>,
+    echo_port: Vec<u16>,
 
     /// Address of the ports; by default the first of the link, or any of this machine with udp.
     #[arg(long, value_name = "IPV4", default_value_t = Ipv4Addr::UNSPECIFIED)]
-    bind: Ipv4Addr,
+    addr: Ipv4Addr,
 
-    /// End after this many seconds.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    /// End after this time; otherwise on Ctrl-C.
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
     duration: Option<f64>,
 }
 
@@ -51,11 +51,11 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     interrupt::install();
     let options = PortOptions { datagram_bytes_max: 65507, ..PortOptions::default() };
     let open = |port: &u16| {
-        let bind = SocketAddrV4::new(args.bind, *port);
+        let bind = SocketAddrV4::new(args.addr, *port);
         millstream_net::open(&args.link, bind, &options)
             .with_context(|| format!("cannot open UDP port {port} on {}", args.link))
     };
-    let ports: Vec<Port> = args.echo.iter().map(open).collect::<anyhow::Result<_>>()?;
+    let ports: Vec<Port> = args.echo_port.iter().map(open).collect::<anyhow::Result<_>>()?;
     let locals: Vec<SocketAddrV4> = ports.iter().map(|port| port.local).collect();
     let end = args.duration.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds));
     let named: Vec<_> = locals.iter().map(ToString::to_string).collect();

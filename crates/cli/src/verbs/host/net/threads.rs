@@ -1,5 +1,6 @@
 //! `millstream host net threads`: what the threads of Millstream processes do.
 
+use crate::numbers::seconds;
 use crate::output::Report;
 use anyhow::Context;
 use millstream_cpu::threads::{Activity, activity, of_process};
@@ -12,10 +13,9 @@ pub struct Args {
     #[arg(value_name = "PID")]
     pid: Option<u32>,
 
-    /// How long to watch, milliseconds.
-    #[arg(long, value_name = "MS", default_value_t = 1000,
-          value_parser = clap::value_parser!(u64).range(10..=60_000))]
-    interval_ms: u64,
+    /// How long to watch, 10ms to 1min.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = seconds)]
+    duration: f64,
 }
 
 /// Succeeds when there is a process.
@@ -29,13 +29,15 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
             "no other millstream process runs here; give the PID of a program that uses it"
         );
     }
+    let in_range = (0.01..=60.0).contains(&args.duration);
+    anyhow::ensure!(in_range, "--duration {}: give 10ms to 1min", args.duration);
     let start = Instant::now();
     let look = |pid: &u32| of_process(*pid).map(|threads| (*pid, threads));
     let earlier: Vec<_> = match args.pid {
         Some(pid) => vec![look(&pid).with_context(|| format!("there is no process {pid}"))?],
         None => processes.iter().filter_map(|pid| look(pid).ok()).collect(),
     };
-    std::thread::sleep(Duration::from_millis(args.interval_ms));
+    std::thread::sleep(Duration::from_secs_f64(args.duration));
     let mut text = String::new();
     let mut results = Vec::new();
     for (pid, earlier) in earlier {

@@ -4,6 +4,7 @@ mod effect;
 mod table;
 
 use crate::interrupt;
+use crate::numbers::seconds_or_0;
 use crate::output::{Ended, Report};
 use anyhow::Context;
 use effect::Effect;
@@ -52,7 +53,7 @@ pub struct Args {
     keep_interrupts: bool,
 
     /// An interface whose network threads are placed; may be repeated.
-    #[arg(long, value_name = "NAME", requires = "napi")]
+    #[arg(long, value_name = "INTERFACE", requires = "napi")]
     interface: Vec<String>,
 
     /// Where packets of the interfaces are handled: in soft interrupts, or by NAPI threads with the
@@ -69,10 +70,9 @@ pub struct Args {
     #[arg(long, value_name = "CLASS", default_value = "other")]
     class: Class,
 
-    /// How long to measure before and behind the shield, milliseconds; 0: not at all.
-    #[arg(long, value_name = "MS", default_value_t = 1000,
-          value_parser = clap::value_parser!(u64).range(0..=60_000))]
-    measure_ms: u64,
+    /// How long to measure before and behind the shield; 0: not at all.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = seconds_or_0)]
+    measure: f64,
 
     /// What runs behind the shield; without it the shield stays until Ctrl-C.
     #[arg(last = true, value_name = "COMMAND")]
@@ -121,7 +121,7 @@ pub fn run(args: &Args, json: bool) -> anyhow::Result<Report> {
         class: args.class,
     };
     let cpu = args.cpus.iter().next().context("no CPU: name those to keep free, like `2-3`")?;
-    let span = Duration::from_millis(args.measure_ms);
+    let span = Duration::from_secs_f64(args.measure);
     interrupt::install();
     let before = effect::measure(cpu, span, None)?;
     let shield = Shield::raise(Path::new("/"), &plan, &Journal::of_process())?;

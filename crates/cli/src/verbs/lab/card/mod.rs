@@ -7,6 +7,7 @@ mod refused;
 mod rig;
 mod stream;
 
+use crate::numbers::Whole;
 use crate::output::{Report, note};
 use crate::{interrupt, numbers};
 use rig::Rig;
@@ -31,7 +32,7 @@ pub struct Args {
 
     /// The interface that the emulated radio uses, at the other end of the card's cable; otherwise
     /// that of the only other card.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "INTERFACE")]
     interface: Option<String>,
 
     /// A serial line to QEMU's monitor, and its name of the card: there the cable can be pulled.
@@ -39,7 +40,8 @@ pub struct Args {
     cable: Option<String>,
 
     /// Samples of each stream.
-    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    #[arg(long, value_name = "N", default_value_t = 1_000_000,
+          value_parser = Whole(clap::value_parser!(u64)))]
     nsamps: u64,
 
     /// Sample rate, Hz.
@@ -48,7 +50,7 @@ pub struct Args {
 
     /// Further options of the link, as memory_mib=256.
     #[arg(long, value_name = "OPTIONS", default_value = "memory_mib=256")]
-    link: String,
+    link_options: String,
 }
 
 /// The host's address and the radio's.

@@ -55,7 +55,7 @@ impl Rig {
             cable,
             samples: args.nsamps,
             rate_hz: args.rate,
-            options: args.link.clone(),
+            options: args.link_options.clone(),
         };
         let lacks = |addresses: Vec<millstream_host::netlink::Address>| {
             addresses.iter().all(|address| ![HOST, RADIO].contains(&address.address))

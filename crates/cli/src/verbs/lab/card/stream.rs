@@ -92,8 +92,19 @@ pub fn transmit(rig: &Rig) -> Outcome {
 /// Asks for two queues, and a UDP port on each.
 pub fn queues(rig: &Rig) -> Outcome {
     let link = rig.link("huge=off,queues=2");
-    let words =
-        ["host", "net", "host", "--link", &link, "--echo", "7", "--echo", "9", "--duration", "15"];
+    let words = [
+        "host",
+        "net",
+        "host",
+        "--link",
+        &link,
+        "--echo-port",
+        "7",
+        "--echo-port",
+        "9",
+        "--duration",
+        "15",
+    ];
     let process = Process::start(&words)?;
     let mut lines = Vec::new();
     for port in [7, 9] {

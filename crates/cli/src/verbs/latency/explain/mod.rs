@@ -2,7 +2,8 @@
 
 pub(super) mod table;
 
-use crate::numbers::seconds;
+use super::late::explained_us;
+use crate::numbers::{cpu, seconds};
 use crate::{interrupt, output::Report};
 use anyhow::{Context, bail};
 use millstream_cpu::sched::Class;
@@ -22,34 +23,32 @@ use std::time::{Duration, Instant};
 /// one, a rival, the hypervisor; or its own pages were missing, or it was stopped. Needs root.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  sudo millstream latency explain --cpu 1 --threshold-us 500 --outliers 5
+  sudo millstream latency explain --cpu 1 --explain-above 500us --outliers 5
   sudo millstream latency explain --check     causes made on purpose must be named")]
 pub struct Args {
     /// Where the thread runs; otherwise the last CPU that is allowed.
-    #[arg(long, value_name = "CPU")]
+    #[arg(long, value_name = "CPU", value_parser = cpu)]
     cpu: Option<usize>,
 
     /// Its class: other, fifo:1 to fifo:99.
     #[arg(long, value_name = "CLASS", default_value = "fifo:90")]
     class: Class,
 
-    /// From deadline to deadline, microseconds.
-    #[arg(long, value_name = "US", default_value_t = 500,
-          value_parser = clap::value_parser!(u64).range(50..=1_000_000))]
-    interval_us: u64,
+    /// From deadline to deadline, 50us to 1s.
+    #[arg(long, value_name = "TIME", default_value = "500us", value_parser = seconds)]
+    interval: f64,
 
-    /// An answer later than this is explained, microseconds.
-    #[arg(long, value_name = "US", default_value_t = 1000,
-          value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
-    threshold_us: u64,
+    /// An answer later than this is explained, 1us to 10s.
+    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = seconds)]
+    explain_above: f64,
 
     /// How many outliers to explain.
     #[arg(long, value_name = "N", default_value_t = 3)]
     outliers: u32,
 
-    /// How long to wait for them, seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 30.0, value_parser = seconds)]
-    seconds: f64,
+    /// How long to wait for them.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = seconds)]
+    duration: f64,
 
     /// Make causes happen (a FIFO hog, a network flood, page faults, a stop, nothing), and fail
     /// where one of them is not named in 9 of 10 trials.
@@ -58,7 +57,7 @@ pub struct Args {
 
     /// Trials of each kind.
     #[arg(long, value_name = "N", default_value_t = 10, requires = "check")]
-    trials: u32,
+    repeat: u32,
 
     /// What a process that helps is to do; not for people.
     #[arg(long, hide = true, value_name = "JSON")]
@@ -85,21 +84,28 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     }
     let allowed = millstream_cpu::thread::allowed_cpus()?;
     let cpu = args.cpu.or_else(|| allowed.iter().last()).context("no CPU is allowed")?;
+    let in_range = (50e-6..=1.0).contains(&args.interval);
+    anyhow::ensure!(in_range, "--interval {}: give 50us to 1s", args.interval);
+    let interval_us = (args.interval * 1e6).round() as u64;
+    let late_us = explained_us("--explain-above", args.explain_above)?;
     let watch = Watch {
         cpu,
         class: args.class.to_string(),
-        interval_ns: args.interval_us * 1000,
-        threshold_ns: args.threshold_us * 1000,
+        interval_ns: interval_us * 1000,
+        threshold_ns: late_us * 1000,
     };
     // The ring goes with an end in order only, or with the next start.
     interrupt::install();
     let mut lookout = Lookout::open(&watch, start_watched)?;
-    if args.check { check(args, cpu, &mut lookout) } else { look_out(args, cpu, &mut lookout) }
+    match args.check {
+        true => check(args, cpu, late_us, &mut lookout),
+        false => look_out(args, cpu, late_us, &mut lookout),
+    }
 }
 
-fn look_out(args: &Args, cpu: usize, lookout: &mut Lookout) -> anyhow::Result<Report> {
+fn look_out(args: &Args, cpu: usize, late: u64, lookout: &mut Lookout) -> anyhow::Result<Report> {
     let start = Instant::now();
-    let end = Duration::from_secs_f64(args.seconds);
+    let end = Duration::from_secs_f64(args.duration);
     let mut found: Vec<Explanation> = Vec::new();
     while (found.len() as u32) < args.outliers && start.elapsed() < end && !interrupt::asked() {
         lookout.arm()?;
@@ -107,11 +113,10 @@ fn look_out(args: &Args, cpu: usize, lookout: &mut Lookout) -> anyhow::Result<Re
         let step = Duration::from_secs(1).min(end.saturating_sub(start.elapsed()));
         found.extend(lookout.wait(step)?);
     }
-    let late = args.threshold_us;
     let mut text = format!(
         "{} on CPU {cpu}, every {} us: {} answers later than {late} us in {:.1} s\n",
         args.class,
-        args.interval_us,
+        args.interval * 1e6,
         found.len(),
         start.elapsed().as_secs_f64()
     );
@@ -119,11 +124,11 @@ fn look_out(args: &Args, cpu: usize, lookout: &mut Lookout) -> anyhow::Result<Re
     Ok(Report::done(text, json!({ "cpu": cpu, "threshold_us": late, "outliers": found })))
 }
 
-fn check(args: &Args, cpu: usize, lookout: &mut Lookout) -> anyhow::Result<Report> {
-    if args.trials == 0 {
-        bail!("no trial shows nothing: give --trials a number above 0");
+fn check(args: &Args, cpu: usize, late: u64, lookout: &mut Lookout) -> anyhow::Result<Report> {
+    if args.repeat == 0 {
+        bail!("no trial shows nothing: give --repeat a number above 0");
     }
-    let done = trials::play(lookout, cpu, args.trials, start_flood, |_| !interrupt::asked())?;
+    let done = trials::play(lookout, cpu, args.repeat, start_flood, |_| !interrupt::asked())?;
     anyhow::ensure!(!interrupt::asked(), "ended before the trials were");
     let short = |kind: &Injection| {
         let of_kind = done.iter().filter(|trial| trial.injected == *kind);
@@ -134,8 +139,8 @@ fn check(args: &Args, cpu: usize, lookout: &mut Lookout) -> anyhow::Result<Repor
     let names: Vec<_> = missed.iter().map(|kind| kind.name()).collect();
     let failure = (!missed.is_empty())
         .then(|| format!("named in less than 9 of 10 trials: {}", names.join("; ")));
-    let results = json!({ "cpu": cpu, "threshold_us": args.threshold_us, "trials": done });
-    Ok(Report { text: table::trials(&done, args.threshold_us), results, failure })
+    let results = json!({ "cpu": cpu, "threshold_us": late, "trials": done });
+    Ok(Report { text: table::trials(&done, late), results, failure })
 }
 
 fn this_program() -> std::io::Result<Command> {

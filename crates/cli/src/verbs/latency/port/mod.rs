@@ -6,7 +6,7 @@ mod text;
 use crate::ground::Seats;
 use crate::interrupt;
 use crate::live::Steps;
-use crate::numbers::{positive, rate};
+use crate::numbers::{Whole, cpu, positive, rate};
 use crate::output::{Report, note, now};
 use crate::verbs::bench::places;
 use millstream_lab::packets::Ground;
@@ -28,20 +28,20 @@ use std::time::Instant;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   sudo millstream latency port
-  sudo millstream latency port --mbit 100,1000 --share 0.5,0.8,1.1 --burst 1,8,32
+  sudo millstream latency port --link-rate 100M,1G --share 0.5,0.8,1.1 --burst 1,8,32
   sudo millstream latency port --topology bulk --queue 1000
   sudo millstream lab run plans/port.toml")]
 pub struct Args {
-    /// Rates of the port, Mbit/s.
-    #[arg(long, value_name = "MBIT,MBIT", value_delimiter = ',', default_value = "100",
-          value_parser = megabits)]
-    mbit: Vec<f64>,
+    /// Rates of the port, bits per second, 100k to 100G.
+    #[arg(long, value_name = "BIT/S,…", value_delimiter = ',', default_value = "100M",
+          value_parser = link_rate)]
+    link_rate: Vec<f64>,
 
     /// Who shares the port; separate ports, which the others are compared with, are always among
     /// them.
     #[arg(
         long,
-        value_name = "NAME,NAME",
+        value_name = "TOPOLOGY,…",
         value_delimiter = ',',
         value_enum,
         default_value = "shared,bulk,priority"
@@ -50,19 +50,19 @@ pub struct Args {
 
     /// Bulk as a share of what the port can carry. From 1.02 on its queue is full, which is waited
     /// for; too close to 1 it would never be.
-    #[arg(long, value_name = "SHARE,SHARE", value_delimiter = ',', default_value = "0.8,1.1",
+    #[arg(long, value_name = "SHARE,…", value_delimiter = ',', default_value = "0.8,1.1",
           value_parser = share)]
     share: Vec<f64>,
 
     /// Frames of bulk that come at once, below a share of 1.
-    #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1,16",
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1,16",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     burst: Vec<u32>,
 
     /// Bytes of bulk's IP packets.
     #[arg(long, value_name = "BYTES", default_value_t = 1500,
           value_parser = clap::value_parser!(u32).range(60..=1500))]
-    bulk_bytes: u32,
+    bulk_size: u32,
 
     /// Packets that wait at most where they are sent as they come; more are dropped.
     #[arg(long, value_name = "N", default_value_t = 50,
@@ -76,12 +76,12 @@ pub struct Args {
 
     /// Probes of each repetition.
     #[arg(long, value_name = "N", default_value_t = 2000,
-          value_parser = clap::value_parser!(u64).range(10..=100_000_000))]
+          value_parser = Whole(clap::value_parser!(u64).range(10..=100_000_000)))]
     count: u64,
 
     /// Probes per second, by the clock.
     #[arg(long, value_name = "PPS", default_value_t = 500.0, value_parser = rate)]
-    rate: f64,
+    packet_rate: f64,
 
     /// Repetitions of each row, in turns with all others.
     #[arg(long, value_name = "N", default_value_t = 3,
@@ -92,7 +92,7 @@ pub struct Args {
     seats: Seats,
 
     /// CPU of the process that sends bulk; by default that of the side that answers.
-    #[arg(long, value_name = "CPU")]
+    #[arg(long, value_name = "CPU", value_parser = cpu)]
     bulk_cpu: Option<usize>,
 }
 
@@ -109,9 +109,10 @@ enum Way {
     Priority,
 }
 
-fn megabits(text: &str) -> Result<f64, String> {
-    let megabits = positive(text)?;
-    (0.1..=100_000.0).contains(&megabits).then_some(megabits).ok_or("give 0.1 to 100000".to_owned())
+fn link_rate(text: &str) -> Result<f64, String> {
+    let bits_per_s = rate(text)?;
+    let in_range = (1e5..=1e11).contains(&bits_per_s);
+    in_range.then_some(bits_per_s).ok_or("give 100k to 100G".to_owned())
 }
 
 fn share(text: &str) -> Result<f64, String> {
@@ -143,7 +144,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     let ended = args.measure(&cases, &mut stage, &mut ports, &mut table, &mut records);
     table.sum_up();
     let results = json!({
-        "places": stage.places(), "frame_bytes": args.size, "probes_pps": args.rate,
+        "places": stage.places(), "frame_bytes": args.size, "probes_pps": args.packet_rate,
         "count": args.count, "repetitions": args.repeat, "rows": table.lines, "records": records,
     });
     let failure = ended.err().map(|error| error.to_string());
@@ -163,8 +164,8 @@ impl Args {
         let how = Probing {
             frame_bytes: self.size as usize,
             count: self.count,
-            rate_pps: self.rate,
-            fifo: self.seats.fifo,
+            rate_pps: self.packet_rate,
+            fifo: self.seats.fifo(),
         };
         for turn in 0..self.repeat as usize {
             for case in cases {
@@ -185,10 +186,10 @@ impl Args {
             let mbit = case.rate_bps / 1e6;
             let most_pps = PROBES_SHARE * 1e9 / frame_ns(case.rate_bps, self.size as usize);
             anyhow::ensure!(
-                self.rate <= most_pps,
-                "--rate {}: probes of {} bytes would take more than a tenth of a port of {mbit} \
-                 Mbit/s; give --rate {} or less",
-                self.rate,
+                self.packet_rate <= most_pps,
+                "--packet-rate {}: probes of {} bytes would take more than a tenth of a port of \
+                 {mbit} Mbit/s; give --packet-rate {} or less",
+                self.packet_rate,
                 self.size,
                 (most_pps * 10.0).floor() / 10.0
             );
@@ -206,7 +207,7 @@ impl Args {
 
     /// Separate ports first: their bulk is that of the first row with bulk.
     fn cases(&self) -> Vec<Case> {
-        let frame_bytes = self.bulk_bytes as usize + 14;
+        let frame_bytes = self.bulk_size as usize + 14;
         let mut bulks = Vec::new();
         for share in &self.share {
             let bursts = if *share < 1.0 { &self.burst[..] } else { &[1] };
@@ -217,9 +218,9 @@ impl Args {
             }));
         }
         let mut cases = Vec::new();
-        for mbit in &self.mbit {
-            let case =
-                |topology, bulk| Case { topology, rate_bps: mbit * 1e6, bulk, queue: self.queue };
+        for rate_bps in &self.link_rate {
+            let (rate_bps, queue) = (*rate_bps, self.queue);
+            let case = |topology, bulk| Case { topology, rate_bps, bulk, queue };
             cases.push(case(Topology::Separate, bulks[0]));
             for way in &self.topology {
                 match way {

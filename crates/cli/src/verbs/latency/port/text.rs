@@ -10,7 +10,7 @@ pub fn table(args: &Args, table: &Table) -> String {
     let mut text = format!(
         "\nround trips through a port, probes of {} bytes, {} a second by the clock, from when \
          each was due\nbulk of {} bytes an IP packet, a queue of {} packets\n",
-        args.size, args.rate, args.bulk_bytes, args.queue
+        args.size, args.packet_rate, args.bulk_size, args.queue
     );
     let names = table.lines.iter().map(|line| line.case.name());
     let width = names.map(|name| name.chars().count()).max().unwrap_or_default();

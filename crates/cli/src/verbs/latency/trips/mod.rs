@@ -8,7 +8,7 @@ use super::late::LateArgs;
 use crate::ground::GroundArgs;
 use crate::interrupt;
 use crate::live::Steps;
-use crate::numbers::rate;
+use crate::numbers::{Whole, rate};
 use crate::output::{Report, note, now};
 use crate::verbs::bench::places;
 use crate::wait::WaitArg;
@@ -34,7 +34,7 @@ pub struct TripArgs {
 
     /// Round trips of each repetition.
     #[arg(long, value_name = "N", default_value_t = 5000,
-          value_parser = clap::value_parser!(u64).range(10..=100_000_000))]
+          value_parser = Whole(clap::value_parser!(u64).range(10..=100_000_000)))]
     count: u64,
 
     /// Repetitions of each row, in turns with all others.
@@ -46,11 +46,11 @@ pub struct TripArgs {
     /// when a probe was due (corrected for coordinated omission). By default the next probe is
     /// sent as soon as the last one is back.
     #[arg(long, value_name = "PPS", value_parser = rate)]
-    rate: Option<f64>,
+    packet_rate: Option<f64>,
 
     /// Packets per second of load beside the probes, as a flow of its own; several give a curve.
-    /// Probes then go by the clock, 2000 a second unless --rate says otherwise.
-    #[arg(long, value_name = "PPS,PPS", value_delimiter = ',', value_parser = rate)]
+    /// Probes then go by the clock, 2000 a second unless --packet-rate says otherwise.
+    #[arg(long, value_name = "PPS,…", value_delimiter = ',', value_parser = rate)]
     load: Vec<f64>,
 
     /// Only rows whose name contains this; plain kernel UDP, blocking, is always among them.
@@ -89,7 +89,7 @@ pub fn run(args: &TripArgs, path: Path) -> anyhow::Result<Report> {
     let mut table = TripTable::default();
     let mut records = Vec::new();
     let open = |us| TripWatch::open(us * 1000, args.late.outliers);
-    let mut watch = args.late.explain_above_us.map(open).transpose()?;
+    let mut watch = args.late.above_us()?.map(open).transpose()?;
     let ended = args.measure(&mut stage, &rows, &mut watch, &mut table, &mut records);
     table.sum_up();
     // Beside the base, unless that is all that was asked for.
@@ -102,7 +102,7 @@ pub fn run(args: &TripArgs, path: Path) -> anyhow::Result<Report> {
     });
     let results = json!({
         "places": stage.places(), "frame_bytes": args.size, "probes_pps": args.probes_pps(),
-        "count": args.count, "repetitions": args.repeat, "fifo": args.ground.seats.fifo,
+        "count": args.count, "repetitions": args.repeat, "fifo": args.ground.seats.fifo(),
         "quantiles": millstream_lab::packets::trips::QUANTILES, "rows": table.lines,
         "records": records,
     });
@@ -164,13 +164,13 @@ impl TripArgs {
             count: self.count,
             rate_pps: self.probes_pps(),
             load_pps,
-            fifo: self.ground.seats.fifo,
+            fifo: self.ground.seats.fifo(),
             patience: PATIENCE,
         }
     }
 
     fn probes_pps(&self) -> Option<f64> {
-        self.rate.or((!self.load.is_empty()).then_some(PROBES_PPS))
+        self.packet_rate.or((!self.load.is_empty()).then_some(PROBES_PPS))
     }
 
     fn rows(&self, path: Path) -> anyhow::Result<Vec<Row>> {

@@ -10,7 +10,7 @@ use std::fmt::Write;
 /// All rows, the repetitions of each together.
 pub fn table(args: &TripArgs, table: &TripTable) -> String {
     let class =
-        args.ground.seats.fifo.map_or("SCHED_OTHER".to_owned(), |p| format!("SCHED_FIFO {p}"));
+        args.ground.seats.fifo().map_or("SCHED_OTHER".to_owned(), |p| format!("SCHED_FIFO {p}"));
     let pace = match args.probes_pps() {
         Some(pps) => format!("{pps} probes a second by the clock, from when each was due"),
         None => "one after the other".to_owned(),
