@@ -2,6 +2,7 @@
 //! error.
 
 use std::io::{IsTerminal, Write};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// How far a measurement of so many similar steps is.
@@ -77,6 +78,45 @@ impl Steps {
     /// Leaves the last text standing and goes on below it.
     pub fn end(&mut self) {
         self.live.end();
+    }
+}
+
+/// What takes less needs no line.
+const SHORT: Duration = Duration::from_secs(5);
+
+/// Runs something that cannot say how far it is, and shows meanwhile how long it has run and, where
+/// that is known, for how long it will.
+pub fn during<T>(what: &str, expected: Option<Duration>, work: impl FnOnce() -> T) -> T {
+    if expected.is_some_and(|expected| expected < SHORT) {
+        return work();
+    }
+    let (running, ended) = channel::<()>();
+    std::thread::scope(move |scope| {
+        let show = move || {
+            let (mut live, begun) = (Live::seldom(), Instant::now());
+            while ended.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
+                let passed = begun.elapsed();
+                if expected.is_some() || passed > SHORT {
+                    live.show(Instant::now(), || how_far(what, passed, expected));
+                }
+            }
+        };
+        // Without a thread there is no line, and nothing else is missing.
+        let _ = std::thread::Builder::new().name("progress".to_owned()).spawn_scoped(scope, show);
+        // Ends the thread also where the work panics.
+        let _running = running;
+        work()
+    })
+}
+
+fn how_far(what: &str, passed: Duration, expected: Option<Duration>) -> String {
+    let passed_s = passed.as_secs_f64();
+    match expected.map(|expected| expected.as_secs_f64()) {
+        Some(all_s) => {
+            let left = rough_time((all_s - passed_s).max(0.0));
+            format!("{what}: {passed_s:.0} of {all_s:.0} s, about {left} left")
+        }
+        None => format!("{what}: {passed_s:.0} s"),
     }
 }
 
@@ -188,6 +228,19 @@ mod tests {
     fn what_is_left_of_equal_parts_takes_as_long_as_those_before() {
         assert_eq!(left(Duration::from_secs(10), 1, 4), ", about 30 s left");
         assert_eq!(left(Duration::from_secs(10), 5, 4), ", about 0 s left");
+    }
+
+    #[test]
+    fn what_cannot_say_how_far_it_is_ends_with_its_result() {
+        assert_eq!(during("nothing", Some(SHORT / 2), || 1), 1);
+        assert_eq!(during("waiting", Some(SHORT), || 2), 2);
+        assert!(
+            std::panic::catch_unwind(|| during("failing", None, || panic!("on purpose"))).is_err()
+        );
+        let (passed, expected) = (Duration::from_secs(12), Duration::from_secs(30));
+        assert_eq!(how_far("x", passed, Some(expected)), "x: 12 of 30 s, about 18 s left");
+        assert_eq!(how_far("x", expected, Some(passed)), "x: 30 of 12 s, about 0 s left");
+        assert_eq!(how_far("x", passed, None), "x: 12 s");
     }
 
     #[test]

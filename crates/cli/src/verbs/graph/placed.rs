@@ -171,7 +171,7 @@ fn measure(graph: Graph, duration: Duration) -> anyhow::Result<Profile> {
     let plan = Plan::single(&graph, WaitMode::Park);
     let running = graph.start(&plan).context("cannot start the graph")?;
     let begun = Instant::now();
-    let mut live = Live::new();
+    let mut live = Live::seldom();
     // The first part fills rings and caches; it counts only if there is no more.
     let mut early = None;
     while !running.is_finished() && begun.elapsed() < duration && !interrupt::asked() {

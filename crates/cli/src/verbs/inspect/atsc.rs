@@ -1,5 +1,6 @@
 //! A recording of a television channel in one picture.
 
+use crate::live::during;
 use crate::output::signed;
 use crate::signal::SignalReport;
 use anyhow::{Context, bail};
@@ -55,7 +56,7 @@ pub fn receive(
     rate_hz: f64,
     picture: PathBuf,
 ) -> anyhow::Result<Received> {
-    let survey = Survey::of(source, rate_hz)?;
+    let survey = during("receiving", None, || Survey::of(source, rate_hz))?;
     let shown = picture.display();
     let file = File::create(&picture).with_context(|| format!("cannot write {shown}"))?;
     let canvas = portrait(&survey, name);

@@ -2,6 +2,7 @@
 
 use super::worker::WORKER;
 use crate::interrupt;
+use crate::live::during;
 use crate::numbers::seconds;
 use crate::output::Report;
 use crate::program;
@@ -54,9 +55,11 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     let start = || program::command(&worker);
     let mut load = Running::begin(profiles.get(name)?, &allowed, &args.cpus, &start)?;
     let until = Instant::now() + Duration::from_secs_f64(args.duration);
-    while Instant::now() < until && !interrupt::asked() {
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    during(name, Some(Duration::from_secs_f64(args.duration)), || {
+        while Instant::now() < until && !interrupt::asked() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    });
     let seen = load.seen()?;
     drop(load);
     let mut text = format!(

@@ -4,7 +4,7 @@ use super::place::StoreArgs;
 use super::planned::{PlanArgs, Planned, verdict};
 use super::worker::WORKER;
 use crate::interrupt;
-use crate::live::Live;
+use crate::live::{Live, left};
 use crate::output::{Report, note};
 use crate::program;
 use anyhow::Context;
@@ -67,7 +67,7 @@ pub fn carry_on(
     let mut file = args.records.as_deref().map(open_records).transpose()?;
     store.as_mut().map_or(Ok(()), |store| planned.begin(store))?;
     let Planned { plan, name, known, .. } = planned;
-    let mut live = Live::new();
+    let (mut live, begun, mut first) = (Live::seldom(), Instant::now(), None);
     let mut host = Host {
         program: |args| program::command(args),
         worker: WORKER,
@@ -79,9 +79,16 @@ pub fn carry_on(
         ended: interrupt::asked,
         progress: Box::new(|unit| {
             let (cell, (done, all)) = (unit.cell, unit.number);
+            // A run that goes on has its first units from before.
+            let before = *first.get_or_insert(done);
             live.show(Instant::now(), || {
                 let variant = if cell.variant.is_empty() { "" } else { " " };
-                format!("{done}/{all} {}{variant}{} | {}", cell.variant, cell.name, cell.load.name)
+                let left = match done - before {
+                    0 => String::new(),
+                    since => left(begun.elapsed(), since as u64, (all - before) as u64),
+                };
+                let place = format!("{done}/{all}{left}:");
+                format!("{place} {}{variant}{} | {}", cell.variant, cell.name, cell.load.name)
             });
         }),
     };

@@ -2,6 +2,7 @@
 
 use super::{class, samples};
 use crate::interrupt;
+use crate::live::during;
 use crate::numbers::{Whole, cpu, seconds};
 use crate::output::{Report, note, now};
 use crate::verbs::lab::adc;
@@ -15,6 +16,7 @@ use millstream_measure::picture::short_time;
 use serde_json::{Map, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::time::Duration;
 
 /// Measures the way of an interrupt: from the edge at an imitated converter to the user who reads
 /// its samples, in parts.
@@ -116,19 +118,25 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     // A real device does its housekeeping as it does.
     let numbers = if args.via == Via::Iio { &[1][..] } else { &args.interrupts };
     let mut records = Vec::new();
-    for _ in 0..args.repeat {
-        for number in numbers {
-            if interrupt::asked() {
-                break;
+    let turns = f64::from(args.repeat) * numbers.len() as f64;
+    let all_s = turns * args.count as f64 * args.interval;
+    let all = Duration::try_from_secs_f64(all_s).unwrap_or(Duration::MAX);
+    during("measuring interrupts", Some(all), || -> anyhow::Result<()> {
+        for _ in 0..args.repeat {
+            for number in numbers {
+                if interrupt::asked() {
+                    break;
+                }
+                let interrupts = if *number == 1 { Interrupts::One } else { Interrupts::Two };
+                let (period_ns, count) = (period_ns as u64, args.count);
+                let plan = Plan { cpu, device_cpu, class, period_ns, count, interrupts };
+                let started = now();
+                let taken = measure(&plan, &source, interrupt::asked)?;
+                records.push(measured(&plan, args.via, started, taken));
             }
-            let interrupts = if *number == 1 { Interrupts::One } else { Interrupts::Two };
-            let (period_ns, count) = (period_ns as u64, args.count);
-            let plan = Plan { cpu, device_cpu, class, period_ns, count, interrupts };
-            let started = now();
-            let taken = measure(&plan, &source, interrupt::asked)?;
-            records.push(measured(&plan, args.via, started, taken));
         }
-    }
+        Ok(())
+    })?;
     anyhow::ensure!(!records.is_empty(), "ended before anything was measured");
     let title = format!("blocks every {} µs, {class}, from edge to read", args.interval * 1e6);
     let text = samples::text(&title, &records, args.histograms) + &stages(&records);

@@ -3,6 +3,7 @@
 use super::late::LateArgs;
 use super::{class, explain, samples};
 use crate::interrupt;
+use crate::live::during;
 use crate::numbers::{Whole, seconds, seconds_or_0};
 use crate::output::{Report, note, now};
 use anyhow::Context;
@@ -14,6 +15,7 @@ use millstream_lab::timer::{Mechanism, Plan, Quiet, THREADS, Taken, measure};
 use millstream_measure::Measured;
 use serde_json::{Map, json};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Measures how late a thread runs after its timer, on each CPU: what cyclictest measures.
 ///
@@ -90,12 +92,17 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let above_us = args.late.above_us()?;
     let mut guard = above_us.map(open).transpose()?;
     let mut records = Vec::new();
-    while records.len() < plan.cpus.len() * args.repeat as usize && !interrupt::asked() {
-        let started = now();
-        let taken = measure(&plan, guard.as_mut(), interrupt::asked)?;
-        let record = |taken| measured(&plan, above_us, &started, taken);
-        records.extend(taken.into_iter().map(record));
-    }
+    let each_s = plan.count as f64 * plan.interval_ns as f64 / 1e9;
+    let all = Duration::try_from_secs_f64(each_s * f64::from(args.repeat)).unwrap_or(Duration::MAX);
+    during("measuring wake-ups", Some(all), || -> anyhow::Result<()> {
+        while records.len() < plan.cpus.len() * args.repeat as usize && !interrupt::asked() {
+            let started = now();
+            let taken = measure(&plan, guard.as_mut(), interrupt::asked)?;
+            let record = |taken| measured(&plan, above_us, &started, taken);
+            records.extend(taken.into_iter().map(record));
+        }
+        Ok(())
+    })?;
     records.retain(|record| record.observed.histogram.count() > 0);
     anyhow::ensure!(!records.is_empty(), "ended before anything was measured");
     let title = format!(

@@ -1,6 +1,6 @@
 //! `millstream sim generate`: a recording of a television channel, spoilt in known ways.
 
-use crate::live::Live;
+use crate::live::{Live, left};
 use crate::numbers::{format, frequency, number, positive, rate, seconds};
 use crate::output::{Report, note};
 use crate::{interrupt, stdout};
@@ -14,7 +14,7 @@ use serde_json::json;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Seconds without --duration, and behind the end of a transport stream that is sent once.
 const DURATION_S: f64 = 1.0;
@@ -159,22 +159,27 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let part = if is_file { FileSink::<u8>::part_of(&out) } else { out.clone() };
     let samples = (duration_s * args.rate).round() as u64;
     interrupt::install();
-    let mut live = Live::on_terminal_only();
+    let mut live = Live::seldom();
     let mut next = |packet: &mut [u8; PACKET_BYTES]| {
         packets.next_packet(packet);
         if let Some(sent) = &mut sent {
             sent.add(packet);
         }
     };
+    let begun = Instant::now();
     let recorded = record(
         &part,
         format,
         samples,
         |block| signal.generate(&mut next, block),
         |done| {
-            live.show(Instant::now(), || {
-                format!("{:.1} of {duration_s:.1} s", done as f64 / args.rate)
-            });
+            let passed = begun.elapsed();
+            if passed > Duration::from_secs(1) {
+                live.show(Instant::now(), || {
+                    let left = left(passed, done, samples);
+                    format!("{:.1} of {duration_s:.1} s of signal{left}", done as f64 / args.rate)
+                });
+            }
             !interrupt::asked()
         },
     )?;

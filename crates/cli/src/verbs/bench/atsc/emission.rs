@@ -1,5 +1,6 @@
 //! The transmitter.
 
+use crate::live::Steps;
 use crate::numbers::{rate, seconds};
 use crate::output::Report;
 use millstream_lab::atsc::Emission;
@@ -31,8 +32,13 @@ pub struct Args {
 
 /// Measures, and shows a table.
 pub fn run(args: &Args) -> anyhow::Result<Report> {
-    let of = |rate: &f64| Emission::of(*rate, args.duration, args.repeat as usize);
+    let mut steps = Steps::new(args.rate.len());
+    let of = |rate: &f64| {
+        steps.next(|| format!("making signal at {} MS/s", rate / 1e6));
+        Emission::of(*rate, args.duration, args.repeat as usize)
+    };
     let found: Vec<Emission> = args.rate.iter().map(of).collect::<Result<_, _>>()?;
+    steps.end();
     let mut text = format!(
         "{:>8}{:>22}{:>22}{:>12}{:>14}\n{:>8}{:>22}{:>22}{:>12}{:>14}\n",
         "rate",

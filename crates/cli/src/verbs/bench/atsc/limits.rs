@@ -2,7 +2,7 @@
 
 use super::super::peer::PeerArgs;
 use crate::interrupt;
-use crate::live::Live;
+use crate::live::{Live, left};
 use crate::numbers::{rate, seconds};
 use crate::output::Report;
 use anyhow::Context;
@@ -94,10 +94,16 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let picture = picture.transpose()?;
     let folder = tempfile::tempdir()?;
     interrupt::install();
-    let mut live = Live::new();
+    let (mut live, begun) = (Live::seldom(), Instant::now());
     let total = plan.points.len();
     sweep(&plan, &mut store, folder.path(), &mut peers, |done, point| {
-        live.show(Instant::now(), || format!("{done} of {total}: {point}"));
+        live.show(Instant::now(), || {
+            let left = match done {
+                0 => String::new(),
+                _ => left(begun.elapsed(), done as u64, total as u64),
+            };
+            format!("{done} of {total}{left}: {point}")
+        });
         !interrupt::asked()
     })?;
     live.end();

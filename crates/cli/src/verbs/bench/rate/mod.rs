@@ -7,6 +7,7 @@ mod text;
 
 use super::way::Way;
 use crate::interrupt;
+use crate::live::during;
 use crate::numbers::{Whole, cpu, rate, seconds};
 use crate::output::{Report, note};
 use contender::{Attempt, Flow, Ours, Uhd};
@@ -165,7 +166,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
 
 /// One measurement at the rate given.
 fn measure(args: &Args, ours: &mut Ours, flow: Flow, rate_hz: f64) -> anyhow::Result<Report> {
-    let attempt = ours.attempt(flow, rate_hz, args.duration(), false)?;
+    let span = args.duration();
+    let attempt = during("streaming", Some(span), || ours.attempt(flow, rate_hz, span, false))?;
     let results = json!({
         "direction": flow, "outcome": attempt.details, "radio_cpu_s": attempt.radio_cpu_s,
     });

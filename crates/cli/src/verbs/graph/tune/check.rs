@@ -34,7 +34,7 @@ pub fn run(
     tuned: &Tuned,
     settings: Settings,
 ) -> anyhow::Result<Check> {
-    let mut live = Live::new();
+    let mut live = Live::seldom();
     let plans = (default, &tuned.plan);
     let found =
         sweep(trial, space, plans, settings, &mut |now| progress::show(&mut live, now, false))?;

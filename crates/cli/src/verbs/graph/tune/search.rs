@@ -54,7 +54,7 @@ pub fn run(
         seed: args.seed,
         ..Settings::default()
     };
-    let mut live = Live::new();
+    let mut live = Live::seldom();
     let start_plan = start.as_ref().map(|record| &record.plan);
     let tuned = tune(&mut trial, &space, &default, start_plan, settings, &mut |now| {
         progress::show(&mut live, now, true)

@@ -1,5 +1,6 @@
 //! `millstream host net threads`: what the threads of Millstream processes do.
 
+use crate::live::during;
 use crate::numbers::seconds;
 use crate::output::Report;
 use anyhow::Context;
@@ -37,7 +38,8 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
         Some(pid) => vec![look(&pid).with_context(|| format!("there is no process {pid}"))?],
         None => processes.iter().filter_map(|pid| look(pid).ok()).collect(),
     };
-    std::thread::sleep(Duration::from_secs_f64(args.duration));
+    let span = Duration::from_secs_f64(args.duration);
+    during("watching threads", Some(span), || std::thread::sleep(span));
     let mut text = String::new();
     let mut results = Vec::new();
     for (pid, earlier) in earlier {

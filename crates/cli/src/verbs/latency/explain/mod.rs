@@ -3,6 +3,7 @@
 pub(super) mod table;
 
 use super::late::explained_us;
+use crate::live::{Steps, during};
 use crate::numbers::{cpu, seconds};
 use crate::{interrupt, output::Report};
 use anyhow::{Context, bail};
@@ -107,12 +108,15 @@ fn look_out(args: &Args, cpu: usize, late: u64, lookout: &mut Lookout) -> anyhow
     let start = Instant::now();
     let end = Duration::from_secs_f64(args.duration);
     let mut found: Vec<Explanation> = Vec::new();
-    while (found.len() as u32) < args.outliers && start.elapsed() < end && !interrupt::asked() {
-        lookout.arm()?;
-        // In steps, so that it can be ended.
-        let step = Duration::from_secs(1).min(end.saturating_sub(start.elapsed()));
-        found.extend(lookout.wait(step)?);
-    }
+    during("watching for late answers", Some(end), || -> anyhow::Result<()> {
+        while (found.len() as u32) < args.outliers && start.elapsed() < end && !interrupt::asked() {
+            lookout.arm()?;
+            // In steps, so that it can be ended.
+            let step = Duration::from_secs(1).min(end.saturating_sub(start.elapsed()));
+            found.extend(lookout.wait(step)?);
+        }
+        Ok(())
+    })?;
     let mut text = format!(
         "{} on CPU {cpu}, every {} us: {} answers later than {late} us in {:.1} s\n",
         args.class,
@@ -128,7 +132,12 @@ fn check(args: &Args, cpu: usize, late: u64, lookout: &mut Lookout) -> anyhow::R
     if args.repeat == 0 {
         bail!("no trial shows nothing: give --repeat a number above 0");
     }
-    let done = trials::play(lookout, cpu, args.repeat, start_flood, |_| !interrupt::asked())?;
+    let mut steps = Steps::new(Injection::ALL.len() * args.repeat as usize);
+    let done = trials::play(lookout, cpu, args.repeat, start_flood, |trial| {
+        steps.next(|| trial.injected.name().to_owned());
+        !interrupt::asked()
+    })?;
+    steps.end();
     anyhow::ensure!(!interrupt::asked(), "ended before the trials were");
     let short = |kind: &Injection| {
         let of_kind = done.iter().filter(|trial| trial.injected == *kind);
