@@ -9,6 +9,7 @@ and of all crates that it uses. The picture leaves out dependencies that others 
 """
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -20,13 +21,23 @@ def short(name):
     return name.removeprefix(PREFIX) if name != "millstream" else "cli"
 
 
+def only_in_tests(folder):
+    """Files (without .rs) and folders of the modules that are declared `#[cfg(test)] mod name;`."""
+    for file in folder.rglob("*.rs"):
+        below = file.parent if file.name in ("lib.rs", "main.rs", "mod.rs") else file.with_suffix("")
+        for name in re.findall(r"#\[cfg\(test\)\]\n\s*(?:pub(?:\(\w+\))? )?mod (\w+);", file.read_text()):
+            yield below / name
+
+
 def count(folder):
     """Lines of source and of tests in the Rust files below a folder."""
     source = tests = 0
+    hidden = set(only_in_tests(folder))
     for file in folder.rglob("*.rs"):
         parts = file.relative_to(folder).parts
         lines = file.read_text().splitlines()
         apart = {"tests", "benches", "examples"} & set(parts[:-1]) or file.name.endswith("tests.rs")
+        apart = apart or hidden & {file.with_suffix(""), *file.parents}
         first = len(lines)
         if not apart:
             # A module of tests is the last thing in its file (scripts/tidy.py), and inside braces.

@@ -5,6 +5,7 @@ mod nic;
 pub use nic::Nic;
 
 use crate::cpu_set::CpuSet;
+use crate::proc::value;
 use crate::topology::Topology;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -94,12 +95,14 @@ impl Environment {
             kernel_config_hash: config_hash(root),
             kernel_release: text(root, "proc/sys/kernel/osrelease"),
             kernel_command_line: text(root, "proc/cmdline"),
-            microcode: field(&cpu_info, "microcode"),
+            microcode: value(&cpu_info, "microcode").map(str::to_owned),
             preemption: kernel_version.as_deref().map(|version| preemption(root, version)),
             kernel_version,
             mitigations: mitigations(root),
             architecture: std::env::consts::ARCH.to_owned(),
-            cpu_model: field(&cpu_info, "model name").or_else(|| field(&cpu_info, "Model")),
+            cpu_model: value(&cpu_info, "model name")
+                .or_else(|| value(&cpu_info, "Model"))
+                .map(str::to_owned),
             cpus_online: sysfs_cpus("online"),
             cpus_allowed: allowed(root),
             cpus_isolated: sysfs_cpus("isolated"),
@@ -112,7 +115,7 @@ impl Environment {
                 "sys/devices/system/clocksource/clocksource0/current_clocksource",
             ),
             memory_bytes: memory_bytes(root),
-            hypervisor: field(&cpu_info, "flags")
+            hypervisor: value(&cpu_info, "flags")
                 .is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
             nics: nic::read(root),
         }
@@ -128,17 +131,7 @@ fn config_hash(root: &Path) -> Option<String> {
     let release = text(root, "proc/sys/kernel/osrelease").unwrap_or_default();
     let config = fs::read(root.join("proc/config.gz"))
         .or_else(|_| fs::read(root.join(format!("boot/config-{release}"))));
-    // Fowler, Noll, Vo: draft-eastlake-fnv, the 64-bit parameters.
-    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    Some(format!("{:016x}", config.ok()?.iter().fold(0xcbf2_9ce4_8422_2325, step)))
-}
-
-/// The first `name : value` line.
-fn field(text: &str, name: &str) -> Option<String> {
-    text.lines().find_map(|line| {
-        let (key, value) = line.split_once(':')?;
-        (key.trim() == name).then(|| value.trim().to_owned())
-    })
+    Some(format!("{:016x}", crate::fnv1a(&config.ok()?)))
 }
 
 /// The model chosen at boot or run time (debugfs shows `none voluntary (full)`; root only),
@@ -172,8 +165,7 @@ fn mitigations(root: &Path) -> BTreeMap<String, String> {
 
 fn allowed(root: &Path) -> CpuSet {
     let status = text(root, "proc/self/status").unwrap_or_default();
-    let list = field(&status, "Cpus_allowed_list");
-    list.and_then(|list| list.parse().ok()).unwrap_or_default()
+    value(&status, "Cpus_allowed_list").and_then(|list| list.parse().ok()).unwrap_or_default()
 }
 
 fn caches(cores: &[crate::Core]) -> Vec<CacheSize> {
@@ -187,6 +179,6 @@ fn caches(cores: &[crate::Core]) -> Vec<CacheSize> {
 }
 
 fn memory_bytes(root: &Path) -> Option<u64> {
-    let total = field(&text(root, "proc/meminfo")?, "MemTotal")?;
-    total.strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
+    let info = text(root, "proc/meminfo")?;
+    value(&info, "MemTotal")?.strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
 }

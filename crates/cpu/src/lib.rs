@@ -7,6 +7,8 @@
 mod cpu_set;
 mod environment;
 pub mod folders;
+mod hash;
+pub mod proc;
 pub mod sched;
 pub mod thread;
 pub mod threads;
@@ -15,4 +17,5 @@ pub mod usage;
 
 pub use cpu_set::{CpuSet, ParseCpuSetError};
 pub use environment::{CacheSize, Environment, Nic};
+pub use hash::fnv1a;
 pub use topology::{Cache, Core, FULL_CAPACITY, Recorded, RecordedError, Topology, TopologyError};

@@ -195,10 +195,8 @@ fn reason(source: &io::Error, wanted: Class, root: &Path) -> Reason {
 /// Whether the calling thread has CAP_SYS_NICE.
 fn may_set_priorities(root: &Path) -> bool {
     const CAP_SYS_NICE: u32 = 23;
-    let status = std::fs::read_to_string(root.join("proc/thread-self/status")).unwrap_or_default();
-    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let bits = effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
-    bits.is_some_and(|bits| bits >> CAP_SYS_NICE & 1 == 1)
+    crate::proc::capabilities(&root.join("proc/thread-self"))
+        .is_some_and(|bits| bits >> CAP_SYS_NICE & 1 == 1)
 }
 
 /// The file that gives the control group no time for real-time threads

@@ -1,6 +1,7 @@
 //! The threads of a process as the kernel accounts for them (proc_pid_stat(5),
 //! proc_pid_status(5)).
 
+use crate::proc::{Stat, value};
 use crate::sched::Class;
 use serde::Serialize;
 use std::fs;
@@ -84,34 +85,27 @@ pub fn activity(earlier: &[Thread], later: Vec<Thread>, between: Duration) -> Ve
 /// ended, or the files say something else.
 #[must_use]
 pub fn read(folder: &Path) -> Option<Thread> {
-    let stat = fs::read_to_string(folder.join("stat")).ok()?;
+    let stat = Stat::read(folder)?;
     let status = fs::read_to_string(folder.join("status")).ok()?;
-    // The name, in parentheses, may hold anything; behind it comes field 3.
-    let (head, tail) = stat.rsplit_once(") ")?;
-    let name = head.split_once('(')?.1.to_owned();
-    let fields: Vec<_> = tail.split_ascii_whitespace().collect();
-    let field = |number: usize| fields.get(number - 3)?.parse::<i64>().ok();
-    let priority = u8::try_from(field(40)?).ok()?;
-    let policy = i32::try_from(field(41)?).ok()?;
-    let class = Class::from_policy(policy, priority);
-    let status = |key: &str| {
-        status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':')).map(str::trim)
-    };
+    let policy = stat.field(41)?;
+    let class = Class::from_policy(policy, stat.field(40)?);
+    let status = |key| value(&status, key);
     Some(Thread {
         tid: folder.file_name()?.to_str()?.parse().ok()?,
-        name,
-        cpu: field(39)?.try_into().ok()?,
+        cpu: stat.field(39)?,
         allowed: status("Cpus_allowed_list").unwrap_or_default().to_owned(),
         class: class.map_or_else(|| format!("policy {policy}"), |class| class.to_string()),
-        nice: field(19)?.try_into().ok()?,
+        nice: stat.field(19)?,
         cpu_ns: run_time_ns(folder).unwrap_or_else(|| {
-            let ticks = field(14).unwrap_or(0) + field(15).unwrap_or(0);
+            let ticks: u64 =
+                [14, 15].into_iter().filter_map(|field| stat.field::<u64>(field)).sum();
             let per_second = rustix::param::clock_ticks_per_second().max(1);
-            ticks.unsigned_abs() * (1_000_000_000 / per_second)
+            ticks * (1_000_000_000 / per_second)
         }),
         sleeps: status("voluntary_ctxt_switches")?.parse().ok()?,
         preemptions: status("nonvoluntary_ctxt_switches")?.parse().ok()?,
         migrations: migrations(folder),
+        name: stat.name,
     })
 }
 

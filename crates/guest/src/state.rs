@@ -1,6 +1,7 @@
 //! What a command may change of a machine and has to put back: settings of the kernel that are
 //! files, and where and how threads run. Taken before and after, and compared byte for byte.
 
+use millstream_cpu::proc::{Stat, value};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -21,10 +22,6 @@ const LIVELY: [&str; 5] = ["cgroup.procs", "cgroup.threads", "tasks", "ns_last_p
 
 /// Bytes of a setting that are compared.
 const LONGEST: usize = 4096;
-
-/// In a thread's flags: sched_setaffinity(2) refuses it (`PF_NO_SETAFFINITY`,
-/// include/linux/sched.h).
-const NOT_FOR_USERS: u64 = 0x0400_0000;
 
 /// Settings and threads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -137,16 +134,14 @@ fn threads(root: &Path) -> Vec<Thread> {
 /// From proc_pid_stat(5), fields 1, 2, 9, 22, 40 and 41, proc_pid_status(5) and proc_pid_cgroup(5).
 fn thread(folder: &Path) -> Option<Thread> {
     let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
-    let stat = read("stat")?;
-    let (head, tail) = stat.rsplit_once(')')?;
-    let fields: Vec<&str> = tail.split_whitespace().collect();
-    let field = |number: usize| fields.get(number - 3).copied().unwrap_or_default();
+    let stat = Stat::read(folder)?;
+    let field = |number| stat.field::<String>(number).unwrap_or_default();
     let status = read("status")?;
-    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?.trim();
+    let allowed = value(&status, "Cpus_allowed_list")?;
     let group = read("cgroup")?.replace('\n', " ");
-    let name = format!("{head}), started {}", field(22));
+    let name = format!("{} ({}), started {}", folder.file_name()?.to_str()?, stat.name, field(22));
     let how = format!("class {}:{}, group {group}", field(41), field(40)).trim_end().to_owned();
-    let is_bound = field(9).parse().is_ok_and(|flags: u64| flags & NOT_FOR_USERS != 0);
+    let is_bound = stat.is_bound();
     Some(Thread { name, cpus: allowed.to_owned(), how, is_bound })
 }
 

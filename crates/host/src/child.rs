@@ -1,6 +1,7 @@
 //! Processes that are started for a measurement: on the CPU meant for them, and not beyond the end
 //! of the one that started them.
 
+use millstream_cpu::proc::Stat;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
@@ -52,12 +53,9 @@ pub fn inherit(command: &mut Command, descriptors: Vec<Arc<OwnedFd>>) {
 /// exact to a clock tick, usually 10 ms. None when it has gone.
 #[must_use]
 pub fn cpu_time_s(pid: u32) -> Option<f64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name, in parentheses, may hold anything. Behind it come the state and ten more fields.
-    let mut fields = stat.rsplit_once(") ")?.1.split(' ').skip(11);
-    let mut ticks = || fields.next()?.parse::<u64>().ok();
-    let (user, system) = (ticks()?, ticks()?);
-    Some((user + system) as f64 / rustix::param::clock_ticks_per_second() as f64)
+    let stat = Stat::read(format!("/proc/{pid}").as_ref())?;
+    let ticks = stat.field::<u64>(14)? + stat.field::<u64>(15)?;
+    Some(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
 #[cfg(test)]

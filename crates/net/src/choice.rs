@@ -183,9 +183,7 @@ fn load(path: &Path) -> Vec<Stored> {
 /// Whether this process has CAP_NET_ADMIN and CAP_NET_RAW (proc(5), `CapEff`).
 fn may_open_frames() -> bool {
     const WANTED: u64 = 1 << 12 | 1 << 13;
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    line.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok())
+    millstream_cpu::proc::capabilities(Path::new("/proc/self"))
         .is_some_and(|capabilities| capabilities & WANTED == WANTED)
 }
 

@@ -1,6 +1,7 @@
 //! `millstream bench packets` and `latency udp|link`: what they count, not how quick they are.
 
 use crate::common::{Running, command, eventually, is_alive, millstream};
+use millstream_cpu::proc::Stat;
 use serde_json::Value;
 use std::path::Path;
 
@@ -134,9 +135,6 @@ fn interfaces() -> Vec<String> {
 fn children(pid: u32) -> Vec<u32> {
     let all = crate::common::names(Path::new("/proc"));
     let pids = all.iter().filter_map(|name| name.parse::<u32>().ok());
-    let parent = |pid: &u32| {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse::<u32>().ok()
-    };
+    let parent = |pid: &u32| Stat::read(format!("/proc/{pid}").as_ref())?.field::<u32>(4);
     pids.filter(|child| parent(child) == Some(pid)).collect()
 }

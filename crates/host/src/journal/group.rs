@@ -2,6 +2,7 @@
 //! Documentation/admin-guide/cgroup-v2.rst).
 
 use millstream_cpu::CpuSet;
+use millstream_cpu::proc::Stat;
 use millstream_cpu::sched::{self, Class};
 use rustix::thread::{CpuSet as Mask, Pid, sched_getaffinity};
 use serde::{Deserialize, Serialize};
@@ -178,8 +179,7 @@ fn allowed(thread: i32) -> Option<CpuSet> {
 
 /// When a thread was started, clock ticks since boot (proc_pid_stat(5), field 22).
 fn started(thread: i32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{thread}/stat")).ok()?;
-    stat.rsplit_once(") ")?.1.split(' ').nth(22 - 3)?.parse().ok()
+    Stat::read(format!("/proc/{thread}").as_ref())?.field(22)
 }
 
 impl OfPins {

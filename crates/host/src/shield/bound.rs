@@ -5,13 +5,10 @@
 //! ... PF_NO_SETAFFINITY") a partition's end puts it on all CPUs. It cannot be put back; nor does
 //! that matter, because it is bound again before it helps the next time. But it is told.
 
-use millstream_cpu::CpuSet;
-use millstream_cpu::threads;
+use millstream_cpu::proc::Stat;
+use millstream_cpu::{CpuSet, threads};
 use std::fs;
 use std::path::Path;
-
-/// The flag of such a thread (`PF_NO_SETAFFINITY`, include/linux/sched.h).
-const NO_SETAFFINITY: u64 = 0x0400_0000;
 
 /// One such thread.
 #[derive(Clone, Debug)]
@@ -38,10 +35,7 @@ pub(super) fn moved(root: &Path, before: &[Bound]) -> Vec<String> {
 }
 
 fn of(folder: &Path) -> Option<Bound> {
-    let stat = fs::read_to_string(folder.join("stat")).ok()?;
-    // Field 9 of proc_pid_stat(5).
-    let flags: u64 = stat.rsplit_once(") ")?.1.split(' ').nth(9 - 3)?.parse().ok()?;
-    if flags & NO_SETAFFINITY == 0 {
+    if !Stat::read(folder)?.is_bound() {
         return None;
     }
     let thread = threads::read(folder)?;

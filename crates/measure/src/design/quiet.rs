@@ -3,6 +3,7 @@
 
 use crate::load::Machine;
 use crate::record::LoadSeen;
+use millstream_cpu::proc::Stat;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -145,10 +146,8 @@ fn ticks_per_s() -> f64 {
 /// Processor time of this process and of children that have ended, ticks (proc_pid_stat(5), 14 to
 /// 17).
 fn own_ticks(root: &Path) -> u64 {
-    let stat = fs::read_to_string(root.join("proc/self/stat")).unwrap_or_default();
-    let tail = stat.rsplit_once(") ").map_or("", |(_, tail)| tail);
-    let fields = tail.split(' ').skip(14 - 3).take(4);
-    fields.filter_map(|field| field.parse::<u64>().ok()).sum()
+    let stat = Stat::read(&root.join("proc/self"));
+    stat.map_or(0, |stat| (14..=17).filter_map(|number| stat.field::<u64>(number)).sum())
 }
 
 /// Packets that passed interfaces with hardware behind them, and those that are `named`.
@@ -179,11 +178,9 @@ fn ticks(root: &Path) -> BTreeMap<(u32, String), u64> {
     let entries = fs::read_dir(root.join("proc")).into_iter().flatten().flatten();
     let one = |entry: fs::DirEntry| {
         let number = entry.file_name().to_str()?.parse().ok()?;
-        let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
-        let (head, tail) = stat.rsplit_once(") ")?;
-        let name = head.split_once('(')?.1.to_owned();
-        let mut fields = tail.split(' ').skip(14 - 3).map_while(|field| field.parse::<u64>().ok());
-        Some(((number, name), fields.next()? + fields.next()?))
+        let stat = Stat::read(&entry.path())?;
+        let ticks = stat.field::<u64>(14)? + stat.field::<u64>(15)?;
+        Some(((number, stat.name), ticks))
     };
     entries.filter_map(one).collect()
 }

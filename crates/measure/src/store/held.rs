@@ -2,6 +2,7 @@
 //! which ends with it, however it ends.
 
 use super::StoreError;
+use millstream_cpu::fnv1a;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,8 @@ impl Held {
         let real = store.canonicalize();
         let real = real.map_err(|source| StoreError::Folder { path: store.to_owned(), source })?;
         let mut name = real.into_os_string();
-        name.push(format!(".{:016x}.lock", fnv(run)));
+        // The hash of a run's name, which may be longer than a file's and hold other characters.
+        name.push(format!(".{:016x}.lock", fnv1a(run.as_bytes())));
         let path = PathBuf::from(name);
         let fail = |source| StoreError::Folder { path: path.clone(), source };
         loop {
@@ -45,10 +47,4 @@ impl Drop for Held {
         let _ = std::fs::remove_file(&self.path);
         let _ = self.file.unlock();
     }
-}
-
-/// FNV-1a, 64 bits: a name may hold what a file's may not, and be longer.
-fn fnv(text: &str) -> u64 {
-    let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
 }

@@ -1,7 +1,7 @@
 //! What the system has: interfaces with all that matters for opening links on them.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use millstream_host::ethtool::{Channels, Ethtool, Offload};
 use millstream_host::netlink::{
@@ -143,8 +143,6 @@ impl Means {
 }
 
 fn effective() -> io::Result<u64> {
-    let status = std::fs::read_to_string("/proc/thread-self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let bits = line.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
+    let bits = millstream_cpu::proc::capabilities(Path::new("/proc/thread-self"));
     bits.ok_or_else(|| io::ErrorKind::InvalidData.into())
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use millstream_cpu::proc::Stat;
 use millstream_cpu::thread::{pin_current_thread, process_cpus};
 use millstream_link::LinkError;
 use millstream_link::frame::{
@@ -165,12 +166,8 @@ fn a_real_time_class_is_had_or_its_refusal_is_told() {
     match report.priority {
         Some(priority) => {
             assert_eq!((priority, report.notes.len()), (7, 0));
-            let path = format!("/proc/self/task/{}/stat", report.tid);
-            let stat = std::fs::read_to_string(path).unwrap();
-            let behind_name = stat.rsplit_once(") ").unwrap().1;
-            // Fields 40 and 41 of proc_pid_stat(5); the first behind the name is field 3.
-            let fields: Vec<_> = behind_name.split(' ').skip(37).take(2).collect();
-            assert_eq!(fields, ["7", "1"]);
+            let stat = Stat::read(format!("/proc/self/task/{}", report.tid).as_ref()).unwrap();
+            assert_eq!([40, 41].map(|number| stat.field(number)), [Some(7), Some(1)]);
         }
         None => assert!(report.notes[0].contains("it runs in the ordinary class")),
     }

@@ -4,6 +4,7 @@
 
 pub mod shell;
 
+use millstream_cpu::proc::Stat;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::net::Ipv4Addr;
@@ -169,8 +170,7 @@ pub fn eventually(what: &str, mut so: impl FnMut() -> bool) {
 
 /// Whether the process runs; one that has ended and waits to be collected does not.
 pub fn is_alive(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
+    let state = Stat::read(format!("/proc/{pid}").as_ref()).and_then(|stat| stat.field(3));
     state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
 }
 

@@ -5,6 +5,7 @@ use super::rig::{Rig, wait};
 use super::{HOST, Outcome, RADIO, facts, folder};
 use crate::child_radio::ChildRadio;
 use anyhow::{Context, ensure};
+use millstream_cpu::proc::Stat;
 use serde_json::Value;
 use std::fs;
 use std::net::{SocketAddrV4, UdpSocket};
@@ -166,8 +167,8 @@ pub fn watched(process: &Process, file: &Path) -> anyhow::Result<Vec<String>> {
 }
 
 fn gone(process: &Process) -> bool {
-    let state = fs::read_to_string(format!("/proc/{}/stat", process.pid()));
-    state.map_or(true, |state| state.contains(") Z "))
+    let stat = Stat::read(format!("/proc/{}", process.pid()).as_ref());
+    stat.is_none_or(|stat| stat.field(3) == Some('Z'))
 }
 
 /// The command, and what it said of its link.

@@ -1,0 +1,52 @@
+//! Files of a process or thread in its folder, `/proc/PID` or `/proc/PID/task/TID`.
+
+use std::fs;
+use std::path::Path;
+use std::str::FromStr;
+
+/// What `stat` says (proc_pid_stat(5)).
+#[derive(Clone, Debug)]
+pub struct Stat {
+    /// The name, which may hold anything, parentheses too.
+    pub name: String,
+    /// Field 3 and those behind it.
+    fields: String,
+}
+
+impl Stat {
+    /// Reads the file of a folder; `None` if its process or thread has ended.
+    #[must_use]
+    pub fn read(folder: &Path) -> Option<Self> {
+        let text = fs::read_to_string(folder.join("stat")).ok()?;
+        let (head, fields) = text.rsplit_once(") ")?;
+        let (_, name) = head.split_once('(')?;
+        Some(Self { name: name.to_owned(), fields: fields.to_owned() })
+    }
+
+    /// A field by its number in the manual page, from 3.
+    #[must_use]
+    pub fn field<T: FromStr>(&self, number: usize) -> Option<T> {
+        self.fields.split_ascii_whitespace().nth(number - 3)?.parse().ok()
+    }
+
+    /// Whether sched_setaffinity(2) refuses the thread, which only the kernel places
+    /// (`PF_NO_SETAFFINITY`, include/linux/sched.h).
+    #[must_use]
+    pub fn is_bound(&self) -> bool {
+        self.field(9).is_some_and(|flags: u64| flags & 0x0400_0000 != 0)
+    }
+}
+
+/// The value of the first line `key: value`, as in `status` (proc_pid_status(5)).
+#[must_use]
+pub fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    let mut lines = text.lines().filter_map(|line| line.split_once(':'));
+    lines.find_map(|(name, value)| (name.trim() == key).then(|| value.trim()))
+}
+
+/// The effective capabilities of the process or thread with this folder, a bit each.
+#[must_use]
+pub fn capabilities(folder: &Path) -> Option<u64> {
+    let status = fs::read_to_string(folder.join("status")).ok()?;
+    u64::from_str_radix(value(&status, "CapEff")?, 16).ok()
+}
