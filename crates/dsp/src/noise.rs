@@ -1,11 +1,13 @@
 //! Pseudo-random noise: fast, seeded, the same everywhere.
 
 use crate::Sample;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 /// Xoshiro256++ (Blackman and Vigna 2019), seeded by SplitMix64.
 #[derive(Clone, Debug)]
 pub struct Noise {
-    state: [u64; 4],
+    bits: Xoshiro256PlusPlus,
     /// The second of two Gaussian values.
     spare: Option<f32>,
 }
@@ -14,29 +16,12 @@ impl Noise {
     /// The noise of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        let mut mix = seed;
-        let mut next = || {
-            mix = mix.wrapping_add(0x9E37_79B9_7F4A_7C15);
-            let mut z = mix;
-            z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-            z ^ (z >> 31)
-        };
-        Self { state: std::array::from_fn(|_| next()), spare: None }
+        Self { bits: Xoshiro256PlusPlus::seed_from_u64(seed), spare: None }
     }
 
     /// 64 random bits.
     pub fn bits(&mut self) -> u64 {
-        let s = &mut self.state;
-        let result = s[0].wrapping_add(s[3]).rotate_left(23).wrapping_add(s[0]);
-        let shifted = s[1] << 17;
-        s[2] ^= s[0];
-        s[3] ^= s[1];
-        s[1] ^= s[2];
-        s[0] ^= s[3];
-        s[2] ^= shifted;
-        s[3] = s[3].rotate_left(45);
-        result
+        self.bits.next_u64()
     }
 
     /// A value evenly from 0 to below 1.
@@ -71,7 +56,8 @@ mod tests {
     #[test]
     fn the_generator_gives_its_published_values() {
         // The state 1, 2, 3, 4, as in the test of the rand_xoshiro crate.
-        let mut noise = Noise { state: [1, 2, 3, 4], spare: None };
+        let bits = Xoshiro256PlusPlus::from_seed(bytemuck::cast([1u64, 2, 3, 4]));
+        let mut noise = Noise { bits, spare: None };
         let first: [u64; 4] = std::array::from_fn(|_| noise.bits());
         let expected = [41_943_041, 58_720_359, 3_588_806_011_781_223, 3_591_011_842_654_386];
         assert_eq!(first, expected);

@@ -6,4 +6,5 @@
 
 pub mod adapt;
 pub mod place;
+mod random;
 pub mod tune;

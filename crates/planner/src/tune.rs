@@ -28,7 +28,6 @@ mod rehearsal;
 mod search;
 mod session;
 mod shape;
-mod shuffle;
 mod sift;
 #[cfg(test)]
 mod simulated;

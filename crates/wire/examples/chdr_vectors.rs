@@ -40,7 +40,7 @@ fn main() -> ExitCode {
 }
 
 fn emit(seed: u64, count: usize) -> Result<(), String> {
-    let mut rng = random::Rng::new(seed);
+    let mut rng = random::Draw::new(seed);
     let mut out = std::io::stdout().lock();
     for _ in 0..count {
         let line = random::packet(&mut rng).map_err(|e| format!("seed {seed}: {e}"))?;

@@ -63,7 +63,7 @@ fn the_output_does_not_depend_on_how_samples_arrive() {
     let whole = receive(&mut receiver(6.25e6), samples);
     assert!(whole.len() > 500, "{} packets", whole.len());
     for seed in 0..3 {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let mut receiver = receiver(6.25e6);
         let mut parts = Vec::new();
         let mut rest = samples;

@@ -16,7 +16,7 @@ fn recorded(samples: &mut [Sample]) {
 #[test]
 fn a_capture_of_a_seed_drawn_now_is_bit_exact() {
     let seed = drawn_seed();
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut within = |most: f64| (2.0 * random.uniform() - 1.0) * most;
     for cn_db in [None, Some(30.0)] {
         let channel = Channel {

@@ -25,7 +25,7 @@ fn packets_behind(seed: u64, cn_db: f64, delay: usize, gain: Sample) -> (usize, 
 #[test]
 fn an_echo_of_a_seed_drawn_now_is_removed() {
     let seed = drawn_seed();
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let delay = 3 + random.next() as usize % 60;
     let gain = Sample::from_polar(0.5, (random.uniform() * std::f64::consts::TAU) as f32);
     let (right, marked) = packets_behind(seed, 26.0, delay, gain);

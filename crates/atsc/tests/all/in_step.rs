@@ -50,7 +50,7 @@ fn a_gap_that_is_known_costs_what_was_lost_and_nothing_else() {
 fn a_fade_keeps_the_place_and_a_break_is_found_again_soon() {
     let seed = 12;
     let samples = signal(seed, 0.45, Channel { cn_db: Some(20.0), ..Channel::default() });
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     for fade_ms in [2, 10, 40] {
         for kept in [true, false] {
             // Noise instead of the signal, or between what comes before and after it.

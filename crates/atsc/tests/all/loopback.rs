@@ -74,7 +74,7 @@ fn an_echo_is_equalised() {
 #[test]
 fn after_a_break_the_receiver_locks_again_and_packets_are_right() {
     let samples = signal(8, 0.3, Channel::default());
-    let mut random = Random(8);
+    let mut random = Random::new(8);
     // A hole of a few samples, and a stretch of noise.
     for (skip, noise) in [(1234, 0), (0, 300_000)] {
         let mut receiver = receiver(6.25e6);
@@ -104,7 +104,7 @@ fn after_a_break_the_clock_is_found_anew_as_at_the_start() {
     use LockState::{Locked, Pilot, SegmentSync};
     for clock_ppm in [-110.0, 110.0] {
         let samples = signal(9, 0.3, Channel { clock_ppm, ..Channel::default() });
-        let mut random = Random(9);
+        let mut random = Random::new(9);
         let mut receiver = receiver(6.25e6);
         receive(&mut receiver, &samples[..700_000]);
         let before = receiver.monitor().status();

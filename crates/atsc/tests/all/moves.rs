@@ -1,38 +1,28 @@
 //! The receiver's graph, moved from plan to plan while it decodes.
 
+use crate::common::Random;
 use millstream_atsc::blocks::register;
 use millstream_flow::{GraphFile, MoveError, Partition, Plan, Registry, WaitMode};
 use std::path::Path;
 
 const MOVES: usize = 100;
 
-/// xorshift64 (Marsaglia 2003).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 32) as usize % limit
+/// Every block in one of up to four partitions.
+fn plan(random: &mut Random, blocks: &[String]) -> Plan {
+    let mut below = |limit| random.next() as usize % limit;
+    let mut parts = vec![Vec::new(); 1 + below(4)];
+    for block in blocks {
+        let part = below(parts.len());
+        parts[part].push(block.clone());
     }
-
-    /// Every block in one of up to four partitions.
-    fn plan(&mut self, blocks: &[String]) -> Plan {
-        let mut parts = vec![Vec::new(); 1 + self.below(4)];
-        for block in blocks {
-            let part = self.below(parts.len());
-            parts[part].push(block.clone());
-        }
-        let partitions = parts.into_iter().enumerate().filter(|(_, blocks)| !blocks.is_empty());
-        let partition = |(index, blocks)| Partition {
-            name: format!("part-{index}"),
-            blocks,
-            cpu: None,
-            wait: WaitMode::Park,
-        };
-        Plan { partitions: partitions.map(partition).collect(), ..Plan::default() }
-    }
+    let partitions = parts.into_iter().enumerate().filter(|(_, blocks)| !blocks.is_empty());
+    let partition = |(index, blocks)| Partition {
+        name: format!("part-{index}"),
+        blocks,
+        cpu: None,
+        wait: WaitMode::Park,
+    };
+    Plan { partitions: partitions.map(partition).collect(), ..Plan::default() }
 }
 
 /// Decodes a capture, and gives what it wrote; `moves` of them on the way.
@@ -54,7 +44,7 @@ fn decode(capture: &Path, random: &mut Random, moves: usize) -> Vec<u8> {
         while running.snapshot().blocks[1].items_in < due {
             std::thread::yield_now();
         }
-        match running.repartition(&random.plan(&blocks)) {
+        match running.repartition(&plan(random, &blocks)) {
             Ok(_) => {}
             Err(MoveError::Ended) => panic!("it ended after {number} moves"),
             Err(error) => panic!("move {number}: {error}"),
@@ -69,7 +59,7 @@ fn a_hundred_moves_while_it_decodes_change_no_byte() {
     let seed = std::env::var("MILLSTREAM_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = seed.unwrap_or(0x8b5b_a75c_u64);
     println!("seed {seed} (set MILLSTREAM_SEED to change it)");
-    let mut random = Random(seed | 1);
+    let mut random = Random::new(seed);
     let Some(capture) = crate::common::capture("8vsb-cn30-cfo2kHz-3ppm-6.25MSps.sc16") else {
         return;
     };

@@ -20,7 +20,7 @@ fn tone(frequency_hz: f64, n: usize) -> Sample {
 
 #[test]
 fn noise_has_no_pilot() {
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     assert_eq!(states(|_| random.noise() * 0.3), [LockState::NoPilot]);
 }
 
@@ -37,14 +37,14 @@ fn what_is_no_number_has_no_pilot() {
 
 #[test]
 fn a_tone_elsewhere_has_no_pilot() {
-    let mut random = Random(2);
+    let mut random = Random::new(2);
     let states = states(|n| tone(1e6, n) + random.noise() * 0.01);
     assert_eq!(states, [LockState::NoPilot]);
 }
 
 #[test]
 fn a_tone_in_the_pilots_place_has_no_segment_sync() {
-    let mut random = Random(3);
+    let mut random = Random::new(3);
     for noise in [0.0, 0.1] {
         let states = states(|n| tone(-2.69e6, n) + random.noise() * noise);
         assert_eq!(states[..2], [LockState::Pilot, LockState::NoSegmentSync], "{states:?}");

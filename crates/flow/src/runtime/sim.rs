@@ -11,6 +11,8 @@ mod tests;
 
 pub(super) use shims::{Condvar, Thread, Waiter, now, point, spawn};
 
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::cell::RefCell;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -27,19 +29,16 @@ thread_local! {
     static ME: RefCell<Option<(Arc<Sim>, usize)>> = const { RefCell::new(None) };
 }
 
-/// xorshift64* (Vigna 2016).
-pub(super) struct Random(u64);
+/// Random numbers that their seed decides.
+pub(super) struct Random(SplitMix64);
 
 impl Random {
     pub(super) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+        Self(SplitMix64::seed_from_u64(seed))
     }
 
     pub(super) fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % limit
+        self.0.next_u64() % limit
     }
 }
 

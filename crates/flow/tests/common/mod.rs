@@ -6,19 +6,22 @@ pub mod moving;
 pub mod tagged;
 
 use millstream_flow::{Block, BlockError, Context, In, Out, Ports, Work};
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 /// Passes items on in bites of changing size, as real blocks do.
 #[derive(Ports)]
 pub struct Nibble {
     pub input: In<u32>,
     pub output: Out<u32>,
-    state: u64,
+    random: SplitMix64,
     largest: usize,
 }
 
 impl Nibble {
     pub fn new(seed: u64, largest: usize) -> Self {
-        Self { input: In::new(), output: Out::new(), state: seed | 1, largest }
+        let random = SplitMix64::seed_from_u64(seed);
+        Self { input: In::new(), output: Out::new(), random, largest }
     }
 
     /// With the least number of items that a call wants; the end of the stream has fewer.
@@ -29,11 +32,7 @@ impl Nibble {
     }
 
     fn bite(&mut self) -> usize {
-        // xorshift64 (Marsaglia 2003).
-        self.state ^= self.state << 13;
-        self.state ^= self.state >> 7;
-        self.state ^= self.state << 17;
-        1 + self.state as usize % self.largest
+        1 + self.random.next_u64() as usize % self.largest
     }
 }
 

@@ -1,25 +1,25 @@
 //! What is needed to move a graph about and to see whether anything went amiss.
 
 use super::{Add, Nibble};
+use millstream_cpu::proc::Stat;
 use millstream_flow::{Block, BlockError, Context, Graph, In, Out, Partition, Plan};
 use millstream_flow::{Ports, WaitMode, Work};
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// xorshift64* (Vigna 2016).
-pub struct Random(u64);
+/// Random numbers that their seed decides.
+pub struct Random(SplitMix64);
 
 impl Random {
     pub fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+        Self(SplitMix64::seed_from_u64(seed))
     }
 
     pub fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % limit
+        self.0.next_u64() % limit
     }
 
     /// Every block somewhere, in partitions whose names begin with `prefix`.
@@ -44,19 +44,15 @@ impl Random {
 /// Threads of this process whose names begin with `prefix`, each as its number and its name. The
 /// list is no picture of one moment: threads can begin and end while it is read.
 pub fn threads_called(prefix: &str) -> BTreeSet<String> {
-    let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
-    let stats = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("stat")).ok());
-    stats.filter_map(|stat| name_if_called(&stat, prefix)).collect()
-}
-
-/// By proc_pid_stat(5). A thread that has been joined can be listed for another moment: the kernel
-/// tells of its end before it takes it off the list. Such a one is exiting.
-fn name_if_called(stat: &str, prefix: &str) -> Option<String> {
+    // A thread that has been joined can be listed for another moment: the kernel tells of its end
+    // before it takes it off the list. Such a one is exiting.
     const PF_EXITING: u32 = 4;
-    let (name, rest) = stat.rsplit_once(')').unwrap();
-    let flags: u32 = rest.split_whitespace().nth(6).unwrap().parse().unwrap();
-    let called = name.split_once('(').unwrap().1.starts_with(prefix);
-    (called && flags & PF_EXITING == 0).then(|| name.to_owned())
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let stats = tasks.filter_map(|task| Some((task.file_name(), Stat::read(&task.path())?)));
+    let called = stats.filter(|(_, stat)| {
+        stat.name.starts_with(prefix) && stat.field::<u32>(9).unwrap() & PF_EXITING == 0
+    });
+    called.map(|(number, stat)| format!("{} {}", number.display(), stat.name)).collect()
 }
 
 /// Ends a [`Counted`] and learns how far it came.

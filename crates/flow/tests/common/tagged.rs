@@ -4,6 +4,8 @@ use millstream_flow::{
     Block, BlockError, Context, Graph, In, Key, Out, Partition, Plan, PortVisitor, Ports, Rate,
     Tag, TagRule, WaitMode, Work,
 };
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::sync::{Arc, Mutex};
 
 const RATES: [Rate; 6] = [
@@ -15,21 +17,18 @@ const RATES: [Rate; 6] = [
     Rate::decimate(7),
 ];
 
-/// xorshift64 (Marsaglia 2003).
+/// Random numbers that their seed decides.
 #[derive(Clone)]
-pub struct Random(u64);
+pub struct Random(SplitMix64);
 
 impl Random {
     pub fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+        Self(SplitMix64::seed_from_u64(seed))
     }
 
     /// From 0 to `below`, itself excluded.
     pub fn below(&mut self, below: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % below
+        self.0.next_u64() as usize % below
     }
 }
 

@@ -4,6 +4,8 @@ use std::net::Ipv4Addr;
 
 use millstream_wire::arp::ArpRepr;
 use millstream_wire::ethernet::Mac;
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use super::config::Claim;
 
@@ -89,7 +91,7 @@ pub(super) struct Claims {
     mac: Mac,
     times: Times,
     claimed: Vec<Claimed>,
-    random: u64,
+    random: SplitMix64,
     due_ns: u64,
     generation: u64,
 }
@@ -111,7 +113,8 @@ impl Claims {
             .map(|address| Claimed { address, phase, due_ns: 0, defended_ns: None })
             .collect();
         let due_ns = if claimed.is_empty() { u64::MAX } else { 0 };
-        Claims { mac, times, claimed, random: seed, due_ns, generation: 0 }
+        let random = SplitMix64::seed_from_u64(seed);
+        Claims { mac, times, claimed, random, due_ns, generation: 0 }
     }
 
     pub(super) fn due_ns(&self) -> u64 {
@@ -136,13 +139,9 @@ impl Claims {
         !self.claimed.iter().any(|own| matches!(own.phase, Phase::Probing(_)))
     }
 
-    /// A time in between, by SplitMix64 (Steele, Lea, Flood 2014) over the seed.
+    /// A time in between, which the seed decides.
     fn between(&mut self, (least, most): (u64, u64)) -> u64 {
-        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut x = self.random;
-        x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (least + (x ^ (x >> 31)) % (most - least + 1)) * MILLI_NS
+        (least + self.random.next_u64() % (most - least + 1)) * MILLI_NS
     }
 
     /// The next thing to say, if any is due.

@@ -72,7 +72,7 @@ pub fn judge(record: &Record, now: Cost) -> Option<Drift> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tune::shuffle::Random;
+    use crate::random::Random;
     use crate::tune::store::tests::record;
 
     /// How many of 1000 runs are called drifted on a machine with so much noise, which has become

@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn balanced_runs_are_as_cheap_as_brute_force_finds() {
-        let mut random = crate::tune::shuffle::Random::new(3);
+        let mut random = crate::random::Random::new(3);
         for _ in 0..200 {
             let n = 3 + (random.next() % 7) as usize;
             let weights: Vec<f64> = (0..n).map(|_| (random.next() % 100) as f64).collect();

@@ -1,8 +1,8 @@
 //! One search: the trial, its budget, and the log.
 
 use super::log::Attempt;
-use super::shuffle::Random;
 use super::space::Stage;
+use crate::random::Random;
 use millstream_flow::plan::Plan;
 use std::time::Duration;
 

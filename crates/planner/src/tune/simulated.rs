@@ -1,8 +1,8 @@
 //! Machines whose best plan is known, with the noise of real ones.
 
 use super::shape::Shape;
-use super::shuffle::Random;
 use super::*;
+use crate::random::Random;
 use millstream_flow::plan::Pins;
 use millstream_flow::plan::{Partition, Plan, WaitMode};
 use std::collections::BTreeMap;

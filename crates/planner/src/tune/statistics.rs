@@ -132,7 +132,7 @@ fn critical_rank(n: usize, tail: f64) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tune::shuffle::Random;
+    use crate::random::Random;
 
     /// Critical values of Wilcoxon's test, two-sided 5 % and 1 % (Wilcoxon 1947, table I).
     #[test]

@@ -312,7 +312,7 @@ fn mixes_of_faults_leave_every_packet_under_its_cause() {
     };
     let rig = Rig::new();
     for seed in first..first + mixes {
-        let mix = Mix::draw(&mut Draw(seed));
+        let mix = Mix::draw(&mut Draw::new(seed));
         // Shown when it fails.
         println!(
             "MILLSTREAM_FAULT_MIXES=1 MILLSTREAM_FAULT_SEED={seed}: {:?}, {:?}",

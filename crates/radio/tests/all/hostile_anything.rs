@@ -1,17 +1,16 @@
 //! The harness of the fuzz targets on drawn bytes.
 
 use crate::exercise;
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 /// So many lists of bytes, every one from a seed of its own that is named when it fails.
 fn drawn(count: u64, length: usize, exercise: impl Fn(&[u8])) {
     let first =
         std::env::var("SEED").map_or(u64::from(std::process::id()) << 20, |s| s.parse().unwrap());
     for seed in first..first + count {
-        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        let mut byte = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888);
-            (state >> 40) as u8
-        };
+        let mut random = SplitMix64::seed_from_u64(seed);
+        let mut byte = || random.next_u64() as u8;
         let bytes: Vec<u8> = (0..1 + usize::from(byte()) * length / 256).map(|_| byte()).collect();
         // Shown when it fails.
         println!("seed {seed}: {bytes:02x?}");

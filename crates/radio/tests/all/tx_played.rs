@@ -6,6 +6,8 @@ use crate::common::PATIENCE;
 use crate::common::played::{Played, Stage, numbered};
 use millstream_emulator::CounterSnapshot;
 use millstream_radio::{TxArgs, TxCause, TxLedger, TxMetadata};
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 /// Samples per second.
 const RATE_HZ: f64 = 4e6;
@@ -45,16 +47,12 @@ fn packets_out_of_order_overflow_no_buffer() {
     assert_eq!((ledger.transmitted, ledger.lost_total()), (1_500_000, 0));
 }
 
-/// A sequence of numbers that its seed decides (SplitMix64).
-struct Draw(u64);
+/// A sequence of numbers that its seed decides.
+struct Draw(SplitMix64);
 
 impl Draw {
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ z >> 31
+        self.0.next_u64()
     }
 
     fn below(&mut self, end: u64) -> u64 {
@@ -191,7 +189,7 @@ fn the_ledger_tells_what_was_played_whatever_the_network_does() {
     let (mut simple, mut exact, mut played_again) = (0, 0, 0);
     let mixes = number("MILLSTREAM_FAULT_MIXES", 60);
     for seed in first..first + mixes {
-        let mix = Mix::draw(&mut Draw(seed));
+        let mix = Mix::draw(&mut Draw(SplitMix64::seed_from_u64(seed)));
         let (ledger, played, counters) = mix.play(&mut stage);
         let wrong = mix.judge(&ledger, &played, &counters);
         assert!(wrong.is_empty(), "seed {seed}: {wrong:?}\n{mix:?}\n{ledger}\n{counters:?}");

@@ -5,24 +5,22 @@ use millstream_wire::ctrl::{self, CtrlRepr, DataWords};
 use millstream_wire::mgmt::{MgmtRepr, Node, NodeInfo, Op};
 use millstream_wire::stream::{CommandOp, CommandRepr, Status, StatusRepr};
 use millstream_wire::{Epid, Result, Width};
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use serde_json::Value;
 
 use crate::json;
 
-/// SplitMix64: enough to vary test packets, and the same on every machine.
-pub struct Rng(u64);
+/// Random fields, the same for a seed on every machine.
+pub struct Draw(SplitMix64);
 
-impl Rng {
-    pub fn new(seed: u64) -> Rng {
-        Rng(seed)
+impl Draw {
+    pub fn new(seed: u64) -> Draw {
+        Draw(SplitMix64::seed_from_u64(seed))
     }
 
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        self.0.next_u64()
     }
 
     /// A value of `count` bits; one in eight times all zeros or all ones.
@@ -57,7 +55,7 @@ impl Rng {
 }
 
 /// One packet, as the line that states its meaning.
-pub fn packet(rng: &mut Rng) -> Result<Value> {
+pub fn packet(rng: &mut Draw) -> Result<Value> {
     let width = Width::ALL[rng.below(4) as usize];
     let mut buf = vec![0xAA; 16384];
     let (len, body) = match rng.below(5) {
@@ -83,7 +81,7 @@ pub fn packet(rng: &mut Rng) -> Result<Value> {
     Ok(json::line(&buf[..len], width, packet.header(), body))
 }
 
-fn data(rng: &mut Rng, width: Width, buf: &mut [u8]) -> Result<Value> {
+fn data(rng: &mut Draw, width: Width, buf: &mut [u8]) -> Result<Value> {
     let timestamp = rng.maybe_time();
     let num_mdata = if rng.flag() { 0 } else { rng.bits(5) as u8 };
     let metadata = rng.bytes(usize::from(num_mdata) * width.bytes());
@@ -110,7 +108,7 @@ fn data(rng: &mut Rng, width: Width, buf: &mut [u8]) -> Result<Value> {
     Ok(json::line(&buf[..len], width, &header, json::data(timestamp, &metadata, &payload)))
 }
 
-fn status(rng: &mut Rng) -> StatusRepr {
+fn status(rng: &mut Draw) -> StatusRepr {
     let all = [
         Status::Ok,
         Status::CommandError,
@@ -132,7 +130,7 @@ fn status(rng: &mut Rng) -> StatusRepr {
     }
 }
 
-fn command(rng: &mut Rng) -> CommandRepr {
+fn command(rng: &mut Draw) -> CommandRepr {
     CommandRepr {
         dst_epid: rng.epid(),
         seq: rng.bits(16) as u16,
@@ -144,7 +142,7 @@ fn command(rng: &mut Rng) -> CommandRepr {
     }
 }
 
-fn control(rng: &mut Rng) -> Result<CtrlRepr> {
+fn control(rng: &mut Draw) -> Result<CtrlRepr> {
     let words: Vec<u32> = (0..=rng.below(15)).map(|_| rng.bits(32) as u32).collect();
     Ok(CtrlRepr {
         dst_epid: rng.epid(),
@@ -163,7 +161,7 @@ fn control(rng: &mut Rng) -> Result<CtrlRepr> {
     })
 }
 
-fn management(rng: &mut Rng) -> Result<MgmtRepr> {
+fn management(rng: &mut Draw) -> Result<MgmtRepr> {
     let mut repr = MgmtRepr::request(rng.epid(), rng.bits(16) as u16);
     repr.dst_epid = rng.epid();
     repr.version = rng.bits(16) as u16;
@@ -174,7 +172,7 @@ fn management(rng: &mut Rng) -> Result<MgmtRepr> {
     Ok(repr)
 }
 
-fn operation(rng: &mut Rng) -> Op {
+fn operation(rng: &mut Draw) -> Op {
     let address = rng.bits(16) as u16;
     let value = rng.bits(32) as u32;
     match rng.below(9) {
@@ -194,7 +192,7 @@ fn operation(rng: &mut Rng) -> Op {
     }
 }
 
-fn node(rng: &mut Rng) -> Node {
+fn node(rng: &mut Draw) -> Node {
     match rng.below(4) {
         0 => Node::Crossbar { ports: rng.bits(8) as u8, transports: rng.bits(8) as u8 },
         1 => Node::StreamEndpoint {

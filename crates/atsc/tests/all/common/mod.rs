@@ -5,20 +5,23 @@
 use millstream_atsc::Sample;
 use millstream_atsc::rx::{Receiver, RxConfig};
 use millstream_atsc::tx::{Impairments, Numbered, TestSignal, TxConfig};
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 
 pub type Packet = [u8; 188];
 
 /// Pseudo-random numbers from a seed.
-pub struct Random(pub u64);
+pub struct Random(SplitMix64);
 
 impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(SplitMix64::seed_from_u64(seed))
+    }
+
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ z >> 31
+        self.0.next_u64()
     }
 
     /// Uniform in 0..1.

@@ -1,10 +1,11 @@
 //! The exact search against every placement there is, judged by the model as it is written in the
 //! documentation: from the profile and the topology, in floating point, without any of its code.
 
-use super::random::{Random, graph, some_cpus};
+use super::drawn::{graph, some_cpus};
 use crate::place::case::Case;
 use crate::place::exact::{self, Found};
 use crate::place::{Costs, Distance, Hints, solve};
+use crate::random::Random;
 use millstream_cpu::{Core, Topology};
 use millstream_flow::Shape;
 use millstream_flow::plan::{Partition, Plan, WaitMode};
@@ -151,7 +152,7 @@ fn nothing_is_better_than_the_exact_search_finds() {
     let base = 0x005e_ed00;
     let (mut steps, mut most) = (0, 0);
     for seed in base..base + GRAPHS {
-        let question = Question::random(&mut Random(seed));
+        let question = Question::random(&mut Random::new(seed));
         let Question { shape, profile, topology, hints } = &question;
         let case = Case::new(shape, profile, topology, hints).unwrap();
         let least = case.problem.least_cpus();
@@ -176,7 +177,7 @@ fn nothing_is_better_than_the_exact_search_finds() {
 fn the_plan_that_is_chosen_is_the_smallest_good_one() {
     let base = 0x00c0_ffee;
     for seed in base..base + 200 {
-        let question = Question::random(&mut Random(seed));
+        let question = Question::random(&mut Random::new(seed));
         let Question { shape, profile, topology, hints } = &question;
         let case = Case::new(shape, profile, topology, hints).unwrap();
         let solution = solve::solve(&case.problem);

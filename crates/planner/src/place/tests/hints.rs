@@ -1,7 +1,8 @@
 //! What people decided stays decided, and what makes no sense is refused.
 
-use super::random::{Random, graph};
+use super::drawn::graph;
 use crate::place::{Hints, Prediction, plan, predict};
+use crate::random::Random;
 use millstream_cpu::{CpuSet, Recorded, Topology};
 use millstream_flow::Shape;
 use millstream_flow::plan::{Partition, Plan, WaitMode};
@@ -22,7 +23,7 @@ fn by_hand(partitions: Vec<Partition>) -> Hints {
 
 #[test]
 fn partitions_by_hand_stay_as_they_are() {
-    let (shape, profile) = graph(&mut Random(1), 9);
+    let (shape, profile) = graph(&mut Random::new(1), 9);
     let hints = by_hand(vec![
         hand("mine", &["b8", "b1"], Some(5), WaitMode::Park),
         hand("b0", &["b2"], None, WaitMode::Spin),
@@ -45,7 +46,7 @@ fn partitions_by_hand_stay_as_they_are() {
 
 #[test]
 fn pinned_blocks_are_where_they_were_pinned() {
-    let (shape, profile) = graph(&mut Random(2), 9);
+    let (shape, profile) = graph(&mut Random::new(2), 9);
     let mut hints = Hints::default();
     hints.pins.insert("b3".to_owned(), 13);
     hints.max_cpus = Some(2);
@@ -57,7 +58,7 @@ fn pinned_blocks_are_where_they_were_pinned() {
 
 #[test]
 fn one_cpu_holds_everything_even_spinners() {
-    let (shape, profile) = graph(&mut Random(3), 5);
+    let (shape, profile) = graph(&mut Random::new(3), 5);
     let mut hints = by_hand(vec![
         hand("a", &["b0"], None, WaitMode::Spin),
         hand("b", &["b1"], Some(4), WaitMode::Spin),
@@ -69,7 +70,7 @@ fn one_cpu_holds_everything_even_spinners() {
 
 #[test]
 fn hints_about_what_is_not_there_are_refused() {
-    let (shape, profile) = graph(&mut Random(4), 3);
+    let (shape, profile) = graph(&mut Random::new(4), 3);
     let refused =
         |hints: &Hints| plan(&shape, &profile, &machine(), hints).unwrap_err().to_string();
     let hints = by_hand(vec![hand("x", &["b7"], None, WaitMode::Park)]);
@@ -91,7 +92,7 @@ fn empty_graphs_machines_and_profiles_have_plans() {
     let placed = plan(&Shape::default(), &Profile::default(), &none, &Hints::default()).unwrap();
     assert!(placed.plan.partitions.is_empty());
     assert!(placed.words().contains("limit") && placed.svg("x").ends_with("</svg>\n"));
-    let (shape, _) = graph(&mut Random(5), 4);
+    let (shape, _) = graph(&mut Random::new(5), 4);
     let placed = plan(&shape, &Profile::default(), &machine(), &Hints::default()).unwrap();
     assert!(!placed.prediction.measured);
     assert!(placed.words().starts_with(&format!("{} part", placed.plan.partitions.len())));
@@ -99,7 +100,7 @@ fn empty_graphs_machines_and_profiles_have_plans() {
 
 #[test]
 fn a_plan_that_exists_is_judged_by_the_same_model() {
-    let (shape, profile) = graph(&mut Random(6), 9);
+    let (shape, profile) = graph(&mut Random::new(6), 9);
     let best = plan(&shape, &profile, &machine(), &Hints::default()).unwrap();
     let judge = |plan: &Plan| -> Prediction {
         predict(&shape, &profile, &machine(), &Hints::default(), plan).unwrap()
@@ -116,7 +117,7 @@ fn a_plan_that_exists_is_judged_by_the_same_model() {
 
 #[test]
 fn pictures_hold_every_block_and_escape_what_they_are_given() {
-    let (shape, profile) = graph(&mut Random(7), 30);
+    let (shape, profile) = graph(&mut Random::new(7), 30);
     let hints = by_hand(vec![hand("<&\">", &["b0"], None, WaitMode::Park)]);
     let placed = plan(&shape, &profile, &machine(), &hints).unwrap();
     let (svg, dot) = (placed.svg("a < b"), placed.dot("a \"b\""));

@@ -1,9 +1,10 @@
 //! The heuristic: near the optimum where that is known, and done in bounded work where not.
 
-use super::random::{Random, graph, some_cpus};
+use super::drawn::{graph, some_cpus};
 use crate::place::case::Case;
 use crate::place::exact::{self, Found};
 use crate::place::{Hints, heuristic, plan};
+use crate::random::Random;
 use millstream_cpu::Recorded;
 
 #[test]
@@ -12,7 +13,7 @@ fn the_heuristic_is_near_the_optimum_on_middling_graphs() {
     let mut gaps = Vec::new();
     let mut unproven = 0;
     for seed in base..base + 100 {
-        let random = &mut Random(seed);
+        let random = &mut Random::new(seed);
         let (shape, profile) = graph(random, 12);
         let topology = some_cpus(random, 8);
         let case = Case::new(&shape, &profile, &topology, &Hints::default()).unwrap();
@@ -44,7 +45,7 @@ fn the_heuristic_is_near_the_optimum_on_middling_graphs() {
 #[test]
 fn five_hundred_blocks_are_placed() {
     for name in ["i7-6950x", "2x-xeon-gold-6130"] {
-        let (shape, profile) = graph(&mut Random(7), 500);
+        let (shape, profile) = graph(&mut Random::new(7), 500);
         let topology = Recorded::named(name).unwrap().topology;
         let begin = std::time::Instant::now();
         let placed = plan(&shape, &profile, &topology, &Hints::default()).unwrap();

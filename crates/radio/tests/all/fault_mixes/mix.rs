@@ -1,18 +1,21 @@
 //! Mixes of faults, drawn from a seed.
 
 use millstream_link::fault::{Effect, Rule, Select};
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::common::SPP;
 
-/// SplitMix64.
-pub struct Draw(pub u64);
+/// Random numbers that their seed decides.
+pub struct Draw(SplitMix64);
 
 impl Draw {
+    pub fn new(seed: u64) -> Self {
+        Self(SplitMix64::seed_from_u64(seed))
+    }
+
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0.next_u64()
     }
 
     fn range(&mut self, from: u64, to: u64) -> u64 {

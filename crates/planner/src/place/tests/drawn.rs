@@ -1,30 +1,9 @@
 //! Random graphs with costs, from a seed.
 
+use crate::random::Random;
 use millstream_cpu::{CpuSet, Recorded, Topology};
 use millstream_flow::Shape;
 use millstream_flow::profile::{BlockCost, EdgeCost, Profile};
-
-/// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Less than `end`.
-    pub fn below(&mut self, end: usize) -> usize {
-        (self.next() % end.max(1) as u64) as usize
-    }
-
-    pub fn chance(&mut self, percent: usize) -> bool {
-        self.below(100) < percent
-    }
-}
 
 /// A connected graph of `blocks` blocks: light and heavy ones, thin and thick connections.
 pub fn graph(random: &mut Random, blocks: usize) -> (Shape, Profile) {
