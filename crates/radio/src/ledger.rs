@@ -8,70 +8,102 @@
 
 use std::fmt;
 
-/// Why samples were lost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Cause {
-    /// The device could not send them in time and stopped: its buffer was full. What its clock
-    /// says of the time until it went on is in here.
-    DeviceOverrun,
-    /// The device's time stamps jump forward while its packets are all there: its clock was set, or
-    /// it dropped samples without a word. A clock set back, or by more than 2⁴⁸ ticks, takes no
-    /// samples: it is an event alone.
-    ClockJump,
-    /// Packets that the device sent never reached this machine's socket.
-    NetworkLoss,
-    /// They arrived too late to be put in order: they had been given up.
-    Late,
-    /// The network lost them or the device never sent them: what would tell which was lost too.
-    Unknown,
-    /// The receive queue on this machine was full.
-    HostQueueDrop,
-    /// Packets came, but could not be understood.
-    Malformed,
-    /// The device discarded the command, because it came after its own start time.
-    LateCommand,
-    /// Another channel of the group lost these moments, so this one gave them up too.
-    Alignment,
-    /// They arrived, but the consumer had no room: for a recording, the disk was too slow.
-    ConsumerFull,
-}
-
-impl Cause {
-    /// Every cause, in the order of a ledger's table.
-    pub const ALL: [Self; 10] = [
-        Self::DeviceOverrun,
-        Self::ClockJump,
-        Self::NetworkLoss,
-        Self::Late,
-        Self::Unknown,
-        Self::HostQueueDrop,
-        Self::Malformed,
-        Self::LateCommand,
-        Self::Alignment,
-        Self::ConsumerFull,
-    ];
-
-    /// A stable name for tables and JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::DeviceOverrun => "device_overrun",
-            Self::ClockJump => "clock_jump",
-            Self::NetworkLoss => "network_loss",
-            Self::Late => "late",
-            Self::Unknown => "unknown",
-            Self::HostQueueDrop => "host_queue_drop",
-            Self::Malformed => "malformed",
-            Self::LateCommand => "late_command",
-            Self::Alignment => "alignment",
-            Self::ConsumerFull => "consumer_full",
+/// Declares the causes of a ledger, each with its stable name for tables and JSON, and what the
+/// ledger says of them. It has a field `lost`, an array.
+macro_rules! causes {
+    ($(#[$about:meta])* $causes:ident of $ledger:ident {
+        $($(#[$doc:meta])* $cause:ident = $name:literal,)+
+    }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum $causes {
+            $($(#[$doc])* $cause,)+
         }
-    }
-}
 
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+        impl $causes {
+            /// Every cause, in the order of a ledger's table.
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$cause),+];
+
+            /// A stable name for tables and JSON.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$cause => $name,)+
+                }
+            }
+        }
+
+        impl std::fmt::Display for $causes {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.name())
+            }
+        }
+
+        impl $ledger {
+            /// Samples lost by `cause`.
+            pub fn lost(&self, cause: $causes) -> u64 {
+                self.lost[cause as usize]
+            }
+
+            /// Samples lost by any cause.
+            pub fn lost_total(&self) -> u64 {
+                self.lost.iter().fold(0, |sum, lost| sum.wrapping_add(*lost))
+            }
+
+            /// Every cause with the samples it took, also those that took none.
+            pub fn losses(&self) -> impl Iterator<Item = ($causes, u64)> + '_ {
+                $causes::ALL.into_iter().map(|cause| (cause, self.lost(cause)))
+            }
+
+            /// The causes that took samples, by their names.
+            pub fn lost_by_name(&self) -> std::collections::BTreeMap<&'static str, u64> {
+                let losses = self.losses().filter(|loss| loss.1 > 0);
+                losses.map(|(cause, samples)| (cause.name(), samples)).collect()
+            }
+
+            /// Counts samples as lost, modulo 2⁶⁴.
+            fn book(&mut self, cause: $causes, samples: u64) {
+                let lost = &mut self.lost[cause as usize];
+                *lost = lost.wrapping_add(samples);
+            }
+
+            /// The rows of a table for the causes that took samples.
+            fn write_losses(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                let mut losses = self.losses().filter(|loss| loss.1 > 0);
+                losses.try_for_each(|(cause, samples)| write!(f, "\n{cause:<16} {samples:>16}"))
+            }
+        }
+    };
+}
+pub(crate) use causes;
+
+causes! {
+    /// Why samples were lost.
+    Cause of Ledger {
+        /// The device could not send them in time and stopped: its buffer was full. What its clock
+        /// says of the time until it went on is in here.
+        DeviceOverrun = "device_overrun",
+        /// The device's time stamps jump forward while its packets are all there: its clock was
+        /// set, or it dropped samples without a word. A clock set back, or by more than 2⁴⁸ ticks,
+        /// takes no samples: it is an event alone.
+        ClockJump = "clock_jump",
+        /// Packets that the device sent never reached this machine's socket.
+        NetworkLoss = "network_loss",
+        /// They arrived too late to be put in order: they had been given up.
+        Late = "late",
+        /// The network lost them or the device never sent them: what would tell which was lost
+        /// too.
+        Unknown = "unknown",
+        /// The receive queue on this machine was full.
+        HostQueueDrop = "host_queue_drop",
+        /// Packets came, but could not be understood.
+        Malformed = "malformed",
+        /// The device discarded the command, because it came after its own start time.
+        LateCommand = "late_command",
+        /// Another channel of the group lost these moments, so this one gave them up too.
+        Alignment = "alignment",
+        /// They arrived, but the consumer had no room: for a recording, the disk was too slow.
+        ConsumerFull = "consumer_full",
     }
 }
 
@@ -108,21 +140,6 @@ pub struct Imbalance {
 }
 
 impl Ledger {
-    /// Samples lost by `cause`.
-    pub fn lost(&self, cause: Cause) -> u64 {
-        self.lost[cause as usize]
-    }
-
-    /// Samples lost by any cause.
-    pub fn lost_total(&self) -> u64 {
-        self.lost.iter().fold(0, |sum, lost| sum.wrapping_add(*lost))
-    }
-
-    /// Every cause with the samples it took, also those that took none.
-    pub fn losses(&self) -> impl Iterator<Item = (Cause, u64)> + '_ {
-        Cause::ALL.into_iter().map(|cause| (cause, self.lost(cause)))
-    }
-
     /// Checks that both sides agree.
     ///
     /// # Errors
@@ -184,8 +201,7 @@ impl Ledger {
     }
 
     pub(crate) fn lose(&mut self, cause: Cause, samples: u64) {
-        let lost = &mut self.lost[cause as usize];
-        *lost = lost.wrapping_add(samples);
+        self.book(cause, samples);
     }
 }
 
@@ -196,9 +212,7 @@ impl fmt::Display for Ledger {
         if self.held > 0 {
             write!(f, "\n{:<16} {:>16}", "held", self.held)?;
         }
-        for (cause, samples) in self.losses().filter(|loss| loss.1 > 0) {
-            write!(f, "\n{cause:<16} {samples:>16}")?;
-        }
+        self.write_losses(f)?;
         if self.after_end > 0 {
             write!(f, "\n{:<16} {:>16}", "(after the end)", self.after_end)?;
         }

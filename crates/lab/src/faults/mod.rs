@@ -14,7 +14,8 @@ pub use cases::{CASES, Case};
 
 use crate::Direction;
 use millstream_emulator::{Error, FaultError};
-use millstream_radio::RadioError;
+use millstream_radio::{Device, RadioError, RxStreamer, TxStreamer};
+use rig::{PACKET, Rig};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -97,11 +98,76 @@ pub enum MatrixError {
 /// [`MatrixError`] when it could not be run at all; what goes wrong with the stream is in the row.
 pub fn run(case: &Case, direction: Direction) -> Result<Row, MatrixError> {
     let mut row = match direction {
-        Direction::Rx => receive::run(case)?,
-        Direction::Tx => transmit::run(case)?,
+        Direction::Rx => Run::<RxStreamer>::of(case)?,
+        Direction::Tx => Run::<TxStreamer>::of(case)?,
     };
     row.complaints = row.judge(case);
     Ok(row)
+}
+
+/// A stream of one direction.
+trait Stream: Sized {
+    const DIRECTION: Direction;
+    /// What the samples of a call are at first, and packets of a call.
+    const FILL: [i16; 2];
+    const BLOCK_PACKETS: usize;
+    type Error: std::fmt::Display;
+
+    fn open(device: &Device) -> Result<Self, RadioError>;
+
+    /// Samples in good order, before the faults.
+    fn before(run: &mut Run<Self>) -> Result<(), Self::Error>;
+
+    /// Samples while the faults strike and after, and the end of the stream.
+    fn after(run: &mut Run<Self>, case: &Case) -> Result<(), Self::Error>;
+
+    /// Closes the stream and the radio, and books what both have counted.
+    fn book(self, rig: Rig, row: &mut Row);
+}
+
+/// A stream through a fault.
+struct Run<S> {
+    rig: Rig,
+    stream: S,
+    row: Row,
+    progress: Progress,
+    block: Vec<[i16; 2]>,
+}
+
+impl<S: Stream> Run<S> {
+    /// Runs the case; the row lacks its judgement.
+    fn of(case: &Case) -> Result<Row, MatrixError> {
+        let rig = Rig::start(case, S::DIRECTION)?;
+        let stream = S::open(&rig.device)?;
+        let (row, progress) = (Row::new(case, S::DIRECTION), Progress::new());
+        let block = vec![S::FILL; S::BLOCK_PACKETS * PACKET];
+        let mut run = Self { rig, stream, row, progress, block };
+        if let Err(error) = run.through(case)? {
+            run.row.ending = Ending::Failed(error.to_string());
+        }
+        if run.row.hits == 0 {
+            // It ended early.
+            run.strikes_end();
+        }
+        let Self { rig, stream, mut row, .. } = run;
+        stream.book(rig, &mut row);
+        Ok(row)
+    }
+
+    fn through(&mut self, case: &Case) -> Result<Result<(), S::Error>, MatrixError> {
+        if let Err(error) = S::before(self) {
+            return Ok(Err(error));
+        }
+        self.rig.strike()?;
+        self.progress.restart();
+        Ok(S::after(self, case))
+    }
+
+    /// The faults are over: notes how long the stream took, and how often they struck.
+    fn strikes_end(&mut self) {
+        self.row.recovery_ms = self.progress.longest_ms();
+        self.row.hits = self.rig.end_faults();
+    }
 }
 
 impl Row {

@@ -1,9 +1,9 @@
 //! A receive stream through a fault.
 
-use super::rig::{PACKET, Rig, SAMPLES_BEFORE};
-use super::{Case, Ending, MatrixError, PACKET_SAMPLES, Progress, Row};
+use super::rig::{Rig, SAMPLES_BEFORE};
+use super::{Case, Ending, PACKET_SAMPLES, Row, Run, Stream};
 use crate::Direction;
-use millstream_radio::{Cause, RxArgs, RxError, RxEvent, RxStreamer};
+use millstream_radio::{Cause, Device, RadioError, RxArgs, RxError, RxEvent, RxStreamer};
 use std::time::Duration;
 
 /// Receive queue, bytes: a small window, so that its credit is renewed often.
@@ -12,52 +12,46 @@ const QUEUE_BYTES: usize = 256 << 10;
 /// One wait for samples.
 const TURN: Duration = Duration::from_millis(20);
 
-struct Run {
-    rig: Rig,
-    stream: RxStreamer,
-    row: Row,
-    progress: Progress,
-    block: Vec<[i16; 2]>,
+impl Stream for RxStreamer {
+    const DIRECTION: Direction = Direction::Rx;
+    const FILL: [i16; 2] = [0; 2];
+    const BLOCK_PACKETS: usize = 16;
+    type Error = RxError;
+
+    fn open(device: &Device) -> Result<Self, RadioError> {
+        let args = RxArgs::new(0).with_samples_per_packet(PACKET_SAMPLES);
+        device.rx_stream(args.with_recv_queue_bytes(QUEUE_BYTES))
+    }
+
+    fn before(run: &mut Run<Self>) -> Result<(), RxError> {
+        run.stream.start_continuous(None)?;
+        run.receive(|run| run.delivered() < SAMPLES_BEFORE)
+    }
+
+    fn after(run: &mut Run<Self>, case: &Case) -> Result<(), RxError> {
+        run.receive(|run| !run.rig.is_over())?;
+        let goal = run.delivered() + case.samples_after;
+        run.receive(|run| run.delivered() < goal)?;
+        run.strikes_end();
+        run.stream.stop()?;
+        run.receive(|run| run.stream.is_running())
+    }
+
+    fn book(self, rig: Rig, row: &mut Row) {
+        // A start that was not acknowledged may have been heard: what it brought is nobody's.
+        let stray = self.counters().stray * u64::from(PACKET_SAMPLES);
+        let ledger = self.finish();
+        row.device_samples = rig.stop().rx_bytes / 4;
+        (row.expected, row.delivered) = (ledger.expected, ledger.delivered);
+        (row.lost, row.balances) = (ledger.lost_by_name(), ledger.balance().is_ok());
+        let unsent = [Cause::DeviceOverrun, Cause::LateCommand, Cause::ClockJump];
+        let unsent: u64 = unsent.into_iter().map(|cause| ledger.lost(cause)).sum();
+        let sent = ledger.expected - unsent;
+        row.ledger_samples = (sent - ledger.lost(Cause::Unknown), sent + stray);
+    }
 }
 
-/// Runs the case; the row lacks its judgement.
-pub fn run(case: &Case) -> Result<Row, MatrixError> {
-    let rig = Rig::start(case, Direction::Rx)?;
-    let args =
-        RxArgs::new(0).with_samples_per_packet(PACKET_SAMPLES).with_recv_queue_bytes(QUEUE_BYTES);
-    let stream = rig.device.rx_stream(args)?;
-    let (row, progress) = (Row::new(case, Direction::Rx), Progress::new());
-    let mut run = Run { rig, stream, row, progress, block: vec![[0; 2]; 16 * PACKET] };
-    if let Err(error) = run.stream_through(case)? {
-        run.row.ending = Ending::Failed(error.to_string());
-    }
-    Ok(run.end())
-}
-
-impl Run {
-    fn stream_through(&mut self, case: &Case) -> Result<Result<(), RxError>, MatrixError> {
-        if let Err(error) = self
-            .stream
-            .start_continuous(None)
-            .and_then(|()| self.receive(|run| run.delivered() < SAMPLES_BEFORE))
-        {
-            return Ok(Err(error));
-        }
-        self.rig.strike()?;
-        self.progress.restart();
-        Ok(self.after_the_strike(case))
-    }
-
-    fn after_the_strike(&mut self, case: &Case) -> Result<(), RxError> {
-        self.receive(|run| !run.rig.is_over())?;
-        let goal = self.delivered() + case.samples_after;
-        self.receive(|run| run.delivered() < goal)?;
-        self.row.recovery_ms = self.progress.longest_ms();
-        self.row.hits = self.rig.end_faults();
-        self.stream.stop()?;
-        self.receive(|run| run.stream.is_running())
-    }
-
+impl Run<RxStreamer> {
     fn delivered(&self) -> u64 {
         self.stream.ledger().delivered
     }
@@ -83,30 +77,6 @@ impl Run {
             self.row.wrong_samples += wrong.count() as u64;
         }
         Ok(())
-    }
-
-    fn end(self) -> Row {
-        let Self { rig, stream, mut row, progress, .. } = self;
-        if row.hits == 0 {
-            // It ended early.
-            row.recovery_ms = progress.longest_ms();
-            row.hits = rig.end_faults();
-        }
-        // A start that was not acknowledged may have been heard: what it brought is nobody's.
-        let stray = stream.counters().stray * u64::from(PACKET_SAMPLES);
-        let ledger = stream.finish();
-        let counters = rig.stop();
-        row.expected = ledger.expected;
-        row.delivered = ledger.delivered;
-        let losses = ledger.losses().filter(|loss| loss.1 > 0);
-        row.lost = losses.map(|(cause, samples)| (cause.name(), samples)).collect();
-        row.balances = ledger.balance().is_ok();
-        row.device_samples = counters.rx_bytes / 4;
-        let unsent = [Cause::DeviceOverrun, Cause::LateCommand, Cause::ClockJump];
-        let unsent: u64 = unsent.into_iter().map(|cause| ledger.lost(cause)).sum();
-        let sent = ledger.expected - unsent;
-        row.ledger_samples = (sent - ledger.lost(Cause::Unknown), sent + stray);
-        row
     }
 }
 

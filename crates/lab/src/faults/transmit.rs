@@ -1,10 +1,10 @@
 //! A transmit stream through a fault.
 
-use super::rig::{PACKET, Rig, SAMPLES_BEFORE};
-use super::{Case, Ending, MatrixError, PACKET_SAMPLES, Progress, Row};
+use super::rig::{Rig, SAMPLES_BEFORE};
+use super::{Case, Ending, PACKET_SAMPLES, Row, Run, Stream};
 use crate::Direction;
 use millstream_emulator::CounterSnapshot;
-use millstream_radio::{TxArgs, TxError, TxEvent, TxLedger, TxMetadata, TxStreamer};
+use millstream_radio::{Device, RadioError, TxArgs, TxError, TxEvent, TxMetadata, TxStreamer};
 use std::time::{Duration, Instant};
 
 /// One wait for credit.
@@ -16,60 +16,63 @@ const STRIKE: Duration = Duration::from_secs(30);
 /// How long the device may take to play what it holds.
 const DRAIN: Duration = Duration::from_secs(5);
 
-struct Run {
-    rig: Rig,
-    stream: TxStreamer,
-    row: Row,
-    progress: Progress,
-    block: Vec<[i16; 2]>,
-}
+impl Stream for TxStreamer {
+    const DIRECTION: Direction = Direction::Tx;
+    const FILL: [i16; 2] = [1000, -1000];
+    const BLOCK_PACKETS: usize = 8;
+    type Error = TxError;
 
-/// Runs the case; the row lacks its judgement.
-pub fn run(case: &Case) -> Result<Row, MatrixError> {
-    let rig = Rig::start(case, Direction::Tx)?;
-    let stream = rig.device.tx_stream(TxArgs::new(0).with_samples_per_packet(PACKET_SAMPLES))?;
-    let (row, progress) = (Row::new(case, Direction::Tx), Progress::new());
-    let mut run = Run { rig, stream, row, progress, block: vec![[1000, -1000]; 8 * PACKET] };
-    if let Err(error) = run.stream_through(case)? {
-        run.row.ending = Ending::Failed(error.to_string());
-    }
-    Ok(run.end())
-}
-
-impl Run {
-    fn stream_through(&mut self, case: &Case) -> Result<Result<(), TxError>, MatrixError> {
-        if let Err(error) = self.send(|run| run.transmitted() < SAMPLES_BEFORE) {
-            return Ok(Err(error));
-        }
-        self.rig.strike()?;
-        self.progress.restart();
-        Ok(self.after_the_strike(case))
+    fn open(device: &Device) -> Result<Self, RadioError> {
+        device.tx_stream(TxArgs::new(0).with_samples_per_packet(PACKET_SAMPLES))
     }
 
-    fn after_the_strike(&mut self, case: &Case) -> Result<(), TxError> {
+    fn before(run: &mut Run<Self>) -> Result<(), TxError> {
+        run.send(|run| run.transmitted() < SAMPLES_BEFORE)
+    }
+
+    fn after(run: &mut Run<Self>, case: &Case) -> Result<(), TxError> {
         let until = Instant::now() + STRIKE;
-        self.send(|run| !run.rig.is_over() && Instant::now() < until)?;
-        if !self.rig.is_over() {
-            self.row.ending = Ending::Hangs;
+        run.send(|run| !run.rig.is_over() && Instant::now() < until)?;
+        if !run.rig.is_over() {
+            run.row.ending = Ending::Hangs;
             return Ok(());
         }
-        let goal = self.transmitted() + case.samples_after;
-        self.send(|run| run.transmitted() < goal)?;
-        self.row.recovery_ms = self.progress.longest_ms();
-        self.row.hits = self.rig.end_faults();
+        let goal = run.transmitted() + case.samples_after;
+        run.send(|run| run.transmitted() < goal)?;
+        run.strikes_end();
         let until = Instant::now() + DRAIN;
-        while !self.stream.send_sc16(&[], TxMetadata::now().ending(), TURN)?.end_of_burst {
+        while !run.stream.send_sc16(&[], TxMetadata::now().ending(), TURN)?.end_of_burst {
             if Instant::now() > until {
-                self.row.ending = Ending::Hangs;
+                run.row.ending = Ending::Hangs;
                 return Ok(());
             }
         }
-        if !self.stream.settle(DRAIN)? {
-            self.row.ending = Ending::Hangs;
+        if !run.stream.settle(DRAIN)? {
+            run.row.ending = Ending::Hangs;
         }
-        self.take_events()
+        run.take_events()
     }
 
+    fn book(self, rig: Rig, row: &mut Row) {
+        let padding = self.counters().padding;
+        let ledger = self.finish();
+        let until = Instant::now() + DRAIN;
+        while waiting(&rig.radio.counters()) > 0 && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        row.device_samples = rig.stop().tx_samples;
+        (row.expected, row.delivered) = (ledger.accepted, ledger.transmitted);
+        (row.lost, row.balances) = (ledger.lost_by_name(), ledger.balance().is_ok());
+        let (unknown, repeated) = (ledger.unknown, ledger.repeated);
+        let least = ledger.transmitted + padding + repeated.min;
+        let surely = unknown.samples - unknown.lost_max;
+        let most = least + unknown.samples - unknown.lost_min;
+        let most = most.saturating_add(repeated.max - repeated.min);
+        row.ledger_samples = (least + surely, most);
+    }
+}
+
+impl Run<TxStreamer> {
     /// By the device's own count.
     fn transmitted(&self) -> u64 {
         self.rig.radio.counters().tx_samples
@@ -107,41 +110,6 @@ impl Run {
             });
         }
         Ok(())
-    }
-
-    fn end(self) -> Row {
-        let Self { rig, stream, mut row, progress, .. } = self;
-        if row.hits == 0 {
-            // It ended early.
-            row.recovery_ms = progress.longest_ms();
-            row.hits = rig.end_faults();
-        }
-        let padding = stream.counters().padding;
-        let ledger = stream.finish();
-        let until = Instant::now() + DRAIN;
-        while waiting(&rig.radio.counters()) > 0 && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        let counters = rig.stop();
-        row.fill(&ledger);
-        row.device_samples = counters.tx_samples;
-        let (unknown, repeated) = (ledger.unknown, ledger.repeated);
-        let least = ledger.transmitted + padding + repeated.min;
-        let surely = unknown.samples - unknown.lost_max;
-        let most = least + unknown.samples - unknown.lost_min;
-        let most = most.saturating_add(repeated.max - repeated.min);
-        row.ledger_samples = (least + surely, most);
-        row
-    }
-}
-
-impl Row {
-    fn fill(&mut self, ledger: &TxLedger) {
-        self.expected = ledger.accepted;
-        self.delivered = ledger.transmitted;
-        let losses = ledger.losses().filter(|loss| loss.1 > 0);
-        self.lost = losses.map(|(cause, samples)| (cause.name(), samples)).collect();
-        self.balances = ledger.balance().is_ok();
     }
 }
 

@@ -6,10 +6,43 @@ mod shares;
 mod transmit;
 
 pub use duplex::{DuplexOutcome, duplex};
-pub use receive::{RxChannelOutcome, RxOutcome, RxPlan, receive};
-pub use transmit::{TxChannelOutcome, TxOutcome, TxPlan, transmit};
+pub use receive::{RxChannelOutcome, RxPlan, receive};
+pub use transmit::{TxChannelOutcome, TxPlan, transmit};
 
 use millstream_radio::{Device, RadioError, RxError, TxError};
+use serde::Serialize;
+
+/// What was received.
+pub type RxOutcome = Outcome<RxChannelOutcome>;
+/// What was transmitted.
+pub type TxOutcome = Outcome<TxChannelOutcome>;
+
+/// How a rate was held in one direction, whose channels are `C`.
+#[derive(Debug, Clone, Serialize)]
+pub struct Outcome<C> {
+    /// Samples per second of each channel.
+    pub rate_hz: f64,
+    /// Received: from the first samples to the last. Transmitted: from the first sample given to
+    /// the device's word that the last has left.
+    pub seconds: f64,
+    /// Samples delivered, converted, or taken by the device, of all channels.
+    pub samples: u64,
+    /// Samples per second of a channel; the mean of all.
+    pub sustained_hz: f64,
+    /// Nothing was lost on any channel; transmitted: nor late or missing when it was needed, and
+    /// the end was acknowledged.
+    pub lossless: bool,
+    /// CPU time of the host's process.
+    pub cpu_s: f64,
+    /// The same for 10⁹ samples.
+    pub cpu_s_per_gigasample: f64,
+    /// Received: how far consumption was behind the radio's clock, nanoseconds: median, 99th
+    /// percentile and worst.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lag_ns: Option<[u64; 3]>,
+    /// Each channel.
+    pub channels: Vec<C>,
+}
 
 /// Why a rate could not be measured.
 #[derive(Debug, thiserror::Error)]

@@ -1,6 +1,6 @@
 //! The null sink: receives, converts to `Complex32`, and forgets.
 
-use super::{RateError, set_rate};
+use super::{RateError, RxOutcome, set_rate};
 use crate::lag::Lag;
 use millstream_radio::{Cause, Complex32, Device, Ledger, RxArgs, RxEvent, RxGroup, RxStreamer};
 use serde::Serialize;
@@ -33,30 +33,6 @@ pub struct RxPlan {
     pub ended: fn() -> bool,
     /// Wanted size of each receive queue, bytes; `None` for the streamer's own choice.
     pub recv_queue_bytes: Option<usize>,
-}
-
-/// What was received.
-#[derive(Debug, Clone, Serialize)]
-pub struct RxOutcome {
-    /// Samples per second of each channel.
-    pub rate_hz: f64,
-    /// From the first samples to the last.
-    pub seconds: f64,
-    /// Samples delivered, converted, of all channels.
-    pub samples: u64,
-    /// Samples delivered per second of a channel; the mean of all.
-    pub sustained_hz: f64,
-    /// Nothing was lost on any channel.
-    pub lossless: bool,
-    /// CPU time of the host's process.
-    pub cpu_s: f64,
-    /// The same for 10⁹ samples.
-    pub cpu_s_per_gigasample: f64,
-    /// How far consumption was behind the radio's clock, nanoseconds: median, 99th percentile and
-    /// worst.
-    pub lag_ns: [u64; 3],
-    /// Each channel.
-    pub channels: Vec<RxChannelOutcome>,
 }
 
 /// One channel of an [`RxOutcome`].
@@ -147,7 +123,7 @@ pub(super) fn receive_beside(
         lossless: drained.lossless && channels.iter().all(RxChannelOutcome::is_lossless),
         cpu_s,
         cpu_s_per_gigasample: cpu_s / samples.max(1) as f64 * 1e9,
-        lag_ns,
+        lag_ns: Some(lag_ns),
         channels,
     })
 }
@@ -240,8 +216,7 @@ impl RxChannelOutcome {
     }
 
     fn close(&mut self, ledger: &Ledger) {
-        let lost = ledger.losses().filter(|loss| loss.1 > 0);
-        self.lost = lost.map(|(cause, samples)| (cause.name(), samples)).collect();
+        self.lost = ledger.lost_by_name();
         (self.expected, self.delivered) = (ledger.expected, ledger.delivered);
         self.balances = ledger.balance().is_ok();
     }

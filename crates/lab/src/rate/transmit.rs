@@ -1,7 +1,7 @@
 //! The signal generator: a tone in `Complex32`, converted and sent.
 
 use super::shares::Shares;
-use super::{RateError, set_rate};
+use super::{RateError, TxOutcome, set_rate};
 use millstream_radio::{
     Complex32, Device, TxArgs, TxEvent, TxGroup, TxLedger, TxMetadata, TxStreamer,
 };
@@ -38,27 +38,6 @@ pub struct TxPlan {
     pub until_loss: bool,
     /// Asked again and again: whether to end early.
     pub ended: fn() -> bool,
-}
-
-/// What was transmitted.
-#[derive(Debug, Clone, Serialize)]
-pub struct TxOutcome {
-    /// Samples per second of each channel.
-    pub rate_hz: f64,
-    /// From the first sample given to the device's word that the last has left.
-    pub seconds: f64,
-    /// Samples that the device took, of all channels.
-    pub samples: u64,
-    /// Samples per second of a channel; the mean of all.
-    pub sustained_hz: f64,
-    /// Nothing was lost, late or missing when it was needed, and the end was acknowledged.
-    pub lossless: bool,
-    /// CPU time of the host's process.
-    pub cpu_s: f64,
-    /// The same for 10⁹ samples.
-    pub cpu_s_per_gigasample: f64,
-    /// Each channel.
-    pub channels: Vec<TxChannelOutcome>,
 }
 
 /// One channel of a [`TxOutcome`].
@@ -240,6 +219,7 @@ impl Generator {
             lossless: whole && channels.iter().all(TxChannelOutcome::is_lossless),
             cpu_s,
             cpu_s_per_gigasample: cpu_s / samples.max(1) as f64 * 1e9,
+            lag_ns: None,
             channels,
         })
     }
@@ -289,8 +269,7 @@ impl TxChannelOutcome {
     }
 
     fn close(&mut self, ledger: &TxLedger) {
-        let lost = ledger.losses().filter(|loss| loss.1 > 0);
-        self.lost = lost.map(|(cause, samples)| (cause.name(), samples)).collect();
+        self.lost = ledger.lost_by_name();
         (self.accepted, self.transmitted) = (ledger.accepted, ledger.transmitted);
         self.unknown = ledger.unknown.samples;
         self.balances = ledger.balance().is_ok();

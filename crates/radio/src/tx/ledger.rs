@@ -9,42 +9,22 @@
 //! that. Where some are, the samples concerned are [`TxUnknown`], with bounds for how many of them
 //! were lost.
 
+use crate::ledger::causes;
 use std::fmt;
 
-/// Why samples were not transmitted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum TxCause {
-    /// Packets that were sent never reached the device, and no more was sent than it has room for.
-    NetworkLoss,
-    /// Packets that were sent are not among those that the device took out of its buffer, and the
-    /// network had sent some twice or so late that the buffer may have been full.
-    LossOrOverflow,
-    /// They reached it after their time, and it dropped them.
-    Late,
-    /// The stream was closed before they were sent.
-    Discarded,
-}
-
-impl TxCause {
-    /// Every cause, in the order of a ledger's table.
-    pub const ALL: [Self; 4] =
-        [Self::NetworkLoss, Self::LossOrOverflow, Self::Late, Self::Discarded];
-
-    /// A stable name for tables and JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::NetworkLoss => "network_loss",
-            Self::LossOrOverflow => "loss_or_overflow",
-            Self::Late => "late",
-            Self::Discarded => "discarded",
-        }
-    }
-}
-
-impl fmt::Display for TxCause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+causes! {
+    /// Why samples were not transmitted.
+    TxCause of TxLedger {
+        /// Packets that were sent never reached the device, and no more was sent than it has room
+        /// for.
+        NetworkLoss = "network_loss",
+        /// Packets that were sent are not among those that the device took out of its buffer, and
+        /// the network had sent some twice or so late that the buffer may have been full.
+        LossOrOverflow = "loss_or_overflow",
+        /// They reached it after their time, and it dropped them.
+        Late = "late",
+        /// The stream was closed before they were sent.
+        Discarded = "discarded",
     }
 }
 
@@ -108,24 +88,9 @@ pub struct TxImbalance {
 }
 
 impl TxLedger {
-    /// Samples lost by `cause`.
-    pub fn lost(&self, cause: TxCause) -> u64 {
-        self.lost[cause as usize]
-    }
-
-    /// Samples lost by any cause.
-    pub fn lost_total(&self) -> u64 {
-        self.lost.iter().sum()
-    }
-
     /// Whether every sample was or will be transmitted, and this is known.
     pub fn is_lossless(&self) -> bool {
         self.lost_total() == 0 && self.unknown.samples == 0
-    }
-
-    /// Every cause with the samples it took, also those that took none.
-    pub fn losses(&self) -> impl Iterator<Item = (TxCause, u64)> + '_ {
-        TxCause::ALL.into_iter().map(|cause| (cause, self.lost(cause)))
     }
 
     /// Checks that both sides agree.
@@ -151,7 +116,7 @@ impl TxLedger {
         self.unknown.lost_max += other.unknown.lost_max;
         self.repeat(other.repeated.min, other.repeated.max);
         for (cause, samples) in other.losses() {
-            self.lost[cause as usize] += samples;
+            self.book(cause, samples);
         }
     }
 
@@ -181,7 +146,7 @@ impl TxLedger {
     /// Samples counted as transmitted were not.
     pub(super) fn revoke(&mut self, cause: TxCause, samples: u64) {
         self.transmitted -= samples;
-        self.lost[cause as usize] += samples;
+        self.book(cause, samples);
     }
 
     /// Samples counted as lost, as many as there are, were transmitted after all.
@@ -194,14 +159,14 @@ impl TxLedger {
     /// Samples in flight will not be heard of.
     pub(super) fn lose(&mut self, cause: TxCause, samples: u64) {
         self.in_flight -= samples;
-        self.lost[cause as usize] += samples;
+        self.book(cause, samples);
     }
 
     /// Samples, as many as there are, were lost by another cause.
     pub(super) fn rename(&mut self, from: TxCause, to: TxCause, samples: u64) {
         let samples = samples.min(self.lost(from));
         self.lost[from as usize] -= samples;
-        self.lost[to as usize] += samples;
+        self.book(to, samples);
     }
 
     /// Samples in flight will not be heard of; so many of them at least were lost.
@@ -245,9 +210,7 @@ impl fmt::Display for TxLedger {
         if self.in_flight > 0 {
             write!(f, "\n{:<16} {:>16}", "in_flight", self.in_flight)?;
         }
-        for (cause, samples) in self.losses().filter(|loss| loss.1 > 0) {
-            write!(f, "\n{cause:<16} {samples:>16}")?;
-        }
+        self.write_losses(f)?;
         if self.unknown.samples > 0 {
             let TxUnknown { samples, lost_min, lost_max } = self.unknown;
             write!(f, "\n{:<16} {samples:>16} ({lost_min} to {lost_max} lost)", "unknown")?;

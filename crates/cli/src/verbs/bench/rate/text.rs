@@ -1,7 +1,7 @@
 //! Measurements for people.
 
 use super::contender::{Attempt, Details};
-use millstream_lab::rate::{RxChannelOutcome, RxOutcome, TxChannelOutcome, TxOutcome};
+use millstream_lab::rate::{Outcome, RxChannelOutcome, RxOutcome, TxChannelOutcome, TxOutcome};
 use millstream_measure::picture::short_time;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -24,44 +24,25 @@ pub fn of_attempt(attempt: &Attempt) -> String {
 }
 
 fn of_receive(outcome: &RxOutcome) -> String {
-    let mut text = sustained(
-        "receive",
-        outcome.channels.len(),
-        [outcome.rate_hz, outcome.sustained_hz],
-        outcome.seconds,
-        outcome.lossless,
-        outcome.cpu_s_per_gigasample,
-    );
-    let [median, p99, worst] = outcome.lag_ns.map(short_time);
+    let mut text = sustained("receive", outcome);
+    let [median, p99, worst] = outcome.lag_ns.unwrap_or_default().map(short_time);
     let _ = writeln!(text, "  behind the radio {median} (p99 {p99}, worst {worst})");
     outcome.channels.iter().for_each(|channel| of_channel(channel, &mut text));
     text
 }
 
 fn of_transmit(outcome: &TxOutcome) -> String {
-    let mut text = sustained(
-        "transmit",
-        outcome.channels.len(),
-        [outcome.rate_hz, outcome.sustained_hz],
-        outcome.seconds,
-        outcome.lossless,
-        outcome.cpu_s_per_gigasample,
-    );
+    let mut text = sustained("transmit", outcome);
     outcome.channels.iter().for_each(|channel| of_source(channel, &mut text));
     text
 }
 
-/// The line that both ways begin with; the rates are the one asked for and the one sustained.
-fn sustained(
-    way: &str,
-    channels: usize,
-    rates_hz: [f64; 2],
-    seconds: f64,
-    lossless: bool,
-    cpu_s_per_gigasample: f64,
-) -> String {
-    let [asked, sustained] = rates_hz.map(|rate_hz| rate_hz / 1e6);
-    let verdict = if lossless { "nothing lost" } else { "LOST SAMPLES" };
+/// The line that both ways begin with.
+fn sustained<C>(way: &str, outcome: &Outcome<C>) -> String {
+    let Outcome { seconds, cpu_s_per_gigasample, channels, .. } = outcome;
+    let channels = channels.len();
+    let [asked, sustained] = [outcome.rate_hz, outcome.sustained_hz].map(|rate_hz| rate_hz / 1e6);
+    let verdict = if outcome.lossless { "nothing lost" } else { "LOST SAMPLES" };
     format!(
         "{way} {channels} x {asked:.3} MS/s for {seconds:.2} s: {sustained:.3} MS/s sustained, \
          {verdict}, {cpu_s_per_gigasample:.3} CPU s per gigasample\n"
