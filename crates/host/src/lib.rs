@@ -15,4 +15,5 @@ mod ntuple;
 pub mod packet_threads;
 pub mod pci;
 pub mod shield;
+pub mod socket;
 pub mod trace;

@@ -88,19 +88,7 @@ fn steer(onto: usize) -> io::Result<()> {
 /// Has the kernel cut what is sent into datagrams as late as it can (udp(7), UDP_SEGMENT).
 fn trains(socket: &UdpSocket) -> io::Result<()> {
     const UDP_SEGMENT: libc::c_int = 103;
-    let size = DATAGRAM as libc::c_int;
-    let bytes = size_of::<libc::c_int>() as libc::socklen_t;
-    // SAFETY: the value outlives the call and is as long as it says.
-    let status = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_UDP,
-            UDP_SEGMENT,
-            (&raw const size).cast(),
-            bytes,
-        )
-    };
-    if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    millstream_host::socket::set(socket, libc::SOL_UDP, UDP_SEGMENT, &(DATAGRAM as libc::c_int))
 }
 
 fn flood(

@@ -62,8 +62,7 @@ pub(super) fn request(fd: BorrowedFd<'_>, shape: Shape, option: libc::c_int) -> 
         tp_frame_size: shape.slot_bytes as u32,
         tp_frame_nr: shape.slots() as u32,
     };
-    // SAFETY: rings of version 2 are asked for with a tpacket_req.
-    unsafe { socket::set(fd, option, &request) }
+    socket::set(fd, option, &request)
 }
 
 impl Ring2 {

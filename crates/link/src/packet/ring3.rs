@@ -77,8 +77,7 @@ impl Ring3 {
             tp_sizeof_priv: 0,
             tp_feature_req_word: 0,
         };
-        // SAFETY: receive rings of version 3 are asked for with a tpacket_req3.
-        unsafe { socket::set(fd, libc::PACKET_RX_RING, &request)? };
+        socket::set(fd, libc::PACKET_RX_RING, &request)?;
         let mapped = Mapped::over(fd, memory, shape.bytes())?;
         let held = vec![0; shape.blocks];
         Ok(Self { mapped, shape, block: 0, left: 0, at: 0, held, lent: 0 })

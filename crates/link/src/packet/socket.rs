@@ -7,6 +7,7 @@ use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use libc::{c_int, socklen_t};
+use millstream_host::socket;
 
 use super::options::Fanout;
 
@@ -14,21 +15,14 @@ use super::options::Fanout;
 pub(super) const V2: c_int = libc::tpacket_versions::TPACKET_V2 as c_int;
 pub(super) const V3: c_int = libc::tpacket_versions::TPACKET_V3 as c_int;
 
-/// Sets an option of the packet level.
-///
-/// # Safety
-/// `T` is the C type that the kernel expects for this option.
-pub(super) unsafe fn set<T>(fd: BorrowedFd<'_>, name: c_int, value: &T) -> io::Result<()> {
-    let (at, bytes) = ((&raw const *value).cast(), mem::size_of::<T>() as socklen_t);
-    // SAFETY: `value` is live and of the length given; the kernel only reads it.
-    let rc = unsafe { libc::setsockopt(fd.as_raw_fd(), libc::SOL_PACKET, name, at, bytes) };
-    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+/// Sets an option of the packet level, whose C type `T` is.
+pub(super) fn set<T: Copy>(fd: BorrowedFd<'_>, name: c_int, value: &T) -> io::Result<()> {
+    socket::set(fd, libc::SOL_PACKET, name, value)
 }
 
 /// Sets an option of the packet level that is a number.
 pub(super) fn set_number(fd: BorrowedFd<'_>, name: c_int, value: c_int) -> io::Result<()> {
-    // SAFETY: all callers' options take an int.
-    unsafe { set(fd, name, &value) }
+    set(fd, name, &value)
 }
 
 /// Has the socket receive frames of every Ethernet type on an interface, or none (`receive` off),
@@ -57,11 +51,8 @@ pub(super) fn join(fd: BorrowedFd<'_>, fanout: Fanout) -> io::Result<()> {
 pub(super) fn attach(fd: BorrowedFd<'_>, code: &[libc::sock_filter]) -> io::Result<()> {
     let filter = code.as_ptr().cast_mut();
     let program = libc::sock_fprog { len: code.len() as u16, filter };
-    let (at, bytes) = ((&raw const program).cast(), mem::size_of_val(&program) as socklen_t);
-    let (level, name) = (libc::SOL_SOCKET, libc::SO_ATTACH_FILTER);
-    // SAFETY: `program` points at `len` instructions, which the kernel copies.
-    let rc = unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, at, bytes) };
-    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    // It points at `len` instructions, which the kernel copies.
+    socket::set(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
 }
 
 /// Lets the socket queue frames that are too long for their slots, as far as the system allows.
@@ -77,14 +68,8 @@ pub(super) fn grow_flight(fd: BorrowedFd<'_>, bytes: usize) {
 
 /// A smaller queue only means that more frames wait, or are lost and counted.
 fn grow(fd: BorrowedFd<'_>, forced: c_int, plain: c_int, bytes: usize) {
-    let value = bytes as c_int;
-    let (at, length) = ((&raw const value).cast(), mem::size_of_val(&value) as socklen_t);
-    for name in [forced, plain] {
-        // SAFETY: `value` is a live int, and its length is given.
-        if unsafe { libc::setsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, name, at, length) } == 0 {
-            return;
-        }
-    }
+    let set = |name| socket::set(fd, libc::SOL_SOCKET, name, &(bytes as c_int));
+    let _ = set(forced).or_else(|_| set(plain));
 }
 
 /// Frames that found no room in the ring since the last time this was asked.

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::slots::{Shape, Slots};
-use super::sockopt;
 use crate::port::{Capabilities, Datagram, PortRx};
 
 /// A spinning wait looks at the clock once in so many system calls.
@@ -101,7 +100,7 @@ impl UdpRx {
     /// Nothing is queued that could carry the kernel's counter: ask for it.
     fn ask_for_drops(&mut self) {
         if !self.drops_asked
-            && let Ok(drops) = sockopt::drops_now(self.socket.as_fd())
+            && let Ok(drops) = millstream_host::socket::drops(&*self.socket)
         {
             self.note_drops(drops);
             self.drops_asked = true;

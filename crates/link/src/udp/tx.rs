@@ -181,12 +181,7 @@ mod tests {
         let (sender, receiver) = (bound(), bound());
         let SocketAddr::V4(to) = receiver.local_addr().unwrap() else { unreachable!() };
         // The kernel refuses to segment (EINVAL) where it may not compute checksums.
-        let (fd, on) = (sender.as_raw_fd(), 1i32);
-        // SAFETY: `on` is a live c_int of four bytes and the descriptor is open.
-        let rc = unsafe {
-            libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_NO_CHECK, (&raw const on).cast(), 4)
-        };
-        assert_eq!(rc, 0);
+        millstream_host::socket::set(&sender, libc::SOL_SOCKET, libc::SO_NO_CHECK, &1i32).unwrap();
         let capabilities =
             Capabilities { segmentation: true, ..Capabilities::new(PAYLOAD_BYTES_MAX, 1) };
         let mut tx = UdpTx::new(Arc::new(sender.into()), capabilities);

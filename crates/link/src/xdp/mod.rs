@@ -30,7 +30,6 @@ mod pool;
 pub mod privileged;
 mod queue;
 mod ring;
-mod sockopt;
 mod transmit;
 #[cfg(test)]
 mod vectors;

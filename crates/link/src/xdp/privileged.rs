@@ -38,7 +38,7 @@ pub fn busy_poll(socket: BorrowedFd<'_>, how: BusyPoll) -> io::Result<()> {
         (libc::SO_BUSY_POLL_BUDGET, how.budget),
     ];
     for (name, value) in options {
-        super::sockopt::set(socket, libc::SOL_SOCKET, name, &value)?;
+        millstream_host::socket::set(socket, libc::SOL_SOCKET, name, &value)?;
     }
     Ok(())
 }

@@ -118,7 +118,7 @@ impl Queue {
         sockopt::set_xdp_tx_ring_size(fd, sizes.transmit)?;
         // Kernels without it go on with 32 frames a call.
         let budget = TX_BUDGET.min(sizes.transmit);
-        let _ = super::sockopt::set(fd, libc::SOL_XDP, MAX_TX_SKB_BUDGET, &budget);
+        let _ = millstream_host::socket::set(fd, libc::SOL_XDP, MAX_TX_SKB_BUDGET, &budget);
         let offsets = sockopt::xdp_mmap_offsets(fd)?;
         let place = |page_offset, offsets, entries| Place { page_offset, offsets, entries };
         let Sizes { receive, transmit, .. } = sizes;

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::ops::RangeInclusive;
-use std::os::fd::AsRawFd;
+use std::os::fd::AsFd;
 
 use millstream_host::netlink::{Netlink, NetlinkError, RouteKind};
 use millstream_link::LinkError;
@@ -137,20 +137,11 @@ fn ports_from(ranges: &[RangeInclusive<u16>], seed: u64) -> impl Iterator<Item =
 }
 
 /// A classic BPF program of one instruction: keep 0 bytes (socket(7), SO_ATTACH_FILTER).
-fn drop_everything(socket: &impl AsRawFd) -> io::Result<()> {
+fn drop_everything(socket: &impl AsFd) -> io::Result<()> {
     let mut code = libc::sock_filter { code: 0x06, jt: 0, jf: 0, k: 0 };
     let program = libc::sock_fprog { len: 1, filter: &raw mut code };
-    // SAFETY: the program and its one instruction outlive the call, which copies them.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_ATTACH_FILTER,
-            (&raw const program).cast(),
-            size_of::<libc::sock_fprog>() as libc::socklen_t,
-        )
-    };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    // The kernel copies the program and its one instruction.
+    millstream_host::socket::set(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
 }
 
 #[cfg(test)]

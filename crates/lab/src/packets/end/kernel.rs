@@ -8,6 +8,8 @@ use std::net::{SocketAddrV4, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
+use millstream_host::socket;
+
 use super::{Address, BATCH, End, LOAD, Look, SLEEP_MS, Turn, nowhere, number};
 
 /// Bytes of the socket's queues: as ports ask for.
@@ -292,8 +294,8 @@ impl End for KernelEnd {
 
     fn events(&mut self) -> Vec<(String, u64)> {
         let mut events = Vec::new();
-        if let Some(drops) = drops(&self.socket).filter(|drops| *drops > 0) {
-            events.push(("socket_queue_full".to_owned(), drops));
+        if let Some(drops) = socket::drops(&self.socket).ok().filter(|drops| *drops > 0) {
+            events.push(("socket_queue_full".to_owned(), drops.into()));
         }
         if self.refused > 0 {
             events.push(("refused".to_owned(), self.refused));
@@ -321,33 +323,5 @@ fn raw(address: SocketAddrV4) -> libc::sockaddr_in {
 }
 
 fn set(socket: &UdpSocket, name: libc::c_int, value: libc::c_int) -> io::Result<()> {
-    // SAFETY: `value` is a live c_int, and the length given is its size.
-    let rc = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            name,
-            (&raw const value).cast(),
-            mem::size_of::<libc::c_int>() as libc::socklen_t,
-        )
-    };
-    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-/// Packets that found the socket's queue full (`SO_MEMINFO`, its ninth word).
-fn drops(socket: &UdpSocket) -> Option<u64> {
-    const SO_MEMINFO: libc::c_int = 55;
-    let mut words = [0u32; 16];
-    let mut length = mem::size_of_val(&words) as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes into `words`, which is that long.
-    let rc = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            SO_MEMINFO,
-            words.as_mut_ptr().cast(),
-            &raw mut length,
-        )
-    };
-    (rc == 0 && length >= 36).then(|| u64::from(words[8]))
+    socket::set(socket, libc::SOL_SOCKET, name, &value)
 }
