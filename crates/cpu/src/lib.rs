@@ -4,6 +4,7 @@
 //! Facts are read below a root folder that is an argument (`/` for this machine), so a tree
 //! recorded on another machine tests the parsers.
 
+mod classes;
 mod cpu_set;
 mod environment;
 pub mod folders;
@@ -15,6 +16,7 @@ pub mod threads;
 mod topology;
 pub mod usage;
 
+pub use classes::Classes;
 pub use cpu_set::{CpuSet, ParseCpuSetError};
 pub use environment::{CacheSize, Environment, Nic};
 pub use hash::fnv1a;

@@ -3,15 +3,12 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Classes between a power of two and the next.
-const CLASSES_PER_OCTAVE: u64 = 64;
-/// Powers of two below which each value has a class of its own.
-const EXACT_BITS: u32 = CLASSES_PER_OCTAVE.trailing_zeros();
-/// Classes of all 64-bit values.
-const CLASSES: usize = ((64 - EXACT_BITS as usize) + 1) * CLASSES_PER_OCTAVE as usize;
+/// Classes between a power of two and the next, as a power of two.
+const BITS: u32 = 6;
+type Classes = millstream_cpu::Classes<BITS>;
 
 /// Largest relative width of a class: a quantile is at most this share above the true value.
-pub const RESOLUTION: f64 = 1.0 / CLASSES_PER_OCTAVE as f64;
+pub const RESOLUTION: f64 = 1.0 / (1 << BITS) as f64;
 
 /// A distribution of latencies in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,7 +31,7 @@ struct Stored {
 
 impl Default for Histogram {
     fn default() -> Self {
-        Self { classes: vec![0; CLASSES].into(), count: 0, min_ns: u64::MAX, max_ns: 0 }
+        Self { classes: vec![0; Classes::COUNT].into(), count: 0, min_ns: u64::MAX, max_ns: 0 }
     }
 }
 
@@ -49,7 +46,7 @@ impl Histogram {
         if times == 0 {
             return;
         }
-        self.classes[class_of(value_ns)] += times;
+        self.classes[Classes::of(value_ns)] += times;
         self.count += times;
         self.min_ns = self.min_ns.min(value_ns);
         self.max_ns = self.max_ns.max(value_ns);
@@ -80,7 +77,7 @@ impl Histogram {
         for (class, &count) in self.classes.iter().enumerate() {
             below += count;
             if below >= wanted {
-                return upper_edge(class).clamp(self.min_ns, self.max_ns);
+                return Classes::last(class).clamp(self.min_ns, self.max_ns);
             }
         }
         self.max_ns
@@ -90,10 +87,10 @@ impl Histogram {
     /// its width. 0 when nothing was counted.
     pub fn mode_ns(&self) -> u64 {
         let density = |class: usize| self.classes[class] as f64 / width(class) as f64;
-        let densest = (0..CLASSES)
+        let densest = (0..Classes::COUNT)
             .filter(|class| self.classes[*class] > 0)
             .max_by(|a, b| density(*a).total_cmp(&density(*b)));
-        densest.map_or(0, |class| upper_edge(class) - width(class) / 2)
+        densest.map_or(0, |class| Classes::last(class) - width(class) / 2)
     }
 
     /// Adds another histogram's values.
@@ -109,7 +106,7 @@ impl Histogram {
     /// Classes that hold something, ascending: their largest value and how many values they hold.
     pub fn classes(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let held = self.classes.iter().enumerate().filter(|(_, count)| **count > 0);
-        held.map(|(class, &count)| (upper_edge(class), count))
+        held.map(|(class, &count)| (Classes::last(class), count))
     }
 }
 
@@ -135,46 +132,13 @@ impl From<Histogram> for Stored {
     }
 }
 
-fn class_of(value: u64) -> usize {
-    if value < CLASSES_PER_OCTAVE {
-        return value as usize;
-    }
-    let octave = u64::BITS - 1 - value.leading_zeros() - EXACT_BITS;
-    // The top bit is dropped: it is what the octave says.
-    let within = (value >> octave) - CLASSES_PER_OCTAVE;
-    ((u64::from(octave) + 1) * CLASSES_PER_OCTAVE + within) as usize
-}
-
-fn upper_edge(class: usize) -> u64 {
-    let class = class as u64;
-    if class < CLASSES_PER_OCTAVE {
-        return class;
-    }
-    let octave = class / CLASSES_PER_OCTAVE - 1;
-    let within = class % CLASSES_PER_OCTAVE + CLASSES_PER_OCTAVE;
-    (((u128::from(within) + 1) << octave) - 1) as u64
-}
-
 fn width(class: usize) -> u64 {
-    class.checked_sub(1).map_or(1, |before| upper_edge(class) - upper_edge(before))
+    class.checked_sub(1).map_or(1, |before| Classes::last(class) - Classes::last(before))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_value_lies_in_its_class_and_classes_are_narrow() {
-        let around = |bit: u32| [(1u64 << bit) - 1, 1 << bit, (1 << bit) + 1];
-        for value in (0..64).flat_map(around).chain([u64::MAX, u64::MAX - 1, 999_999]) {
-            let class = class_of(value);
-            assert!(value <= upper_edge(class), "{value}");
-            assert!(class == 0 || value > upper_edge(class - 1), "{value}");
-            let width = upper_edge(class) - value;
-            assert!(width as f64 <= value as f64 * RESOLUTION, "{value}: {width}");
-        }
-        assert_eq!(class_of(u64::MAX), CLASSES - 1);
-    }
 
     #[test]
     fn quantiles_of_a_known_distribution() {

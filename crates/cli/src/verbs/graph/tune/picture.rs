@@ -1,6 +1,7 @@
 //! Throughput by size of rings, as SVG.
 
 use super::report::{Outcome, si};
+use millstream_measure::chart::escape;
 use millstream_planner::tune::{Attempt, Stage};
 use std::fmt::Write;
 
@@ -181,8 +182,4 @@ fn text(svg: &mut String, x: f64, y: f64, anchor: &str, colour: &str, text: &str
         svg,
         "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" fill=\"{colour}\">{text}</text>"
     );
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;")
 }
